@@ -10,13 +10,13 @@ use std::io::Read;
 use std::path::Path;
 
 /// More hosts than this are not served one by one.
-pub const MOST: usize = 1024;
+pub const MAX_HOSTS: usize = 1024;
 
 /// No list is longer than this, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// More receivers than this are not required by name.
-const MOST_RECEIVERS: usize = 10_000;
+const MAX_RECEIVERS: usize = 10_000;
 
 /// The receivers that must have everything: one a line, a name or an address; what comes after `#` is left out.
 ///
@@ -35,8 +35,8 @@ fn parse_receivers(path: &Path, text: &str) -> Result<Vec<RequiredHost>, Usage> 
         if let Some(before) = lines.insert(name.to_lowercase(), line) {
             return Err(Usage::ReceiverTwice { path: path(), line, before, name: name.to_owned() });
         }
-        if hosts.len() == MOST_RECEIVERS {
-            return Err(Usage::TooManyHosts { path: path(), most: MOST_RECEIVERS });
+        if hosts.len() == MAX_RECEIVERS {
+            return Err(Usage::TooManyHosts { path: path(), most: MAX_RECEIVERS });
         }
         hosts.push(RequiredHost::new(name));
     }
@@ -53,7 +53,7 @@ fn named_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn text_of(path: &Path) -> Result<String, Usage> {
     let unreadable = |source| Usage::HostsUnreadable { path: path.to_owned(), source };
     let mut text = String::new();
-    File::open(path).map_err(unreadable)?.take(LONGEST).read_to_string(&mut text).map_err(unreadable)?;
+    File::open(path).map_err(unreadable)?.take(MAX_BYTES).read_to_string(&mut text).map_err(unreadable)?;
     Ok(text)
 }
 
@@ -80,8 +80,8 @@ fn parse(path: &Path, text: &str) -> Result<Vec<InvitedHost>, Usage> {
                 address,
             });
         }
-        if hosts.len() == MOST {
-            return Err(Usage::TooManyHosts { path: path(), most: MOST });
+        if hosts.len() == MAX_HOSTS {
+            return Err(Usage::TooManyHosts { path: path(), most: MAX_HOSTS });
         }
         hosts.push((line, InvitedHost::new(name.to_owned(), address)));
     }
@@ -145,7 +145,8 @@ mod tests {
         says("239.1.2.3\n", &["line 1", "239.1.2.3"]);
         says("10.0.0.1\n10.0.0.2\n10.0.0.1:5778 # again\n", &["line 3", "line 1", "10.0.0.1:5778"]);
         says("# nobody\n", &["hosts.txt", "no host"]);
-        let many: String = (0..=MOST).map(|at| format!("10.0.{}.{}\n", at / 250, at % 250 + 1)).collect();
+        let many: String =
+            (0..=MAX_HOSTS).map(|at| format!("10.0.{}.{}\n", at / 250, at % 250 + 1)).collect();
         says(&many, &["1024"]);
         let missing = read(Path::new("no/such/list")).expect_err("no file").to_string();
         assert!(missing.contains("no/such/list"), "{missing}");

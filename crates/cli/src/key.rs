@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// More than any key file with comments holds, in bytes.
-const LONGEST: u64 = 64 * 1024;
+const MAX_BYTES: u64 = 64 * 1024;
 
 /// Readers of a key file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +40,12 @@ pub(crate) fn read_text(path: &Path) -> Result<(Zeroizing<String>, Exposure), Us
     let unreadable = |source| Usage::KeyUnreadable { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     let mode = file.metadata().map_err(unreadable)?.mode();
-    let mut text = Zeroizing::new(String::with_capacity(LONGEST as usize + 1));
-    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| match error.kind() {
+    let mut text = Zeroizing::new(String::with_capacity(MAX_BYTES as usize + 1));
+    file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => Usage::KeyNotText(path.to_owned()),
         _ => unreadable(error),
     })?;
-    if text.len() as u64 > LONGEST {
+    if text.len() as u64 > MAX_BYTES {
         return Err(Usage::KeyNotText(path.to_owned()));
     }
     Ok((text, if mode & 0o077 == 0 { Exposure::Owner } else { Exposure::Others }))

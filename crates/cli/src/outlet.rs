@@ -18,14 +18,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Bound of a queue, in bytes.
-const MOST: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// A reader that takes nothing for this long at the end gets the last lines alone,
 const STALL: Duration = Duration::from_secs(2);
 
-/// within this, and a reader that takes something is waited for no longer than [`LONGEST`].
+/// within this, and a reader that takes something is waited for no longer than [`MAX_WAIT`].
 const LAST_WORDS: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// The last lines of a session: `error` and `done`, or the summary.
 const LAST: usize = 2;
@@ -129,7 +129,7 @@ impl Outlet {
                 (seen, since) = (state.written, Instant::now());
             }
             match state.end {
-                End::No if since.elapsed() >= STALL || began.elapsed() >= LONGEST => {
+                End::No if since.elapsed() >= STALL || began.elapsed() >= MAX_WAIT => {
                     state.keep(LAST);
                     state.end = End::Last;
                     since = Instant::now();
@@ -172,7 +172,7 @@ impl State {
     fn push(&mut self, line: Vec<u8>) {
         self.bytes += line.len();
         self.lines.push_back(line);
-        while self.bytes > MOST && self.lines.len() > 1 {
+        while self.bytes > MAX_BYTES && self.lines.len() > 1 {
             self.drop_first();
         }
     }
@@ -375,10 +375,10 @@ mod tests {
     #[test]
     fn a_full_queue_drops_the_oldest_lines_and_counts_them() {
         let mut state = State::default();
-        (0..3).for_each(|_| state.push(vec![0; MOST / 2]));
-        assert_eq!((state.lines.len(), state.dropped, state.bytes), (2, 1, MOST));
+        (0..3).for_each(|_| state.push(vec![0; MAX_BYTES / 2]));
+        assert_eq!((state.lines.len(), state.dropped, state.bytes), (2, 1, MAX_BYTES));
         state.keep(1);
-        assert_eq!((state.lines.len(), state.dropped, state.bytes), (1, 2, MOST / 2));
+        assert_eq!((state.lines.len(), state.dropped, state.bytes), (1, 2, MAX_BYTES / 2));
     }
 
     #[test]
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_reader_that_reads_again_learns_how_many_lines_are_missing() {
         let (mut outlet, mut reader) = piped();
-        fill(&mut outlet, 2 * MOST / 200);
+        fill(&mut outlet, 2 * MAX_BYTES / 200);
         let lines = thread::spawn(move || {
             let mut said = String::new();
             reader.read_to_string(&mut said).map(|_| said)
@@ -404,7 +404,7 @@ mod tests {
         let shared = Arc::clone(&outlet.shared);
         assert_eq!(shared.lock().failed, None);
         // The writer is leaked, so that the reader ends with the process: count what was written instead.
-        assert!(shared.lock().written < 2 * MOST as u64 / 200, "some lines were dropped");
+        assert!(shared.lock().written < 2 * MAX_BYTES as u64 / 200, "some lines were dropped");
         drop(lines);
     }
 

@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Most files in a directory of public keys.
-const MOST_FILES: usize = 10_000;
+/// Maximum number of files in a directory of public keys.
+const MAX_FILES: usize = 10_000;
 
 /// Contradictions that are named; the others are counted.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// A report is no larger: 65,536 receipts in it, and as many receivers.
-const MOST_REPORT: u64 = 256 << 20;
+const MAX_REPORT: u64 = 256 << 20;
 
 /// One receipt, for programs.
 #[derive(Debug, Serialize)]
@@ -41,13 +41,13 @@ pub fn read_keys(path: &Path) -> Result<Vec<VerifyKey>, Usage> {
         return Ok(key::signing::read_public(path)?.iter().copied().collect());
     }
     let unreadable = |source| Usage::KeysUnreadable { path: path.to_owned(), source };
-    let entries = path.read_dir().map_err(unreadable)?.take(MOST_FILES + 1);
+    let entries = path.read_dir().map_err(unreadable)?.take(MAX_FILES + 1);
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<io::Result<_>>()
         .map_err(unreadable)?;
-    if files.len() > MOST_FILES {
-        return Err(Usage::TooManyKeyFiles { path: path.to_owned(), most: MOST_FILES });
+    if files.len() > MAX_FILES {
+        return Err(Usage::TooManyKeyFiles { path: path.to_owned(), most: MAX_FILES });
     }
     files.retain(|file| {
         file.is_file() && !file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
@@ -108,9 +108,9 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
         );
     }
     let contradictions = report.contradictions(receipts, &checked);
-    let shown = contradictions.iter().take(MOST_NAMED).map(|one| safe::name(one).into_owned());
+    let shown = contradictions.iter().take(MAX_NAMED).map(|one| safe::name(one).into_owned());
     faults.extend(shown);
-    let more = contradictions.len().saturating_sub(MOST_NAMED);
+    let more = contradictions.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         faults.push(format!("{} more", units::count(more as u64, "contradiction")));
     }
@@ -149,7 +149,7 @@ fn read(path: &Path) -> Result<Report, Failure> {
     let unreadable = |source| Usage::ReportUnreadable { path: path.to_owned(), source };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(MOST_REPORT).read_to_string(&mut text).map_err(unreadable)?;
+    file.take(MAX_REPORT).read_to_string(&mut text).map_err(unreadable)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let not_a_report =
         |error: serde_json::Error| Usage::NotAReport { path: path.to_owned(), reason: error.to_string() };

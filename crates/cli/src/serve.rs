@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 /// up to this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// A session that failed sooner than this failed at once.
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -76,7 +76,7 @@ impl Receivers {
     fn ended(&mut self, session: u32, is_good: bool, lasted: Duration) {
         self.running.remove(&session);
         self.pause = match !is_good && lasted < AT_ONCE {
-            true => (self.pause * 2).min(LONGEST_PAUSE),
+            true => (self.pause * 2).min(MAX_PAUSE),
             false => FIRST_PAUSE,
         };
         self.not_before = Instant::now() + if is_good { Duration::ZERO } else { self.pause };
@@ -211,7 +211,7 @@ mod tests {
             assert_eq!(receivers.start(Instant::now()), None);
             pauses.push(receivers.pause);
         }
-        assert!(pauses.is_sorted() && pauses.last() == Some(&LONGEST_PAUSE), "{pauses:?}");
+        assert!(pauses.is_sorted() && pauses.last() == Some(&MAX_PAUSE), "{pauses:?}");
         receivers.ended(receivers.last, false, AT_ONCE);
         assert_eq!(receivers.pause, FIRST_PAUSE);
     }

@@ -618,12 +618,12 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
 }
 
 /// A wait of less than this is not worth a word.
-const LEAST_WAIT: Duration = Duration::from_secs(1);
+const MIN_WAIT: Duration = Duration::from_secs(1);
 
 /// The time that went into waiting, which the rate does not count.
 fn waited(report: &SendReport) -> String {
     let wait = |time: Duration, what: &str| {
-        (time >= LEAST_WAIT).then(|| format!("; waited {} {what}", units::seconds(time.as_secs_f64())))
+        (time >= MIN_WAIT).then(|| format!("; waited {} {what}", units::seconds(time.as_secs_f64())))
     };
     let before = wait(report.until_data, "before the start");
     let after = wait(report.waited, "for receivers at the end");

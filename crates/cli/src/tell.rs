@@ -397,13 +397,13 @@ pub fn relay(relay: &RelayBelow) -> String {
 }
 
 /// Relays that fit beside the rest of the block.
-const MOST_RELAYS: usize = 12;
+const MAX_RELAYS: usize = 12;
 
 /// The relays below.
 fn relays(progress: &Progress, indent: &str) -> Vec<String> {
-    let shown = progress.relays.iter().take(MOST_RELAYS);
+    let shown = progress.relays.iter().take(MAX_RELAYS);
     let mut lines: Vec<_> = shown.map(|one| format!("{indent} {}", relay(one))).collect();
-    let more = progress.relays.len().saturating_sub(MOST_RELAYS);
+    let more = progress.relays.len().saturating_sub(MAX_RELAYS);
     if more > 0 {
         lines.push(format!("{indent} and {} more", units::count(more as u64, "relay")));
     }
@@ -659,7 +659,7 @@ mod tests {
         assert!(progress_line(Role::Source, &two).ends_with("3 of 8 done  2 relays"));
         let many = Progress { relays: (0..20).map(|number| relay(1, number)).collect(), ..halfway() };
         let block = progress_block(Role::Source, &many);
-        assert_eq!(block.lines().count(), 3 + MOST_RELAYS + 1);
+        assert_eq!(block.lines().count(), 3 + MAX_RELAYS + 1);
         assert!(block.ends_with("and 8 relays more"), "{block}");
     }
 

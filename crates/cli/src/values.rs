@@ -18,11 +18,11 @@ pub fn preserve(text: &str) -> Result<Preserve, UnknownAspect> {
 pub const DEFAULT_PORT: u16 = 5777;
 
 /// Slower than this is taken for a slip of the unit.
-const SLOWEST: f64 = 1e3;
+const MIN_RATE: f64 = 1e3;
 /// Faster than this is taken for a slip of the unit.
 const FASTEST: f64 = 1e12;
 /// Longest span accepted: a year.
-const LONGEST: f64 = 365.0 * 86_400.0;
+const MAX_DURATION: f64 = 365.0 * 86_400.0;
 
 /// Why a value cannot be used.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -137,7 +137,7 @@ pub fn rate(text: &str) -> Result<Rate, BadValue> {
         _ => return Err(not_a_rate()),
     };
     match number * factor {
-        bps if bps < SLOWEST => Err(BadValue::TooSlow(bps)),
+        bps if bps < MIN_RATE => Err(BadValue::TooSlow(bps)),
         bps if bps > FASTEST => Err(BadValue::TooFast(bps)),
         bps => Ok(Rate::from_bps(bps)),
     }
@@ -159,7 +159,7 @@ pub fn span(text: &str) -> Result<Duration, BadValue> {
     };
     match number * factor {
         secs if secs <= 0.0 => Err(BadValue::NoTime),
-        secs if secs > LONGEST => Err(BadValue::TooLong),
+        secs if secs > MAX_DURATION => Err(BadValue::TooLong),
         secs => Ok(Duration::from_secs_f64(secs)),
     }
 }

@@ -22,7 +22,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Sessions that are passed on at a time.
-const MOST_SESSIONS: usize = 64;
+const MAX_SESSIONS: usize = 64;
 
 /// After an error of the sockets it is tried again after this.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -66,7 +66,7 @@ pub fn relay(
         let (mut found_any, mut failure) = (false, None);
         loop {
             for (place, is_searched) in searching.iter_mut().enumerate() {
-                if halt.is_set() || *is_searched || running >= MOST_SESSIONS {
+                if halt.is_set() || *is_searched || running >= MAX_SESSIONS {
                     continue;
                 }
                 let (say, handle, this) = (say.clone(), handle.clone(), number);

@@ -42,7 +42,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 1000;
 
 /// The smallest packets that networks of hosts are taken to carry.
-const LEAST_MTU: u32 = 576;
+const MIN_MTU: u32 = 576;
 
 /// The relay's name in the source's messages.
 const NAME: &str = "(by unicast)";
@@ -90,7 +90,7 @@ fn smallest_mtu(unicast: &Unicast) -> Option<u32> {
         });
         smallest = any.map(|interface| interface.mtu).chain(smallest).min();
     }
-    Some(smallest.unwrap_or(ETHERNET).clamp(LEAST_MTU, ETHERNET))
+    Some(smallest.unwrap_or(ETHERNET).clamp(MIN_MTU, ETHERNET))
 }
 
 impl Serving {

@@ -125,7 +125,7 @@ pub mod config {
 pub mod event {
     pub use faircast_transport::event::{
         Advice, Busy, Event, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit,
-        MOST_UNSENT, Progress, ReceiveReport, ReceiverOutcome, ReceiverReport, RelayBelow, SendReport,
+        MAX_UNSENT, Progress, ReceiveReport, ReceiverOutcome, ReceiverReport, RelayBelow, SendReport,
         Setting, SlowAction, StreamReceived, StreamSent, Subscription, TransferName, reasons,
     };
 }

@@ -18,7 +18,7 @@ const RAPTORQ_BLOCK: u64 = 256;
 /// RFC 6330, 3.3.3: the number of blocks has eight bits.
 const RAPTORQ_BLOCKS: u64 = 255;
 /// Bytes of a block with RaptorQ at most: source and receivers have one in memory, and some times that while they compute.
-pub(super) const MOST_CODED: u64 = 128 << 20;
+pub(super) const MAX_CODED: u64 = 128 << 20;
 
 /// A file to send.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ fn params(fec: Fec, symbols: u64, symbol_size: u16) -> (Params, u64) {
         Fec::RaptorQ if symbols > 0 => {
             let per_block = symbols.div_ceil(RAPTORQ_BLOCKS).max(RAPTORQ_BLOCK);
             let blocks = symbols.div_ceil(per_block) as u8; // at most 255
-            let most = RAPTORQ_BLOCKS * u64::from(MAX_SYMBOLS).min(MOST_CODED / u64::from(symbol_size));
+            let most = RAPTORQ_BLOCKS * u64::from(MAX_SYMBOLS).min(MAX_CODED / u64::from(symbol_size));
             (Params::RaptorQ { blocks, sub_blocks: 1, alignment: 4 }, most)
         }
         _ => {

@@ -1,6 +1,6 @@
 //! A receiver's files: symbols become blocks, blocks become a file, and a whole file gets its name.
 
-use super::files::MOST_CODED;
+use super::files::MAX_CODED;
 use super::names;
 use super::parts::{Identity, OutputDirectory, Part, Record};
 use crate::codec::{self, Blocks, Oti, Params, PayloadId};
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// The longest block without a code that a receiver keeps account of: the number of a symbol has 16 bits.
-const MOST_NO_CODE: u32 = 1 << 16;
+const MAX_NO_CODE: u32 = 1 << 16;
 
 /// Why a file of the table is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -100,11 +100,11 @@ impl Assembly {
             Params::RaptorQ { .. }
                 if len > MAX_SYMBOLS.into()
                     || !size.is_multiple_of(ALIGNMENT)
-                    || u64::from(len) * u64::from(size) > MOST_CODED =>
+                    || u64::from(len) * u64::from(size) > MAX_CODED =>
             {
                 return Err(Unfit::Blocks(len, size));
             }
-            _ if len > MOST_NO_CODE => return Err(Unfit::Blocks(len, size)),
+            _ if len > MAX_NO_CODE => return Err(Unfit::Blocks(len, size)),
             _ => {}
         }
         let (open, whole) = (BTreeMap::new(), HashSet::new());

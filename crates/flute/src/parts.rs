@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const MAGIC: [u8; 8] = *b"fcalc-1\n";
 
 /// Symbols of a file whose part is kept at most: 95 GB in packets of Ethernet, and 8 MB of record.
-const MOST_RECORDED: u64 = 1 << 26;
+const MAX_RECORDED: u64 = 1 << 26;
 
 /// The output directory.
 #[derive(Debug)]
@@ -193,7 +193,7 @@ impl Part {
 impl Identity<'_> {
     fn is_recorded(&self) -> bool {
         let size = u64::from(self.oti.symbol_size).max(1);
-        self.oti.transfer_length.div_ceil(size) <= MOST_RECORDED
+        self.oti.transfer_length.div_ceil(size) <= MAX_RECORDED
     }
 }
 
@@ -210,7 +210,7 @@ fn open(place: &OutputDirectory, name: &str, how: OFlags) -> Result<Option<File>
 
 impl Record {
     pub fn new(symbols: u64) -> Record {
-        Record { symbols, bits: vec![0; symbols.min(MOST_RECORDED).div_ceil(8) as usize] }
+        Record { symbols, bits: vec![0; symbols.min(MAX_RECORDED).div_ceil(8) as usize] }
     }
 
     pub fn has(&self, symbol: u64) -> bool {

@@ -4,7 +4,7 @@ use super::AlcReceiveReport;
 use super::objects::{Assembly, Taken, Unfit};
 use super::parts::OutputDirectory;
 use crate::codec::{
-    self, Blocks, Closing, FDT_TOI, Fdt, Fec, Layering, MOST_FDT, NTP_UNIX_SECS, Oti, Packet, Rlc,
+    self, Blocks, Closing, FDT_TOI, Fdt, Fec, Layering, MAX_FDT, NTP_UNIX_SECS, Oti, Packet, Rlc,
 };
 use crate::error::AlcError;
 use faircast_core::delivery::gaps::Gaps;
@@ -31,15 +31,15 @@ const REORDERING: u8 = 3;
 /// Tables that are being put together at the same time.
 const TABLES: usize = 4;
 /// Files of all tables of a session; what more there are is not taken.
-const MOST_OBJECTS: usize = 200_000;
+const MAX_OBJECTS: usize = 200_000;
 /// Reasons that the report names; the others are counted.
-const MOST_REASONS: usize = 1_000;
+const MAX_REASONS: usize = 1_000;
 /// Bytes of memory for the blocks that are not whole, of all files together: more than the longest block takes.
-const MOST_HELD: usize = 256 << 20;
+const MAX_HELD: usize = 256 << 20;
 
 /// Received symbols are recorded this often, for this number of files.
 const RECORD_EVERY: Span = Span::from_secs(5);
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 
 /// How a receiver is set up.
 pub(super) struct Setup {
@@ -246,7 +246,7 @@ impl AlcReceiver {
             Object::Open(assembly) if assembly.is_newer() => Some(assembly),
             _ => None,
         });
-        open.take(MOST_AT_ONCE).try_for_each(|assembly| assembly.record(place))
+        open.take(MAX_AT_ONCE).try_for_each(|assembly| assembly.record(place))
     }
 
     /// A datagram came from `from` at `at`.
@@ -399,7 +399,7 @@ impl AlcReceiver {
             return;
         }
         self.report.skipped_count += 1;
-        if self.told.len() < MOST_REASONS {
+        if self.told.len() < MAX_REASONS {
             self.told.insert(text.to_owned());
             self.report.skipped.push(text.to_owned());
             self.events.push_back(Event::warning(text.to_owned()));
@@ -436,10 +436,10 @@ impl AlcReceiver {
     /// It takes no more memory than it may: the last blocks of the last files are given up first, and come again.
     fn make_room(&mut self) {
         let mut objects = self.objects.values_mut().rev();
-        while self.held > MOST_HELD {
+        while self.held > MAX_HELD {
             let Some(object) = objects.next() else { return };
             let Object::Open(assembly) = object else { continue };
-            while self.held > MOST_HELD && assembly.held() > 0 {
+            while self.held > MAX_HELD && assembly.held() > 0 {
                 self.held -= assembly.let_last_go();
             }
         }
@@ -462,10 +462,10 @@ impl AlcReceiver {
             if file.toi == FDT_TOI || self.objects.contains_key(&file.toi) {
                 continue;
             }
-            if self.objects.len() >= MOST_OBJECTS {
+            if self.objects.len() >= MAX_OBJECTS {
                 self.report.known += 1;
                 self.warn_once(&format!(
-                    "the tables have more than {MOST_OBJECTS} files; the others are not taken"
+                    "the tables have more than {MAX_OBJECTS} files; the others are not taken"
                 ));
                 break;
             }
@@ -716,7 +716,7 @@ impl Reporting for AlcReceiver {
 impl Table {
     fn new(oti: Oti) -> Option<Table> {
         let blocks = oti.blocks()?;
-        let sound = oti.fec() != Fec::RaptorQ && oti.transfer_length <= MOST_FDT as u64 && !blocks.is_empty();
+        let sound = oti.fec() != Fec::RaptorQ && oti.transfer_length <= MAX_FDT as u64 && !blocks.is_empty();
         if !sound {
             return None;
         }

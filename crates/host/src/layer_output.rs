@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes that wait for the reader of a pipe at most; further ones are lost to this reader only.
-const MOST_WAITING: usize = 8 << 20;
+const MAX_WAITING: usize = 8 << 20;
 
 /// A pipe without a reader is tried again after this.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
@@ -179,7 +179,7 @@ impl PipeWriter {
         if let Some(error) = state.failed.take() {
             return Err(error);
         }
-        if state.bytes + data.len() > MOST_WAITING {
+        if state.bytes + data.len() > MAX_WAITING {
             return Ok(Written::Full);
         }
         state.bytes += data.len();
@@ -287,7 +287,7 @@ mod tests {
     fn unread_pipe_holds_a_bounded_number_of_bytes() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut output = LayerOutput::to(&pipe(dir.path()), at_once());
-        let block = vec![0; MOST_WAITING / 2];
+        let block = vec![0; MAX_WAITING / 2];
         let written: Vec<_> = (0..3).map(|_| output.write(&block).expect("it waits")).collect();
         assert_eq!(written, [Written::Yes, Written::Yes, Written::Full]);
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Waiting bytes at which the reader stops: back-pressure on the writer of the pipe.
-const MOST: usize = 8 << 20;
+const MAX_WAITING: usize = 8 << 20;
 
 const CHUNK: usize = 64 << 10;
 
@@ -99,7 +99,7 @@ impl Pipe {
                 if state.ended {
                     return;
                 }
-                while state.bytes.len() >= MOST {
+                while state.bytes.len() >= MAX_WAITING {
                     state = ours.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
                 }
             }
@@ -205,7 +205,7 @@ impl State {
     fn poll(&mut self) {
         let Some(mut from) = self.polled.take() else { return };
         let mut chunk = vec![0; CHUNK];
-        while self.bytes.len() < MOST {
+        while self.bytes.len() < MAX_WAITING {
             match from.read(&mut chunk) {
                 Ok(0) => self.ended = true,
                 Ok(len) => {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 const AHEAD: u32 = 4;
 
 /// Blocks that were read ahead and are not wanted yet, when they are not read in a row.
-const MOST_EARLY: usize = 16;
+const MAX_EARLY: usize = 16;
 
 /// Which blocks are read ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,10 +143,10 @@ impl Reader {
         let age = if read.withdrawn == self.withdrawn { Age::Current } else { Age::Stale };
         let sealed = read.sealed.map(|(symbols, hash)| (symbols, hash, age));
         if self.ahead == Ahead::AsTold {
-            if self.early.len() > MOST_EARLY {
+            if self.early.len() > MAX_EARLY {
                 self.spare.push(self.early.remove(0).bytes); // ordered in vain
             }
-            self.spare.truncate(MOST_EARLY);
+            self.spare.truncate(MAX_EARLY);
             return sealed;
         }
         let next = block + 1..self.blocks.min(block.saturating_add(1 + AHEAD));
@@ -215,7 +215,7 @@ mod tests {
         reader.read_as_told();
         (0..100).for_each(|block| reader.order(block));
         (0..30).for_each(|_| _ = data(&mut reader, 99));
-        assert!(reader.early.len() <= 100 - 30 + MOST_EARLY, "{}", reader.early.len());
+        assert!(reader.early.len() <= 100 - 30 + MAX_EARLY, "{}", reader.early.len());
     }
 
     #[test]

@@ -37,7 +37,7 @@ const MESSAGE: usize = 64;
 const INDEX_AT: usize = 20;
 
 /// Messages that are read in one call, at most; the others are read at the next call.
-const MOST_MESSAGES: usize = 256;
+const MAX_MESSAGES: usize = 256;
 
 impl Changes {
     /// Listen from now on.
@@ -55,7 +55,7 @@ impl Changes {
             return News::Here;
         };
         let (mut buffer, mut news) = ([0; MESSAGE], News::Nothing);
-        for _ in 0..MOST_MESSAGES {
+        for _ in 0..MAX_MESSAGES {
             let mut socket: &Socket = socket;
             news = match socket.read(&mut buffer) {
                 Ok(len) => news.max(about(&buffer[..len], index)),

@@ -26,9 +26,9 @@ pub enum SendOutcome {
     },
 }
 
-/// Most datagrams handed to the kernel in one call; batches may be larger.
+/// Maximum number of datagrams handed to the kernel in one call; batches may be larger.
 pub const MAX_SEGMENTS: usize = sys::MAX_CALL;
-/// Most bytes of one call: an IP packet of 65,535 bytes without IPv6 and UDP headers.
+/// Maximum number of bytes of one call: an IP packet of 65,535 bytes without IPv6 and UDP headers.
 const MAX_BYTES: usize = 65_535 - 48;
 
 /// A non-blocking UDP socket on one interface.

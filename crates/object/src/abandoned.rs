@@ -34,7 +34,7 @@ pub struct Unfinished {
 }
 
 /// More than this are not listed.
-const MOST: usize = 100_000;
+const MAX_LISTED: usize = 100_000;
 
 /// The unfinished content of this output directory, the oldest first.
 ///
@@ -61,7 +61,7 @@ pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
         if let Some(state) = open_state(&states, name) {
             all.push(look(&state, name));
         }
-        if all.len() + parts.len() >= MOST {
+        if all.len() + parts.len() >= MAX_LISTED {
             break;
         }
     }

@@ -7,8 +7,8 @@ use std::ops::Range;
 /// Bytes at the end of each block that are not object stream: the length of its data and their hash.
 pub const TRAILER: usize = 36;
 
-/// Largest number of source symbols of a block: a receiver has several incomplete ones in memory.
-pub const MOST_SYMBOLS: u16 = 1024;
+/// Maximum number of source symbols of a block: a receiver has several incomplete ones in memory.
+pub const MAX_SYMBOLS: u16 = 1024;
 
 /// Largest manifest, in bytes.
 pub const MAX_MANIFEST_LEN: u32 = 256 << 20;
@@ -46,7 +46,7 @@ pub struct Geometry {
 pub enum GeometryError {
     /// Symbol size or count are out of range.
     #[error(
-        "blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MOST_SYMBOLS} symbols of a multiple of {ALIGNMENT} bytes"
+        "blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MAX_SYMBOLS} symbols of a multiple of {ALIGNMENT} bytes"
     )]
     Symbols {
         /// Symbols per block.
@@ -83,7 +83,7 @@ impl Geometry {
     pub fn check(&self) -> Result<(), GeometryError> {
         let symbols =
             GeometryError::Symbols { symbols: self.symbols_per_block, symbol_size: self.symbol_size };
-        if self.symbols_per_block > MOST_SYMBOLS {
+        if self.symbols_per_block > MAX_SYMBOLS {
             return Err(symbols);
         }
         let shape = Shape::new(self.symbols_per_block, self.symbol_size).map_err(|_: FecError| symbols)?;

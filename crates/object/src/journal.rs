@@ -105,14 +105,14 @@ impl Journal {
 
 /// Longest valid journal, in bytes: each block recorded and withdrawn several times. Bytes beyond it are not ours.
 fn longest(geometry: Geometry) -> u64 {
-    let blocks = geometry.blocks().map_or(MOST_OF_A_STREAM, u64::from);
-    HEADER as u64 + RECORD as u64 * (TIMES * blocks + MOST_OF_LITTLE)
+    let blocks = geometry.blocks().map_or(MAX_BLOCKS_OF_STREAM, u64::from);
+    HEADER as u64 + RECORD as u64 * (TIMES * blocks + MAX_EXTRA_RECORDS)
 }
 
 /// Records for each block at most, for a stream whose length is not known, and for what is small.
 const TIMES: u64 = 16;
-const MOST_OF_A_STREAM: u64 = 1 << 22;
-const MOST_OF_LITTLE: u64 = 1 << 16;
+const MAX_BLOCKS_OF_STREAM: u64 = 1 << 22;
+const MAX_EXTRA_RECORDS: u64 = 1 << 16;
 
 /// Records that are read at a time.
 const AT_A_TIME: usize = 16_384;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Most links that one path may pass (Linux: 40).
-const MOST_PASSED: usize = 40;
+/// Maximum number of links that one path may pass (Linux: 40).
+const MAX_PASSED: usize = 40;
 
 /// Which symbolic links below a path are sent as the files and directories that they lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -146,7 +146,7 @@ fn end_of(entries: &[Entry], link: &Entry, target: &OsStr) -> End {
                 if target.as_bytes().starts_with(b"/") {
                     return End::Outside;
                 }
-                if passed > MOST_PASSED {
+                if passed > MAX_PASSED {
                     return End::Nowhere;
                 }
                 at.pop();

@@ -31,19 +31,19 @@ use tables::{ReadTables, WriteTables};
 /// entry may have it as its first component.
 pub const STATE_DIR: &str = ".faircast";
 
-/// Most entries of a manifest.
+/// Maximum number of entries of a manifest.
 pub const MAX_ENTRIES: usize = 4_000_000;
-/// Most directories that a path lies below. Each is open while something is placed in it.
+/// Maximum number of directories that a path lies below. Each is open while something is placed in it.
 pub const MAX_DEPTH: usize = 256;
-/// Most directories that paths need beyond those that are entries: names of one letter could ask for millions in little text.
+/// Maximum number of directories that paths need beyond those that are entries: names of one letter could ask for millions in little text.
 const MAX_UNNAMED_DIRS: usize = 65_536;
-/// Most bytes of all paths and targets together: shared beginnings could make much of little.
+/// Maximum number of bytes of all paths and targets together: shared beginnings could make much of little.
 const MAX_TEXT: usize = 256 << 20;
 /// Permission bits, and the set-user-ID, set-group-ID and sticky bits.
 pub const MODE_BITS: u32 = 0o7777;
 /// Permission bits: all that version 1 has.
 pub const PERMISSIONS: u32 = 0o777;
-/// Most bytes of the attributes of all entries together: one set may belong to many of them.
+/// Maximum number of bytes of the attributes of all entries together: one set may belong to many of them.
 const MAX_ATTRIBUTES: usize = 256 << 20;
 
 /// Least space of files and directories, for [`Manifest::footprint`].
@@ -51,7 +51,7 @@ const DISK_BLOCK: u64 = 4096;
 const INODE: u64 = 256;
 
 const VERSION: u8 = 2;
-const SMALLEST_ENTRY: usize = 6;
+const MIN_ENTRY: usize = 6;
 
 /// The entries of a transfer, sorted by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -171,7 +171,7 @@ pub enum ManifestError {
         at: usize,
     },
     /// More entries than allowed, or than the bytes could hold.
-    #[error("{0} entries; at most {MAX_ENTRIES} can be sent, and each takes {SMALLEST_ENTRY} bytes or more")]
+    #[error("{0} entries; at most {MAX_ENTRIES} can be sent, and each takes {MIN_ENTRY} bytes or more")]
     TooMany(u64),
     /// All paths together are too long.
     #[error("the paths take more than {MAX_TEXT} bytes together")]
@@ -520,7 +520,7 @@ impl Manifest {
             other => return Err(ManifestError::Version(other)),
         };
         let count = from.number()?;
-        if count > MAX_ENTRIES as u64 || count > (bytes.len() / SMALLEST_ENTRY) as u64 {
+        if count > MAX_ENTRIES as u64 || count > (bytes.len() / MIN_ENTRY) as u64 {
             return Err(ManifestError::TooMany(count));
         }
         let mut entries = Vec::with_capacity(count as usize); // bounded by the bytes there are

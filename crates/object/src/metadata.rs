@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Most owners of a manifest, each of which a receiver may look up by name.
+/// Maximum number of owners of a manifest, each of which a receiver may look up by name.
 pub const MAX_OWNERS: usize = 4_096;
-/// Most different sets of attributes of a manifest.
+/// Maximum number of different sets of attributes of a manifest.
 pub const MAX_ATTRIBUTE_SETS: usize = 65_536;
-/// Most attributes of a file.
+/// Maximum number of attributes of a file.
 pub const MAX_NAMES: usize = 256;
 /// Longest name of an attribute, of a user and of a group, in bytes (Linux's own limit of the first).
 pub const MAX_NAME: usize = 255;
 /// Longest value of an attribute, in bytes (Linux's own limit).
 pub const MAX_VALUE: usize = 65_536;
-/// Most bytes of the names and values of a file's attributes.
+/// Maximum number of bytes of the names and values of a file's attributes.
 pub const MAX_SET: usize = 2 * MAX_VALUE;
 
 /// The name under which Linux has a file's access control list.
@@ -253,7 +253,7 @@ impl Attributes {
     }
 }
 
-/// Most entries of an access control list.
+/// Maximum number of entries of an access control list.
 const MAX_ACL: usize = 1_024;
 
 /// Whether this is an access control list as Linux has it (linux/posix_acl_xattr.h): u32 version 2, then entries of u16 tag,

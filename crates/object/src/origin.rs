@@ -16,13 +16,13 @@ pub struct Origin {
 
 impl Origin {
     /// Bytes of a host name at most.
-    pub const LONGEST_HOST: usize = 63;
+    pub const MAX_HOST: usize = 63;
 
-    /// Creates a source at `address`. At most [`Origin::LONGEST_HOST`] bytes of its host name are stored, without control characters.
+    /// Creates a source at `address`. At most [`Origin::MAX_HOST`] bytes of its host name are stored, without control characters.
     pub fn new(address: IpAddr, host: &str, proven: bool) -> Origin {
         let mut kept = String::new();
         for letter in host.chars().filter(|letter| !letter.is_control()) {
-            if kept.len() + letter.len_utf8() > Origin::LONGEST_HOST {
+            if kept.len() + letter.len_utf8() > Origin::MAX_HOST {
                 break;
             }
             kept.push(letter);
@@ -52,6 +52,6 @@ mod tests {
         assert_eq!(origin("lab1"), "lab1");
         assert_eq!(origin("la\x1b[1mb\n"), "la[1mb");
         assert_eq!(origin(&"ä".repeat(40)), "ä".repeat(31), "62 bytes of whole letters");
-        assert_eq!(origin(&"a".repeat(70)).len(), Origin::LONGEST_HOST);
+        assert_eq!(origin(&"a".repeat(70)).len(), Origin::MAX_HOST);
     }
 }

@@ -37,9 +37,9 @@ const RECORD: usize = 8 + 8 + 16 + 16 + 1 + 1 + 2;
 const HASH: usize = 32;
 
 /// Names that are remembered at most; then the oldest are dropped.
-const MOST: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 /// A larger file than this has not been written here.
-const MOST_BYTES: u64 = (MOST * (RECORD + Origin::LONGEST_HOST + 255) + MAGIC.len() + HASH) as u64;
+const MAX_BYTES: u64 = (MAX_NAMES * (RECORD + Origin::MAX_HOST + 255) + MAGIC.len() + HASH) as u64;
 
 /// A sessions that starts within this time of another one has started at the same time: announcements have whole seconds.
 const SAME_TIME: u64 = 2_000_000_000;
@@ -96,11 +96,11 @@ impl Remembered {
             Err(Errno::NOENT) => return Ok(Remembered::default()),
             Err(_) => return Err(Damaged),
         };
-        if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MOST_BYTES) {
+        if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_BYTES) {
             return Err(Damaged);
         }
         let mut bytes = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|_| Damaged)?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|_| Damaged)?;
         Remembered::read(&bytes).ok_or(Damaged)
     }
 
@@ -144,7 +144,7 @@ impl Remembered {
         let mut bytes = MAGIC.to_vec();
         let mut names: Vec<_> = self.names.iter().collect();
         names.sort_unstable_by_key(|(_, known)| known.order);
-        for (name, known) in &names[names.len().saturating_sub(MOST)..] {
+        for (name, known) in &names[names.len().saturating_sub(MAX_NAMES)..] {
             let Origin { address, host, proven } = &known.origin;
             let address = match *address {
                 IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -329,10 +329,10 @@ mod tests {
     #[test]
     fn oldest_records_are_dropped_first() {
         let mut remembered = Remembered::default();
-        (0..MOST + 10).for_each(|n| remembered.note(n.to_string(), A, &admitted(5)));
+        (0..MAX_NAMES + 10).for_each(|n| remembered.note(n.to_string(), A, &admitted(5)));
         remembered.note("0", A, &admitted(6));
         let read = Remembered::read(&remembered.bytes()).expect("it was written just now");
-        assert_eq!(read.names.len(), MOST);
+        assert_eq!(read.names.len(), MAX_NAMES);
         assert!(read.names.contains_key(OsStr::new("0")), "it came again");
         assert!((1..=10).all(|n| !read.names.contains_key(OsStr::new(&n.to_string()))));
     }

@@ -1,11 +1,11 @@
 //! From payloads in order to content: fragments are joined, messages taken out of their frames.
 
 use super::{Framing, Messages};
-use crate::codec::{Fragment, MOST_APDU, MessageSink, Unframer};
+use crate::codec::{Fragment, MAX_APDU, MessageSink, Unframer};
 use std::io::{self, Write};
 
 /// The longest message that is taken.
-const LONGEST_MESSAGE: u64 = 64 << 20;
+const MAX_MESSAGE: u64 = 64 << 20;
 
 /// Writes content.
 pub(super) struct ContentWriter {
@@ -52,7 +52,7 @@ impl ContentWriter {
         ContentWriter {
             to: target,
             framing,
-            unframer: Unframer::new(LONGEST_MESSAGE),
+            unframer: Unframer::new(MAX_MESSAGE),
             unit: Unit::default(),
             broken_units: 0,
             malformed: 0,
@@ -120,7 +120,7 @@ impl ContentWriter {
 impl Unit {
     /// The next fragment; whether the unit is whole.
     fn add(&mut self, fragment: Fragment, payload: &[u8], broken: &mut u64) -> bool {
-        let fits = fragment.len as usize <= MOST_APDU
+        let fits = fragment.len as usize <= MAX_APDU
             && fragment.offset as usize + payload.len() <= fragment.len as usize;
         if fragment.offset == 0 && fits {
             self.drop_part(broken);

@@ -117,7 +117,7 @@ impl Configuration for PgmReceive {
             wait: place.wait.map(span),
             silence: span(place.silence),
             patience: Patience::default(),
-            most_held: receiver::MOST_HELD,
+            most_held: receiver::MAX_HELD,
             rng: Rng::new(random[0], 0),
         };
         let (framing, messages) = (self.options.framing, self.options.messages);

@@ -1,13 +1,13 @@
 //! From content to payloads of packets.
 
 use super::{Framing, Messages};
-use crate::codec::{DATA_HEADER_LEN, Fragment, MOST_APDU, MOST_FRAGMENTS, put_message, put_offset};
+use crate::codec::{DATA_HEADER_LEN, Fragment, MAX_APDU, MAX_FRAGMENTS, put_message, put_offset};
 use crate::error::LineTooLong;
 use std::collections::VecDeque;
 use std::io;
 
 /// The longest line that becomes one ZeroMQ message.
-const LONGEST_LINE: usize = 64 << 20;
+const MAX_LINE: usize = 64 << 20;
 /// Bytes of the options that locate a fragment.
 pub(super) const FRAGMENT_LEN: usize = 20;
 /// Bytes of ZeroMQ's offset.
@@ -190,7 +190,7 @@ impl Feed {
         let ended = self.input_state == Got::End && !left.is_empty();
         let most = match self.framing {
             Framing::None => most_unit(self.room),
-            Framing::Zmq => LONGEST_LINE,
+            Framing::Zmq => MAX_LINE,
         };
         let found = match self.messages {
             Messages::Sized(size) if left.len() >= size => Some(size),
@@ -229,7 +229,7 @@ impl Feed {
 
 /// The largest unit that can be sent in packets with payloads of `room` bytes.
 pub(super) fn most_unit(room: usize) -> usize {
-    room.max(((room - FRAGMENT_LEN) * MOST_FRAGMENTS).min(MOST_APDU))
+    room.max(((room - FRAGMENT_LEN) * MAX_FRAGMENTS).min(MAX_APDU))
 }
 
 /// Bytes of payload in a datagram of this size when options of the scheme take `options` bytes.

@@ -58,7 +58,7 @@ const HELD: u64 = 600;
 const KEPT: usize = 1;
 
 /// Longest duration of a receiver's session: longer than any of its timeouts.
-const LONGEST: Span = Span::from_secs(120);
+const MAX_DURATION: Span = Span::from_secs(120);
 
 /// A receiver and all that a source could send it.
 pub fn receiver(input: &[u8]) {
@@ -77,7 +77,7 @@ pub fn receiver(input: &[u8]) {
     let open = Box::new(|_| Ok(ContentWriter::new(Box::new(io::sink()), Framing::None, None)));
     let (mut receiver, mut now) = (PgmReceiver::new(setup, open, Time::ZERO), Time::ZERO);
     for step in Steps(input) {
-        if now > Time::ZERO + LONGEST {
+        if now > Time::ZERO + MAX_DURATION {
             break;
         }
         let mut packet = step.bytes.to_vec();

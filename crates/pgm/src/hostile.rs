@@ -40,7 +40,7 @@ impl Bench {
             wait: Some(Span::from_secs(10)),
             silence: Span::from_secs(30),
             patience: Patience { most_unconfirmed: 1, ..Patience::default() },
-            most_held: super::receiver::MOST_HELD,
+            most_held: super::receiver::MAX_HELD,
             rng: Rng::new(2, 1),
         };
         let open = Box::new(|_| Ok(ContentWriter::new(Box::new(std::io::sink()), Framing::None, None)));

@@ -17,7 +17,7 @@ const TICK: u64 = 4_000_000;
 
 /// Packets that are requested at the same time. The others wait in the order of their numbers. One SPM can state that 65,536 are
 /// missing, and neither the receiver nor the source processes all of them four times a second.
-const MOST_ASKED: usize = 512;
+const MAX_ASKED: usize = 512;
 
 /// Timeouts of the states (RFC 3208, 6.3; the values are within those of stock receivers).
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +94,7 @@ pub(super) enum Due {
 impl Missing {
     /// When something is due.
     pub(super) fn deadline(&self) -> Time {
-        let has_room = !self.waiting.is_empty() && self.all.len() <= MOST_ASKED / 2;
+        let has_room = !self.waiting.is_empty() && self.all.len() <= MAX_ASKED / 2;
         if has_room { Time::ZERO } else { self.due.first().map_or(Time::NEVER, |(at, _)| *at) }
     }
 
@@ -109,7 +109,7 @@ impl Missing {
 
     /// Those whose turn it is are asked for from now on.
     fn take_up(&mut self, patience: &Patience, rng: &mut Rng, now: Time) {
-        while self.all.len() < MOST_ASKED
+        while self.all.len() < MAX_ASKED
             && let Some((first, row)) = self.waiting.pop_first()
         {
             let until = tick(now + random(patience.back_off, rng));
@@ -333,7 +333,7 @@ mod tests {
             wakes += 1;
         }
         assert!(wakes <= 126, "{wakes} wakes in half a second");
-        assert!((MOST_ASKED..=3 * MOST_ASKED).contains(&asked), "{asked} numbers asked for");
+        assert!((MAX_ASKED..=3 * MAX_ASKED).contains(&asked), "{asked} numbers asked for");
         assert_eq!(stage.missing.all.len(), stage.missing.due.len());
     }
 

@@ -28,9 +28,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
 /// Packets that may wait for one that is missing, and as far as a number may jump.
-pub(super) const MOST_HELD: u64 = 1 << 16;
+pub(super) const MAX_HELD: u64 = 1 << 16;
 /// Buffers that are stored for packets to come.
-const MOST_SPARE: usize = 1024;
+const MAX_SPARE: usize = 1024;
 /// A source that has said its end answers for a while only.
 const UNCONFIRMED_AFTER_FIN: u16 = 5;
 /// The end in a source's packet counts when nothing newer has arrived for this long: a forged one is refuted by the source's next packet.
@@ -54,7 +54,7 @@ pub(super) struct Setup {
     pub(super) wait: Option<Span>,
     pub(super) silence: Span,
     pub(super) patience: Patience,
-    /// Packets that may wait for one that is missing: [`MOST_HELD`], and fewer where that is too slow for a fuzzer.
+    /// Packets that may wait for one that is missing: [`MAX_HELD`], and fewer where that is too slow for a fuzzer.
     pub(super) most_held: u64,
     pub(super) rng: Rng,
 }
@@ -699,7 +699,7 @@ impl Stream {
                 PacketState::Here { bytes, fragment } => {
                     let (mut bytes, fragment) = (std::mem::take(bytes), *fragment);
                     self.writer.packet(fragment, &bytes)?;
-                    if self.spare.len() < MOST_SPARE {
+                    if self.spare.len() < MAX_SPARE {
                         bytes.clear();
                         self.spare.push(bytes);
                     }

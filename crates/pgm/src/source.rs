@@ -29,9 +29,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const BASE: Layer = Layer(0);
 /// IP and UDP headers, which a scheme counts.
 pub(super) const OVERHEAD: usize = 28;
-/// Most datagrams and bytes that the kernel takes in one call.
-const MOST_SEGMENTS: usize = 64;
-const MOST_BYTES: usize = 65_000;
+/// Maximum number of datagrams and bytes that the kernel takes in one call.
+const MAX_SEGMENTS: usize = 64;
+const MAX_BYTES: usize = 65_000;
 /// Packets that are due within this time leave together.
 const BURST: Span = Span::from_millis(1);
 /// A receiver that has received nothing of the source before its first packet would not notice earlier losses. So the
@@ -56,16 +56,16 @@ const FINS: u8 = 3;
 const FIN_EVERY: Span = Span::from_millis(100);
 /// Least time between two transmissions of a packet; it is a round trip of the group within these limits.
 /// NAKs that were under way meanwhile ask for a repair that is under way too.
-const SUPPRESS_LEAST: Span = Span::from_millis(20);
-const SUPPRESS_MOST: Span = Span::from_millis(200);
+const SUPPRESS_MIN: Span = Span::from_millis(20);
+const SUPPRESS_MAX: Span = Span::from_millis(200);
 /// Most repairs in a row while there is new content: a receiver that asks for everything stops nobody.
 const REPAIRS_IN_A_ROW: u32 = 3;
 /// Confirmations per second, at most; further NAKs are answered without one.
-const MOST_CONFIRMATIONS: u32 = 1_000;
+const MAX_CONFIRMATIONS: u32 = 1_000;
 /// When there is nothing to send, a pipe is looked at this often.
 const POLL: Span = Span::from_millis(5);
 /// Senders whose NAKs and acknowledgements are remembered, at most.
-const MOST_REPORTERS: usize = 100_000;
+const MAX_REPORTERS: usize = 100_000;
 
 /// Parts of a source session.
 pub(super) struct Setup {
@@ -223,7 +223,7 @@ impl PgmSource {
 
     fn on_packet(&mut self, packet: &Packet<'_>, from: Ipv4Addr, now: Time) {
         let Some(id) = receiver_id(from) else { return };
-        if self.reporters.len() < MOST_REPORTERS || self.reporters.contains_key(&id) {
+        if self.reporters.len() < MAX_REPORTERS || self.reporters.contains_key(&id) {
             self.reporters.entry(id).or_default();
         }
         self.report.receivers = self.reporters.len() as u64;
@@ -270,7 +270,7 @@ impl PgmSource {
         if now.since(self.confirmations.0) >= Span::from_secs(1) {
             self.confirmations = (now, 0);
         }
-        if self.confirmations.1 >= MOST_CONFIRMATIONS {
+        if self.confirmations.1 >= MAX_CONFIRMATIONS {
             return;
         }
         self.confirmations.1 += 1;
@@ -373,7 +373,7 @@ impl PgmSource {
 
     /// A packet is not sent twice within this time.
     fn spacing(&self) -> Span {
-        self.source.observe().rtt_max.max(SUPPRESS_LEAST).min(SUPPRESS_MOST)
+        self.source.observe().rtt_max.max(SUPPRESS_MIN).min(SUPPRESS_MAX)
     }
 
     fn spm_soon(&mut self, now: Time) {
@@ -459,10 +459,10 @@ impl PgmSource {
             return None;
         }
         let mut segment = 0;
-        for _ in 0..MOST_SEGMENTS {
+        for _ in 0..MAX_SEGMENTS {
             let horizon = if segment == 0 { now } else { now + BURST };
             let due = matches!(self.source.departure(BASE), Departure::At(at) if at <= horizon);
-            if !due || out.len() + segment > MOST_BYTES {
+            if !due || out.len() + segment > MAX_BYTES {
                 break;
             }
             let Some(choice) = self.choose(now) else { break };

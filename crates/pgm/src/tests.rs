@@ -225,7 +225,7 @@ fn receiver(plan: &Plan, n: u8) -> (receiver::PgmReceiver, Written, Ipv4Addr) {
         wait: Some(Span::from_secs(10)),
         silence: Span::from_secs(30),
         patience: Patience::default(),
-        most_held: super::receiver::MOST_HELD,
+        most_held: super::receiver::MAX_HELD,
         rng: Rng::new(2, n.into()),
     };
     let written = Written::default();

@@ -6,7 +6,7 @@ use faircast_core::packet::Seq;
 use faircast_core::time::Time;
 
 /// No window is smaller, however large its packets are.
-const FEWEST: usize = 256;
+const MIN_PACKETS: usize = 256;
 
 /// Sent packets in a ring, in memory that is allocated once and touched as it is used.
 pub(super) struct TransmitWindow {
@@ -47,7 +47,7 @@ pub(super) enum Repair {
 impl TransmitWindow {
     /// A window for payloads of up to `slot` bytes whose first packet has this number.
     pub(super) fn new(limits: WindowLimits, slot: usize, first: u64) -> TransmitWindow {
-        let slots = (limits.bytes / slot.max(1)).max(FEWEST);
+        let slots = (limits.bytes / slot.max(1)).max(MIN_PACKETS);
         let empty = Sent {
             len: 0,
             fragment: None,
@@ -154,8 +154,8 @@ mod tests {
         for n in 0..1000u64 {
             window.push(&n.to_be_bytes(), None, Seq(n), Time::ZERO);
         }
-        assert_eq!((window.trail(), window.next()), (1005 - FEWEST as u64, 1005));
-        assert!(window.packet(1004 - FEWEST as u64).is_none() && window.packet(1005).is_none());
+        assert_eq!((window.trail(), window.next()), (1005 - MIN_PACKETS as u64, 1005));
+        assert!(window.packet(1004 - MIN_PACKETS as u64).is_none() && window.packet(1005).is_none());
         let all = window.trail()..window.next();
         assert!(
             all.into_iter().all(|sqn| window.packet(sqn).is_some_and(|it| it.1 == (sqn - 5).to_be_bytes()))

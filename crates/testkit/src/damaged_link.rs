@@ -23,7 +23,7 @@ const NAP: Duration = Duration::from_millis(5);
 const BUDGET: usize = 64;
 
 /// Longer than any frame.
-const LONGEST: usize = 1 << 16;
+const MAX_FRAME: usize = 1 << 16;
 
 /// A link between a host and its port of the bridge. Both devices are gone when this is dropped.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Drop for DamagedLink {
 }
 
 fn carry(host: &Tap, port: &Tap, injector: &Mutex<Injector>, stop: &AtomicBool) -> io::Result<()> {
-    let mut buffer = vec![0; LONGEST];
+    let mut buffer = vec![0; MAX_FRAME];
     while !stop.load(Ordering::Relaxed) {
         wait([host, port])?;
         for _ in 0..BUDGET {

@@ -3,13 +3,13 @@
 use crate::object::Geometry;
 use faircast_core::schemes::Scheme;
 use faircast_wire::encode::IPV6_HEADERS;
-use faircast_wire::{Announce, MOST_DATA_HEADER};
+use faircast_wire::{Announce, MAX_DATA_HEADER};
 
 /// A live stream has no root: no receiver needs all of it.
 pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
 /// Largest overhead around a symbol: the headers, and the rest of a datagram when symbols have a multiple of eight bytes.
-const MOST_AROUND: usize = IPV6_HEADERS + MOST_DATA_HEADER + 7;
+const MAX_OVERHEAD: usize = IPV6_HEADERS + MAX_DATA_HEADER + 7;
 
 /// Returns the announced scheme, with its options; `None` if this version does not know it.
 pub(crate) fn scheme_of(announce: &Announce) -> Option<Scheme> {
@@ -34,5 +34,5 @@ pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
 /// Whether packets of the announced size hold a symbol, and no more overhead than possible.
 pub(crate) fn packet_size_fits(announce: &Announce) -> bool {
     let around = announce.packet_size.checked_sub(announce.symbol_size);
-    around.is_some_and(|bytes| (Announce::LEAST_PACKET.into()..=MOST_AROUND).contains(&usize::from(bytes)))
+    around.is_some_and(|bytes| (Announce::MIN_PACKET.into()..=MAX_OVERHEAD).contains(&usize::from(bytes)))
 }

@@ -22,7 +22,7 @@ const BURST: f64 = REQUESTS_PER_SECOND as f64 / 2.0;
 pub const SMALL: usize = 24;
 
 /// The highest level.
-const MOST: u8 = 3;
+const MAX_LEVEL: u8 = 3;
 
 /// Duration, beyond two round trips, for which requests still arrive that were sent before receivers knew a new level.
 const SETTLES: Span = Span::from_millis(100);
@@ -44,7 +44,7 @@ const PARTS: [usize; 4] = [usize::MAX, 64, 8, 1];
 pub fn pause(level: u8, spread: Span) -> Span {
     match level {
         0 => Span::ZERO,
-        level => spread.scaled(1.0 / PARTS[usize::from(level.min(MOST))] as f64),
+        level => spread.scaled(1.0 / PARTS[usize::from(level.min(MAX_LEVEL))] as f64),
     }
 }
 
@@ -83,12 +83,12 @@ impl RequestRate {
             self.askers.insert(from);
         }
         let is_settled = self.level == 0 || now.since(self.looked_at) >= SETTLES + rtt * 2;
-        if self.filled <= BURST || self.level == MOST || !is_settled {
+        if self.filled <= BURST || self.level == MAX_LEVEL || !is_settled {
             return false;
         }
         let rate = REQUESTS_PER_SECOND as f64 + self.filled / now.since(self.since).as_secs_f64().max(1e-3);
         let is_far = rate > REQUESTS_PER_SECOND as f64 * FAR_TOO_MUCH;
-        let level = if is_far { MOST } else { self.level + 1 };
+        let level = if is_far { MAX_LEVEL } else { self.level + 1 };
         let level = level.min(self.enough(members)).max(self.level);
         let has_risen = level > self.level;
         self.level = level;
@@ -101,10 +101,10 @@ impl RequestRate {
     fn enough(&self, members: usize) -> u8 {
         let askers = self.askers.len();
         if askers as f64 > BURST / 2.0 {
-            return MOST; // there may be any number of others
+            return MAX_LEVEL; // there may be any number of others
         }
         // As each of them may ask once in its part of the spread, which has a place for every member.
-        (1..MOST).find(|level| askers * PARTS[usize::from(*level)] <= members).unwrap_or(MOST)
+        (1..MAX_LEVEL).find(|level| askers * PARTS[usize::from(*level)] <= members).unwrap_or(MAX_LEVEL)
     }
 
     /// Returns the level to announce now.

@@ -347,10 +347,10 @@ pub struct RelayBelow {
 
 impl RelayBelow {
     /// No relay is deeper.
-    pub const DEEPEST: u8 = 16;
+    pub const MAX_DEPTH: u8 = 16;
 
     /// So many relays behind one are told of at most.
-    pub(crate) const MOST: usize = 128;
+    pub(crate) const MAX_RELAYS: usize = 128;
 }
 
 /// What has become of a host that was invited.
@@ -492,7 +492,7 @@ pub enum ReceiverOutcome {
 }
 
 /// So many files that could not be sent are named in a report.
-pub const MOST_UNSENT: usize = 1_000;
+pub const MAX_UNSENT: usize = 1_000;
 
 /// How a `send` ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -545,7 +545,7 @@ pub struct SendReport {
     pub absent: Vec<String>,
     /// Receivers that were expected and cannot take part, with the reason.
     pub refused_hosts: Vec<IncompleteReceiver>,
-    /// What should have been sent and could not be read, or changed while it was sent, up to [`MOST_UNSENT`].
+    /// What should have been sent and could not be read, or changed while it was sent, up to [`MAX_UNSENT`].
     pub unsent: Vec<LeftOut>,
     /// How many there are of those.
     pub unsent_count: u64,
@@ -668,7 +668,7 @@ pub struct ReceiveReport {
     /// Worth knowing: links and modes that could not be set.
     pub warnings: Vec<String>,
     /// Files that are not received, because they changed or could not be read at the source while they were sent, up to
-    /// [`MOST_UNSENT`].
+    /// [`MAX_UNSENT`].
     pub withdrawn: Vec<String>,
     /// Number of these files.
     pub withdrawn_count: u64,

@@ -42,10 +42,10 @@ const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 
 const GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 70, 1)), 5777);
 
 /// More steps find nothing more.
-const MOST_STEPS: usize = 64;
+const MAX_STEPS: usize = 64;
 
-/// The greatest number of datagrams that leave in one step.
-const MOST_DATAGRAMS: usize = 64;
+/// Maximum number of datagrams that leave in one step.
+const MAX_DATAGRAMS: usize = 64;
 
 /// A source and a receiver, unsealed, between them a network that loses, changes and invents
 /// datagrams. When it only loses them, the file has to arrive whole.
@@ -84,7 +84,7 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
         correct,
         faithful: true,
     };
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let Some((&[mode, len], after)) = rest.split_first_chunk() else { break };
         let (bytes, after) = after.split_at(usize::from(len).min(after.len()));
         rest = after;
@@ -213,7 +213,7 @@ impl Network {
         };
         self.source.handle_timeout(now);
         let mut count = 0;
-        while count < MOST_DATAGRAMS {
+        while count < MAX_DATAGRAMS {
             let Some(outgoing) = self.source.poll_transmit(now, &mut self.out) else { break };
             assert!(outgoing.segment <= DATAGRAM, "{} bytes", outgoing.segment);
             for datagram in self.out.chunks(outgoing.segment) {
@@ -291,7 +291,7 @@ fn hostile_world(input: &[u8], scratch: &Path, correct: fn(&mut [u8]), layered: 
     if world.setting.is_joined {
         world.run(Span::from_secs(1), world::Fate::Arrive);
     }
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let Some((&mode, after)) = rest.split_first() else { break };
         rest = after;
         let mut fate = world::Fate::Arrive;

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 /// More receivers than this are served but not known by name.
-const MOST: usize = 200_000;
+const MAX_MEMBERS: usize = 200_000;
 
 /// Congestion reports within [`MemberRecord::SLOW_WINDOW`] that show a receiver to be slow, without a report of a higher rate between them.
 const SLOW_REPORTS: u8 = 3;
@@ -28,14 +28,14 @@ const SLOW_REPORTS: u8 = 3;
 /// A receiver that was silent for this duration, and whose host has a newer one of its name, was restarted.
 const REPLACED_AFTER: Span = Span::from_secs(3);
 
-/// Largest number of moved members that are remembered.
-const MOST_MOVED: usize = 4_096;
+/// Maximum number of moved members that are remembered.
+const MAX_MOVED: usize = 4_096;
 
 /// More relays than this are not listened to.
-const MOST_RELAYS: usize = 4_096;
+const MAX_RELAYS: usize = 4_096;
 
-/// Largest number of receivers that wait to be answered; the others ask again.
-const MOST_ANSWERS: usize = 20_000;
+/// Maximum number of receivers that wait to be answered; the others ask again.
+const MAX_ANSWERS: usize = 20_000;
 
 /// Number of status messages in which a receiver is confirmed.
 const CONFIRMATIONS: u8 = 2;
@@ -201,7 +201,7 @@ impl Members {
     fn take_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
         // Known members have turns already, however many come together from a busy host.
         self.reports += u64::from(report.state != MemberState::Receiving);
-        if report.state == MemberState::Relaying && self.relays.len() < MOST_RELAYS {
+        if report.state == MemberState::Relaying && self.relays.len() < MAX_RELAYS {
             self.relays.insert(report.from);
         }
         if matches!(report.state, MemberState::Asking | MemberState::Relaying) {
@@ -218,7 +218,7 @@ impl Members {
         let is_again = self.is_done_again(report, address.ip(), now);
         let is_new = !self.known.contains_key(&report.from);
         if is_new {
-            if self.known.len() >= MOST {
+            if self.known.len() >= MAX_MEMBERS {
                 return Change::None;
             }
             let member = MemberRecord::new(report, seq, address, now);
@@ -315,7 +315,7 @@ impl Members {
 
     /// A member has another parent now.
     fn move_on(&mut self, id: ReceiverId, seq: u64) -> Change {
-        if self.moved.len() >= MOST_MOVED {
+        if self.moved.len() >= MAX_MOVED {
             self.moved.pop_first();
         }
         self.moved.insert(id, seq);
@@ -356,7 +356,7 @@ impl Members {
     }
 
     fn answer_with(&mut self, answer: Answer) {
-        if self.confirm.len() < MOST_ANSWERS && self.confirming.insert(answer) {
+        if self.confirm.len() < MAX_ANSWERS && self.confirming.insert(answer) {
             self.confirm.push_back((answer, CONFIRMATIONS));
             self.unanswered += 1;
         }
@@ -546,7 +546,7 @@ fn sensible(rate: f32) -> f32 {
 /// Returns how many receivers it reports for, and how many of them are done: a relay's report, within possible values. Others report for
 /// themselves alone; a relay is done, too, when the only receiver downstream has failed.
 fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
-    let receivers = report.receivers.min(if is_relay { MOST as u32 } else { 1 });
+    let receivers = report.receivers.min(if is_relay { MAX_MEMBERS as u32 } else { 1 });
     let is_done = report.state == MemberState::Done;
     (receivers, if is_relay { report.done.min(receivers) } else { receivers.min(u32::from(is_done)) })
 }

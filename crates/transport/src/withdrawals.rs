@@ -5,9 +5,9 @@
 use faircast_wire::{Signature, Status, Withdrawn, WithdrawnPart};
 
 /// More entries than this are not stored for others.
-const MOST: usize = 1 << 20;
+const MAX_ENTRIES: usize = 1 << 20;
 
-const SLICE: usize = Status::MOST_WITHDRAWALS;
+const SLICE: usize = Status::MAX_WITHDRAWALS;
 
 /// A slice of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Slices {
         let at = first as usize / SLICE;
         let is_slice =
             (first as usize).is_multiple_of(SLICE) && (1..=SLICE).contains(&status.withdrawals.len());
-        if !is_slice || at * SLICE >= MOST {
+        if !is_slice || at * SLICE >= MAX_ENTRIES {
             return &[];
         }
         if at >= self.slices.len() {

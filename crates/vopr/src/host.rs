@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 const COST: u64 = 2304;
 
 /// A process with this number of turns at one moment does not let time pass.
-const MOST_TURNS: u32 = 20_000;
+const MAX_TURNS: u32 = 20_000;
 
 /// Session time zero of a host whose clock is right, in nanoseconds since 1970.
 const UNIX: u64 = 1_800_000_000_000_000_000;
@@ -73,8 +73,8 @@ pub const LISTENS: u16 = 5780;
 pub const PORT: usize = 1 << 30;
 const CHILDREN: usize = 1 << 16;
 
-/// The greatest number of children served in one session of a relay's process.
-const MOST_CHILDREN: usize = 1 << 10;
+/// Maximum number of children served in one session of a relay's process.
+const MAX_CHILDREN: usize = 1 << 10;
 
 /// The interval of checks for hosts to invite.
 const INVITES_EVERY: Span = Span::from_millis(100);
@@ -382,7 +382,7 @@ impl Host {
     ) -> Result<Option<Ended>, String> {
         let here = self.clock.local(now);
         let mut busy = 0;
-        for _ in 0..MOST_TURNS {
+        for _ in 0..MAX_TURNS {
             let drained = self.waiting.is_empty();
             let ran = self.run_job(now, job_takes);
             self.take_in((here, now), drained);
@@ -473,7 +473,7 @@ impl Passing {
     fn children(&self) -> impl Iterator<Item = (usize, &ServedChild)> {
         self.sessions.iter().enumerate().flat_map(|(place, session)| {
             let children = session.iter().flat_map(|session| &session.children).enumerate();
-            children.map(move |(at, child)| (CHILDREN + place * MOST_CHILDREN + at, child))
+            children.map(move |(at, child)| (CHILDREN + place * MAX_CHILDREN + at, child))
         })
     }
 
@@ -518,7 +518,7 @@ fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
                 // As in the real loop, which removes endpoints that serve nobody any more.
                 let children = session.children.iter_mut().enumerate();
                 for (at, child) in children.filter(|(_, child)| !child.endpoint.is_over()) {
-                    all.push((CHILDREN + place * MOST_CHILDREN + at, &mut *child.endpoint));
+                    all.push((CHILDREN + place * MAX_CHILDREN + at, &mut *child.endpoint));
                 }
             }
         }

@@ -61,7 +61,7 @@ pub(crate) struct Part {
 const WINDOW: usize = 24;
 
 /// A stream ends at the latest after this time, once trouble is over.
-const LONGEST: Span = Span::from_secs(6);
+const MAX_DURATION: Span = Span::from_secs(6);
 
 impl Streams {
     /// Returns no streams yet, for this number of hosts. With `spoilt` readers get a wrong byte.
@@ -83,7 +83,7 @@ impl Streams {
         let left = Span::from_nanos(calm.since(now).as_nanos() + 2_000_000_000);
         let mut made = Vec::new();
         let inputs = (0..lanes).map(|_| {
-            let longest = if rng.chance(0.5) { left.max(LONGEST) } else { LONGEST };
+            let longest = if rng.chance(0.5) { left.max(MAX_DURATION) } else { MAX_DURATION };
             let lasts = longest.scaled(rng.unit());
             let bytes = Arc::new(content::bytes(1 + 2f64.powf(rng.unit() * 16.0) as usize, rng));
             let mut steps: Vec<(Time, usize)> = (0..rng.below(30))
@@ -242,7 +242,7 @@ fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
 /// Returns the same where pieces may be as short as a byte: a block holds the bytes that had come when it was written, and those around it
 /// may be lost. All possible pieces are tried, the longest first.
 fn gaps_of_short_pieces(bytes: &[u8], all: &[u8]) -> Option<usize> {
-    Pieces { bytes, all, seen: BTreeSet::new(), left: MOST_LOOKED_AT }.gaps(0, 0)
+    Pieces { bytes, all, seen: BTreeSet::new(), left: MAX_EXAMINED }.gaps(0, 0)
 }
 
 struct Pieces<'a> {
@@ -254,8 +254,8 @@ struct Pieces<'a> {
     left: usize,
 }
 
-/// The greatest number of bytes examined before it gives up.
-const MOST_LOOKED_AT: usize = 50_000_000;
+/// Maximum number of bytes examined before it gives up.
+const MAX_EXAMINED: usize = 50_000_000;
 
 /// Lengths of search windows, and the number of places for each.
 const LENGTHS: [(usize, usize); 5] = [(WINDOW, 4), (12, 4), (6, 4), (3, 8), (1, 8)];

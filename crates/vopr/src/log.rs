@@ -5,7 +5,7 @@ use faircast_core::time::Time;
 use std::collections::VecDeque;
 
 /// The number of last lines that are stored.
-const MOST_LINES: usize = 300;
+const MAX_LINES: usize = 300;
 
 pub(crate) struct Log {
     digest: Hasher,
@@ -24,7 +24,7 @@ impl Log {
         if self.verbose {
             eprintln!("{line}");
         }
-        if self.lines.len() >= MOST_LINES {
+        if self.lines.len() >= MAX_LINES {
             self.lines.pop_front();
         }
         self.lines.push_back(line);

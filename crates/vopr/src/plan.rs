@@ -9,7 +9,7 @@ use faircast_transport::relay::RouterKind;
 use std::fmt;
 
 /// The longest time of trouble; then everything heals.
-const LONGEST_TROUBLE: Span = Span::from_secs(20);
+const MAX_TROUBLE: Span = Span::from_secs(20);
 
 /// A kind of trouble. Each seed has a random subset of them, so that no kind hides what another would find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -228,7 +228,7 @@ impl Plan {
         };
         let mut troubles = some_troubles(&mut rng);
         let meddles = troubles.contains(&Trouble::Meddling);
-        let calm = Time::ZERO + LONGEST_TROUBLE.scaled(0.1 + 0.9 * rng.unit());
+        let calm = Time::ZERO + MAX_TROUBLE.scaled(0.1 + 0.9 * rng.unit());
         let mut all = episodes(&troubles, calm, &mut rng);
         let weather = weather(&troubles, &mut rng);
         let mut later = Rng::new(seed, 3);

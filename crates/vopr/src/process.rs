@@ -24,7 +24,7 @@ use std::time::Duration;
 /// No process is started more often than this, and once more for each source that has waited in vain for receivers. Such receivers wait for
 /// another source's content as long as their idle timeout lasts. Below a relay that time begins when the relay's own is over: until then
 /// the relay states that it is there, and when it is silent they may find the session elsewhere.
-const MOST_STARTS: u32 = 6;
+const MAX_STARTS: u32 = 6;
 
 /// The number of a source's own relay among hosts, the greatest number of its children, and the bytes that it caches.
 pub(crate) const OWN_RELAY: usize = 1;
@@ -38,7 +38,7 @@ impl World {
     pub(crate) fn start(&mut self, host: usize) -> Result<(), Finding> {
         self.starts[host] += 1;
         let in_vain = self.plan.patience * (1 + self.plan.depth());
-        if self.is_calm && self.starts[host] > MOST_STARTS + in_vain as u32 / WAIT {
+        if self.is_calm && self.starts[host] > MAX_STARTS + in_vain as u32 / WAIT {
             let seen = format!(
                 "{} was started {} times; {}",
                 self.hosts[host].name,

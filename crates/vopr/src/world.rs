@@ -29,10 +29,10 @@ const JOB_OPERATIONS: u64 = 10;
 const HEADERS: u64 = 28;
 
 /// More datagrams than any of these sessions needs.
-const MOST_DATAGRAMS: u64 = 400_000;
+const MAX_DATAGRAMS: u64 = 400_000;
 
 /// More steps than happen in any second.
-const MOST_STEPS: u32 = 300_000;
+const MAX_STEPS: u32 = 300_000;
 
 /// Once there is no trouble, every process is done within this time and a multiple of the sessions' idle timeout.
 const CALM_LASTS: Span = Span::from_secs(240);
@@ -210,7 +210,7 @@ impl World {
             let at = self.network.now;
             self.now = at;
             busy = if at.since(busy.0) < Span::from_secs(1) { (busy.0, busy.1 + 1) } else { (at, 0) };
-            if busy.1 > MOST_STEPS {
+            if busy.1 > MAX_STEPS {
                 let who = match &next {
                     Happens::Wakes(host) => &self.hosts[*host].name,
                     _ => "datagrams",
@@ -429,7 +429,7 @@ impl World {
             return Err(self
                 .finding("datagrams have the size that was asked for", format!("{name}: {}", bytes.len())));
         }
-        if self.datagrams > MOST_DATAGRAMS {
+        if self.datagrams > MAX_DATAGRAMS {
             return Err(self.finding("sessions send no more than they need", self.describe()));
         }
         let shows = |window: &[u8]| self.secrets.contains(&word(window));

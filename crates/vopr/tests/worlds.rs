@@ -25,7 +25,7 @@ const MENDED_OTHERS: [(Kind, u64); 6] = [
 ];
 
 /// The number of seeds within which a deliberate fault is found.
-const MOST_SEEDS: u64 = 2_000;
+const MAX_SEEDS: u64 = 2_000;
 
 fn outcome(seed: u64, kind: Option<Kind>, mistake: Option<Mistake>) -> Outcome {
     let options = Options { mistake, kind, ..Options::default() };
@@ -67,10 +67,10 @@ fn equal_seeds_give_equal_runs_in_any_thread() {
 
 /// Returns the outcome of the first seed that finds this fault in a world of this kind.
 fn found_in(kind: Kind, mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Outcome {
-    let seeds = (0..MOST_SEEDS).filter(|seed| likely(&Plan::of(*seed, kind)));
+    let seeds = (0..MAX_SEEDS).filter(|seed| likely(&Plan::of(*seed, kind)));
     let mut found = seeds.map(|seed| outcome(seed, Some(kind), Some(mistake)));
     let found = found.find(|outcome| outcome.finding.is_some());
-    let found = found.unwrap_or_else(|| panic!("{mistake:?} is not found among {MOST_SEEDS} of {kind:?}"));
+    let found = found.unwrap_or_else(|| panic!("{mistake:?} is not found among {MAX_SEEDS} of {kind:?}"));
     println!("{mistake:?}: {found}");
     assert_eq!(outcome(found.seed, Some(kind), None).finding, None, "without the mistake nothing is found");
     found

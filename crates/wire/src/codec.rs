@@ -316,7 +316,7 @@ impl Codec for PacketSize {
 
     #[inline]
     fn put(out: &mut Vec<u8>, field: &'static str, value: &u16) -> Result<(), EncodeError> {
-        let least = Announce::LEAST_PACKET;
+        let least = Announce::MIN_PACKET;
         if *value < least {
             return Err(EncodeError::TooSmall { field, value: (*value).into(), least: least.into() });
         }
@@ -326,16 +326,14 @@ impl Codec for PacketSize {
     #[inline]
     fn read(r: &mut Reader<'_>, field: &'static str) -> Result<u16, ParseError> {
         match u16::read(r, field)? {
-            value if value < Announce::LEAST_PACKET => {
-                Err(ParseError::BadValue { field, value: value.into() })
-            }
+            value if value < Announce::MIN_PACKET => Err(ParseError::BadValue { field, value: value.into() }),
             value => Ok(value),
         }
     }
 
     #[cfg(feature = "testing")]
     fn any() -> BoxedStrategy<u16> {
-        (Announce::LEAST_PACKET..).boxed()
+        (Announce::MIN_PACKET..).boxed()
     }
 }
 

@@ -34,20 +34,21 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
     overhead(Kind::Data, form) + DATA_FIXED + RATE_LEN + marks::len(mark)
 }
 
-/// The most that [`data_header_len`] ever is.
-pub const MOST_DATA_HEADER: usize = overhead(Kind::Data, Form::Sealed) + DATA_FIXED + RATE_LEN + marks::MOST;
+/// Maximum of [`data_header_len`].
+pub const MAX_DATA_HEADER: usize =
+    overhead(Kind::Data, Form::Sealed) + DATA_FIXED + RATE_LEN + marks::MAX_LEN;
 
-/// The most bytes of an announcement. A source's datagrams must be allowed this size.
-pub const MOST_ANNOUNCE: usize = most_around(Kind::Announce, Announce::LAYOUT) + RELAYED_LEN;
-/// The most bytes of a status without the entries of its lists.
-pub const MOST_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT) + RELAYED_LEN;
-/// Most entries of a request within the limit of receivers' datagrams.
-pub const MOST_NEEDS: usize = most_needs(FEEDBACK_LIMIT);
+/// Maximum number of bytes of an announcement. A source's datagrams must be allowed this size.
+pub const MAX_ANNOUNCE: usize = most_around(Kind::Announce, Announce::LAYOUT) + RELAYED_LEN;
+/// Maximum number of bytes of a status without the entries of its lists.
+pub const MAX_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT) + RELAYED_LEN;
+/// Maximum number of entries of a request within the limit of receivers' datagrams.
+pub const MAX_NEEDS: usize = most_needs(FEEDBACK_LIMIT);
 
-/// The most bytes of a receiver's or relay's description of itself.
-pub const MOST_MEMBER: usize = most_around(Kind::Member, Member::LAYOUT);
-/// The most bytes of a receipt.
-pub const MOST_RECEIPT: usize = most_around(Kind::Receipt, Receipt::LAYOUT);
+/// Maximum number of bytes of a receiver's or relay's description of itself.
+pub const MAX_MEMBER: usize = most_around(Kind::Member, Member::LAYOUT);
+/// Maximum number of bytes of a receipt.
+pub const MAX_RECEIPT: usize = most_around(Kind::Receipt, Receipt::LAYOUT);
 
 /// Returns the number of entries of a request that fit a datagram of `limit` bytes.
 pub const fn most_needs(limit: usize) -> usize {
@@ -100,15 +101,15 @@ pub const IPV4_HEADERS: usize = 28;
 pub const IPV6_HEADERS: usize = 48;
 
 const _: () = assert!(
-    Announce::LEAST_PACKET as usize == IPV4_HEADERS + overhead(Kind::Data, Form::Open) + DATA_FIXED,
+    Announce::MIN_PACKET as usize == IPV4_HEADERS + overhead(Kind::Data, Form::Open) + DATA_FIXED,
     "the smallest packet is another one"
 );
 
 const _: () = assert!(
-    overhead(Kind::Report, Form::Sealed) + 1 + reports::MOST <= FEEDBACK_LIMIT
+    overhead(Kind::Report, Form::Sealed) + 1 + reports::MAX_LEN <= FEEDBACK_LIMIT
         && most_around(Kind::Member, Member::LAYOUT) <= FEEDBACK_LIMIT
         && most_around(Kind::Window, Window::LAYOUT) <= FEEDBACK_LIMIT
-        && MOST_RECEIPT <= FEEDBACK_LIMIT,
+        && MAX_RECEIPT <= FEEDBACK_LIMIT,
     "a message is longer than what receivers may send"
 );
 

@@ -192,7 +192,7 @@ impl HopKey {
 
 impl KeyRing {
     /// Keys that may be valid at a time, at most.
-    pub const MOST: usize = 4;
+    pub const MAX_KEYS: usize = 4;
 
     /// One key.
     pub fn of(key: GroupKey) -> KeyRing {
@@ -233,7 +233,7 @@ impl FromStr for KeyRing {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<KeyRing, KeyError> {
-        let keys = read(text, GROUP, KeyRing::MOST)?;
+        let keys = read(text, GROUP, KeyRing::MAX_KEYS)?;
         Ok(KeyRing(keys.into_iter().map(GroupKey).collect()))
     }
 }

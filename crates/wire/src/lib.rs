@@ -53,7 +53,7 @@ mod withdrawn;
 
 pub use bodies::Fit;
 pub use codec::Quantised;
-pub use encode::{Form, MOST_DATA_HEADER, data_header_len, encode, encode_data};
+pub use encode::{Form, MAX_DATA_HEADER, data_header_len, encode, encode_data};
 pub use error::{EncodeError, ParseError};
 pub use fields::dissector_lua;
 pub use key::{GroupKey, HopKey, KeyError, KeyId, KeyRing};

@@ -76,8 +76,8 @@ const fn signals(number: u8) -> &'static [(Signal, u8)] {
     }
 }
 
-/// The most bytes that any mark takes.
-pub(crate) const MOST: usize = most_len(LAYOUTS);
+/// Maximum number of bytes that any mark takes.
+pub(crate) const MAX_LEN: usize = most_len(LAYOUTS);
 
 /// The byte of flags: those that all packets may have, and the bits of a signal of packets with this mark.
 #[inline]

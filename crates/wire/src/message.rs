@@ -93,7 +93,7 @@ pub struct Announce {
     /// Bytes of a symbol.
     pub symbol_size: u16,
     /// Bytes of an IP packet with a symbol, headers included: what the source's scheme counts a packet as, and receivers' too.
-    /// At least [`Announce::LEAST_PACKET`].
+    /// At least [`Announce::MIN_PACKET`].
     pub packet_size: u16,
     /// Source symbols of a full block.
     pub symbols_per_block: u16,
@@ -131,7 +131,7 @@ impl Announce {
     /// Flag: the source receives nothing; receivers send nothing, and complete blocks from later symbols.
     pub const ONE_WAY: u8 = 1 << 3;
     /// The smallest packet: headers of IPv4 and UDP, and a data packet without a rate, a mark and a symbol.
-    pub const LEAST_PACKET: u16 = 58;
+    pub const MIN_PACKET: u16 = 58;
 
     /// Whether each layer carries a stream of its own, with blocks numbered by layer.
     pub const fn has_streams(&self) -> bool {
@@ -187,13 +187,13 @@ pub struct Status {
     pub lagging: Vec<ReceiverId>,
     /// Receivers that the source no longer waits for.
     pub dropped: Vec<ReceiverId>,
-    /// Withdrawn files: a part of the list, and the next one in the next status. At most [`Status::MOST_WITHDRAWALS`].
+    /// Withdrawn files: a part of the list, and the next one in the next status. At most [`Status::MAX_WITHDRAWALS`].
     pub withdrawals: Vec<Withdrawn>,
 }
 
 impl Status {
-    /// Most withdrawn files in one status.
-    pub const MOST_WITHDRAWALS: usize = 8;
+    /// Maximum number of withdrawn files in one status.
+    pub const MAX_WITHDRAWALS: usize = 8;
     /// Flag: the session ends.
     pub const CLOSING: u8 = 1;
     /// Flags: the bits of [`Status::backoff`].

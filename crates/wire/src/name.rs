@@ -18,7 +18,7 @@ pub struct NameTooLong {
 }
 
 impl Name {
-    /// Most bytes that fit.
+    /// Maximum number of bytes that fit.
     pub const MAX: usize = 63;
     /// No name.
     pub const EMPTY: Name = Name { len: 0, bytes: [0; Name::MAX] };
@@ -58,7 +58,7 @@ impl Name {
 pub struct Words(Box<str>);
 
 impl Words {
-    /// Most bytes that fit.
+    /// Maximum number of bytes that fit.
     pub const MAX: usize = 250;
 
     /// Replacement for the rest of a text that does not fit.

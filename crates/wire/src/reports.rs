@@ -83,8 +83,8 @@ choice! {
     }
 }
 
-/// The most bytes that any of them takes.
-pub(crate) const MOST: usize = most_len(LAYOUTS);
+/// Maximum number of bytes that any of them takes.
+pub(crate) const MAX_LEN: usize = most_len(LAYOUTS);
 
 impl crate::codec::Quantised for Report {
     fn quantised(&self) -> Report {

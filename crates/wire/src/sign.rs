@@ -35,8 +35,8 @@ use std::fmt;
 use std::str::FromStr;
 use zeroize::Zeroizing;
 
-/// Most keys in a file of public keys: the present one, the next one, and those of some sources.
-pub const MOST_KEYS: usize = 64;
+/// Maximum number of keys in a file of public keys: the present one, the next one, and those of some sources.
+pub const MAX_KEYS: usize = 64;
 
 /// The session that statements about content belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,10 +259,10 @@ impl Announce {
     /// Returns the statement to sign: everything except the signature and the fields that a relay may change. These are its address, its
     /// numbers, the number of relays, the size of its packets, its spreading of feedback, and its congestion control with its layers.
     fn statement(&self, session: SessionId) -> Result<Vec<u8>, EncodeError> {
-        let mut statement = Vec::with_capacity(encode::MOST_ANNOUNCE);
+        let mut statement = Vec::with_capacity(encode::MAX_ANNOUNCE);
         statement.extend(b"faircast 2: announcement\0");
         statement.extend(session.0.to_be_bytes());
-        let (parent, packet_size) = (self.source, Announce::LEAST_PACKET);
+        let (parent, packet_size) = (self.source, Announce::MIN_PACKET);
         let (options, flags) = (crate::Name::EMPTY, self.flags & !Announce::LAYERS_BY_PORT);
         Announce {
             parent,
@@ -326,7 +326,7 @@ impl FromStr for VerifyKeys {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<VerifyKeys, KeyError> {
-        Ok(VerifyKeys(read(text, VERIFY, MOST_KEYS)?.iter().map(|key| VerifyKey(key.0)).collect()))
+        Ok(VerifyKeys(read(text, VERIFY, MAX_KEYS)?.iter().map(|key| VerifyKey(key.0)).collect()))
     }
 }
 
@@ -397,8 +397,8 @@ mod tests {
         assert!(text.parse::<VerifyKeys>().expect("two keys").iter().eq(&public));
         let private = [1, 2].map(|seed| key(seed).to_line().to_string()).join("\n");
         assert_eq!(private.parse::<SigningKey>().err(), Some(KeyError::TooMany { line: 2, most: 1 }));
-        let many = vec![public[0].to_line(); MOST_KEYS + 1].join("\n");
-        let error = KeyError::TooMany { line: MOST_KEYS + 1, most: MOST_KEYS };
+        let many = vec![public[0].to_line(); MAX_KEYS + 1].join("\n");
+        let error = KeyError::TooMany { line: MAX_KEYS + 1, most: MAX_KEYS };
         assert_eq!(many.parse::<VerifyKeys>(), Err(error));
     }
 

@@ -52,11 +52,11 @@ group! {
 
 const FIXED: usize = len_of(fields_of(Fixed::SHAPE));
 
-/// The most bytes that a stamp takes.
-pub const MOST_STAMP: usize = FIXED + marks::MOST;
+/// Maximum number of bytes that a stamp takes.
+pub const MAX_STAMP: usize = FIXED + marks::MAX_LEN;
 
-/// The most bytes that the content of a report takes.
-pub const MOST_CONTENT: usize = 1 + reports::MOST;
+/// Maximum number of bytes that the content of a report takes.
+pub const MAX_CONTENT: usize = 1 + reports::MAX_LEN;
 
 impl Stamp {
     /// Bytes of a stamp with this mark.

@@ -11,7 +11,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Names, Shape, flat};
 use faircast_wire::testing::{any_content, any_data, any_message};
 use faircast_wire::{
-    Announce, DataPacket, EncodeError, Form, Kind, MOST_DATA_HEADER, Message, Newest, ParseError, Quantised,
+    Announce, DataPacket, EncodeError, Form, Kind, MAX_DATA_HEADER, Message, Newest, ParseError, Quantised,
     Request, Scheduled, Status, data_header_len, encode, encode_data, parse, peek,
 };
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ fn every_declared_mark_and_report_has_a_sample() {
 #[test]
 fn header_of_a_data_packet_fits_the_stated_maximum() {
     let longest = marks().iter().map(|(_, mark)| data_header_len(mark, Form::Sealed)).max();
-    assert_eq!(longest, Some(MOST_DATA_HEADER));
+    assert_eq!(longest, Some(MAX_DATA_HEADER));
 }
 
 #[test]

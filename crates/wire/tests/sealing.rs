@@ -8,8 +8,8 @@ use common::{
 };
 use faircast_core::packet::{Data, Layer, Mark, Payload, Seq, SessionId};
 use faircast_wire::encode::{
-    MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS, most_hashes, most_needs, most_needs_with_maps,
-    most_relays, most_verified,
+    MAX_ANNOUNCE, MAX_AROUND_STATUS, MAX_NEEDS, most_hashes, most_needs, most_needs_with_maps, most_relays,
+    most_verified,
 };
 use faircast_wire::{
     Announce, DataPacket, EncodeError, Form, GroupKey, Hashes, Held, Kind, Member, Message, Name, Need,
@@ -28,11 +28,11 @@ fn longest_messages_have_the_stated_length() {
     let long = Name::new(&"n".repeat(Name::MAX)).expect("it fits");
     let announce = Announce { name: long, options: long, signature: Some([1; 64]), ..announce() };
     let mut announced = Vec::new();
-    source.encode(&mut announced, &Message::Announce(announce), MOST_ANNOUNCE).expect("it fits");
+    source.encode(&mut announced, &Message::Announce(announce), MAX_ANNOUNCE).expect("it fits");
     let mut out = Vec::new();
     let (_, mut relay) = relay(&mut source, &key);
-    relay.encode(&mut out, &Message::Announce(announce), MOST_ANNOUNCE).expect("it fits");
-    assert_eq!(out.len(), MOST_ANNOUNCE, "a relay also says who it is");
+    relay.encode(&mut out, &Message::Announce(announce), MAX_ANNOUNCE).expect("it fits");
+    assert_eq!(out.len(), MAX_ANNOUNCE, "a relay also says who it is");
     let status = Status {
         root: Some([1; 32]),
         proof: Some([1; 16]),
@@ -41,16 +41,16 @@ fn longest_messages_have_the_stated_length() {
         ..Status::default()
     };
     out.clear();
-    relay.encode(&mut out, &Message::Status(status), MOST_AROUND_STATUS).expect("it fits");
-    assert_eq!(out.len(), MOST_AROUND_STATUS);
+    relay.encode(&mut out, &Message::Status(status), MAX_AROUND_STATUS).expect("it fits");
+    assert_eq!(out.len(), MAX_AROUND_STATUS);
     let me = receiver(7);
     let mut codec = ReceiverCodec::new(slice::from_ref(&key), me, 1);
     codec.follow(SESSION);
     codec.open(&mut announced, at()).expect("announced");
-    let needs = vec![Need { first: 1, run: 1, symbols: 1, wrong: false }; MOST_NEEDS + 1];
+    let needs = vec![Need { first: 1, run: 1, symbols: 1, wrong: false }; MAX_NEEDS + 1];
     let request = Message::Request(Request { from: me, needs, held: Vec::new(), echo: common::echo(1) });
     let fit = codec.encode(&mut Vec::new(), SESSION, &request).expect("it is cut");
-    assert_eq!(fit.needs, MOST_NEEDS);
+    assert_eq!(fit.needs, MAX_NEEDS);
 }
 
 #[test]

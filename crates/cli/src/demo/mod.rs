@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(45);
 /// Receivers get this long to end after a source that failed.
 const GRACE: Duration = Duration::from_secs(1);
 /// More content gets more time: this rate is always reached, in bytes per second.
-const SLOWEST: u64 = 4_000_000;
+const MIN_RATE: u64 = 4_000_000;
 
 /// Resolved arguments.
 #[derive(Debug)]
@@ -277,7 +277,7 @@ fn transfer(resolved: &Resolved, stage: &Stage<'_>, stop: &AtomicBool) -> Result
         processes.push(process);
     }
     drop(sender);
-    let patience = PATIENCE + Duration::from_secs(resolved.bytes.saturating_sub(64_000_000) / SLOWEST);
+    let patience = PATIENCE + Duration::from_secs(resolved.bytes.saturating_sub(64_000_000) / MIN_RATE);
     let block = tell::block(ProgressDrawTarget::stderr());
     let mut show = |progress: &Progress| match Screen::of_stderr() {
         Screen::Terminal => block.set_message(tell::progress_block(Role::Source, progress)),

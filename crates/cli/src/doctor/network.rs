@@ -15,7 +15,7 @@ const PROBE: usize = 256;
 /// Datagrams of the self-test; some, to see whether they are cut and joined in the kernel.
 const PROBES: usize = 8;
 /// With a smaller receive buffer packets are lost at a few megabits per second.
-const LEAST_BUFFER: usize = 64 << 10;
+const MIN_BUFFER: usize = 64 << 10;
 /// How long the self-test listens.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -266,7 +266,7 @@ fn to_receive(granted: usize, asked: usize) -> Check {
         return Check::new("buffers", Verdict::Ok, format!("{} to receive", kib(granted)));
     }
     let found = format!("{} to receive, {} wanted", kib(granted), kib(asked));
-    let verdict = if granted < LEAST_BUFFER { Verdict::Fail } else { Verdict::Warn };
+    let verdict = if granted < MIN_BUFFER { Verdict::Fail } else { Verdict::Warn };
     Check::new("buffers", verdict, found).advise(format!(
         "sysctl -w net.core.rmem_max={asked}\nand the same line in /etc/sysctl.d/, for the next start"
     ))
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn small_receive_buffer_warns_and_a_tiny_one_fails() {
-        let verdicts = [10_000, LEAST_BUFFER, RECEIVE_BUFFER].map(|granted| {
+        let verdicts = [10_000, MIN_BUFFER, RECEIVE_BUFFER].map(|granted| {
             let check = to_receive(granted, RECEIVE_BUFFER);
             let command = check.advice.as_deref().and_then(|advice| advice.lines().next());
             let raises = command == Some("sysctl -w net.core.rmem_max=16777216");

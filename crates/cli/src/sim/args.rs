@@ -356,24 +356,28 @@ pub struct Compare {
 pub struct Seeds(pub Vec<u64>);
 
 pub fn seeds(text: &str) -> Result<Seeds, String> {
-    const MOST: u64 = 100_000;
+    const MAX_SEEDS: u64 = 100_000;
     let wanted = || {
         format!(
-            "`{text}` is not a number of seeds; write how many (1 to {MOST}), or which, as in 3,7,9 or 9001..9010"
+            "`{text}` is not a number of seeds; write how many (1 to {MAX_SEEDS}), or which, as in 3,7,9 or 9001..9010"
         )
     };
     if let Ok(count) = text.trim().parse() {
-        return if (1..=MOST).contains(&count) { Ok(Seeds((1..=count).collect())) } else { Err(wanted()) };
+        return if (1..=MAX_SEEDS).contains(&count) {
+            Ok(Seeds((1..=count).collect()))
+        } else {
+            Err(wanted())
+        };
     }
     let mut which: Vec<u64> = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once("..").unwrap_or((part, part));
         match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
-            (Ok(first), Ok(last)) if first <= last && last - first < MOST => which.extend(first..=last),
+            (Ok(first), Ok(last)) if first <= last && last - first < MAX_SEEDS => which.extend(first..=last),
             _ => return Err(wanted()),
         }
     }
-    if which.len() as u64 <= MOST { Ok(Seeds(which)) } else { Err(wanted()) }
+    if which.len() as u64 <= MAX_SEEDS { Ok(Seeds(which)) } else { Err(wanted()) }
 }
 
 /// Subject of a comparison.

@@ -76,7 +76,7 @@ fn duration(seconds: f64) -> String {
 }
 
 /// The shortest time that is measured.
-const LEAST: Duration = Duration::from_millis(20);
+const MIN_TIME: Duration = Duration::from_millis(20);
 
 /// Packets over links that one thread of this machine simulates in a second, measured on a short scenario.
 fn speed() -> f64 {
@@ -87,7 +87,7 @@ fn speed() -> f64 {
     scenario.set_seeds(vec![1]);
     let options = RunOptions { threads: NonZeroUsize::new(1), ..RunOptions::default() };
     let (began, mut packets) = (Instant::now(), 0);
-    while began.elapsed() < LEAST {
+    while began.elapsed() < MIN_TIME {
         packets += run(&scenario, &options, &Silent).expect("it can be run").totals.traversals;
     }
     packets as f64 / began.elapsed().as_secs_f64()

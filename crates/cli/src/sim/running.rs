@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 pub fn text(path: &Path) -> Result<String, SimUsage> {
     let unreadable = |path: &Path, source| SimUsage::ScenarioUnreadable { path: path.to_owned(), source };
     let bytes = std::fs::metadata(path).map_err(|source| unreadable(path, source))?.len();
-    if bytes > MOST_BYTES {
-        let why = format!("a scenario has at most {MOST_BYTES} bytes, and this file {bytes}");
+    if bytes > MAX_BYTES {
+        let why = format!("a scenario has at most {MAX_BYTES} bytes, and this file {bytes}");
         return Err(unreadable(path, std::io::Error::other(why)));
     }
     let text = std::fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
@@ -34,8 +34,8 @@ pub fn text(path: &Path) -> Result<String, SimUsage> {
     edit.read_traces(|name| {
         let file = beside.join(name);
         let bytes = std::fs::metadata(&file).map_err(|source| unreadable(&file, source))?.len();
-        if bytes > MOST_TRACE_BYTES {
-            let why = format!("a trace has at most {MOST_TRACE_BYTES} bytes, and this file {bytes}; cut it, or sum entries into one");
+        if bytes > MAX_TRACE_BYTES {
+            let why = format!("a trace has at most {MAX_TRACE_BYTES} bytes, and this file {bytes}; cut it, or sum entries into one");
             return Err(unreadable(&file, std::io::Error::other(why)));
         }
         std::fs::read_to_string(&file).map_err(|source| unreadable(&file, source))
@@ -44,9 +44,9 @@ pub fn text(path: &Path) -> Result<String, SimUsage> {
 }
 
 /// Bytes of a file with a scenario at most.
-const MOST_BYTES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 /// Bytes of a file with a trace at most.
-const MOST_TRACE_BYTES: u64 = 32 << 20;
+const MAX_TRACE_BYTES: u64 = 32 << 20;
 
 /// Reads a scenario, with keys changed, whose run may take `memory` bytes; mistakes are shown on standard error.
 ///

@@ -57,8 +57,8 @@ const MAGIC_NEXT: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// Lengths of the header of a capture and of each packet.
 const FILE_HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
-/// Most intervals.
-const MOST: usize = 50_000_000;
+/// Maximum number of intervals.
+const MAX_INTERVALS: usize = 50_000_000;
 
 /// How a number of a capture is read: in either byte order.
 type Word = fn([u8; 4]) -> u32;
@@ -106,7 +106,7 @@ pub fn read(bytes: &[u8], what: &What) -> Result<Vec<f64>, NoSeries> {
         }
         // A packet that is written down late belongs to the first interval.
         let place = ((time - *first.get_or_insert(time)).max(0.0) / bin) as usize;
-        if place >= MOST {
+        if place >= MAX_INTERVALS {
             return Err(NoSeries::TooLong(place));
         }
         if series.len() <= place {

@@ -9,9 +9,9 @@ use quick_xml::{Reader, XmlVersion};
 use std::fmt::Write;
 
 /// A longer table is not read.
-pub const MOST_FDT: usize = 16 << 20;
+pub const MAX_FDT: usize = 16 << 20;
 /// Nor are more files than these.
-pub const MOST_FILES: usize = 100_000;
+pub const MAX_FILES: usize = 100_000;
 /// Namespace of the attributes that are faircast's own; others skip them.
 pub const FAIRCAST_NAMESPACE: &str = "urn:faircast:flute:1";
 
@@ -71,10 +71,10 @@ impl File {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FdtError {
     /// Too long to be read.
-    #[error("{0} bytes; tables of up to {MOST_FDT} bytes are read")]
+    #[error("{0} bytes; tables of up to {MAX_FDT} bytes are read")]
     TooLong(usize),
     /// Too many files.
-    #[error("more than {MOST_FILES} files")]
+    #[error("more than {MAX_FILES} files")]
     TooManyFiles,
     /// No UTF-8.
     #[error("it is not UTF-8 from byte {0} on")]
@@ -132,7 +132,7 @@ impl Fdt {
     /// # Errors
     /// [`FdtError`] when it is malformed, or its values make no sense.
     pub fn parse(bytes: &[u8]) -> Result<Fdt, FdtError> {
-        if bytes.len() > MOST_FDT {
+        if bytes.len() > MAX_FDT {
             return Err(FdtError::TooLong(bytes.len()));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| FdtError::NotUtf8(error.valid_up_to()))?;
@@ -143,7 +143,7 @@ impl Fdt {
                 Event::Start(element) | Event::Empty(element) => {
                     match (&mut read, element.local_name().as_ref()) {
                         (None, "FDT-Instance") => read = Some(read_instance(&element)?),
-                        (Some((fdt, oti)), "File") if fdt.files.len() < MOST_FILES => {
+                        (Some((fdt, oti)), "File") if fdt.files.len() < MAX_FILES => {
                             let file = read_file(&element, fdt.files.len(), oti)?;
                             fdt.files.push(file);
                         }

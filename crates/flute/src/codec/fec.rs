@@ -110,9 +110,9 @@ pub enum Params {
 }
 
 /// The longest object that FEC object transmission information can describe (RFC 5052, 6.2.3: 48 bits).
-pub const MOST_TRANSFER: u64 = (1 << 48) - 1;
+pub const MAX_TRANSFER: u64 = (1 << 48) - 1;
 /// The same with RaptorQ (RFC 6330, 3.3.2: 40 bits).
-pub const MOST_RAPTORQ: u64 = (1 << 40) - 1;
+pub const MAX_RAPTORQ: u64 = (1 << 40) - 1;
 
 impl Oti {
     /// The code.
@@ -127,8 +127,8 @@ impl Oti {
     /// Whether the header extension has room for its numbers.
     pub(super) const fn is_writable(&self) -> bool {
         match self.params {
-            Params::NoCode { .. } | Params::ReedSolomon { .. } => self.transfer_length <= MOST_TRANSFER,
-            Params::RaptorQ { .. } => self.transfer_length <= MOST_RAPTORQ,
+            Params::NoCode { .. } | Params::ReedSolomon { .. } => self.transfer_length <= MAX_TRANSFER,
+            Params::RaptorQ { .. } => self.transfer_length <= MAX_RAPTORQ,
         }
     }
 

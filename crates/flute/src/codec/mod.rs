@@ -35,8 +35,8 @@ mod reader;
 mod tests;
 
 pub use cci::Rlc;
-pub use fdt::{FAIRCAST_NAMESPACE, Fdt, FdtError, File, Layering, MOST_FDT, MOST_FILES};
-pub use fec::{Blocks, Fec, MOST_RAPTORQ, MOST_TRANSFER, Oti, Params, PayloadId};
+pub use fdt::{FAIRCAST_NAMESPACE, Fdt, FdtError, File, Layering, MAX_FDT, MAX_FILES};
+pub use fec::{Blocks, Fec, MAX_RAPTORQ, MAX_TRANSFER, Oti, Params, PayloadId};
 pub use packet::{Closing, EncodeError, Extensions, FdtHeader, Packet, Times, encode, parse};
 pub use reader::ParseError;
 

@@ -45,7 +45,7 @@ pub struct Interface {
     pub loopback: bool,
 }
 
-/// Most datagrams of one call.
+/// Maximum number of datagrams of one call.
 pub(crate) const MAX_CALL: usize = 64;
 
 /// The control data of one datagram, parsed.

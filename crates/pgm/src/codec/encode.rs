@@ -6,14 +6,14 @@ use super::option::{
 };
 use super::parse::{AFI_IPV4, AFI_IPV6, OPTIONS_FOR_ROUTERS, OPTIONS_PRESENT};
 use super::{Body, DATA_HEADER_LEN, HEADER_LEN, Nak, OPT_FAIRCAST, Packet};
-use faircast_wire::stamp::{MOST_CONTENT, MOST_STAMP, Stamp, put_content};
+use faircast_wire::stamp::{MAX_CONTENT, MAX_STAMP, Stamp, put_content};
 use std::net::IpAddr;
 
 /// Largest length of an option.
-const MOST_OPTION: usize = u8::MAX as usize;
+const MAX_OPTION: usize = u8::MAX as usize;
 
 const _: () = assert!(
-    OPTION_HEADER + MOST_STAMP <= MOST_OPTION && OPTION_HEADER + MOST_CONTENT <= MOST_OPTION,
+    OPTION_HEADER + MAX_STAMP <= MAX_OPTION && OPTION_HEADER + MAX_CONTENT <= MAX_OPTION,
     "an option of PGM is too short for a mark or a report"
 );
 

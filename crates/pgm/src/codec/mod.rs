@@ -48,9 +48,9 @@ pub const DATA_HEADER_LEN: usize = HEADER_LEN + 8;
 /// The option for the fields of faircast's schemes; RFC 3208 leaves the number free.
 pub const OPT_FAIRCAST: u8 = 0x7e;
 /// The longest application data unit; OpenPGM takes none that is longer.
-pub const MOST_APDU: usize = 65_535;
+pub const MAX_APDU: usize = 65_535;
 /// Fragments of one application data unit; OpenPGM takes no more.
-pub const MOST_FRAGMENTS: usize = 16;
+pub const MAX_FRAGMENTS: usize = 16;
 
 /// The source's identifier, which it draws at random (RFC 3208, 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 /// Words of a sentence, at most.
-const MOST_WORDS: usize = 35;
+const MAX_WORDS: usize = 35;
 
 /// Letters of the name of a test, at most.
-const LONGEST_NAME: usize = 60;
+const MAX_NAME: usize = 60;
 
 /// Words at the beginning of a sentence that put a clause in the place of a noun.
 const CLAUSES: [&str; 7] = ["What", "Who", "Whoever", "Whatever", "Whichever", "Whose", "Of"];
@@ -62,7 +62,7 @@ pub fn counts(source: &Source) -> Counts {
     let paragraphs = if is_rust { comments(&source.text) } else { paragraphs(&source.text) };
     paragraphs.iter().for_each(|text| counts.add(of_paragraph(text)));
     if is_rust {
-        counts.names = test_names(&source.text).filter(|name| name.len() > LONGEST_NAME).count();
+        counts.names = test_names(&source.text).filter(|name| name.len() > MAX_NAME).count();
     }
     counts
 }
@@ -166,7 +166,7 @@ fn of_paragraph(text: &str) -> Counts {
         let begins_with_clause = words.first().is_some_and(|first| CLAUSES.contains(first))
             && words.get(1).is_some_and(|second| second.starts_with(|letter: char| letter.is_lowercase()));
         counts.clauses += usize::from(begins_with_clause);
-        counts.long += usize::from(words.len() > MOST_WORDS);
+        counts.long += usize::from(words.len() > MAX_WORDS);
         let plain: Vec<String> = words.iter().map(|word| bare(word)).collect();
         for pair in plain.windows(2) {
             let [first, second] = pair else { continue };
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn long_names_of_tests_are_counted() {
-        let name = "n".repeat(LONGEST_NAME + 1);
+        let name = "n".repeat(MAX_NAME + 1);
         assert_eq!(of("a.rs", &format!("#[test]\nfn {name}() {{}}\n")).names, 1);
         assert_eq!(of("a.rs", &format!("fn {name}() {{}}\n")).names, 0);
     }

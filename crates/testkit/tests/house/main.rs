@@ -125,7 +125,7 @@ const CLOCKLESS: [&str; 10] =
     ["core", "unicast", "aqm", "topology", "wire", "fec", "object", "sim", "experiments", "simnet"];
 
 /// Longest source file, in lines.
-const LONGEST: usize = 800;
+const MAX_LINES: usize = 800;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -440,7 +440,7 @@ fn no_source_file_is_too_long() {
     assert!(all.len() > 20, "the walk found only {} files", all.len());
     let long: Vec<_> = all
         .iter()
-        .filter(|s| s.text.lines().count() > LONGEST)
+        .filter(|s| s.text.lines().count() > MAX_LINES)
         .map(|s| format!("{}: {} lines", s.path.display(), s.text.lines().count()))
         .collect();
     assert_none("files over 800 lines", &long);

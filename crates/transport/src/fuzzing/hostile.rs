@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 const KEPT: usize = 16;
 
 /// The number of members whose names the attacker can use.
-const MOST_MEMBERS: usize = 16;
+const MAX_MEMBERS: usize = 16;
 
 /// Directions of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Hostile {
         let is_whole = match (message.from(), is_down) {
             (Some(from), false) => {
                 let announced = self.announced.as_ref()?;
-                if self.members.len() >= MOST_MEMBERS && !self.members.contains_key(&from) {
+                if self.members.len() >= MAX_MEMBERS && !self.members.contains_key(&from) {
                     self.members.pop_first();
                 }
                 let member = self.members.entry(from).or_insert_with(|| {

@@ -30,8 +30,8 @@ const UNIX_SECS: u64 = 1_790_000_000;
 /// IP and UDP headers.
 const OVERHEAD: usize = 28;
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The greatest number of children that a relay serves by unicast.
-const MOST_CHILDREN: usize = 4;
+/// Maximum number of children that a relay serves by unicast.
+const MAX_CHILDREN: usize = 4;
 
 /// The nodes between source and receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,7 +263,7 @@ impl RelayHost {
                 Shared::new(handle, usize::from(kind.has_group()), setting.memory, room)
             }
         };
-        shared.take_children(MOST_CHILDREN, Default::default());
+        shared.take_children(MAX_CHILDREN, Default::default());
         let destination = Destination::Writer(crate::Output::new(std::io::sink()));
         let session = member(codec, id, (100 + number, Vec::new()), destination, Some(shared.clone()));
         let above = Upstream::new(ReceiverSession::new(session, now), shared.clone());
@@ -392,8 +392,8 @@ impl RelayHost {
     /// Checks that it caches no more than it may.
     pub(super) fn assert_bounded(&self, setting: &Setting) {
         let places = self.shared.places();
-        assert!(places <= 1 + 3 * MOST_CHILDREN, "{places} branches");
-        assert!(self.children.len() <= 2 * MOST_CHILDREN, "{} children", self.children.len());
+        assert!(places <= 1 + 3 * MAX_CHILDREN, "{places} branches");
+        assert!(self.children.len() <= 2 * MAX_CHILDREN, "{} children", self.children.len());
         let Some(status) = self.shared.status() else { return };
         // Blocks that are being sent or read stay until that is done.
         let most = setting.memory as u64 + (16 << 10);

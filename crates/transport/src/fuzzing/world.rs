@@ -24,11 +24,11 @@ const DELAY: Span = Span::from_millis(3);
 
 /// Bounds of the datagrams that all endpoints together send, and of the calls that they want: this number at once, and this number in a
 /// millisecond. Sources and branches have 1 Mbit/s.
-const MOST_SENT: (u64, u64) = (1_500, 16);
-const MOST_TURNS: (u64, u64) = (3_000, 32);
+const MAX_SENT: (u64, u64) = (1_500, 16);
+const MAX_TURNS: (u64, u64) = (3_000, 32);
 
-/// The greatest number of datagrams in flight; others are lost.
-const MOST_FLIGHTS: usize = 4_096;
+/// Maximum number of datagrams in flight; others are lost.
+const MAX_FLIGHTS: usize = 4_096;
 
 /// After total loss for this time the content need not arrive: the idle timeout is 30 s.
 const PATIENT_FOR: Span = Span::from_secs(8);
@@ -118,7 +118,7 @@ impl World {
         let count = sent.len() as u64;
         for (from, to, bytes) in sent {
             self.hostile.record(Pool::of(from, to), &bytes);
-            if fate == Fate::Arrive && self.flights.len() < MOST_FLIGHTS {
+            if fate == Fate::Arrive && self.flights.len() < MAX_FLIGHTS {
                 self.flights.push_back(Flight { at: now + DELAY, from, to, bytes });
             }
         }
@@ -144,12 +144,12 @@ impl World {
             sent += self.drive(fate);
             turns += 1;
             assert!(
-                sent <= MOST_SENT.0 + MOST_SENT.1 * millis,
+                sent <= MAX_SENT.0 + MAX_SENT.1 * millis,
                 "{sent} datagrams in {span}: {}",
                 self.describe()
             );
             assert!(
-                turns <= MOST_TURNS.0 + MOST_TURNS.1 * millis,
+                turns <= MAX_TURNS.0 + MAX_TURNS.1 * millis,
                 "{turns} turns in {span}: {}",
                 self.describe()
             );

@@ -1,6 +1,6 @@
 //! Member relays and the relays behind them, as they report.
 
-use super::{MOST, MemberRecord, Members, Pace};
+use super::{MAX_MEMBERS, MemberRecord, Members, Pace};
 use crate::event::RelayBelow;
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Rate, Span, Time};
@@ -8,17 +8,17 @@ use faircast_wire::{Tree, TreeNode};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Largest number of known relays behind one; there may be more.
-const MOST_BELOW: usize = RelayBelow::MOST;
+/// Maximum number of known relays behind one; there may be more.
+const MAX_DOWNSTREAM: usize = RelayBelow::MAX_RELAYS;
 
-/// Largest number of relays whose relays downstream are known.
-const MOST_TREES: usize = 256;
+/// Maximum number of relays whose relays downstream are known.
+const MAX_TREES: usize = 256;
 
-/// Largest number of relays reported at a time.
-const MOST_TOLD: usize = 256;
+/// Maximum number of relays reported at a time.
+const MAX_REPORTED: usize = 256;
 
 /// Relays in a row.
-const DEEPEST: u8 = RelayBelow::DEEPEST;
+const MAX_DEPTH: u8 = RelayBelow::MAX_DEPTH;
 
 /// A relay's report of the relays behind it.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Below {
 impl Below {
     /// A part has come, perhaps the last one.
     fn on_part(&mut self, tree: &Tree) {
-        let count = usize::from(tree.count).min(MOST_BELOW);
+        let count = usize::from(tree.count).min(MAX_DOWNSTREAM);
         if tree.first == 0 {
             self.parts.clear();
         }
@@ -50,12 +50,12 @@ impl Below {
 /// Limits a relay's report to possible values: no relay is deeper than can be, each is at most one level below the one before it, and
 /// completed receivers do not exceed all receivers.
 fn make_sense(relays: &mut Vec<TreeNode>) {
-    relays.retain(|relay| relay.level + 1 < DEEPEST);
+    relays.retain(|relay| relay.level + 1 < MAX_DEPTH);
     let mut most = 0;
     for relay in relays {
         relay.level = relay.level.min(most);
         most = relay.level + 1;
-        relay.receivers = relay.receivers.min(MOST as u32);
+        relay.receivers = relay.receivers.min(MAX_MEMBERS as u32);
         relay.done = relay.done.min(relay.receivers);
         relay.rate = if relay.rate.is_finite() { relay.rate.max(0.0) } else { 0.0 };
     }
@@ -66,7 +66,7 @@ impl Members {
     pub fn on_tree(&mut self, tree: &Tree) {
         let Some(member) = self.known.get_mut(&tree.from).filter(|member| member.is_relay) else { return };
         if member.below.is_none() {
-            if self.trees >= MOST_TREES {
+            if self.trees >= MAX_TREES {
                 return;
             }
             self.trees += 1;
@@ -104,7 +104,7 @@ impl Members {
     /// The relays that take part, each before those behind it.
     pub fn relays(&self) -> Vec<RelayBelow> {
         let here = self.known.iter().filter(|(_, member)| member.is_relay && member.pace != Pace::Gone);
-        here.flat_map(|(_, member)| member.with_those_below()).take(MOST_TOLD).collect()
+        here.flat_map(|(_, member)| member.with_those_below()).take(MAX_REPORTED).collect()
     }
 }
 
@@ -238,18 +238,20 @@ mod tests {
             members.on_tree(&tree(3, 0, 30, all(0)));
         }
         let parts = members.known[&id(1)].below.as_ref().map_or(0, |below| below.parts.len());
-        assert!(parts <= MOST_BELOW, "{parts}");
+        assert!(parts <= MAX_DOWNSTREAM, "{parts}");
         let relays = members.relays();
-        assert!(relays.len() <= 1 + MOST_BELOW, "{}", relays.len());
-        assert!(relays.iter().all(|relay| relay.depth <= DEEPEST), "at most 16 levels");
-        assert!(relays.iter().all(|relay| relay.receivers <= MOST as u64 && relay.done <= relay.receivers));
+        assert!(relays.len() <= 1 + MAX_DOWNSTREAM, "{}", relays.len());
+        assert!(relays.iter().all(|relay| relay.depth <= MAX_DEPTH), "at most 16 levels");
+        assert!(
+            relays.iter().all(|relay| relay.receivers <= MAX_MEMBERS as u64 && relay.done <= relay.receivers)
+        );
         assert!(relays.iter().all(|relay| relay.rate.bps().is_finite()));
         assert!(members.known[&id(2)].below.is_none(), "that is no relay");
         for number in 10..1_000 {
             joins(&mut members, number, RELAYS);
             members.on_tree(&tree(number, 0, 1, vec![node(0)]));
         }
-        assert!(members.trees <= MOST_TREES);
-        assert!(members.relays().len() <= MOST_TOLD);
+        assert!(members.trees <= MAX_TREES);
+        assert!(members.relays().len() <= MAX_REPORTED);
     }
 }

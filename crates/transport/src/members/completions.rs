@@ -5,7 +5,7 @@
 //! report completed receivers by ID ([`Verified`]); the source stores the IDs and counts each once. A relay counts a receiver as
 //! outstanding, and does not confirm it, until the source has confirmed its ID: no process that dies then loses it.
 
-use super::{MOST, MemberRecord, Members};
+use super::{MAX_MEMBERS, MemberRecord, Members};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{MemberState, Verified};
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl Members {
             }
             return;
         }
-        let is_full = self.completions.by.len() >= MOST;
+        let is_full = self.completions.by.len() >= MAX_MEMBERS;
         match self.completions.by.get_mut(&id) {
             Some(teller) => {
                 let before = std::mem::replace(teller, Teller { relay: by, ..*teller });
@@ -311,9 +311,9 @@ mod tests {
         says(&mut members, 5, (0, MemberState::Receiving), 1);
         assert!(tells(&mut members, 5, &[11]).is_empty() && tells(&mut members, 6, &[11]).is_empty());
         relay(&mut members, 1, 0);
-        let all: Vec<u64> = (1_000..1_000 + MOST as u64 + 5).collect();
+        let all: Vec<u64> = (1_000..1_000 + MAX_MEMBERS as u64 + 5).collect();
         all.chunks(1_000).for_each(|part| _ = tells(&mut members, 1, part));
-        assert_eq!(members.verified(), MOST as u64);
+        assert_eq!(members.verified(), MAX_MEMBERS as u64);
         assert_eq!(tells(&mut members, 1, &[7]), [7], "it is told so, and counts nowhere");
     }
 }

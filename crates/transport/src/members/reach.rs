@@ -14,8 +14,8 @@ const UNREACHED_PACKETS: u64 = 4;
 /// that is sure when half as many more have left and been lost as well, and this long has passed.
 const UNREACHED_SURE: Span = Span::from_secs(2);
 
-/// Largest number of joining hosts that are remembered.
-const MOST_ASKED: usize = 20_000;
+/// Maximum number of joining hosts that are remembered.
+const MAX_ASKED: usize = 20_000;
 
 /// A member that was silent for this many of its turns, and at least for [`RECENT`], has no turn.
 const TURNS: u64 = 2;
@@ -98,7 +98,7 @@ impl Members {
 
     /// Records a join request, when the next packet is `next`.
     pub fn on_asking(&mut self, from: ReceiverId, next: Seq) {
-        if self.asked.len() >= MOST_ASKED {
+        if self.asked.len() >= MAX_ASKED {
             self.asked.clear(); // they show later that they hear the source
         }
         self.asked.entry(from).or_insert(next);

@@ -249,14 +249,14 @@ fn memory_for_pending_answers_is_bounded() {
     for number in 0..50_000 {
         report(&mut members, number + 1, 'a', MemberState::Asking, Time::ZERO);
     }
-    assert_eq!((members.confirm.len(), members.confirming.len()), (MOST_ANSWERS, MOST_ANSWERS));
+    assert_eq!((members.confirm.len(), members.confirming.len()), (MAX_ANSWERS, MAX_ANSWERS));
     let mut answered = BTreeSet::new();
     while members.has_confirmations() {
         let (_, welcomed) = members.take_confirmations(1_400);
         assert!(welcomed.len() <= 1_400 / 6);
         answered.extend(welcomed.iter().map(|welcome| welcome.id));
     }
-    assert_eq!(answered.len(), MOST_ANSWERS);
+    assert_eq!(answered.len(), MAX_ANSWERS);
 }
 
 #[test]

@@ -11,7 +11,7 @@ const REPORTS_PER_SECOND: u64 = 1_000;
 const SPREAD_WINDOW: Span = Span::from_millis(20);
 
 /// Longest wait of a receiver for its turn.
-const LONGEST_SPREAD: Span = Span::from_secs(60);
+const MAX_SPREAD: Span = Span::from_secs(60);
 
 /// Exponent of the law of first turns.
 const STEEPNESS: f64 = 10.0;
@@ -21,7 +21,7 @@ const ALIVE: Span = Span::from_millis(250);
 
 /// How far apart the signs of life of one of this many members are.
 pub fn alive_every(members: u32) -> Span {
-    ALIVE.max(Members::turns(members as usize)).min(LONGEST_SPREAD)
+    ALIVE.max(Members::turns(members as usize)).min(MAX_SPREAD)
 }
 
 impl Members {
@@ -33,14 +33,14 @@ impl Members {
     /// Returns the time over which receivers spread their reports, so that the source receives about [`REPORTS_PER_SECOND`]; it grows at
     /// once when more arrive.
     pub fn spread(&mut self, now: Time, least: Span) -> Span {
-        let current = least.max(Members::turns(self.known.len())).max(self.floor).min(LONGEST_SPREAD);
+        let current = least.max(Members::turns(self.known.len())).max(self.floor).min(MAX_SPREAD);
         let elapsed = now.since(self.window_from);
         if elapsed < SPREAD_WINDOW {
             return current;
         }
         let excess = self.reports as f64 / (REPORTS_PER_SECOND as f64 * elapsed.as_secs_f64());
         self.floor = match excess > 2.0 {
-            true => current.scaled(excess).min(LONGEST_SPREAD),
+            true => current.scaled(excess).min(MAX_SPREAD),
             false => self.floor.scaled(0.65_f64.powf(elapsed.as_secs_f64())),
         };
         (self.reports, self.window_from) = (0, now);

@@ -25,7 +25,7 @@ pub(super) enum Out {
     Report(usize, Vec<u8>),
 }
 
-const MOST_KEPT: usize = 4096;
+const MAX_STORED: usize = 4096;
 
 impl Hop {
     pub(super) fn new(spec: &dyn RouterSpec, rng: Rng) -> Hop {
@@ -51,7 +51,7 @@ impl Hop {
     pub(super) fn on_data(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
         let Body::Data(data) = packet.body else { panic!("data goes to receivers: {packet:?}") };
         self.kept.insert((packet.layer, data.seq), bytes.to_vec());
-        if self.kept.len() > MOST_KEPT {
+        if self.kept.len() > MAX_STORED {
             self.kept.pop_first();
         }
         let mut passed = packet;

@@ -5,7 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, StartError};
 use crate::event::IncompleteReceiver;
 
-const LEAST: Span = Span::from_millis(5);
+const MIN_INTERVAL: Span = Span::from_millis(5);
 
 fn net(seed: u64) -> Net {
     Net::new(seed).with_trunk(Link::millis(5).mbps(100.0).fifo(100_000))
@@ -151,7 +151,7 @@ fn source_starts_after_the_join_timeout_and_names_absent_hosts() {
     assert_eq!((report.missing, report.verified), (1, 2));
     let warned = net
         .told(source, |event| matches!(event, Event::Warning { message, .. } if message.contains("2 of 3")));
-    assert!(warned.is_some_and(|at| at >= Time::ZERO + secs(5) && at <= Time::ZERO + secs(5) + LEAST));
+    assert!(warned.is_some_and(|at| at >= Time::ZERO + secs(5) && at <= Time::ZERO + secs(5) + MIN_INTERVAL));
     assert!(
         report.until_data.as_secs_f64() >= 5.0 && report.until_data.as_secs_f64() < 5.1,
         "{}",
@@ -166,6 +166,6 @@ fn source_without_receivers_ends_after_the_join_timeout() {
     net.run_to_end(secs(10));
     assert!(matches!(net.sources[source].ended, Some(Err(Error::Start(StartError::NoReceiver { .. })))));
     // It sends four times that it is over.
-    let closing = LEAST + Span::from_millis(50);
+    let closing = MIN_INTERVAL + Span::from_millis(50);
     assert!(net.now >= Time::ZERO + secs(4) && net.now <= Time::ZERO + secs(4) + closing, "{:?}", net.now);
 }

@@ -37,7 +37,7 @@ pub(super) const UNIX_SECS: u64 = 1_800_000_000;
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A source that wakes up this number of times at one moment does not sleep any more.
-const MOST_TURNS: u32 = 200_000;
+const MAX_TURNS: u32 = 200_000;
 
 /// The content of a source, and how it is sent.
 #[derive(Debug, Clone)]
@@ -403,7 +403,7 @@ impl SourceNode {
     /// Runs all due work.
     pub(super) fn drive(&mut self, now: Time, mut send: impl FnMut(&[u8], Layer)) {
         let here = local(now, self.origin);
-        for _ in 0..MOST_TURNS {
+        for _ in 0..MAX_TURNS {
             let Some(session) = &mut self.session else { return };
             session.handle_timeout(here);
             let transmit = session.poll_transmit(here, &mut self.out);

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 const FIRST_PAUSE: Span = Span::from_millis(100);
 
 /// The longest pause: a parent forgets a child that is silent for much longer.
-const LONGEST_PAUSE: Span = Span::from_secs(2);
+const MAX_PAUSE: Span = Span::from_secs(2);
 
 /// A parent that has not answered this number of questions is left for the next.
 const TRIES: u32 = 4;
@@ -38,8 +38,8 @@ const INVITED_EVERY: Span = Span::from_millis(100);
 /// and an inviter has this time to answer with a token.
 const PROVEN_WITHIN: Span = Span::from_secs(3);
 
-/// The greatest number of inviters that are stored.
-const MOST_INVITERS: usize = 8;
+/// Maximum number of inviters that are stored.
+const MAX_INVITERS: usize = 8;
 
 /// The session ID of messages before there is a session.
 const NONE: SessionId = SessionId(0);
@@ -159,7 +159,7 @@ impl Attaching {
             return self.search(place, now);
         }
         let to = self.parent()?;
-        self.next_at = now + (FIRST_PAUSE * (1 << self.tries.min(8))).min(LONGEST_PAUSE);
+        self.next_at = now + (FIRST_PAUSE * (1 << self.tries.min(8))).min(MAX_PAUSE);
         (self.tries, self.unanswered) = (self.tries + 1, self.unanswered + 1);
         Some(Ask { to, token: self.token, invitation: self.invitation, hops: None })
     }
@@ -173,7 +173,7 @@ impl Attaching {
         }
         (self.ring, self.unfound) = (0, Some(group));
         self.at = (self.at + 1) % self.parents.len();
-        self.next_at = if self.at == 0 { now + LONGEST_PAUSE } else { now };
+        self.next_at = if self.at == 0 { now + MAX_PAUSE } else { now };
         None
     }
 
@@ -244,7 +244,7 @@ impl Attaching {
             return false;
         }
         self.inviters.retain(|one| now < one.until && one.address != from);
-        if self.inviters.len() == MOST_INVITERS {
+        if self.inviters.len() == MAX_INVITERS {
             self.inviters.remove(0);
         }
         self.inviters.push(Inviter { address: from, number, until: now + PROVEN_WITHIN });

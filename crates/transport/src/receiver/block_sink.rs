@@ -35,13 +35,13 @@ const EARLY: usize = 2;
 const BEHIND: u64 = 8;
 
 /// The least memory in bytes for blocks that wait for their predecessors: a few blocks.
-const LEAST_EARLY: usize = 4 << 20;
+const MIN_EARLY: usize = 4 << 20;
 
 /// A stream's block may be this far ahead of the written ones; memory grows with it.
 const FARTHEST: u32 = 1 << 20;
 
-/// The greatest number of times that stored data is fetched again because it contradicts the source.
-const MOST_ANEW: u8 = 2;
+/// Maximum number of times that stored data is fetched again because it contradicts the source.
+const MAX_REFETCHES: u8 = 2;
 
 /// The result of placing a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -286,7 +286,7 @@ impl BlockSink {
             return Ok(Polled::Nothing);
         }
         let error = self.contradiction.take().unwrap_or(contradiction);
-        let is_enough = self.anew == MOST_ANEW;
+        let is_enough = self.anew == MAX_REFETCHES;
         self.anew += u8::from(!is_enough);
         self.prepare(true, move |store, _| {
             if is_enough {

@@ -43,7 +43,7 @@ const OPENING: Span = Span::from_millis(500);
 
 /// After two requests they are repeated as on a path of this round-trip time at the most: a forged large round-trip time must not make
 /// other receivers wait longer for repairs.
-const LONGEST_ROUND: Span = Span::from_millis(500);
+const MAX_ROUND: Span = Span::from_millis(500);
 
 /// A source sends a packet when it answers; a receiver without one after this time joins without.
 const JOIN_WITHIN: Span = Span::from_millis(10);
@@ -701,7 +701,7 @@ fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now
         stream.member_at = stretched(stream.member_at, now, stream.spread, spread);
     }
     (stream.rtt, stream.spread) = (rtt, spread);
-    let rtt = rtt.min(LONGEST_ROUND);
+    let rtt = rtt.min(MAX_ROUND);
     // Requests need less spreading than membership: any of them serves all.
     stream.sink.set_pace(rtt + repair_time, spread.min(rtt * 2 + Span::from_millis(2)));
 }

@@ -5,7 +5,7 @@ use super::feedback::turn;
 use super::symbol_sink::Progressed;
 use super::{CONFIRM_PATIENCE, Finished, LOOK_SOONEST, Phase, ReceiverSession, Stream};
 use crate::error::{Error, TransferError};
-use crate::event::{Event, MOST_UNSENT, ReceiveReport, TransferName};
+use crate::event::{Event, MAX_UNSENT, ReceiveReport, TransferName};
 use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
 
@@ -205,7 +205,7 @@ impl ReceiverSession {
             dropped_local: self.totals.dropped_local,
             warnings: finished.warnings,
             withdrawn_count: finished.withdrawn.len() as u64,
-            withdrawn: finished.withdrawn.into_iter().take(MOST_UNSENT).collect(),
+            withdrawn: finished.withdrawn.into_iter().take(MAX_UNSENT).collect(),
             layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
             streams: self.stream.as_ref().map_or_else(Vec::new, |stream| stream.sink.streams()),
         })

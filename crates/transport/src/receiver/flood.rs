@@ -13,8 +13,8 @@ use faircast_core::time::{Span, Time};
 const PRUNED: Span = Span::from_secs(3);
 /// The time and number of packets over which losses are judged; the time is longer where packets are rare.
 const WINDOW: Span = Span::from_secs(2);
-const FEWEST: u64 = 20;
-const LONGEST: Span = Span::from_secs(10);
+const MIN_PACKETS: u64 = 20;
+const MAX_WINDOW: Span = Span::from_secs(10);
 /// Fewer packets than this prove nothing, however long the window is.
 const NEVER_FEWER: u64 = 5;
 /// The part of packets that must be lost where rates are fixed.
@@ -23,9 +23,9 @@ const MUCH: f64 = 0.05;
 const MUCH_FOR_FOLLOWED: f64 = 0.1;
 /// The number of bad windows in a row, because competing TCP causes one now and then; a single one is enough after this loss.
 const WINDOWS: u8 = 4;
-const MOST: f64 = 0.12;
-const MOST_FOR_FOLLOWED: f64 = 0.25;
-const WINDOWS_OF_MOST: u8 = 1;
+const MAX_LOSS: f64 = 0.12;
+const MAX_LOSS_OF_FOLLOWED: f64 = 0.25;
+const WINDOWS_OF_MAX_LOSS: u8 = 1;
 /// After a first report this loss in one window is enough where rates are fixed: bursts that the link cannot carry keep the receiver from
 /// joining anything.
 const AGAIN: f64 = 0.02;
@@ -124,7 +124,7 @@ impl FloodWatch {
             return None;
         }
         let (seen, passed) = (self.came + self.lost, now.since(self.window_from));
-        let long_enough = (passed >= WINDOW && seen >= FEWEST) || passed >= LONGEST;
+        let long_enough = (passed >= WINDOW && seen >= MIN_PACKETS) || passed >= MAX_WINDOW;
         if !long_enough {
             return None;
         }
@@ -134,10 +134,10 @@ impl FloodWatch {
         self.begin(now);
         let (much, most) = match self.base {
             Base::Fixed if self.told => (AGAIN, AGAIN),
-            Base::Fixed => (MUCH, MOST),
-            Base::Followed => (MUCH_FOR_FOLLOWED, MOST_FOR_FOLLOWED),
+            Base::Fixed => (MUCH, MAX_LOSS),
+            Base::Followed => (MUCH_FOR_FOLLOWED, MAX_LOSS_OF_FOLLOWED),
         };
-        let windows = if part >= most { WINDOWS_OF_MOST } else { WINDOWS };
+        let windows = if part >= most { WINDOWS_OF_MAX_LOSS } else { WINDOWS };
         let bad = seen >= NEVER_FEWER && part >= much && active;
         self.bad = if bad { self.bad.saturating_add(1) } else { 0 };
         (self.bad >= windows).then_some(part)

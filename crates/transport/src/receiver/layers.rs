@@ -10,8 +10,8 @@ use faircast_core::time::Time;
 use faircast_wire::{Announce, layers::group_of};
 use std::net::SocketAddr;
 
-/// The greatest number of layers that are followed, whatever is announced.
-const MOST: u8 = 32;
+/// Maximum number of layers that are followed, whatever is announced.
+const MAX_LAYERS: u8 = 32;
 
 /// The subscription to layers 0 to some top one, which the scheme decides about.
 pub(super) struct Layers {
@@ -70,7 +70,7 @@ impl Layers {
     /// Another session with the same content begins: all streams are new ones.
     pub(super) fn restart(&mut self, base: SocketAddr, announce: &Announce) {
         let above =
-            (1..announce.layers.min(MOST)).map_while(|n| group_of(base, Layer(n), announce.spacing()));
+            (1..announce.layers.min(MAX_LAYERS)).map_while(|n| group_of(base, Layer(n), announce.spacing()));
         self.groups = above.collect();
         let follows = Scheme::from_number(announce.scheme).is_none_or(|scheme| scheme.has_feedback());
         self.flood = FloodWatch::new(if follows { Base::Followed } else { Base::Fixed }, Time::ZERO);

@@ -10,8 +10,8 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, KeyId, Message, Name, Refusal, RefusalReason};
 use std::net::SocketAddr;
 
-/// The greatest number of sessions that are notified at a time.
-const MOST: usize = 8;
+/// Maximum number of sessions that are notified at a time.
+const MAX_SESSIONS: usize = 8;
 
 /// The number of refusals to each.
 const TIMES: u32 = 2;
@@ -78,7 +78,7 @@ impl Objections {
             return;
         }
         self.0.retain(|one| now.since(one.heard_at) < FORGOTTEN_AFTER);
-        if self.0.len() < MOST {
+        if self.0.len() < MAX_SESSIONS {
             let say_at = now + FIRST + SPREAD.scaled(rng.unit());
             self.0.push(Objection { session, source, about, heard_at: now, say_at, said: 0 });
         }
@@ -258,7 +258,7 @@ mod tests {
             objections.hear(session, source, About::own(RefusalReason::OtherKey), at(millis), &mut rng);
             said += objections.due(at(millis)).len();
         }
-        assert!(said <= 2 * MOST, "{said}");
+        assert!(said <= 2 * MAX_SESSIONS, "{said}");
     }
 
     #[test]

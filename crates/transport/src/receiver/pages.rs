@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const GRACE: Span = Span::from_millis(200);
 
 /// The lowest possible hash.
-const LOWEST: Hash = Hash([0; 32]);
+const MIN_HASH: Hash = Hash([0; 32]);
 
 /// A complete block and the hash of its data.
 type Held = (Vec<u8>, Hash);
@@ -120,7 +120,7 @@ impl Pages {
     }
 
     fn hashes_of(&self, block: u32) -> impl Iterator<Item = &(u32, Hash)> {
-        self.hashes.range((block, LOWEST)..).take_while(move |(of, _)| *of == block)
+        self.hashes.range((block, MIN_HASH)..).take_while(move |(of, _)| *of == block)
     }
 
     /// The block is void: nothing of it is waited for.
@@ -211,7 +211,7 @@ impl Pages {
 
     /// Blocks below this one are not wanted any more.
     pub(super) fn drop_before(&mut self, oldest: u32) {
-        self.hashes = self.hashes.split_off(&(oldest, LOWEST));
+        self.hashes = self.hashes.split_off(&(oldest, MIN_HASH));
         self.waiting = self.waiting.split_off(&oldest);
         self.held = self.held.split_off(&oldest);
         self.held_bytes = self.held.values().map(|(bytes, _)| bytes.len()).sum();

@@ -28,8 +28,8 @@ const FARTHEST: u32 = 1 << 16;
 /// The divisor of the memory: the part for complete blocks that wait for the source's signature.
 const HELD: usize = 4;
 
-/// The greatest number of blocks recorded as having received wrong symbols.
-const MOST_WRONG: usize = 4_096;
+/// Maximum number of blocks recorded as having received wrong symbols.
+const MAX_WRONG: usize = 4_096;
 
 /// The bytes that may always wait for the reader of standard output.
 const LITTLE: u64 = 256 << 10;
@@ -231,7 +231,7 @@ impl Reassembly {
     /// A symbol, the whole block or its page did not verify.
     fn on_wrong_symbol(&mut self, block: u32) {
         let is_lacking = block >= self.low && (!self.place.has(block) || self.is_waiting(block));
-        if is_lacking && self.repair == Repair::OnRequest && self.wrong_blocks.len() < MOST_WRONG {
+        if is_lacking && self.repair == Repair::OnRequest && self.wrong_blocks.len() < MAX_WRONG {
             self.wrong_blocks.insert(block);
         }
     }

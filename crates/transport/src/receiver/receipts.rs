@@ -18,7 +18,7 @@ const TRIES: u32 = 12;
 const APART: Span = Span::from_millis(5);
 
 /// See [`Outgoing::pause`].
-const LEAST: Span = Span::from_millis(10);
+const MIN_PAUSE: Span = Span::from_millis(10);
 const LATEST: Span = Span::from_secs(1);
 
 /// The replies to questions and joins have these numbers, counted from the drawn one.
@@ -82,7 +82,7 @@ impl Outgoing {
 
     /// Returns the pause, as for membership messages: longer each time, and when there are many receivers.
     fn pause(tries: u32, rtt: Span, spread: Span) -> Span {
-        let first = (spread + rtt * 2).max(LEAST);
+        let first = (spread + rtt * 2).max(MIN_PAUSE);
         (first * (1 << tries.min(7))).min(LATEST.max(spread))
     }
 

@@ -22,8 +22,8 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, Form, Member, MemberState, Message, Name, Status, Welcome, Words};
 use std::net::SocketAddr;
 
-/// The greatest number of sources that are asked at a time.
-const MOST: usize = 8;
+/// Maximum number of sources that are asked at a time.
+const MAX_ASKED: usize = 8;
 
 /// A source that does not answer is asked this number of times,
 const TRIES: u32 = 6;
@@ -39,7 +39,7 @@ const TRIES_AGAIN: u32 = 2;
 
 /// The first pause between two questions, in addition to the spread; each is twice the one before.
 const FIRST_PAUSE: Span = Span::from_millis(10);
-const LONGEST_PAUSE: Span = Span::from_secs(1);
+const MAX_PAUSE: Span = Span::from_secs(1);
 
 /// An agent that is asked instead of a source is asked again after this time.
 const ASK_AGENT: Span = Span::from_millis(100);
@@ -91,9 +91,9 @@ impl Candidates {
             (known.announce, known.heard_at) = (announce, now);
             return;
         }
-        if self.all.len() == MOST {
+        if self.all.len() == MAX_ASKED {
             // The source that has been asked most often is least likely to answer.
-            let asked = (0..MOST).max_by_key(|at| self.all[*at].tries).expect("there are some");
+            let asked = (0..MAX_ASKED).max_by_key(|at| self.all[*at].tries).expect("there are some");
             self.all.remove(asked);
         }
         let ask_at = now + first_turn(millis(announce.spread_ms), rng);
@@ -132,7 +132,7 @@ impl Candidates {
             let first = FIRST_PAUSE + millis(candidate.announce.spread_ms);
             let pause = first * (1 << candidate.tries.min(TRIES));
             candidate.tries += 1;
-            let most = LONGEST_PAUSE.max(first);
+            let most = MAX_PAUSE.max(first);
             candidate.ask_at = now + if candidate.tries < TRIES { pause.min(most) } else { SELDOM };
         }
         due
@@ -328,7 +328,7 @@ impl ReceiverSession {
         let scheme = scheme_of(announce);
         let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(scheme.as_ref()));
         match geometry_of(announce) {
-            _ if announce.hops > RelayBelow::DEEPEST => Some(Seen::Senseless),
+            _ if announce.hops > RelayBelow::MAX_DEPTH => Some(Seen::Senseless),
             _ if announce.is_one_way() && self.needs_answers() => Some(Seen::OneWay),
             _ if self.setup.relay.is_some() && announce.has_streams() => Some(Seen::Layered),
             _ if scheme.is_none() => Some(Seen::UnknownScheme),
@@ -484,7 +484,7 @@ mod tests {
             let asked = candidates.due(at(millis));
             answered |= asked.iter().any(|(session, _)| session.0 == 1)
                 && candidates.answered(SessionId(1), place(1)).is_some();
-            assert!(candidates.all.len() <= MOST);
+            assert!(candidates.all.len() <= MAX_ASKED);
         }
         assert!(answered);
     }

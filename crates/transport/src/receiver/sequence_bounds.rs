@@ -27,7 +27,7 @@ const EXPLAINED: u64 = 2;
 const HALF_LIFE: Span = Span::from_secs(1);
 
 /// Statuses that arrive closer together than this were delayed on the way; the source keeps them apart.
-const SHORTEST: Span = Span::from_millis(2);
+const MIN_INTERVAL: Span = Span::from_millis(2);
 
 /// A status may overtake data, or data a status, by this much.
 const REORDERED: Span = Span::from_millis(10);
@@ -81,7 +81,7 @@ impl SequenceBounds {
         }
         if let Some((before, at)) = known {
             let passed = arrived.since(at);
-            let pace = next.saturating_sub(before) as f64 / passed.max(SHORTEST).as_secs_f64();
+            let pace = next.saturating_sub(before) as f64 / passed.max(MIN_INTERVAL).as_secs_f64();
             let halves = passed.as_secs_f64() / HALF_LIFE.as_secs_f64();
             self.pace = pace.max(self.pace * 0.5_f64.powf(halves));
         }

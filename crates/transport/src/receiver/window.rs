@@ -45,7 +45,7 @@ const DELAY: Span = Span::from_millis(100);
 const WARY: Span = Span::from_secs(5);
 
 /// The smallest window, in packets.
-const SMALLEST: f64 = 16.0;
+const MIN_WINDOW: f64 = 16.0;
 
 /// The growth of the window in each [`LOOK`] while the receiver keeps up, up to the whole room.
 const GROWTH: f64 = 1.25;
@@ -59,17 +59,17 @@ const COUNTED: f64 = 1.0 / 16.0;
 
 /// The shortest interval of advertisements of a receiver that limits the source, times the members of a small group.
 const OFTEN: Span = Span::from_micros(500);
-const OFTEN_LEAST: Span = Span::from_millis(2);
+const OFTEN_MIN: Span = Span::from_millis(2);
 
 /// The shortest interval of any two advertisements.
-const LEAST: Span = Span::from_micros(500);
+const MIN_INTERVAL: Span = Span::from_micros(500);
 
 /// In a large group, the shortest interval of advertisements of a receiver that cannot keep up, and the time of each member's turn.
-const CROWD_LEAST: Span = Span::from_millis(20);
+const CROWD_MIN: Span = Span::from_millis(20);
 const CROWD_TURN: Span = Span::from_micros(500);
 
 /// Where turns are farther apart there are no windows: a source that is held does not wait longer for a silent receiver.
-const CROWD_MOST: Span = Span::from_secs(1);
+const CROWD_MAX: Span = Span::from_secs(1);
 
 /// In a large group, the time for which a receiver that could not keep up continues to advertise. In a small one, the delay of small
 /// changes.
@@ -83,7 +83,7 @@ const REPEATS: u32 = 6;
 const LIFTS: u32 = 3;
 
 /// No kernel buffers a datagram in less memory than this.
-const LEAST_COST: f64 = 2304.0;
+const MIN_COST: f64 = 2304.0;
 
 /// One receiver's window, of the base layer.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl Window {
         // A datagram's memory is a power of two and the kernel's own record. With drivers that take a page for each it is not
         // twice that, and still less than the whole buffer.
         let usual = (size.next_power_of_two() + 256) as f64;
-        let cost = usual.max(LEAST_COST) * 1.25;
+        let cost = usual.max(MIN_COST) * 1.25;
         Window {
             buffer: Backlog::default(),
             cost,
@@ -241,7 +241,7 @@ impl Window {
             }
             self.slow_at = Some(now);
             let delay = if self.is_small_group() { DELAY } else { DELAY.max(self.turns() * 2) };
-            self.size = (self.look.rate * delay.as_secs_f64()).max(SMALLEST);
+            self.size = (self.look.rate * delay.as_secs_f64()).max(MIN_WINDOW);
         } else {
             let looks = (span.as_secs_f64() / LOOK.as_secs_f64()).min(100.0);
             self.size = self.size.min(self.whole()) * GROWTH.powf(looks);
@@ -326,7 +326,7 @@ impl Window {
 
     /// Returns the time that one turn of each member takes, in a large group.
     fn turns(&self) -> Span {
-        (CROWD_TURN * u64::from(self.members)).max(CROWD_LEAST)
+        (CROWD_TURN * u64::from(self.members)).max(CROWD_MIN)
     }
 
     /// Returns when the next advertisement is due.
@@ -334,7 +334,7 @@ impl Window {
         let Some(passed) = self.passed.filter(|_| self.buffer.capacity > 0) else { return Time::NEVER };
         let small = self.is_small_group();
         let turns = self.turns();
-        if !small && turns > CROWD_MOST {
+        if !small && turns > CROWD_MAX {
             return Time::NEVER;
         }
         // Many members on one host are slow at the same moment.
@@ -359,8 +359,8 @@ impl Window {
                 return if waits { told.at + pause } else { Time::NEVER };
             }
             (false, _) => return (told.at + turns).max(first),
-            _ if new >= self.room() / PART => LEAST,
-            (true, true) => OFTEN_LEAST.max(OFTEN * u64::from(self.members)),
+            _ if new >= self.room() / PART => MIN_INTERVAL,
+            (true, true) => OFTEN_MIN.max(OFTEN * u64::from(self.members)),
             (true, false) if new < self.room() / LITTLE => CALM,
             (true, false) => REGULARLY,
         };
@@ -428,7 +428,7 @@ mod tests {
         (0..80).for_each(|n| window.on_packet(Seq(first + n), at(1_000 * n), at(1_000 * n + 25_000)));
         assert!(window.due(at(104_500)).is_some(), "what it has taken out meanwhile");
         window.on_packet(Seq(first + 80), at(80_000), at(104_600));
-        assert_eq!(window.deadline(), at(104_500) + OFTEN_LEAST);
+        assert_eq!(window.deadline(), at(104_500) + OFTEN_MIN);
     }
 
     #[test]

@@ -16,7 +16,7 @@ const SPARE: usize = 16;
 const ROOM: usize = 16;
 
 /// Emptied blocks whose memory is used again.
-const MOST_SPARE: usize = 8;
+const MAX_SPARE: usize = 8;
 
 /// The blocks that are here.
 #[derive(Debug)]
@@ -317,7 +317,7 @@ impl Cache {
         kept.ids.clear();
         kept.bytes.clear();
         kept.in_file = 0;
-        if self.spare.len() < MOST_SPARE {
+        if self.spare.len() < MAX_SPARE {
             self.spare.push(kept);
         }
     }

@@ -10,7 +10,7 @@ use faircast_wire::Attach;
 use std::net::SocketAddr;
 
 /// Places for branches of a session: when this number of children were served and have everything, further children are refused.
-const MOST_PLACES: usize = 4_096;
+const MAX_PLACES: usize = 4_096;
 
 impl Shared {
     /// Returns children that have attached since and have no branch yet. A hop stores no content that it could serve.
@@ -27,7 +27,7 @@ impl Shared {
         let mut children = self.process.children();
         passing.forget_served(&children);
         let mut room =
-            MOST_PLACES.saturating_sub(passing.branches.iter().filter(|one| !one.is_vacant).count());
+            MAX_PLACES.saturating_sub(passing.branches.iter().filter(|one| !one.is_vacant).count());
         children.retain(|child| {
             let is_taken = room > 0 && passing.is_new(child);
             room -= usize::from(is_taken);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 /// More receivers than this are not reported by number, and are not counted then.
-const MOST: usize = 200_000;
+const MAX_IDS: usize = 200_000;
 
 /// Reports to the parent, by receiver.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Confirmations {
         if is_known || self.told.contains(&id) {
             return is_known;
         }
-        if self.untold.len() + self.told.len() + self.known.len() >= MOST {
+        if self.untold.len() + self.told.len() + self.known.len() >= MAX_IDS {
             return true;
         }
         self.untold.insert(id);
@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn stored_ids_are_bounded() {
         let mut numbers = Confirmations::default();
-        (1..=MOST as u64).for_each(|number| _ = numbers.add(id(number)));
-        assert!(numbers.add(id(MOST as u64 + 1)), "nobody waits for its confirmation");
-        assert_eq!(numbers.untold.len(), MOST);
+        (1..=MAX_IDS as u64).for_each(|number| _ = numbers.add(id(number)));
+        assert!(numbers.add(id(MAX_IDS as u64 + 1)), "nobody waits for its confirmation");
+        assert_eq!(numbers.untold.len(), MAX_IDS);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// Largest number of symbols fetched at a time; also limited to this part of the cache.
-pub(super) const MOST_SYMBOLS: usize = 8_192;
+/// Maximum number of symbols fetched at a time; also limited to this part of the cache.
+pub(super) const MAX_SYMBOLS: usize = 8_192;
 const PART: usize = 8;
 
 /// Queued blocks per branch; a child that needs more requests it again.
-pub(super) const MOST_QUEUED: usize = 8_192;
+pub(super) const MAX_QUEUED: usize = 8_192;
 
 /// Symbols that are on their way, by block.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Fetches {
     /// Whether another block may be fetched when `room` symbols fit the cache, for a branch with this number of symbols waiting to leave:
     /// symbols that arrive before they can leave would be discarded.
     pub(super) fn has_room(&self, room: usize, waiting: usize) -> bool {
-        self.under_way + waiting < (room / PART).clamp(1, MOST_SYMBOLS)
+        self.under_way + waiting < (room / PART).clamp(1, MAX_SYMBOLS)
     }
 
     /// Requests this number of symbols of a block.
@@ -83,7 +83,7 @@ pub(super) struct Queued {
 impl Queue {
     /// Queues this number of symbols of a block; returns whether that is new.
     pub(super) fn add(&mut self, block: u32, symbols: u16, wrong: bool) -> bool {
-        if self.0.len() >= MOST_QUEUED && !self.0.contains_key(&block) {
+        if self.0.len() >= MAX_QUEUED && !self.0.contains_key(&block) {
             return false;
         }
         let queued = self.0.entry(block).or_default();
@@ -130,10 +130,10 @@ mod tests {
     #[test]
     fn waiting_fetches_are_ordered_and_bounded() {
         let mut queue = Queue::default();
-        for block in (0..MOST_QUEUED as u32 + 10).rev() {
+        for block in (0..MAX_QUEUED as u32 + 10).rev() {
             queue.add(block, 4, false);
         }
-        assert_eq!(queue.0.len(), MOST_QUEUED);
+        assert_eq!(queue.0.len(), MAX_QUEUED);
         assert!(!queue.add(5000, 3, true) && queue.add(5000, 9, false));
         assert_eq!(queue.pop(), Some((10, Queued { symbols: 4, wrong: false })));
         queue.forget_before(5000);

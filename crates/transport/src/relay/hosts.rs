@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// and no longer than this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// A host that has attached is not invited again for this duration: it is about to join.
 const ASKED: Duration = Duration::from_secs(10);
@@ -85,7 +85,7 @@ impl Hosts {
                 continue;
             }
             due.push((*number, host.invited.address));
-            (host.next_at, host.pause) = (now + host.pause, (host.pause * 2).min(LONGEST_PAUSE));
+            (host.next_at, host.pause) = (now + host.pause, (host.pause * 2).min(MAX_PAUSE));
         }
         due
     }

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 const TOKEN_AGE: Duration = Duration::from_secs(30);
 
 /// Longest answer, bytes: less than the shortest query.
-const MOST_ANSWER: usize = 64;
+const MAX_ANSWER: usize = 64;
 
 /// And an invitation than this, which is with the longest name.
-const MOST_INVITATION: usize = 128;
+const MAX_INVITATION: usize = 128;
 
 /// Tokens for addresses, without keeping any.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl RelayHandle {
         let invite = |(number, to)| {
             let mut out = Vec::new();
             let invite = Message::Invite(Invite { number, name });
-            encode(&mut out, NONE, 0, &invite, MOST_INVITATION).is_ok().then_some((out, to))
+            encode(&mut out, NONE, 0, &invite, MAX_INVITATION).is_ok().then_some((out, to))
         };
         self.to_invite(is_v4).into_iter().filter_map(invite).collect()
     }
@@ -98,7 +98,7 @@ impl RelayHandle {
     pub(crate) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
         let token = self.tokens().new_for(from, self.now());
         let token = Message::Token(Token { to, token, agent: self.is_agent() });
-        encode(out, NONE, 0, &token, MOST_ANSWER).is_ok()
+        encode(out, NONE, 0, &token, MAX_ANSWER).is_ok()
     }
 
     fn token_for(&self, to: ReceiverId, from: SocketAddr) -> Option<Vec<u8>> {

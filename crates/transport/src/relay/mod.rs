@@ -51,11 +51,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use within::Inside;
 
-/// Largest number of stored pages of hashes.
-const MOST_PAGES: usize = 16_384;
+/// Maximum number of stored pages of hashes.
+const MAX_PAGES: usize = 16_384;
 
-/// Largest number of pages fetched at a time.
-const MOST_WANTED_PAGES: usize = 256;
+/// Maximum number of pages fetched at a time.
+const MAX_WANTED_PAGES: usize = 256;
 
 /// A relay that has received nothing from its source for this duration stops announcing its session: the source may have moved, for
 /// receivers too.
@@ -65,10 +65,10 @@ const UNFED: Span = Span::from_secs(2);
 const LINGER: Span = Span::from_secs(2);
 
 /// No datagram holds a page of more hashes.
-const LONGEST_PAGE: u32 = 2_048;
+const MAX_PAGE_HASHES: u32 = 2_048;
 
-/// Most relays between a source and a receiver: packets with more hops run in a loop.
-pub const MOST_HOPS: u8 = RelayBelow::DEEPEST;
+/// Maximum number of relays between a source and a receiver: packets with more hops run in a loop.
+pub const MAX_HOPS: u8 = RelayBelow::MAX_DEPTH;
 
 /// One session at a relay, as both sides see it.
 #[derive(Debug, Clone)]
@@ -410,13 +410,13 @@ impl Passing {
         let blocks = page.first_block..page.first_block.saturating_add(page.hashes.len() as u32);
         self.wanted_pages.retain(|block, _| !blocks.contains(block));
         // Pages that cannot be verified here must not block later ones.
-        let near = self.pages.range(blocks.start.saturating_sub(LONGEST_PAGE)..blocks.end);
+        let near = self.pages.range(blocks.start.saturating_sub(MAX_PAGE_HASHES)..blocks.end);
         let overlapping = near.filter(|(first, known)| {
             **first != blocks.start && blocks.start < first.saturating_add(known.hashes.len() as u32)
         });
         let overlapping: Vec<u32> = overlapping.map(|(first, _)| *first).collect();
         overlapping.iter().for_each(|first| drop(self.pages.remove(first)));
-        if self.pages.len() < MOST_PAGES || self.pages.contains_key(&page.first_block) {
+        if self.pages.len() < MAX_PAGES || self.pages.contains_key(&page.first_block) {
             self.pages.insert(page.first_block, page.clone());
             for branch in &mut self.branches {
                 branch.pages.insert(page.first_block);
@@ -431,7 +431,7 @@ impl Passing {
             let known = known.filter(|(first, page)| block - **first < page.hashes.len() as u32);
             if let (Some((first, _)), false) = (known, by.wrong) {
                 self.branches[branch].pages.insert(*first);
-            } else if self.wanted_pages.len() < MOST_WANTED_PAGES && self.is_known(block) {
+            } else if self.wanted_pages.len() < MAX_WANTED_PAGES && self.is_known(block) {
                 let former = self.wanted_pages.get(&block).copied();
                 let wrong = by.wrong || former == Some(true);
                 self.wanted_pages.insert(block, wrong);

@@ -5,11 +5,11 @@ use faircast_core::packet::ReceiverId;
 use faircast_wire::{Receipt, Signature};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Largest number of receivers whose receipts are relayed in a session: about 150 bytes each, and 300 more until it is answered.
-const MOST: usize = 65_536;
+/// Maximum number of receivers whose receipts are relayed in a session: about 150 bytes each, and 300 more until it is answered.
+const MAX_RECEIVERS: usize = 65_536;
 
-/// Largest number of receipts per receiver: a relay cannot verify them, and an invalid one must not keep the next from the source.
-const MOST_OF_ONE: usize = 4;
+/// Maximum number of receipts per receiver: a relay cannot verify them, and an invalid one must not keep the next from the source.
+const MAX_OF_ONE_RECEIVER: usize = 4;
 
 /// Receipts that a relay has accepted.
 #[derive(Debug, Default)]
@@ -27,14 +27,14 @@ pub(super) struct Keeping {
 impl Keeping {
     /// Whether it is in the relay's keeping from now on, or was before.
     fn keep(&mut self, receipt: &Receipt) -> bool {
-        if !self.known.contains_key(&receipt.receiver) && self.known.len() >= MOST {
+        if !self.known.contains_key(&receipt.receiver) && self.known.len() >= MAX_RECEIVERS {
             return false;
         }
         let known = self.known.entry(receipt.receiver).or_default();
         if known.contains(&receipt.signature) {
             return true;
         }
-        if known.len() >= MOST_OF_ONE {
+        if known.len() >= MAX_OF_ONE_RECEIVER {
             return false;
         }
         known.push(receipt.signature);
@@ -97,7 +97,7 @@ mod tests {
         assert!((0..3).all(|_| keeping.keep(&receipt(1, 5))), "it is answered each time");
         assert_eq!(keeping.queue.len(), 1);
         let others = (0..10).filter(|secs| keeping.keep(&receipt(1, 100 + secs))).count();
-        assert_eq!((others, keeping.queue.len()), (MOST_OF_ONE - 1, MOST_OF_ONE));
+        assert_eq!((others, keeping.queue.len()), (MAX_OF_ONE_RECEIVER - 1, MAX_OF_ONE_RECEIVER));
         assert!(keeping.keep(&receipt(2, 5)));
     }
 }

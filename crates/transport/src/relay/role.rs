@@ -17,7 +17,7 @@ use faircast_wire::{Announce, DataPacket, Receipt, TreeNode, Window};
 impl Relaying for Shared {
     fn may_follow(&self, session: SessionId, announce: &Announce) -> bool {
         let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
-        let goes_round = self.process.is_own(announce.parent) || announce.hops >= super::MOST_HOPS;
+        let goes_round = self.process.is_own(announce.parent) || announce.hops >= super::MAX_HOPS;
         let is_wanted = is_ours || !self.process.is_taken(session);
         !goes_round && is_wanted && self.process.is_wanted(session)
     }
@@ -100,7 +100,7 @@ impl Relaying for Shared {
 
     fn tree(&self) -> Vec<TreeNode> {
         let nodes = |relays: &mut dyn Iterator<Item = &RelayBelow>| {
-            relays.take(RelayBelow::MOST).map(RelayBelow::node).collect()
+            relays.take(RelayBelow::MAX_RELAYS).map(RelayBelow::node).collect()
         };
         match self.with_inside(|inside| inside.relays()) {
             Some(relays) => nodes(&mut relays.iter()),

@@ -4,7 +4,7 @@ use super::*;
 use crate::receiver::Relaying as _;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Signal};
 use faircast_wire::{Name, TransferId};
-use fetches::{MOST_QUEUED, MOST_SYMBOLS};
+use fetches::{MAX_QUEUED, MAX_SYMBOLS};
 use proptest::prelude::*;
 use registry::Child;
 
@@ -67,7 +67,7 @@ fn relay_refuses_loops_deep_chains_and_duplicate_sessions() {
     assert!(one.may_follow(SessionId(7), &announce(1, 0)));
     assert!(!one.may_follow(SessionId(7), &announce(9, 1)), "that is what it announces itself");
     assert!(!two.may_follow(SessionId(7), &announce(9, 1)), "or another of its sessions");
-    assert!(!one.may_follow(SessionId(7), &announce(1, MOST_HOPS)));
+    assert!(!one.may_follow(SessionId(7), &announce(1, MAX_HOPS)));
     assert!(one.claim(SessionId(7)) && !two.claim(SessionId(7)));
     assert!(!two.may_follow(SessionId(7), &announce(1, 0)));
     one.lock().announce = Some((SessionId(7), announce(1, 0)));
@@ -216,12 +216,12 @@ fn requests_of_a_child_are_bounded() {
         sent += usize::from(passing.request(0, block, u16::MAX, &asker(0)));
     }
     let fetched: usize = passing.fetches.iter().map(|(_, symbols)| usize::from(symbols)).sum();
-    assert!(fetched <= MOST_SYMBOLS + 8, "{fetched} symbols");
-    assert!(sent <= MOST_SYMBOLS + MOST_QUEUED, "{sent}");
+    assert!(fetched <= MAX_SYMBOLS + 8, "{fetched} symbols");
+    assert!(sent <= MAX_SYMBOLS + MAX_QUEUED, "{sent}");
     for page in 0..1_000_000 {
         passing.request_pages(0, page, 1, &asker(0));
     }
-    assert!(passing.wanted_pages.len() <= MOST_WANTED_PAGES, "{}", passing.wanted_pages.len());
+    assert!(passing.wanted_pages.len() <= MAX_WANTED_PAGES, "{}", passing.wanted_pages.len());
     let mut needs = Vec::new();
     passing.needs(&mut needs);
     assert!(needs.is_sorted_by(|a, b| a.0 < b.0), "one need for a block, in order");

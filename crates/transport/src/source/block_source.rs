@@ -26,10 +26,10 @@ pub(crate) enum Leisure {
     No,
 }
 
-/// Most blocks of a session: the last number is that of a packet without content (`docs/wire.md`), and the number of all blocks must be
+/// Maximum number of blocks of a session: the last number is that of a packet without content (`docs/wire.md`), and the number of all blocks must be
 /// announced. A block is at least 50 ms of a stream and at most a block's capacity: 6.8 years of a slow stream, 140 days of one of 1
 /// Gbit/s.
-pub(crate) const MOST_BLOCKS: u32 = u32::MAX - 1;
+pub(crate) const MAX_BLOCKS: u32 = u32::MAX - 1;
 
 /// Number of the newest blocks of a live pipe that stay, however old.
 const KEPT: usize = 4;
@@ -432,8 +432,8 @@ impl ObjectBlocks {
         if !pipe.has(room - manifest) {
             return Ok(());
         }
-        if self.ready >= MOST_BLOCKS {
-            return Err(ObjectError::StreamTooLong { blocks: MOST_BLOCKS });
+        if self.ready >= MAX_BLOCKS {
+            return Err(ObjectError::StreamTooLong { blocks: MAX_BLOCKS });
         }
         if let Some((_, hash)) = object.read(self.ready, &mut self.scratch)? {
             self.hashes.push(self.ready, hash);
@@ -517,8 +517,8 @@ impl Live {
     fn poll(&mut self, now: Time) -> Result<(), ObjectError> {
         let capacity = self.geometry.capacity() as usize;
         while let Some(mut data) = self.pipe.take(capacity, LIVE_LATENCY)? {
-            if self.oldest + self.kept.len() as u32 >= MOST_BLOCKS {
-                return Err(ObjectError::StreamTooLong { blocks: MOST_BLOCKS });
+            if self.oldest + self.kept.len() as u32 >= MAX_BLOCKS {
+                return Err(ObjectError::StreamTooLong { blocks: MAX_BLOCKS });
             }
             self.bytes += data.len() as u64;
             let (symbols, hash) = seal_block(&mut data, self.geometry.symbol_size);
@@ -548,8 +548,8 @@ mod tests {
         let BlockSource::Live(mut live) = source.expect("a stream") else { panic!("it is live") };
         let capacity = live.geometry.capacity() as usize;
         // As after years: the newest block is the last but two that can be numbered.
-        live.oldest = MOST_BLOCKS - 3;
-        for number in [MOST_BLOCKS - 2, MOST_BLOCKS - 1] {
+        live.oldest = MAX_BLOCKS - 3;
+        for number in [MAX_BLOCKS - 2, MAX_BLOCKS - 1] {
             feeder.put(&vec![1; capacity]);
             live.poll(Time::ZERO).expect("there is a number");
             assert!(live.get(number).is_some());

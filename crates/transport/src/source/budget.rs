@@ -11,8 +11,8 @@ const TIMES: u64 = 4;
 /// Symbols that may be requested in any case.
 const SPARE: u64 = 4_096;
 
-/// Largest number of hosts counted; with more, counting starts again.
-const MOST: usize = 65_536;
+/// Maximum number of hosts counted; with more, counting starts again.
+const MAX_HOSTS: usize = 65_536;
 
 /// Symbols requested per host.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Budget {
 
     /// Records that this number of symbols is sent at this host's request.
     pub(super) fn spend(&mut self, host: IpAddr, symbols: u16) {
-        if self.spent.len() >= MOST && !self.spent.contains_key(&host) {
+        if self.spent.len() >= MAX_HOSTS && !self.spent.contains_key(&host) {
             self.spent.clear();
         }
         *self.spent.entry(host).or_default() += u64::from(symbols);
@@ -81,7 +81,7 @@ mod tests {
         let mut budget = Budget::default();
         for host in 0..100_000_u32 {
             budget.spend(IpAddr::from(host.to_be_bytes()), 1);
-            assert!(budget.spent.len() <= MOST);
+            assert!(budget.spent.len() <= MAX_HOSTS);
         }
     }
 }

@@ -7,8 +7,8 @@
 use faircast_core::packet::Seq;
 use faircast_core::time::{Span, Time};
 
-/// Largest number of datagrams that the kernel takes in one call (UDP_MAX_SEGMENTS in older kernels).
-pub(super) const MOST_SEGMENTS: usize = 64;
+/// Maximum number of datagrams that the kernel takes in one call (UDP_MAX_SEGMENTS in older kernels).
+pub(super) const MAX_SEGMENTS: usize = 64;
 
 /// The latest packets of which it is known how they left.
 const KNOWN: u64 = 4_096;
@@ -58,7 +58,7 @@ impl Bursts {
     /// Returns the largest number of packets that may leave at a time.
     pub(super) const fn most(&self) -> usize {
         match self.state {
-            State::Unknown | State::Pass | State::InVain => MOST_SEGMENTS,
+            State::Unknown | State::Pass | State::InVain => MAX_SEGMENTS,
             State::Tried { .. } | State::OneByOne => 1,
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn one_echoed_packet_of_a_burst_is_sufficient() {
         let (bursts, found) = rounds(100, |seq| if seq / 100 == 18 { seq == 1_894 } else { seq % 10 >= 5 });
-        assert_eq!((bursts.most(), found, bursts.state), (MOST_SEGMENTS, None, State::Pass));
+        assert_eq!((bursts.most(), found, bursts.state), (MAX_SEGMENTS, None, State::Pass));
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
             bursts.on_sent(Seq(first * 5), 5);
             assert!(!bursts.on_echo(Seq(0), Seq(first * 5 + KNOWN)));
         }
-        assert_eq!(bursts.most(), MOST_SEGMENTS);
+        assert_eq!(bursts.most(), MAX_SEGMENTS);
     }
 
     #[test]

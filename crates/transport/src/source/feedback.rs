@@ -16,8 +16,8 @@ use faircast_wire::{Form, Member as MemberReport, MemberState, Message, Request,
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// Largest number of blocks per request.
-const MOST_BLOCKS: u32 = 8192;
+/// Maximum number of blocks per request.
+const MAX_BLOCKS: u32 = 8192;
 
 /// A receiver must be congested for this duration, at not much more than the bound of `--slow`, to be slow.
 const SLOW_FOR: Span = Span::from_millis(200);
@@ -216,7 +216,7 @@ impl SourceSession {
         let mut scheduled = false;
         let end = self.scheduler.status().blocks;
         for need in &request.needs {
-            let run = u32::from(need.run).min(MOST_BLOCKS);
+            let run = u32::from(need.run).min(MAX_BLOCKS);
             let (from, seen, wrong) = (request.from, request.echo.seq, need.wrong);
             let asker = |held| Asker { seen, held, wrong };
             if need.symbols == 0 {

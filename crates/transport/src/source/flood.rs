@@ -62,9 +62,9 @@ const MORE: f64 = 1.1;
 const ROOM: f64 = 2.5;
 /// Duration for which a receiver is ignored the first time.
 const IGNORED: Span = Span::from_secs(60);
-const MOST_DOUBLINGS: u8 = 6;
-/// Largest number of ignored receivers remembered; with more, all complaints are ignored.
-const MOST_IGNORED: usize = 64;
+const MAX_DOUBLINGS: u8 = 6;
+/// Maximum number of ignored receivers remembered; with more, all complaints are ignored.
+const MAX_IGNORED: usize = 64;
 
 impl Flood {
     /// The highest rate of all layers together.
@@ -83,7 +83,7 @@ impl Flood {
         now: Time,
     ) -> Step {
         let ignored = self.ignored.get(&from).is_some_and(|(until, _)| now < *until);
-        if ignored || self.ignored.len() >= MOST_IGNORED || !(0.0..=1.0).contains(&loss) {
+        if ignored || self.ignored.len() >= MAX_IGNORED || !(0.0..=1.0).contains(&loss) {
             return Step::Nothing;
         }
         self.complained_at = now;
@@ -105,7 +105,7 @@ impl Flood {
 
     fn give_up_on(&mut self, from: ReceiverId, now: Time) {
         let (_, times) = self.ignored.get(&from).copied().unwrap_or_default();
-        let until = now + IGNORED * (1 << times.min(MOST_DOUBLINGS));
+        let until = now + IGNORED * (1 << times.min(MAX_DOUBLINGS));
         self.ignored.insert(from, (until, times.saturating_add(1)));
         (self.limit, self.trial, self.changed_at) = (None, None, now);
     }

@@ -63,8 +63,8 @@ use window::Windows;
 
 const BASE: Layer = Layer(0);
 
-/// Largest number of bytes, too.
-const MOST_BYTES: usize = 65_000;
+/// Maximum number of bytes, too.
+const MAX_BYTES: usize = 65_000;
 
 /// Packets that are due within this time leave together: one packet below about 10 Mbit/s.
 const BURST: Span = Span::from_micros(1_000);
@@ -524,7 +524,7 @@ impl SourceSession {
             self.counts.wire_bytes += (len + self.setup.overhead) as u64;
             debug_assert_eq!(len, segment, "the packets of one burst have one length");
             let due = self.departure(layer) <= now + BURST;
-            if !due || out.len() + segment > MOST_BYTES || sent + 1 == most {
+            if !due || out.len() + segment > MAX_BYTES || sent + 1 == most {
                 break;
             }
         }

@@ -4,7 +4,7 @@ use super::{Phase, SourceSession, feedback};
 use crate::config::other_default;
 use crate::error::{Error, TransferError, must_accept, seconds};
 use crate::event::{
-    Event, IncompleteReceiver, Joining, Limit, MOST_UNSENT, Progress, ReceiverOutcome, ReceiverReport,
+    Event, IncompleteReceiver, Joining, Limit, MAX_UNSENT, Progress, ReceiverOutcome, ReceiverReport,
     SendReport, Subscription,
 };
 use crate::members::{MemberRecord, Mute, Pace};
@@ -82,7 +82,7 @@ impl SourceSession {
             stopped,
             waited: finished.since(idle_since).into(),
             ok: everybody && is_expected && self.scheduler.unsent().is_empty(),
-            unsent: self.scheduler.unsent().iter().take(MOST_UNSENT).cloned().collect(),
+            unsent: self.scheduler.unsent().iter().take(MAX_UNSENT).cloned().collect(),
             unsent_count: self.scheduler.unsent().len() as u64,
             dropped,
             absent,

@@ -21,8 +21,8 @@ const NAMED_AFTER: f64 = 1.0 / 12.0;
 /// but not before several of its reports, one a second, can have been lost.
 const SOONEST: Span = Span::from_secs(5);
 
-/// Largest number of receivers named at once.
-const MOST_NAMED: usize = 3;
+/// Maximum number of receivers named at once.
+const MAX_NAMED: usize = 3;
 
 /// When packets of the base layer left, a sample each second.
 #[derive(Debug, Default)]
@@ -133,9 +133,9 @@ impl SourceSession {
     /// These receivers by name, as the subject of a sentence.
     fn named(&self, ids: &[ReceiverId], (one, many): (&str, &str)) -> String {
         let hosts = ids.iter().filter_map(|id| self.members.get(*id)).map(|member| member.host.as_str());
-        let mut names: Vec<String> = hosts.take(MOST_NAMED).map(str::to_owned).collect();
-        if ids.len() > MOST_NAMED {
-            names.push(format!("{} others", ids.len() - MOST_NAMED));
+        let mut names: Vec<String> = hosts.take(MAX_NAMED).map(str::to_owned).collect();
+        if ids.len() > MAX_NAMED {
+            names.push(format!("{} others", ids.len() - MAX_NAMED));
         }
         format!("{} {}", names.join(", "), if ids.len() == 1 { one } else { many })
     }

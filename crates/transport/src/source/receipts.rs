@@ -10,11 +10,11 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Receipt, Signed, TransferId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Largest number of stored receipts: about 300 bytes each.
-const MOST: usize = 65_536;
+/// Maximum number of stored receipts: about 300 bytes each.
+const MAX_RECEIPTS: usize = 65_536;
 
 /// More roots than this are not remembered.
-const MOST_ROOTS: usize = 65_536;
+const MAX_ROOTS: usize = 65_536;
 
 /// Signatures checked per second: a tenth of it, at 50 us each.
 const CHECKS: u32 = 2_000;
@@ -68,7 +68,7 @@ impl Receipts {
 
     /// Receivers are sent this root.
     pub(super) fn note_root(&mut self, root: Option<[u8; 32]>) {
-        if self.roots.len() < MOST_ROOTS {
+        if self.roots.len() < MAX_ROOTS {
             self.roots.extend(root);
         }
     }
@@ -81,7 +81,7 @@ impl Receipts {
         if now.since(self.checked.0) >= Span::from_secs(1) {
             self.checked = (now, 0);
         }
-        if self.checked.1 >= CHECKS || known.is_none() && self.kept.len() >= MOST {
+        if self.checked.1 >= CHECKS || known.is_none() && self.kept.len() >= MAX_RECEIPTS {
             return Taken::No;
         }
         self.checked.1 += 1;

@@ -9,7 +9,7 @@ use faircast_core::node::{Cx, Source as _};
 use faircast_core::packet::{Data, Payload};
 use faircast_core::time::{Span, Time};
 use faircast_wire::SIGNATURE_LEN;
-use faircast_wire::encode::MOST_AROUND_STATUS;
+use faircast_wire::encode::MAX_AROUND_STATUS;
 use faircast_wire::{
     Announce, DataPacket, Message, Name, Signature, Spacing, Status, TransferId, WithdrawnPart,
 };
@@ -19,8 +19,8 @@ const ANNOUNCE_GATHERING: Span = Span::from_millis(25);
 const ANNOUNCE_SENDING: Span = Span::from_millis(500);
 
 /// Shortest and longest interval of status messages, unless there is news.
-const STATUS_LEAST: Span = Span::from_millis(10);
-const STATUS_MOST: Span = Span::from_millis(200);
+const STATUS_MIN: Span = Span::from_millis(10);
+const STATUS_MAX: Span = Span::from_millis(200);
 
 /// Interval of status messages in sessions at one rate, in round-trip times: each takes a place in queues. In layers it is one round-trip
 /// time: a receiver that joins a layer needs its numbers, and losses of layers are known from them alone.
@@ -35,7 +35,7 @@ const NEWS: Span = Span::from_millis(2);
 /// Bytes of a status that are no entries of lists.
 const AROUND_STATUS: usize = 220;
 
-const _: () = assert!(MOST_AROUND_STATUS <= AROUND_STATUS + 2 * SIGNATURE_LEN, "a status would be cut");
+const _: () = assert!(MAX_AROUND_STATUS <= AROUND_STATUS + 2 * SIGNATURE_LEN, "a status would be cut");
 
 impl SourceSession {
     pub(super) fn write_announce(&mut self, now: Time, out: &mut Vec<u8>) {
@@ -190,12 +190,12 @@ impl SourceSession {
         self.write(&Message::Status(status), out, now);
         self.clocks.status_sent = now;
         let cost = self.source.observe().rate.span_of(out.len() as u64 * 20).min(Span::from_secs(1));
-        let most = if self.windows.ask_at() <= now { STATUS_HELD } else { STATUS_MOST };
+        let most = if self.windows.ask_at() <= now { STATUS_HELD } else { STATUS_MAX };
         let rounds = if self.layers() == 1 { STATUS_ROUNDS } else { 1 };
-        let pause = (rtt * rounds).max(STATUS_LEAST).min(most).max(cost);
+        let pause = (rtt * rounds).max(STATUS_MIN).min(most).max(cost);
         self.clocks.status_at = now + if self.members.has_confirmations() { NEWS } else { pause };
         if let Phase::Closing { left } = self.phase {
-            self.clocks.status_at = now + STATUS_LEAST;
+            self.clocks.status_at = now + STATUS_MIN;
             self.phase = if left == 0 { Phase::Over } else { Phase::Closing { left: left - 1 } };
         }
     }

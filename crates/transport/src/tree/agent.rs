@@ -40,7 +40,7 @@ use std::net::SocketAddr;
 const KEPT: usize = 1024;
 
 /// Datagrams that wait for a child's socket at most; more are lost, as on the way.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// An order is no longer than this.
 const ORDER_LIMIT: usize = 200;
@@ -516,7 +516,7 @@ impl Serving {
 
 impl Child {
     fn push(&mut self, bytes: &[u8], spare: &mut Vec<Vec<u8>>) {
-        if self.out.len() >= MOST_WAITING {
+        if self.out.len() >= MAX_WAITING {
             return;
         }
         let mut copy = spare.pop().unwrap_or_default();

@@ -39,8 +39,8 @@ use std::net::SocketAddr;
 /// Packets whose content is cached, for a router that holds them or sends them later.
 const KEPT: usize = 1024;
 
-/// Largest number of reports that wait to leave for the parent; the oldest are dropped, because newer ones are more accurate.
-const MOST_REPORTS: usize = 4096;
+/// Maximum number of reports that wait to leave for the parent; the oldest are dropped, because newer ones are more accurate.
+const MAX_REPORTS: usize = 4096;
 
 /// Interval at which receivers are checked.
 const TICK: Span = Span::from_millis(100);
@@ -251,7 +251,7 @@ impl Hop {
     /// A report for its own parent, in its own name.
     fn report(&mut self, report: Report) {
         let Some(serving) = &mut self.serving else { return };
-        if serving.reports.len() >= MOST_REPORTS {
+        if serving.reports.len() >= MAX_REPORTS {
             serving.reports.pop_front();
         }
         serving.reports.push_back(Report { from: self.me, ..report });

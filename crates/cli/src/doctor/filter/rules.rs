@@ -128,7 +128,7 @@ enum Said {
 }
 
 /// No chain is deeper below its hook; more would be a circle.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The fate of a packet at this hook: it has to pass all base chains there.
 pub fn fate(chains: &[Chain], hook: Hook) -> Fate {
@@ -168,7 +168,7 @@ fn walk(chains: &[Chain], chain: &Chain, sure: Fits, unless: &mut bool, depth: u
             (Target::Return, Fits::Yes) => return Said::Nothing,
             (Target::Drop | Target::Return, Fits::Perhaps) => {}
             (Target::Jump(name) | Target::Goto(name), _) => {
-                let Some(next) = below(name).filter(|_| depth < DEEPEST) else { continue };
+                let Some(next) = below(name).filter(|_| depth < MAX_DEPTH) else { continue };
                 match walk(chains, next, fits, unless, depth + 1) {
                     Said::Nothing if matches!(rule.target, Target::Goto(_)) && fits == Fits::Yes => {
                         return Said::Nothing;

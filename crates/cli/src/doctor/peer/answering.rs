@@ -14,14 +14,14 @@ pub const TEST: Duration = Duration::from_secs(60);
 /// Silence after which a test is over.
 const SILENT: Duration = Duration::from_secs(3);
 /// Bytes that leave for a test.
-pub const MOST_BYTES: u64 = 128 << 20;
+pub const MAX_BYTES: u64 = 128 << 20;
 /// Datagrams of a train.
-pub const MOST_TRAIN: u64 = 4_096;
+pub const MAX_TRAIN: u64 = 4_096;
 /// Longest datagram.
-pub const MOST_SIZE: u64 = 9_000;
+pub const MAX_SIZE: u64 = 9_000;
 /// How often the group is sent to in a test, and datagrams of each time.
-pub const MOST_GROUP: u32 = 4;
-/// See [`MOST_GROUP`].
+pub const MAX_GROUP: u32 = 4;
+/// See [`MAX_GROUP`].
 pub const GROUP_PROBES: u32 = 8;
 /// Tokens given in a second, to whoever asks.
 const TOKENS: u32 = 50;
@@ -128,7 +128,7 @@ impl Answering {
             return None;
         }
         test.to_group += 1;
-        let is_answered = test.to_group <= u64::from(MOST_GROUP * GROUP_PROBES);
+        let is_answered = test.to_group <= u64::from(MAX_GROUP * GROUP_PROBES);
         is_answered.then_some(Message { kind: Kind::Heard, ..*message })
     }
 
@@ -174,7 +174,7 @@ pub const FROM_PEER: u16 = 0;
 impl Test {
     fn new(from: SocketAddr, hello: &Message, now: Duration) -> Test {
         let (id, token, begun, heard_at) = (hello.test, hello.token, now, now);
-        let (left, groups, to_group, heard) = (MOST_BYTES, 0, 0, 0);
+        let (left, groups, to_group, heard) = (MAX_BYTES, 0, 0, 0);
         Test { from, id, token, begun, heard_at, left, groups, tally: Tally::default(), to_group, heard }
     }
 
@@ -207,11 +207,11 @@ impl Test {
                 self.say(Message { kind: Kind::Sized, values, ..*message }, LEN)
             }
             Kind::PullSize => {
-                let len = message.values[0].clamp(LEN as u64, MOST_SIZE) as usize;
+                let len = message.values[0].clamp(LEN as u64, MAX_SIZE) as usize;
                 self.say(Message { kind: Kind::Sized, ..*message }, len)
             }
             Kind::Pull => self.train(message),
-            Kind::PullGroup if self.groups < MOST_GROUP => {
+            Kind::PullGroup if self.groups < MAX_GROUP => {
                 self.groups += 1;
                 Answer::ToGroup(Message { kind: Kind::Group, step: FROM_PEER, ..*message }, GROUP_PROBES)
             }
@@ -221,8 +221,8 @@ impl Test {
 
     fn train(&mut self, message: &Message) -> Answer {
         let [count, interval, len, _] = message.values;
-        let len = len.clamp(LEN as u64, MOST_SIZE);
-        let count = count.min(MOST_TRAIN).min(self.left / len);
+        let len = len.clamp(LEN as u64, MAX_SIZE);
+        let count = count.min(MAX_TRAIN).min(self.left / len);
         self.left -= count * len;
         if count == 0 {
             return Answer::Silence;
@@ -340,7 +340,7 @@ mod tests {
             let kind = [Kind::Pull, Kind::PullSize, Kind::Count, Kind::PullGroup, Kind::Size][n as usize % 5];
             match stage.says(asks(kind, token, [u64::MAX, 0, u64::MAX, 0]), LEN, A) {
                 Answer::Train { count, len, interval, .. } => {
-                    assert!(u64::from(count) <= MOST_TRAIN && len as u64 <= MOST_SIZE && interval >= 5_000);
+                    assert!(u64::from(count) <= MAX_TRAIN && len as u64 <= MAX_SIZE && interval >= 5_000);
                     bytes += u64::from(count) * len as u64;
                 }
                 Answer::Say(_, len) => bytes += len as u64,
@@ -348,8 +348,8 @@ mod tests {
                 Answer::Silence => {}
             }
         }
-        assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES / 2, "{bytes}");
-        assert_eq!(to_group, MOST_GROUP * GROUP_PROBES);
+        assert!(bytes <= MAX_BYTES && bytes > MAX_BYTES / 2, "{bytes}");
+        assert_eq!(to_group, MAX_GROUP * GROUP_PROBES);
         stage.1 += TEST;
         assert_eq!(stage.says(asks(Kind::Count, token, [0; 4]), LEN, A), Answer::Silence);
     }

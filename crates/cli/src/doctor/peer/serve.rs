@@ -1,6 +1,6 @@
 //! `doctor --serve`: answers other hosts that test the network to this one.
 
-use super::answering::{Answer, Answering, GROUP_PROBES, MOST_SIZE, Own, opened};
+use super::answering::{Answer, Answering, GROUP_PROBES, MAX_SIZE, Own, opened};
 use super::sockets::{Ear, Mouth, other, paced};
 use crate::failure::Failure;
 use faircast_net::{Choice, Port};
@@ -39,7 +39,7 @@ pub fn serve(served: &Served<'_>, stop: &AtomicBool, told: &mut dyn FnMut(String
     let own = Own { mtu: served.choice.chosen.mtu.into(), buffer: ear.buffer() as u64 };
     let (mut answering, begun) = (Answering::new(secret()?, own), Instant::now());
     told(format!("answers at {} and in {}; stop it with Ctrl-C", mouth.local(), served.group));
-    let (mut bytes, mut out) = (vec![0; MOST_SIZE as usize], Vec::new());
+    let (mut bytes, mut out) = (vec![0; MAX_SIZE as usize], Vec::new());
     while !stop.load(Ordering::Relaxed) {
         let came = mouth.next(Instant::now() + LOOK, &mut bytes).map_err(Failure::from)?;
         let Some((len, from, at)) = came else { continue };

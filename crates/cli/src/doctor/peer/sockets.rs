@@ -128,7 +128,7 @@ pub fn paced(
     let begun = Instant::now();
     for number in 0..count {
         let due = Duration::from_nanos(interval.saturating_mul(number.into()));
-        if let Some(early) = due.checked_sub(begun.elapsed()).filter(|early| *early > SHORTEST) {
+        if let Some(early) = due.checked_sub(begun.elapsed()).filter(|early| *early > MIN_SLEEP) {
             std::thread::sleep(early);
         }
         send(number)?;
@@ -137,7 +137,7 @@ pub fn paced(
 }
 
 /// A shorter sleep lasts longer than it should.
-const SHORTEST: Duration = Duration::from_micros(200);
+const MIN_SLEEP: Duration = Duration::from_micros(200);
 
 /// An error of the network as one of the system.
 pub fn other(error: NetError) -> io::Error {

@@ -1,6 +1,6 @@
 //! `doctor --with HOST`: the network between two hosts, measured both ways.
 
-use super::answering::{FROM_PEER, GROUP_PROBES, HELLO, MOST_TRAIN, TO_PEER};
+use super::answering::{FROM_PEER, GROUP_PROBES, HELLO, MAX_TRAIN, TO_PEER};
 use super::serve::{GROUP_INTERVAL, unix_nanos};
 use super::sockets::{Ear, Mouth, other, paced};
 use crate::doctor::{Check, Measured, Verdict};
@@ -286,7 +286,7 @@ impl<'a> With<'a> {
     ) -> io::Result<(u64, Tally)> {
         self.step += 1;
         let interval = (len as f64 * 8.0 / rate * 1e9) as u64;
-        let count = (lasts.as_nanos() as u64 / interval.max(1)).clamp(10, MOST_TRAIN);
+        let count = (lasts.as_nanos() as u64 / interval.max(1)).clamp(10, MAX_TRAIN);
         match direction {
             Direction::To => {
                 let data = self.message(Kind::Data, [0; 4]);

@@ -2,7 +2,7 @@
 
 use super::super::storage::Storage;
 use super::opening::Opened;
-use super::{Done, EARLY, Geometry, LEAST_EARLY};
+use super::{Done, EARLY, Geometry, MIN_EARLY};
 use crate::error::{ConfigError, Error};
 use crate::object::memory::{Gathering, Memory};
 use crate::object::{FileWork, ObjectError, RootHasher, Store, StreamSink};
@@ -83,7 +83,7 @@ impl To {
             return Err(Error::Config(ConfigError::OverMemory { bytes: bytes - manifest, limit }));
         }
         let gathering = to.gather(manifest);
-        let early = memory.min((limit as usize).max(EARLY * LEAST_EARLY));
+        let early = memory.min((limit as usize).max(EARLY * MIN_EARLY));
         Ok(To::object(Box::new(gathering.clone()), None, Some(gathering), geometry, early))
     }
 

@@ -10,8 +10,8 @@ const GATHER: Span = Span::from_millis(5);
 /// A request is not repeated upstream within this, unless a child needs more.
 const AGAIN: Span = Span::from_millis(60);
 
-/// Largest number of blocks that are requested at a time, and remembered.
-const MOST: usize = 8192;
+/// Maximum number of blocks that are requested at a time, and remembered.
+const MAX_BLOCKS: usize = 8192;
 
 /// Blocks that children lack symbols of.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Needs {
                 let key = (block, need.symbols == 0);
                 let lacking = Lacking { symbols: need.symbols, wrong: need.wrong };
                 let is_asked = self.asked.get(&key).is_some_and(|(asked, _)| asked.and(lacking) == *asked);
-                if is_asked || self.wanted.len() + self.asked.len() >= MOST {
+                if is_asked || self.wanted.len() + self.asked.len() >= MAX_BLOCKS {
                     continue;
                 }
                 let wanted = self.wanted.entry(key).or_default();
@@ -133,6 +133,6 @@ mod tests {
         for first in 0..100_u32 {
             needs.on_request(&asks(first * 60_000, 60_000, 1), at(u64::from(first)));
         }
-        assert!(needs.wanted.len() <= MOST);
+        assert!(needs.wanted.len() <= MAX_BLOCKS);
     }
 }

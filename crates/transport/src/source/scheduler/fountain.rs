@@ -16,7 +16,7 @@ use faircast_wire::Withdrawn;
 const VISITS: f64 = 1_200.0;
 
 /// More symbols at a visit would make receivers wait for their last blocks: see [`Carousel::set_run`].
-const LONGEST_RUN: f64 = 16.0;
+const MAX_RUN: f64 = 16.0;
 
 /// Without feedback, a visit to a block sends as many symbols as the block has, and one more for each of this number. Nearly every block
 /// then completes at once at a loss of 5 %: of 288 symbols, 14 are lost on average, and 32 are more than four deviations away.
@@ -202,7 +202,7 @@ impl Scheduler for Fountain {
     /// How long layers stay with a block: as long as blocks have to be made ready for it, longer at higher rates.
     fn set_rate(&mut self, packets: f64) {
         if self.most_rounds.is_none() && !self.blocks.keeps(self.carousel.end()) {
-            self.carousel.set_run((packets / VISITS).clamp(2.0, LONGEST_RUN) as u16);
+            self.carousel.set_run((packets / VISITS).clamp(2.0, MAX_RUN) as u16);
         }
     }
 

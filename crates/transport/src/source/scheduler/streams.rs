@@ -14,7 +14,7 @@ use crate::config::{LayerInput, Pacing};
 use crate::error::Error;
 use crate::event::StreamSent;
 use crate::object::{Counts, Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
-use crate::source::block_source::{Leisure, MOST_BLOCKS};
+use crate::source::block_source::{Leisure, MAX_BLOCKS};
 use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::schemes::{LayerRates, Scheme};
 use faircast_core::time::{Rate, Span, Time};
@@ -27,10 +27,10 @@ use std::time::Duration;
 const LATENCY: Span = Span::from_millis(100);
 
 /// But not less than this, so that a repair in ten symbols is one.
-const SMALLEST: u16 = 8;
+const MIN_BLOCK: u16 = 8;
 
 /// Bytes of a live input that wait to be sent; its writer blocks beyond that.
-const MOST_WAITING: usize = 8 << 20;
+const MAX_WAITING: usize = 8 << 20;
 
 /// Blocks read ahead from an input that can wait.
 const AHEAD: usize = 2;
@@ -47,7 +47,7 @@ const TAIL: Span = Span::from_millis(300);
 /// Factor by which repairs exceed the receivers' loss,
 const SPARE: f64 = 1.5;
 /// and their limit, as a multiple of the configured repairs.
-const MOST_RAISED: f64 = 2.0;
+const MAX_RAISED: f64 = 2.0;
 
 /// Where the bytes of a layer come from.
 pub(crate) trait Feed: Send {
@@ -333,7 +333,7 @@ impl Scheduler for Streams {
 
     fn hear_loss(&mut self, loss: f64) {
         let wanted = if loss.is_finite() { loss * SPARE } else { 0.0 };
-        self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MOST_RAISED);
+        self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MAX_RAISED);
     }
 
     /// There are blocks on each layer, and no receiver needs all of them.
@@ -383,16 +383,16 @@ impl Lane {
     /// Makes blocks of the input: each has the data that the layer sends in [`LATENCY`].
     fn take_in(&mut self, cut: &Cut, rate: Rate, now: Time) -> Result<(), ObjectError> {
         let in_time = rate.bps() / 8.0 * LATENCY.as_secs_f64() / f64::from(cut.symbol_size);
-        let symbols = (in_time as u16).clamp(SMALLEST.min(cut.symbols), cut.symbols);
+        let symbols = (in_time as u16).clamp(MIN_BLOCK.min(cut.symbols), cut.symbols);
         let most = usize::from(symbols) * usize::from(cut.symbol_size) - crate::object::TRAILER;
         let has_room = |lane: &Lane| match lane.feed.pacing() {
             Pacing::Waits => lane.waiting.len() < AHEAD,
-            Pacing::Live => lane.waiting_bytes < MOST_WAITING,
+            Pacing::Live => lane.waiting_bytes < MAX_WAITING,
         };
         while has_room(self) {
             let Some(mut bytes) = self.feed.take(most, now)? else { break };
-            if self.next >= MOST_BLOCKS {
-                return Err(ObjectError::StreamTooLong { blocks: MOST_BLOCKS });
+            if self.next >= MAX_BLOCKS {
+                return Err(ObjectError::StreamTooLong { blocks: MAX_BLOCKS });
             }
             let data = bytes.len() as u64;
             let (symbols, _) = seal_block(&mut bytes, cut.symbol_size);

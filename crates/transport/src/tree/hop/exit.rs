@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 const SENT: usize = 2048;
 
 /// Datagrams that wait to leave at most: more are lost, as in a queue of the network.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// Bytes of answers that fit a status message.
 const ANSWERS: usize = 600;
@@ -143,7 +143,7 @@ impl Exit {
         let seq = packet.data.seq.0;
         self.newest = self.newest.max(seq);
         self.held.remove(&seq);
-        if self.out.len() >= MOST_WAITING {
+        if self.out.len() >= MAX_WAITING {
             self.dropped += 1;
             return;
         }
@@ -164,7 +164,7 @@ impl Exit {
     /// Send a packet again as it was; whether it is still there.
     pub(super) fn send_again(&mut self, seq: u64) -> bool {
         let is_there = self.sent.get(seq as usize % SENT).is_some_and(|(number, _)| *number == seq);
-        if is_there && self.out.len() < MOST_WAITING {
+        if is_there && self.out.len() < MAX_WAITING {
             self.out.push_back(Out::Data(seq));
         }
         is_there
@@ -256,7 +256,7 @@ impl Exit {
         bytes.clear();
         // A message that cannot be encoded is replaced later, like a lost one.
         match codec.encode(&mut bytes, message, self.limit) {
-            Ok(_) if self.out.len() < MOST_WAITING => self.out.push_back(Out::Word(bytes)),
+            Ok(_) if self.out.len() < MAX_WAITING => self.out.push_back(Out::Word(bytes)),
             _ => self.spare.push(bytes),
         }
     }

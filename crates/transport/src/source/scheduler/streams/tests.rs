@@ -94,7 +94,7 @@ fn slow_layer_sends_small_blocks() {
     streams.start(at(0));
     look(&mut streams, at(0), Rate::from_bps(1_000.0));
     let (_, symbols, _) = streams.turn(Layer(0)).expect("a block is there");
-    assert_eq!(symbols, SMALLEST);
+    assert_eq!(symbols, MIN_BLOCK);
 }
 
 #[test]
