@@ -2,7 +2,7 @@
 //! packet that would overflow it is dropped or marked. Its service rate is adapted so that arrivals come to `gamma` of the link.
 //!
 //! [`Order::Paper`] updates the virtual rate at every arrival; [`Order::Ns2`] does as ns-2.35, where a packet that was dropped counts
-//! neither as arrived nor as a moment of adaptation. Seed 002, (5.14), is the same as a differential equation.
+//! neither as arrived nor as a moment of adaptation. Paper 002, (5.14), is the same as a differential equation.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::written::table;

@@ -13,7 +13,7 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// Increase of the probability at an overflow ("d1"; seed 002, 5.4, has one "delta" for both).
+        /// Increase of the probability at an overflow ("d1"; paper 002, 5.4, has one "delta" for both).
         increase: f64 = 0.02 => number["increase", Within::up_to(1.0), "what an overflow adds to the probability"];
         /// Decrease of the probability on an idle link ("d2").
         decrease: f64 = 0.002 => number["decrease", Within::up_to(1.0), "what an idle link takes off"];

@@ -1,10 +1,10 @@
-//! PAQM (seed 002, chapter 5): the traffic of the next two short intervals is predicted, and as much of it is dropped or marked as brings
+//! PAQM (paper 002, chapter 5): the traffic of the next two short intervals is predicted, and as much of it is dropped or marked as brings
 //! the queue to its target.
 //!
-//! Seed gap: (5.1) as printed is the mean size of packets; what the text, the controller and the figures need is the amount that
+//! Paper gap: (5.1) as printed is the mean size of packets; what the text, the controller and the figures need is the amount that
 //! arrives in an interval, dropped packets with it.
 //!
-//! Seed gap: the solution (5.11) and its cases C1 to C4 are not the optimum of (5.9); [`Solution`] has them beside it.
+//! Paper gap: the solution (5.11) and its cases C1 to C4 are not the optimum of (5.9); [`Solution`] has them beside it.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::ticks::Ticks;

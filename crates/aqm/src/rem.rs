@@ -2,7 +2,7 @@
 //! the link's rate and with the queue beyond a target. The probability of a drop or mark is `1 - phi^-price`.
 //!
 //! ns-2 marks packets when they leave the queue and drops them when they come. With [`Marks::Departure`] this queue does so, too,
-//! and then holds its packets; packets that may not be marked are not warned in that mode. Seed 002, (5.12) and (5.13), has the
+//! and then holds its packets; packets that may not be marked are not warned in that mode. Paper 002, (5.12) and (5.13), has the
 //! same price with its own names.
 
 use crate::any::AnyDiscipline;

@@ -1,4 +1,4 @@
-//! SFC (seed 002, chapter 6). The probability of a drop or mark is a linear function of the state: of the
+//! SFC (paper 002, chapter 6). The probability of a drop or mark is a linear function of the state: of the
 //! queue and of the rate of arrivals. It is `p = bias + k1 (q - q0) + k2 (R - C) / C`.
 //!
 //! The design is in deviations from an equilibrium with the probability p0, but the algorithm of figure 6.6 has no p0. Taken literally
@@ -6,7 +6,7 @@
 //! is that the probability cannot be negative, so a noisy rate has a positive mean effect. [`Config::product`] adds an integral
 //! of the queue's distance from its target, which finds p0.
 //!
-//! Seed gap: neither the bias nor how the rate of arrivals is measured is said (seed 002, 6.5).
+//! Paper gap: neither the bias nor how the rate of arrivals is measured is said (paper 002, 6.5).
 
 use crate::analysis::sfc::{Link, Model};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
@@ -68,7 +68,7 @@ table! {
         preset("product", |config| *config = Config::product(),
             "an averaged rate, and an integral that finds the bias"),
         preset("literal", |config| *config = Config::literal(),
-            "as printed in seed 002, figure 6.6: no bias, a rate over two gaps"),
+            "as printed in paper 002, figure 6.6: no bias, a rate over two gaps"),
     ] {
         type Made = Box<dyn Discipline>;
 

@@ -91,9 +91,9 @@ disciplines! {
     Pi(pi::Config),
     /// Adaptive virtual queue.
     Avq(avq::Config),
-    /// Prediction and optimal control (seed 002, chapter 5).
+    /// Prediction and optimal control (paper 002, chapter 5).
     Paqm(paqm::Config),
-    /// State feedback (seed 002, chapter 6).
+    /// State feedback (paper 002, chapter 6).
     Sfc(sfc::Config),
     /// Proportional integral controller enhanced.
     Pie(pie::Config),

@@ -19,7 +19,7 @@ table! {
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Length of the list ("M").
         list: u32 = 1000 => whole["list", 1, 1_000_000, "entries of the list of flows seen"];
-        /// Weight of an arrival in the hit frequency ("alpha"; seed 002, 5.5: 0.001).
+        /// Weight of an arrival in the hit frequency ("alpha"; paper 002, 5.5: 0.001).
         alpha: f64 = 0.001 => number["alpha", Within::up_to(1.0), "weight of an arrival in the hit frequency"];
         /// Probability that an entry that was no hit is overwritten.
         replace: f64 = 0.25

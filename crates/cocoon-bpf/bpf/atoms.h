@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Destination hosts: what is counted of them for user space, and which group user space has put them into (seed 002, 4.1). Programs
+/* Destination hosts: what is counted of them for user space, and which group user space has put them into (paper 002, 4.1). Programs
  * only read the map of that. Part of cocoon.bpf.c, for which it needs `settings` and `struct conn`. */
 #ifndef COCOON_ATOMS_H
 #define COCOON_ATOMS_H

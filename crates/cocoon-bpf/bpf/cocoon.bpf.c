@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* COCOON as a TCP congestion control of Linux: NewReno whose connections to one destination prefix share round trip, cuts
- * and starting windows (seed 002, 4.2 to 4.4). A program may not write another socket, so a cut is published in the group and
- * each member applies it at its next acknowledgement. What else differs from the seed: docs/cocoon-linux.md. */
+ * and starting windows (paper 002, 4.2 to 4.4). A program may not write another socket, so a cut is published in the group and
+ * each member applies it at its next acknowledgement. What else differs from the paper: docs/cocoon-linux.md. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -91,7 +91,7 @@ static __always_inline bool before(u32 a, u32 b)
     return (s32)(a - b) < 0;
 }
 
-/* Packets outstanding, the seed's FlightSize. */
+/* Packets outstanding, the paper's FlightSize. */
 static __always_inline u32 flight_of(struct tcp_sock *tp)
 {
     u32 mss = tp->mss_cache;
@@ -215,7 +215,7 @@ static __always_inline struct group *make_group(struct group_key *key, u64 now)
     return bpf_map_lookup_elem(&groups, key);
 }
 
-/* RFC 6298, 2: one estimator for the group (seed 002, 4.2). The group is locked. */
+/* RFC 6298, 2: one estimator for the group (paper 002, 4.2). The group is locked. */
 static __always_inline void sample_rtt(struct group *g, u32 us)
 {
     u32 off;
@@ -269,7 +269,7 @@ static __always_inline struct window reference_of(struct group *g, u32 but)
 
 /* ---- decisions ------------------------------------------------------------------------------------------------------ */
 
-/* seed 002, 4.4. Decided at init and, finally, when its first data leave: between both others may have begun. */
+/* paper 002, 4.4. Decided at init and, finally, when its first data leave: between both others may have begun. */
 static __always_inline void begin(struct tcp_sock *tp, struct conn *c, struct group *g)
 {
     struct window r, w = { .cwnd = c->initial, .ssthresh = MOST };
@@ -302,7 +302,7 @@ static __always_inline u64 fresh_ns(struct group *g)
     return two > 100000000 ? two : 100000000;
 }
 
-/* seed 002, 4.3: apply the group's last cut if this member has not seen it yet. */
+/* paper 002, 4.3: apply the group's last cut if this member has not seen it yet. */
 static __always_inline void apply(struct tcp_sock *tp, struct conn *c, struct group *g)
 {
     u32 gen, f, kind, flight, state;
@@ -362,7 +362,7 @@ static __always_inline void publish(struct conn *c, struct group *g, u32 kind)
     __sync_fetch_and_add(kind == CUT_TIMEOUT ? &g->timeouts : &g->losses, 1);
 }
 
-/* Whether the group knows that this member waits for an acknowledgement after a timeout (seed 002, 4.5, rule 4). */
+/* Whether the group knows that this member waits for an acknowledgement after a timeout (paper 002, 4.5, rule 4). */
 static __always_inline void freeze(struct conn *c, struct group *g, bool on)
 {
     if (on == !!(c->flags & FROZEN))

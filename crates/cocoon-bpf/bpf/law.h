@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The windows of COCOON, in packets, as pure functions (seed 002, 4.3 and 4.4). */
+/* The windows of COCOON, in packets, as pure functions (paper 002, 4.3 and 4.4). */
 #ifndef COCOON_LAW_H
 #define COCOON_LAW_H
 
@@ -34,7 +34,7 @@ static __always_inline struct window clamped(struct window w)
     return w;
 }
 
-/* seed 002, 4.3, figure 4.2: what a loss with `f` packets outstanding does to a member with `flight`. */
+/* paper 002, 4.3, figure 4.2: what a loss with `f` packets outstanding does to a member with `flight`. */
 static __always_inline struct window cut_by_loss(struct window w, u32 flight, u32 f)
 {
     if (flight >= f) {
@@ -49,7 +49,7 @@ static __always_inline struct window cut_by_loss(struct window w, u32 flight, u3
     return w;
 }
 
-/* seed 002, 4.3: what a timeout does to the others. */
+/* paper 002, 4.3: what a timeout does to the others. */
 static __always_inline struct window cut_by_timeout(struct window w, u32 flight, u32 f)
 {
     if (flight >= f) {
@@ -73,7 +73,7 @@ static __always_inline u32 own_ssthresh(u32 flight)
     return most(flight / 2, LEAST_SSTHRESH);
 }
 
-/* seed 002, 4.4: where a new connection begins beside a reference. */
+/* paper 002, 4.4: where a new connection begins beside a reference. */
 static __always_inline struct window begin_beside(u32 cwnd, u32 ssthresh, u32 floor)
 {
     struct window w = { .cwnd = most(cwnd / 2, floor), .ssthresh = least(cwnd, ssthresh) };

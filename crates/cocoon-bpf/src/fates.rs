@@ -1,4 +1,4 @@
-//! Which destination hosts share a fate, by the counters that the programs keep of each: the core's grouping (seed 002, 4.1) beside
+//! Which destination hosts share a fate, by the counters that the programs keep of each: the core's grouping (paper 002, 4.1) beside
 //! the kernel. Nothing here touches the kernel; [`measured`](crate::measured) reads and writes it.
 
 use crate::layout::{AtomCounters, GroupKey, Which};

@@ -1,7 +1,7 @@
 //! UDP under COCOON: a gate through which the UDP flows to one destination leave under the virtual connection's window.
 //!
 //! Local programs send to the gate instead of to the destination. Each address they send from is a flow; flows take
-//! turns (seed 002, 4.5, rule 2), and each holds at most [`BACKLOG`] packets. A packet from the destination goes to the
+//! turns (paper 002, 4.5, rule 2), and each holds at most [`BACKLOG`] packets. A packet from the destination goes to the
 //! flow that it answers.
 
 use crate::regulator::{Opening, Regulator};

@@ -58,7 +58,7 @@ impl GroupKey {
         Self { which, netns }
     }
 
-    /// The key of a destination host by itself, an atom (seed 002, 4.1).
+    /// The key of a destination host by itself, an atom (paper 002, 4.1).
     #[must_use]
     pub fn atom(destination: IpAddr, netns: u32) -> Self {
         Self::of(destination, netns, &Settings { prefix4: 32, prefix6: 128, ..Settings::default() })
@@ -179,9 +179,9 @@ pub struct Settings {
     pub prefix4: u32,
     /// Bits of an IPv6 destination that make a group.
     pub prefix6: u32,
-    /// Whether members are cut when another one loses (seed 002, 4.3).
+    /// Whether members are cut when another one loses (paper 002, 4.3).
     pub coordinate: bool,
-    /// Whether a new connection begins beside a reference (seed 002, 4.4).
+    /// Whether a new connection begins beside a reference (paper 002, 4.4).
     pub share_start: bool,
     /// Whether the first window of a connection leaves over half a round trip.
     pub pace_start: bool,

@@ -1,4 +1,4 @@
-//! COCOON (seed 002, chapter 4) in Linux: the connections of this machine to one destination prefix share round trip,
+//! COCOON (paper 002, chapter 4) in Linux: the connections of this machine to one destination prefix share round trip,
 //! congestion cuts and starting windows, without change to any program or receiver.
 //!
 //! | module | what it holds |

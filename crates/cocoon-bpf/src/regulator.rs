@@ -1,14 +1,14 @@
-//! The window of the virtual connection that all UDP flows of a group form (seed 002, 4.5).
+//! The window of the virtual connection that all UDP flows of a group form (paper 002, 4.5).
 
 use crate::layout::Group;
 use std::time::Duration;
 
 /// Round trip to reckon with before the group has measured one.
-// Seed gap: a round trip to send by when no TCP of the group was ever measured is not given; 200 ms.
+// Paper gap: a round trip to send by when no TCP of the group was ever measured is not given; 200 ms.
 pub const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 /// Window of the virtual connection without a TCP in the group, packets per UDP flow.
-// Seed gap: the virtual connection's default window is not given; two packets for each UDP flow.
+// Paper gap: the virtual connection's default window is not given; two packets for each UDP flow.
 pub const DEFAULT_WINDOW: f64 = 2.0;
 
 /// Bytes of a packet of TCP by which windows in packets are counted in bytes.
@@ -18,7 +18,7 @@ const PACKET: f64 = 1460.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Opening {
     /// As much as its share is: what was acknowledged to a TCP on average, for each UDP flow.
-    // Seed gap: 4.5, rule 2, takes all that is acknowledged to any TCP off the virtual flight, so that one UDP flow gets what all TCPs have together; here its share.
+    // Paper gap: 4.5, rule 2, takes all that is acknowledged to any TCP off the virtual flight, so that one UDP flow gets what all TCPs have together; here its share.
     #[default]
     Share,
     /// All of it, as rule 2 says.

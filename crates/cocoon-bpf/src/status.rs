@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 
 /// Departures from the document, because a program in the kernel cannot follow it.
-// Seed gap: cuts reach other members at their next acknowledgement, not at once: a program may not write another socket.
-// Seed gap: when a member times out, others do not retransmit their first unacknowledged packet: no program may retransmit.
-// Seed gap: members keep their own retransmission timers: the group's round trip is measured but cannot set them.
-// Seed gap: a group without an active member gives a new connection the kernel's initial window (RFC 6928), not one packet.
-// Seed gap: a connection to a host that is new begins in its prefix's group; which measured group it belongs to is known after 50 ms.
-// Seed gap: only the first 128 members of a group serve as reference and count in the mean window.
+// Paper gap: cuts reach other members at their next acknowledgement, not at once: a program may not write another socket.
+// Paper gap: when a member times out, others do not retransmit their first unacknowledged packet: no program may retransmit.
+// Paper gap: members keep their own retransmission timers: the group's round trip is measured but cannot set them.
+// Paper gap: a group without an active member gives a new connection the kernel's initial window (RFC 6928), not one packet.
+// Paper gap: a connection to a host that is new begins in its prefix's group; which measured group it belongs to is known after 50 ms.
+// Paper gap: only the first 128 members of a group serve as reference and count in the mean window.
 pub const DEPARTURES: [(&str, &str); 6] = [
     (
         "cuts",
@@ -242,7 +242,7 @@ pub fn text(status: &Status) -> String {
             group.alone_starts,
         );
     }
-    let _ = writeln!(out, "what differs from the document (seed 002, chapter 4):");
+    let _ = writeln!(out, "what differs from the document (paper 002, chapter 4):");
     for (what, how) in &status.departures {
         let _ = writeln!(out, "  {what}: {how}");
     }

@@ -158,7 +158,7 @@ impl CoordinatedController {
     }
 
     /// Two packets (RFC 9002, 7.2): with less, quinn would send nothing at all.
-    // Seed gap: a window may be one packet in 4.4 and after a cut; in QUIC it is two, the least that RFC 9002 allows.
+    // Paper gap: a window may be one packet in 4.4 and after a cut; in QUIC it is two, the least that RFC 9002 allows.
     fn least(&self) -> u64 {
         2 * self.mtu
     }

@@ -1,4 +1,4 @@
-//! COCOON (seed 002, chapter 4) for quinn: the QUIC connections of one process to one destination prefix share what they
+//! COCOON (paper 002, chapter 4) for quinn: the QUIC connections of one process to one destination prefix share what they
 //! learn of congestion, over any congestion controller. Nothing is installed, and receivers notice nothing.
 //!
 //! A web server that answers fifty requests of one site over fifty connections competes with itself: each connection probes

@@ -33,7 +33,7 @@ impl Bounds {
 /// Whether a guard is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Not applied: the seed's own behaviour.
+    /// Not applied: the paper's own behaviour.
     Off,
     /// Applied.
     On,

@@ -7,8 +7,8 @@
 //!   packets with holes.
 //! - a scheme, as `ormcc,preset=published`: a star of it, each receiver behind a link of 1 Mbit/s.
 //! - `tree`: a tree of two levels with two single receivers beside every last hop.
-//! - `layers`: GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (seed 000, 4.3).
-//! - `mtcp`: a tree of MTCP in which every agent has sixteen children (seed 001, 5).
+//! - `layers`: GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (paper 000, 4.3).
+//! - `mtcp`: a tree of MTCP in which every agent has sixteen children (paper 001, 5).
 //! - `rmanp` and `raccoom`: a tree of routers of these schemes with ten receivers behind each of the last.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
@@ -125,7 +125,7 @@ fn star(receivers: usize, scheme: Scheme) -> Network {
 }
 
 /// 10,000 receivers behind two levels of 100 (`fan` of each), two single receivers of ORMCC beside every last hop
-/// (seed 000, 3.3.2).
+/// (paper 000, 3.3.2).
 fn tree(fan: usize) -> Network {
     let mut net = Network::new(1);
     let (source, root) = (net.node(), net.node());

@@ -54,7 +54,7 @@ pub struct ReceiverSpec {
     pub join: Time,
     /// Time at which it leaves; [`Time::NEVER`]: it does not leave.
     pub leave: Time,
-    /// Total time as the representative after which it sends no more reports (seed 000, 3.3.4).
+    /// Total time as the representative after which it sends no more reports (paper 000, 3.3.4).
     pub mute_after: Option<Span>,
 }
 
@@ -369,7 +369,7 @@ impl Network {
     }
 
     /// Makes this node aggregate loss reports on their way to a source, as network elements of reliable
-    /// multicast do (seed 000, 2.2.3). It forwards only the first of the reports about a packet, for as long
+    /// multicast do (paper 000, 2.2.3). It forwards only the first of the reports about a packet, for as long
     /// as `hold`.
     pub fn aggregate(&mut self, node: NodeId, hold: Span) {
         self.router(node, Arc::new(aggregation::Config { hold }));

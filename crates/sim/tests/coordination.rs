@@ -21,7 +21,7 @@ struct Server {
     flows: Vec<FlowId>,
 }
 
-/// A server behind 10 Mbit/s, 1 Mbit/s with 20 packets of room, and clients; figure 4.3 of seed 002.
+/// A server behind 10 Mbit/s, 1 Mbit/s with 20 packets of room, and clients; figure 4.3 of paper 002.
 fn server(seed: u64, clients: u32) -> Server {
     let mut network = Network::new(seed);
     let [server, left, right] = [0; 3].map(|_| network.node());

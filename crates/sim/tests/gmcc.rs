@@ -1,4 +1,4 @@
-//! GMCC on the networks of seed 000, 4.2: drop-tail buffers of 20 packets, TCP Reno as traffic, packets of 1000 bytes.
+//! GMCC on the networks of paper 000, 4.2: drop-tail buffers of 20 packets, TCP Reno as traffic, packets of 1000 bytes.
 
 mod nets;
 

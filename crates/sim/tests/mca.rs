@@ -1,4 +1,4 @@
-//! Claims of seed 000 about MCA (appendix D.4) and MCA+ (5.3), on networks of their own.
+//! Claims of paper 000 about MCA (appendix D.4) and MCA+ (5.3), on networks of their own.
 
 mod nets;
 
@@ -153,7 +153,7 @@ fn mean_rate(outcome: &Outcome, flows: std::ops::Range<usize>, from: f64, to: f6
     flows.map(|flow| rate(outcome, flow, from, to)).sum::<f64>() / count
 }
 
-/// T-MC-10 (seed 000, D.4.1). The thesis: 0.9, 0.45 and 0.3 Mbit/s; utilisation 83 % with binary indications, 98 % with
+/// T-MC-10 (paper 000, D.4.1). The thesis: 0.9, 0.45 and 0.3 Mbit/s; utilisation 83 % with binary indications, 98 % with
 /// explicit rates. Its queues, 5.7 kB and 20.4 kB, are longer than these, and in the other order.
 #[test]
 fn three_sessions_of_mca_share_a_bottleneck_evenly() {
@@ -175,7 +175,7 @@ fn three_sessions_of_mca_share_a_bottleneck_evenly() {
     }
 }
 
-/// T-MC-11 (seed 000, D.4.2). The thesis: more than a third and less than a half. Here it is about a quarter, for the long
+/// T-MC-11 (paper 000, D.4.2). The thesis: more than a third and less than a half. Here it is about a quarter, for the long
 /// session has also two and a half times the others' round-trip time.
 #[test]
 fn a_session_over_two_bottlenecks_of_mca_gets_less_than_one_over_one() {
@@ -187,7 +187,7 @@ fn a_session_over_two_bottlenecks_of_mca_gets_less_than_one_over_one() {
     }
 }
 
-/// T-MC-12 (seed 000, D.4.3). The thesis: all within 0.40 to 0.45 Mbit/s on the slower links.
+/// T-MC-12 (paper 000, D.4.3). The thesis: all within 0.40 to 0.45 Mbit/s on the slower links.
 #[test]
 fn a_group_of_sixteen_of_mca_does_not_drop_to_zero() {
     for (mode, least) in [("bin", 0.27), ("er", 0.36)] {
@@ -198,7 +198,7 @@ fn a_group_of_sixteen_of_mca_does_not_drop_to_zero() {
     }
 }
 
-/// T-M+-6 (seed 000, 5.3.1) with two sessions of each source on 2 Mbit/s instead of ten on 10 Mbit/s.
+/// T-M+-6 (paper 000, 5.3.1) with two sessions of each source on 2 Mbit/s instead of ten on 10 Mbit/s.
 #[test]
 fn mca_plus_uses_a_bottleneck_without_loss_and_with_a_short_queue() {
     let outcome = one_bottleneck(scheme("mca-plus,preset=published"), 200, 2, 2.0, 1);
@@ -212,7 +212,7 @@ fn mca_plus_uses_a_bottleneck_without_loss_and_with_a_short_queue() {
     assert_eq!(outcome.links[0].counts.overflow, 0);
 }
 
-/// T-M+-8 (seed 000, 5.3.3), for a quarter of the time. The thesis: as much as a single receiver gets, and hardly more
+/// T-M+-8 (paper 000, 5.3.3), for a quarter of the time. The thesis: as much as a single receiver gets, and hardly more
 /// reports, with and without losses.
 #[test]
 fn a_group_of_64_of_mca_plus_gets_what_single_receivers_get() {

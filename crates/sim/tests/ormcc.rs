@@ -1,4 +1,4 @@
-//! Claims of seed 000 about ORMCC, on stars of bottlenecks of 1 Mbit/s with two single receivers beside the
+//! Claims of paper 000 about ORMCC, on stars of bottlenecks of 1 Mbit/s with two single receivers beside the
 //! session on each. This is the set-up of the prototype with which the constants were chosen.
 
 mod nets;
@@ -82,7 +82,7 @@ fn a_group_gets_nearly_what_a_single_receiver_gets() {
     assert!((0.65..1.15).contains(&many), "{many}");
 }
 
-/// T-OR-12 (seed 000, 3.3.5): feedback hardly grows with the group, and almost all of it is suppressed.
+/// T-OR-12 (paper 000, 3.3.5): feedback hardly grows with the group, and almost all of it is suppressed.
 #[test]
 fn the_feedback_of_64_receivers_is_less_than_that_of_two() {
     let outcome = Star::of(64, 3).run();
@@ -97,7 +97,7 @@ fn the_feedback_of_64_receivers_is_less_than_that_of_two() {
     assert!((sent as f64) < 2.0 * single, "{sent} against {single}");
 }
 
-/// T-OR-11 (seed 000, 3.3.2): losing every tenth report changes little.
+/// T-OR-11 (paper 000, 3.3.2): losing every tenth report changes little.
 #[test]
 fn losing_every_tenth_report_changes_little() {
     let rate_at = |report_loss| {
@@ -108,7 +108,7 @@ fn losing_every_tenth_report_changes_little() {
     assert!((with / without - 1.0).abs() < 0.1, "{without} and {with}");
 }
 
-/// T-OR-15 (seed 000, 3.3.4): representatives that fall silent are replaced.
+/// T-OR-15 (paper 000, 3.3.4): representatives that fall silent are replaced.
 #[test]
 fn representatives_that_fall_silent_are_replaced() {
     let run = |mute_after, seed| rate(&Star { mute_after, ..Star::of(32, u64::from(seed)) }.run(), 0);

@@ -1,4 +1,4 @@
-//! Claims of seed 004 about RLC: the law of its throughput, how receivers keep together, and how sessions share a
+//! Claims of paper 004 about RLC: the law of its throughput, how receivers keep together, and how sessions share a
 //! link.
 
 mod nets;

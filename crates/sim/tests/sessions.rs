@@ -208,7 +208,7 @@ fn two_groups(aggregators: &[usize]) -> Network {
     net
 }
 
-/// Seed 000, 2.2.3: every node that aggregates hides loss reports from those above it.
+/// Paper 000, 2.2.3: every node that aggregates hides loss reports from those above it.
 #[test]
 fn a_source_hears_of_each_packet_as_often_as_nodes_that_aggregate_let_it() {
     let heard = |aggregators: &[usize]| {

@@ -1,5 +1,5 @@
 //! CMTCP, the formula's protocol that recomputes its rate at fixed times (Padhye, Kurose, Towsley and Koodli, "A model based TCP-friendly
-//! rate control protocol", NOSSDAV 1999, also TFRCP; seed 002, 3.8, calls it CMTCP).
+//! rate control protocol", NOSSDAV 1999, also TFRCP; paper 002, 3.8, calls it CMTCP).
 //!
 //! The receiver acknowledges each packet. Every `M` seconds the sender takes the part of packets that were lost since the last time,
 //! and with its round trip and TCP's timeout the rate of TCP's formula; where nothing was lost it doubles the rate.

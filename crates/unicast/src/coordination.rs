@@ -20,7 +20,7 @@ pub const CATALOGUE: &[Entry] = &[
     Entry {
         name: "cocoon",
         summary: "windows of their own; who meets congestion tells the others of its group",
-        source: "seed 002, 4",
+        source: "paper 002, 4",
     },
     Entry {
         name: "ensemble",

@@ -7,7 +7,7 @@ use crate::case::{Case, Dumbbell, Given, Group, Net, Rule, Section};
 use serde::Deserialize;
 
 const TOPOLOGY: &str = "n TCP + n PROTO on one bottleneck of bwper*2n; set 1: 50 kbit/s per flow, 500 B, 20 ms, access 1 Mbit/s 3 ms, buffer 20 \
-                        (seed 002 Fig 3.18 setting; buffer is our choice); set 2: 500 kbit/s per flow, 1000 B, bottleneck 30 ms, access 10 Mbit/s \
+                        (paper 002 Fig 3.18 setting; buffer is our choice); set 2: 500 kbit/s per flow, 1000 B, bottleneck 30 ms, access 10 Mbit/s \
                         10 ms, buffer max(13,12.5n), DropTail or RED(min .1 buf, max .5 buf, gentle)";
 const RAP: &str = "useFineGrain_ 1; RAP n=50 seed 3 CRASHED with a floating point exception after ~10 min";
 const CHECK: &str = "RAP as in d set 1; fine = useFineGrain_ (ns-2 default 0; d_friendliness rows used 1)";

@@ -3,7 +3,7 @@
 //! | module | what it computes |
 //! |---|---|
 //! | [`control`] | PI and RED by design rules, and how far a loop is from swinging |
-//! | [`sfc`] | SFC's model of TCP, its equilibrium and its stable gains (seed 002, chapter 6) |
+//! | [`sfc`] | SFC's model of TCP, its equilibrium and its stable gains (paper 002, chapter 6) |
 
 pub mod control;
 pub mod sfc;

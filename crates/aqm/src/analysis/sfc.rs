@@ -1,11 +1,11 @@
-//! SFC's model of TCP, its equilibrium and where its gains are stable (seed 002, chapter 6).
+//! SFC's model of TCP, its equilibrium and where its gains are stable (paper 002, chapter 6).
 //!
 //! In one round trip `b` packets are acknowledged at a time; the window is `w`, and `w'` packets sent a round trip before are
 //! acknowledged, each lost with probability `p`.
 //!
-//! Seed gap: the coefficient of the small term in (6.2) is twice what follows from (6.1); [`Model`] has both readings (seed 002, 6.2).
+//! Paper gap: the coefficient of the small term in (6.2) is twice what follows from (6.1); [`Model`] has both readings (paper 002, 6.2).
 //!
-//! Seed gap: (6.17) and (6.18) lack a factor each; [`Link::printed_k1`] has them as printed (seed 002, 6.4).
+//! Paper gap: (6.17) and (6.18) lack a factor each; [`Link::printed_k1`] has them as printed (paper 002, 6.4).
 
 use super::control::Loop;
 use faircast_core::time::Span;
@@ -14,7 +14,7 @@ use faircast_core::time::Span;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     /// (6.2) as printed.
-    Seed,
+    Paper,
     /// (6.2) as it follows from (6.1).
     Corrected,
     /// (6.1) itself.
@@ -62,8 +62,8 @@ pub fn drift(model: Model, w: f64, acked: f64, p: f64, b: f64) -> f64 {
             let part = (1.0 - none * acked * p - none - p + p * none) / (2.0 * b * w * p);
             -part - w / 2.0 * (1.0 - none) + acked / (b * w)
         }
-        Model::Seed | Model::Corrected => {
-            let share = if model == Model::Seed { 2.0 } else { 4.0 };
+        Model::Paper | Model::Corrected => {
+            let share = if model == Model::Paper { 2.0 } else { 4.0 };
             -acked * (acked - 1.0) / (share * b * w) * p - w * acked / 2.0 * p + acked / (b * w)
         }
     }
@@ -75,11 +75,11 @@ impl Link {
         self.rtt.as_secs_f64() * self.packets_per_second / self.flows
     }
 
-    /// (6.11), or what the other models have in its place (seed 002, 6.3).
+    /// (6.11), or what the other models have in its place (paper 002, 6.3).
     pub fn equilibrium(&self, model: Model) -> Equilibrium {
         let (w, b) = (self.window(), self.per_ack);
         let loss = match model {
-            Model::Seed => 2.0 / (b * w * w + w - 1.0),
+            Model::Paper => 2.0 / (b * w * w + w - 1.0),
             Model::Corrected => 4.0 / (2.0 * b * w * w + w - 1.0),
             Model::Exact => {
                 let (mut low, mut high) = (1e-12, 1.0);
@@ -98,7 +98,7 @@ impl Link {
         let b = self.per_ack;
         let least_window = match model {
             // b w^2 + w - 1 = 2 and 2 b w^2 + w - 1 = 4.
-            Model::Seed => (-1.0 + (1.0 + 12.0 * b).sqrt()) / (2.0 * b),
+            Model::Paper => (-1.0 + (1.0 + 12.0 * b).sqrt()) / (2.0 * b),
             Model::Corrected | Model::Exact => (-1.0 + (1.0 + 40.0 * b).sqrt()) / (4.0 * b),
         };
         self.rtt.as_secs_f64() * self.packets_per_second / least_window
@@ -109,7 +109,7 @@ impl Link {
         let Equilibrium { window: w, loss: p } = self.equilibrium(model);
         let (b, rtt) = (self.per_ack, self.rtt.as_secs_f64());
         let back = match model {
-            Model::Seed => p * (1.0 + 2.0 * b * w) / (2.0 * b * rtt),
+            Model::Paper => p * (1.0 + 2.0 * b * w) / (2.0 * b * rtt),
             Model::Corrected | Model::Exact => p * (1.0 + 4.0 * b * w) / (4.0 * b * rtt),
         };
         (back, 1.0 / (b * rtt * p))

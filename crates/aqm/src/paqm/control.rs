@@ -1,4 +1,4 @@
-//! How much to drop in the next interval (seed 002, 5.3).
+//! How much to drop in the next interval (paper 002, 5.3).
 //!
 //! Let `x = Q + f1 - C - Q_opt` and `y = f2 - C`. The queue is `x - u1` beyond its target after one interval in
 //! which `u1` is dropped, and `x + y - u1 - u2` after two. The solver minimises `(x - u1)^2 + (x + y - u1 -
@@ -75,7 +75,7 @@ impl Problem {
     /// As printed: (5.11), in which each weight stands with the factor -2, and its four cases. They keep the drop that is within its
     /// bounds and try the bounds of the other.
     ///
-    /// Seed gap: (5.11) divides by zero for some weights, such as b1 = 1/4 with b0 = 0; nothing is dropped then. In C4 the second
+    /// Paper gap: (5.11) divides by zero for some weights, such as b1 = 1/4 with b0 = 0; nothing is dropped then. In C4 the second
     /// drop's bound is read where the first one's is printed twice.
     fn literal(&self) -> (f64, f64) {
         let (one, two) = self.free((-2.0 * self.b.0, -2.0 * self.b.1));

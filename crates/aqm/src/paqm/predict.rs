@@ -1,9 +1,9 @@
-//! How much comes in the next two intervals (seed 002, 5.2).
+//! How much comes in the next two intervals (paper 002, 5.2).
 
 use super::Predictor;
 use faircast_core::estimate::prediction::{self, Adaptive};
 
-/// Seed gap: how much of the variance is added to it, so that the normal equations have one solution.
+/// Paper gap: how much of the variance is added to it, so that the normal equations have one solution.
 const RIDGE: f64 = 1e-6;
 /// No prediction exceeds this many times the largest value.
 const MOST: f64 = 4.0;
@@ -71,7 +71,7 @@ impl History {
 
     /// The linear predictions with the least mean squared error.
     ///
-    /// Seed gap: (5.4) has as many values as the order, of which the last covariance is an empty sum. Here there are more; as many
+    /// Paper gap: (5.4) has as many values as the order, of which the last covariance is an empty sum. Here there are more; as many
     /// as the order are read as printed.
     fn linear(&mut self) -> (f64, f64) {
         let count = self.values.len();

@@ -108,7 +108,7 @@ fn rlc_receivers_get_their_own_rates_and_send_no_reports() {
         must(Capture::start(stage.lab.sender(), "udp and not multicast", &stage.path("reports.pcap")));
     each_at_its_own_rate(&stage, &file, "rlc");
     if let Some(count) = reports(&stage, capture) {
-        assert_eq!(count, 0, "RLC is driven by receivers alone (seed 004, III)");
+        assert_eq!(count, 0, "RLC is driven by receivers alone (paper 004, III)");
     }
 }
 

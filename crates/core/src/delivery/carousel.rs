@@ -1,4 +1,4 @@
-//! A digital fountain over layers: which symbol of which block leaves next on each layer (seed 004, 5).
+//! A digital fountain over layers: which symbol of which block leaves next on each layer (paper 004, 5).
 //!
 //! Receivers send no requests. Every symbol is sent once, on one layer, and any K of a block's symbols give the block, so a receiver of any
 //! level needs about as many packets as the content has symbols. For that, the layers of any subscription must bring all blocks forward at

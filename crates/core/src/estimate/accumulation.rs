@@ -1,4 +1,4 @@
-//! Accumulation: how many of a flow's own bytes wait inside the network (seed 000, 5.1.1, 5.1.2 and D.1).
+//! Accumulation: how many of a flow's own bytes wait inside the network (paper 000, 5.1.1, 5.1.2 and D.1).
 //!
 //! The source flags a packet now and then as a *control packet*. Its receiver knows how far apart two of them left, so
 //! it knows when the second one should come; what arrives between that moment and the moment when it really comes was
@@ -18,7 +18,7 @@
 //!
 //! # Thresholds
 //!
-//! The seed takes two packets for congestion and one for its end, in a simulator whose sources send evenly and whose
+//! The paper takes two packets for congestion and one for its end, in a simulator whose sources send evenly and whose
 //! clocks are exact. It asks for higher ones where hosts add noise (5.1.2). [`Measuring::transport`] defends itself at
 //! four places, each against one kind of noise:
 //!
@@ -66,25 +66,25 @@ pub struct Measuring {
     pub persist: Span,
     /// The amount that is carried from one epoch of congestion to the next.
     pub carry: Carry,
-    // Seed gap: D.1 assumes that clocks do not drift between two points. Every minute (`Measuring::published`) a quiet
+    // Paper gap: D.1 assumes that clocks do not drift between two points. Every minute (`Measuring::published`) a quiet
     // moment becomes the synchronisation point.
     /// After this time a quiet moment becomes the synchronisation point.
     pub resync: Span,
-    // Seed gap: D.1 cannot tell a longer route from a queue. Where this is set, an accumulation that cuts of the rate
+    // Paper gap: D.1 cannot tell a longer route from a queue. Where this is set, an accumulation that cuts of the rate
     // did not change for so many control packets counts as a longer route. Off in `Measuring::published`.
     /// The number of consecutive control packets without a quiet moment, and without any change, that mean another route; `None` for never.
     pub reroute: Option<u16>,
 }
 
 /// The amount that is assumed to wait at a synchronisation point that ends congestion.
-// Seed gap: D.1 carries the whole accumulation, in which the control packet counts although it has arrived. It counts
+// Paper gap: D.1 carries the whole accumulation, in which the control packet counts although it has arrived. It counts
 // again in the next measurement, so one packet carried is congestion as soon as a control packet is late at all: a slow
 // session never gets out of that. Here the control packet is not carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carry {
     /// The accumulation less the control packet.
     Rest,
-    /// All of it (the letter of the seed).
+    /// All of it (the letter of the paper).
     All,
 }
 
@@ -103,8 +103,8 @@ const UNCHANGED: f64 = 0.5;
 
 impl Measuring {
     /// As the thesis simulates it: two packets and one.
-    // Seed gap: D.1 leaves the interval of control packets open. Here it is 50 ms, half of the assumed round-trip time.
-    // Seed gap: 5.1.2 says "larger than two packets", D.1 at least the threshold. Here D.1.
+    // Paper gap: D.1 leaves the interval of control packets open. Here it is 50 ms, half of the assumed round-trip time.
+    // Paper gap: 5.1.2 says "larger than two packets", D.1 at least the threshold. Here D.1.
     pub const fn published() -> Measuring {
         Measuring {
             interval: Interval::Every(Span::from_millis(50)),

@@ -1,7 +1,7 @@
-//! An exponentially weighted mean with its mean deviation (seed 000, 3.1.2).
+//! An exponentially weighted mean with its mean deviation (paper 000, 3.1.2).
 
 /// A smoothed mean and mean deviation. Without a sample there is neither.
-// Seed gap: 3.1.2 prints the update of the mean before that of the deviation and does not say which mean the
+// Paper gap: 3.1.2 prints the update of the mean before that of the deviation and does not say which mean the
 // deviation takes. Here the error is taken from the old mean, as appendix D.3 demands for its own average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ewma {

@@ -16,7 +16,7 @@ pub struct GroupRtt {
 
 #[derive(Debug, Clone)]
 enum Estimate {
-    /// The largest sample ever (seed 000, 3.1.4).
+    /// The largest sample ever (paper 000, 3.1.4).
     Largest(Span),
     /// The largest of the members' recent medians.
     Recent(Box<Recent>),
@@ -48,7 +48,7 @@ const SAMPLES: usize = 3;
 const MOST_MEMBERS: usize = 16;
 
 impl GroupRtt {
-    /// Nothing is known: `assumed` stands in. Without a `memory` the largest sample counts without limit, as in the seed; with one, recent
+    /// Nothing is known: `assumed` stands in. Without a `memory` the largest sample counts without limit, as in the paper; with one, recent
     /// medians count, of members with samples within it.
     pub fn new(assumed: Span, memory: Option<Span>) -> GroupRtt {
         let estimate = match memory {

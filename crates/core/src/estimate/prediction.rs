@@ -1,5 +1,5 @@
-//! Linear prediction of a series from its latest values: the one with the least mean squared error (seed 002, 5.2.1), by Levinson's and
-//! Durbin's recursion, and one that learns from its errors (seed 002, (5.7)).
+//! Linear prediction of a series from its latest values: the one with the least mean squared error (paper 002, 5.2.1), by Levinson's and
+//! Durbin's recursion, and one that learns from its errors (paper 002, (5.7)).
 
 /// Autocovariances below this part of the variance count as none: the recursion ends where nothing is left to predict.
 const NOTHING_LEFT: f64 = 1e-9;

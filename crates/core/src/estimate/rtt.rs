@@ -1,4 +1,4 @@
-//! Round-trip samples from reports that name a packet (seed 000, 3.1.6).
+//! Round-trip samples from reports that name a packet (paper 000, 3.1.6).
 
 use crate::packet::{Echo, Seq};
 use crate::time::{Span, Time};
@@ -68,7 +68,7 @@ impl SendHistory {
 
     /// The round-trip sample of an answer to `echo` that came now: the hold at the receiver is taken off. `None` for
     /// an unknown packet, and a hold longer than the time that has passed.
-    // Seed gap: 3.1.6 takes the whole time from sending to answer, although 3.1.4 delays answers at random; without the
+    // Paper gap: 3.1.6 takes the whole time from sending to answer, although 3.1.4 delays answers at random; without the
     // hold taken off, that delay would count as round-trip time.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
         let passed = now.since(self.sent(echo.seq)?);

@@ -1,4 +1,4 @@
-//! At most one cut in a while (seed 000, 3.1.5).
+//! At most one cut in a while (paper 000, 3.1.5).
 
 use crate::time::{Span, Time};
 

@@ -1,4 +1,4 @@
-//! Equation-based adaptation at the source: the rate of a TCP that saw the same loss events (seed 000, 2.3).
+//! Equation-based adaptation at the source: the rate of a TCP that saw the same loss events (paper 000, 2.3).
 //!
 //! The scheme decides which loss events count. The source itself counts the packets between them, so receivers need not measure anything.
 
@@ -21,7 +21,7 @@ pub enum Averaging {
 }
 
 /// Behaviour before the first loss event.
-// Seed gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, but not beyond what is
+// Paper gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, but not beyond what is
 // safe without any answer: where losses take several assumed round trips to be heard of, it would be thousands of times
 // too high by then. From there on, and after a start-up in rounds that has already found the rate, it grows by a packet
 // per round-trip time.
@@ -176,7 +176,7 @@ impl RatePolicy for Equation {
 
     /// With the round trip of the latest loss event: where only loss indications time it, as in the thesis, it does not
     /// change in between. Answers that come in between would, at an empty queue, allow a rate that fills it at once.
-    // Seed gap: 2.3.1 sets the rate to the equation's. Between loss events that never rises by as much as a packet per
+    // Paper gap: 2.3.1 sets the rate to the equation's. Between loss events that never rises by as much as a packet per
     // round-trip time in each, and here no more than that is allowed: after an event at a shorter round trip, too.
     fn on_tick(&mut self, at: Operating) -> Rate {
         if self.count == 0 {
@@ -196,7 +196,7 @@ impl RatePolicy for Equation {
         rate.min(most)
     }
 
-    // Seed gap: 2.3.1 sets the rate to the equation's at every loss event, which may be higher than before it. Here a loss
+    // Paper gap: 2.3.1 sets the rate to the equation's at every loss event, which may be higher than before it. Here a loss
     // event never raises the rate; the next round-trip time does.
     fn on_congestion(&mut self, at: Operating, congestion: Congestion) -> Rate {
         self.path = (at.rtt, at.deviation);
@@ -217,7 +217,7 @@ impl Equation {
     /// The first loss event shows that the rate is too high, but not how long intervals are. The interval is assumed to be one that lowers
     /// the rate as the scheme would without the equation. As long as real ones are far shorter than that, the guess was too long, and the
     /// next one is made.
-    // Seed gap: 2.3.1 has no interval before the second loss event. A guess that stayed would hold the rate many times too
+    // Paper gap: 2.3.1 has no interval before the second loss event. A guess that stayed would hold the rate many times too
     // high for a minute, for all intervals weigh the same.
     fn guess(&mut self, at: Operating, congestion: Congestion) -> Rate {
         let rate = at.rate.min(congestion.level * congestion.keep);

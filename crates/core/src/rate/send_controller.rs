@@ -22,13 +22,13 @@ use crate::time::{Rate, Span, Time};
 pub struct Sending {
     /// Packet size "s" in bytes, as it counts on the link.
     pub packet_size: u16,
-    /// Round-trip time assumed before the first sample (seed 000, 3.3).
+    /// Round-trip time assumed before the first sample (paper 000, 3.3).
     pub initial_rtt: Span,
     /// No round-trip time counts as shorter than this when the rate is controlled.
     pub shortest_rtt: Span,
     /// How long a member counts for the largest round-trip time after its latest sample, and then with the least of its
-    /// latest samples; `None` for the largest sample ever, as in the seed.
-    // Seed gap: 3.1.4 spreads reports over the largest round-trip time ever seen, so one hiccup of one host would slow
+    /// latest samples; `None` for the largest sample ever, as in the paper.
+    // Paper gap: 3.1.4 spreads reports over the largest round-trip time ever seen, so one hiccup of one host would slow
     // every election for the rest of a session.
     pub rtt_max_memory: Option<Span>,
     /// How the session starts.
@@ -48,7 +48,7 @@ pub struct Sending {
 /// How a session starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Start {
-    /// One packet per round-trip time, then the scheme's own increase: the seed.
+    /// One packet per round-trip time, then the scheme's own increase: the paper.
     Linear,
     /// In rounds that double the rate.
     Doubling(Doubling),
@@ -89,7 +89,7 @@ impl Sending {
     }
 
     /// The rate of the first packets.
-    // Seed gap: 3.1.5 leaves the initial rate open. Here it is a packet per assumed round-trip time.
+    // Paper gap: 3.1.5 leaves the initial rate open. Here it is a packet per assumed round-trip time.
     pub fn initial_rate(&self) -> Rate {
         let rate = match self.start {
             Start::Linear => Rate::of(u64::from(self.packet_size), self.initial_rtt),
@@ -483,7 +483,7 @@ impl SendController {
     }
 
     /// Stops growth and halves the rate repeatedly while no recent packet has been confirmed. Returns whether the group is silent.
-    // Seed gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow for
+    // Paper gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow for
     // ever. The guard is off in `Sending::published`.
     fn slow_down_in_silence(&mut self, now: Time, rtt: Span) -> bool {
         let patience = (rtt * SILENT_AFTER).max(SILENT_AFTER_LEAST);

@@ -22,8 +22,8 @@
 //! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received rate. That is still fast enough to
 //! distinguish a full bottleneck from a coincidence, and kinder to its queue.
 
-// Seed gap: seed 000, 3.1.5 knows only the additive increase, which takes minutes to fill a fast path. Start-up by
-// doubling is ours; `Start::Linear` is the seed.
+// Paper gap: paper 000, 3.1.5 knows only the additive increase, which takes minutes to fill a fast path. Start-up by
+// doubling is ours; `Start::Linear` is the paper.
 
 use crate::bounds::Bounds;
 use crate::packet::{Flags, ReceiverId, Seq};

@@ -1,4 +1,4 @@
-//! A router that passes on one loss report about a packet, and drops the others (seed 000, 2.2.3).
+//! A router that passes on one loss report about a packet, and drops the others (paper 000, 2.2.3).
 
 use crate::node::{Cx, Port, Router, RouterControl, RouterObservation, RouterSpec, Verdict};
 use crate::packet::{Body, Packet, ReportContent, Seq, SessionId};

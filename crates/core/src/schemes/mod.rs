@@ -77,29 +77,29 @@ macro_rules! schemes {
 }
 
 schemes! { $
-    /// Seed 000, chapter 3.
+    /// Paper 000, chapter 3.
     Ormcc => ormcc,
-    /// Seed 000, chapter 2.
+    /// Paper 000, chapter 2.
     LeSbcc => le_sbcc,
     /// The building-block draft draft-ietf-rmt-bb-pgmcc-03.
     Pgmcc => pgmcc,
-    /// Seed 000, appendix D.
+    /// Paper 000, appendix D.
     Mca => mca,
-    /// Seed 000, chapter 5.
+    /// Paper 000, chapter 5.
     McaPlus => mca_plus,
     /// RFC 4654.
     Tfmcc => tfmcc,
-    /// Seed 000, chapter 4.
+    /// Paper 000, chapter 4.
     Gmcc => gmcc,
-    /// Seed 004.
+    /// Paper 004.
     Rlc => rlc,
-    /// Seed 000, chapter 4: what GMCC is compared with.
+    /// Paper 000, chapter 4: what GMCC is compared with.
     Smcc => smcc,
-    /// Seed 001.
+    /// Paper 001.
     Mtcp => mtcp,
-    /// Seed 002, chapter 3.
+    /// Paper 002, chapter 3.
     Raccoom => raccoom,
-    /// Seed 003.
+    /// Paper 003.
     Rmanp => rmanp,
 }
 

@@ -107,7 +107,7 @@ impl<P: PacedPolicy> PacedSource<P> {
         PacedSource { policy: P::new(config), tick_at: Time::NEVER }
     }
 
-    /// The ticks keep their pace (seed 000, 3.1.5 and appendix A).
+    /// The ticks keep their pace (paper 000, 3.1.5 and appendix A).
     fn tick(&mut self, now: Time) {
         self.policy.on_tick(self.policy.period(), now);
         let period = self.policy.period();

@@ -1,4 +1,4 @@
-//! Delays on `[0, T]` whose density rises exponentially (seed 000, 3.1.4): a few answer early, and
+//! Delays on `[0, T]` whose density rises exponentially (paper 000, 3.1.4): a few answer early, and
 //! their effect silences the many that would have answered late.
 
 use crate::rng::Rng;
@@ -33,7 +33,7 @@ impl TruncatedExponential {
     }
 }
 
-// Seed gap: 3.1.4 leaves the steepness open (it prints the letter lambda). 10 is ln(N) + 1 for about 8000 receivers.
+// Paper gap: 3.1.4 leaves the steepness open (it prints the letter lambda). 10 is ln(N) + 1 for about 8000 receivers.
 impl Default for TruncatedExponential {
     fn default() -> TruncatedExponential {
         TruncatedExponential::new(10.0)

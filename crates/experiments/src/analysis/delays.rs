@@ -1,4 +1,4 @@
-//! First answers when answers are spread by the truncated exponential law (seed 000, 3.1.4).
+//! First answers when answers are spread by the truncated exponential law (paper 000, 3.1.4).
 
 use faircast_core::suppress::TruncatedExponential;
 

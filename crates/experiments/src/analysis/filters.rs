@@ -1,8 +1,8 @@
-//! How many reports pass the filters that choose among receivers (seed 000, 2.1.1).
+//! How many reports pass the filters that choose among receivers (paper 000, 2.1.1).
 
 /// How many of the reports pass on average when each passes with the share that its own receiver has in all of them (LPRF):
 /// never more than the largest count.
-// Seed gap: 2.1.1 works out an example, N - 1 receivers with n losses and one with 10 n, as (N + 99 n) / (N + 9). The sum
+// Paper gap: 2.1.1 works out an example, N - 1 receivers with n losses and one with 10 n, as (N + 99 n) / (N + 9). The sum
 // before it is n (N + 99) / (N + 9), about n in a large group; and no n makes it 10 n.
 pub fn lprf_passes(counts: &[f64]) -> f64 {
     let sum: f64 = counts.iter().sum();
@@ -16,7 +16,7 @@ pub fn max_lprf_passes(counts: &[f64]) -> f64 {
 }
 
 /// Returns the factor of a mean deviation with `gain` that covers a sudden step of the mean by one. The mean
-/// takes `gain` of the step, and the deviation takes the same part (MCA's bound of the round trip; seed 000,
+/// takes `gain` of the step, and the deviation takes the same part (MCA's bound of the round trip; paper 000,
 /// D.2).
 pub fn deviations_that_cover_a_step(gain: f64) -> f64 {
     (1.0 - gain) / gain

@@ -1,4 +1,4 @@
-//! How fast a receiver of layers goes on average: RLC's chain of levels (seed 004, 3).
+//! How fast a receiver of layers goes on average: RLC's chain of levels (paper 004, 3).
 
 /// Returns the constant K of the mean rate K s / (tau sqrt(P W p)). Between levels a receiver goes up at
 /// synchronisation points and down at losses; each level has twice the rate of the one below. `points` is P W

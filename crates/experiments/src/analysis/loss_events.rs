@@ -1,4 +1,4 @@
-//! Lost packets against loss events: a Markov chain of the window of an AIMD sender (seed 000, 2.2.1.3).
+//! Lost packets against loss events: a Markov chain of the window of an AIMD sender (paper 000, 2.2.1.3).
 //!
 //! In state `x` the sender sends `x` packets in a round trip. A round trip without loss leads to `x + 1`, one with loss to
 //! half of `x`. The probability of a loss is the same for either model; they differ in how many packets it takes along.
@@ -26,7 +26,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// Lost packets per loss event: what the ordinate of seed 000, figure 2.10, shows.
+    /// Lost packets per loss event: what the ordinate of paper 000, figure 2.10, shows.
     pub fn ratio(&self) -> f64 {
         self.indications / self.events
     }
@@ -42,7 +42,7 @@ const NEVER_REACHED: f64 = -600.0;
 /// # Panics
 ///
 /// If `first_loss` or `largest` is out of range.
-// Seed gap: 2.2.1.3 lists five cases of balance that hold for an even largest window. Here the transitions themselves
+// Paper gap: 2.2.1.3 lists five cases of balance that hold for an even largest window. Here the transitions themselves
 // are used, which hold for any.
 pub fn windows(first_loss: f64, largest: usize) -> Vec<f64> {
     assert!(first_loss > 0.0 && first_loss <= 1.0, "a probability above zero, not {first_loss}");
@@ -74,7 +74,7 @@ fn has_loss(x: usize, arrives: f64) -> f64 {
 /// # Panics
 ///
 /// If `first_loss` or `largest` is out of range.
-// Seed gap: 2.2.1.3 divides the losses by the packets of a round trip and the events by nothing, so that their ratio would
+// Paper gap: 2.2.1.3 divides the losses by the packets of a round trip and the events by nothing, so that their ratio would
 // fall as windows grow. Its numbers come out with both per packet, as here.
 pub fn point(losses: Losses, first_loss: f64, largest: usize) -> Point {
     let stationary = windows(first_loss, largest);
@@ -165,7 +165,7 @@ mod tests {
         let most = (1..100)
             .map(|p| point(Losses::Independent, f64::from(p) / 100.0, 100).ratio())
             .fold(0.0, f64::max);
-        assert!(most < 1.25, "seed 000, 2.2.1.3: less than 1.25, here {most}");
+        assert!(most < 1.25, "paper 000, 2.2.1.3: less than 1.25, here {most}");
     }
 
     #[test]

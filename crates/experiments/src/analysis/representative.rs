@@ -1,9 +1,9 @@
-//! ORMCC's properties (seed 000, appendix C): it follows the most congested path, shares that with TCP, and its reports do
+//! ORMCC's properties (paper 000, appendix C): it follows the most congested path, shares that with TCP, and its reports do
 //! not grow with the group.
 
 use faircast_core::time::{Rate, Span};
 
-/// The bottleneck of a path (seed 000, C.1).
+/// The bottleneck of a path (paper 000, C.1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bottleneck {
     /// Its rate, "W".
@@ -15,7 +15,7 @@ pub struct Bottleneck {
 }
 
 /// How fast the session's rate grows in bit/s per second, "Delta".
-// Seed gap: C.1 prints the growth per round trip, s / RTT. Its formulas need the growth per unit of time, which is that
+// Paper gap: C.1 prints the growth per round trip, s / RTT. Its formulas need the growth per unit of time, which is that
 // divided by another RTT.
 pub fn growth(packet_size: u16, rtt: Span) -> f64 {
     8.0 * f64::from(packet_size) / rtt.as_secs_f64().powi(2)
@@ -49,7 +49,7 @@ impl Bottleneck {
     }
 }
 
-/// A session and a TCP flow alone at a bottleneck (seed 000, C.2).
+/// A session and a TCP flow alone at a bottleneck (paper 000, C.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
     /// The session's rate when both together are as fast as the bottleneck, "X".
@@ -93,7 +93,7 @@ impl Pair {
     }
 }
 
-/// How congestion moves from path to path, for the number of reports (seed 000, C.4).
+/// How congestion moves from path to path, for the number of reports (paper 000, C.4).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Feedback {
     /// Packets sent per second, "v".

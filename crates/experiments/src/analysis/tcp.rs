@@ -15,7 +15,7 @@ pub fn window_at_loss(loss: f64, packets_per_ack: f64) -> f64 {
     (8.0 / (3.0 * packets_per_ack * loss)).sqrt()
 }
 
-/// The rate without timeouts, 1.22 s / (RTT sqrt(p)), beside which seed 000, 2.2.2, puts its flows.
+/// The rate without timeouts, 1.22 s / (RTT sqrt(p)), beside which paper 000, 2.2.2, puts its flows.
 pub fn rate_without_timeouts(packet_size: u16, rtt: Span, loss: f64) -> Rate {
     Rate::of(u64::from(packet_size), rtt) * window(loss, 1.0)
 }
@@ -40,7 +40,7 @@ mod tests {
         assert!((with.bps() / without.bps() - 1.0).abs() < 0.01);
     }
 
-    /// Analysis A10: 32 loss events of 167,762 packets at the round trip of seed 000, figure 2.5, are worth the fair share.
+    /// Analysis A10: 32 loss events of 167,762 packets at the round trip of paper 000, figure 2.5, are worth the fair share.
     #[test]
     fn the_numbers_of_figure_2_6_fit_together() {
         let queueing = Rate::from_mbps(5.0).span_of(125 * 560);

@@ -1,4 +1,4 @@
-//! Figures of downloads that share congestion control (seed 002, 4.7): loss, time and timeouts over their number.
+//! Figures of downloads that share congestion control (paper 002, 4.7): loss, time and timeouts over their number.
 
 use super::views::{Series, entry, joined};
 use crate::figures::{Named, dot};

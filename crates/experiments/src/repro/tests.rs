@@ -16,7 +16,7 @@ fn every_embedded_scenario_can_be_read_in_full_and_quick_form() {
         let read = |settings| embedded.scenario(settings).expect("it was read just now");
         let (full, quick) = (read(&Settings::default()), read(&quick()));
         assert!(quick.duration(0) < full.duration(0) / 5.0, "{}", entry.id);
-        assert!(full.source().starts_with("seed 0"), "{}", entry.id);
+        assert!(full.source().starts_with("paper 0"), "{}", entry.id);
         assert!(
             full.about().contains("Ours") || full.about().contains("all but") || !full.choices().is_empty(),
             "{} says what is a guess",
@@ -299,7 +299,7 @@ fn reports_say_what_was_published_run_found_and_chosen() {
         "seeds; every other column: 1.",
         "| claim | accepted | as run | a slow link |",
         "Contradiction: a link of 1 Mbit/s carries no 2 Mbit/s.",
-        "| seed 000 | chapter 3 | 4 | 1 | 1 | 1 | 1 | 0 |",
+        "| paper 000 | chapter 3 | 4 | 1 | 1 | 1 | 1 | 0 |",
     ] {
         assert!(markdown.contains(words), "no {words:?} in {markdown}");
     }

@@ -18,7 +18,7 @@ impl Run<'_> {
         all.filter_map(|(_, flow, outcome)| Some((flow, outcome, outcome.tree.as_deref()?))).collect()
     }
 
-    /// How evenly receivers use what their ways offer, and how much of it (seed 001, 5).
+    /// How evenly receivers use what their ways offer, and how much of it (paper 001, 5).
     pub(super) fn shares_of_tree(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         if !matches!(&self.plan.flows[group].kind, FlowKind::Session(session) if session.scheme.agents().is_some())
         {

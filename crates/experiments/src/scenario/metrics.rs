@@ -163,7 +163,7 @@ metrics! {
     Layered, Too, Run: "join.#", "leave.#";
     /// rate at which the source sends a layer, 0 while it is off; mean of the samples
     Layered, No, Window: "layer.#.rate";
-    /// intra-fairness index (seed 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the least mean
+    /// intra-fairness index (paper 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the least mean
     /// rate of a link on its way; and the mean of x, for the index is blind to a rate that is far too low for all
     Tree, No, Window: "F", "U";
     /// windows in packets, medians of the samples: the one that the source sends by, its own, and those of the first

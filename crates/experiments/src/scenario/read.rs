@@ -372,7 +372,7 @@ fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan
     Some(CoordinatePlan { span: node.span.clone(), way, flows: patterns(node, "flows"), groups })
 }
 
-/// Most children of a node; figure 2 of seed 001 concludes: "a reasonable upper bound on the number of children".
+/// Most children of a node; figure 2 of paper 001 concludes: "a reasonable upper bound on the number of children".
 const MOST_CHILDREN: u32 = 16;
 
 /// Reads the parents of a session's tree.

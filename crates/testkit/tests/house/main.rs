@@ -6,11 +6,11 @@ mod code;
 mod folders;
 mod formats;
 mod language;
+mod papers;
 mod scan;
-mod seeds;
 
+use papers::Papers;
 use scan::{Source, sources};
-use seeds::Seeds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -148,8 +148,8 @@ fn citing_sources() -> Vec<Source> {
     rust_sources().into_iter().chain(all).collect()
 }
 
-fn seeds() -> Seeds {
-    Seeds::read(&root().join("seeds/seeds.toml"))
+fn papers() -> Papers {
+    Papers::read(&root().join("papers/papers.toml"))
 }
 
 fn assert_none(what: &str, found: &[String]) {
@@ -158,24 +158,24 @@ fn assert_none(what: &str, found: &[String]) {
 
 #[test]
 fn every_citation_names_a_section_that_exists() {
-    let seeds = seeds();
+    let papers = papers();
     let mut wrong = Vec::new();
     for source in citing_sources() {
         for cited in scan::citations(&source.text) {
-            if !seeds.has(&cited) {
+            if !papers.has(&cited) {
                 wrong.push(format!("{}: {cited}", source.path.display()));
             }
         }
     }
-    assert_none("citations of sections that seeds/seeds.toml does not list", &wrong);
+    assert_none("citations of sections that papers/papers.toml does not list", &wrong);
 }
 
 #[test]
 fn every_implemented_section_is_cited() {
-    let seeds = seeds();
+    let papers = papers();
     let mut cited: BTreeSet<_> = citing_sources().iter().flat_map(|s| scan::citations(&s.text)).collect();
-    cited.extend(seeds.gaps.iter().filter_map(seeds::Gap::cites)); // their comments are checked below
-    let uncited: Vec<_> = seeds
+    cited.extend(papers.gaps.iter().filter_map(papers::Gap::cites)); // their comments are checked below
+    let uncited: Vec<_> = papers
         .implemented()
         .filter(|section| !cited.iter().any(|c| c.lies_in(section)))
         .map(|section| section.to_string())
@@ -185,12 +185,12 @@ fn every_implemented_section_is_cited() {
 
 #[test]
 fn the_list_of_sections_is_well_formed() {
-    assert_none("seeds/seeds.toml", &seeds().faults());
+    assert_none("papers/papers.toml", &papers().faults());
 }
 
 #[test]
-fn the_seed_gaps_in_the_code_are_the_listed_ones() {
-    let listed = seeds().gaps;
+fn the_gaps_in_the_code_are_the_listed_ones() {
+    let listed = papers().gaps;
     let mut unlisted = Vec::new();
     let mut met = vec![false; listed.len()];
     for source in rust_sources() {
@@ -205,7 +205,7 @@ fn the_seed_gaps_in_the_code_are_the_listed_ones() {
             }
         }
     }
-    assert_none("gaps in the code that seeds/seeds.toml does not list", &unlisted);
+    assert_none("gaps in the code that papers/papers.toml does not list", &unlisted);
     let gone: Vec<_> =
         listed.iter().zip(met).filter(|(_, met)| !met).map(|(gap, _)| gap.to_string()).collect();
     assert_none("listed gaps that the code does not mark", &gone);

@@ -16,26 +16,26 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Section {
     /// The document's number.
-    pub seed: String,
+    pub paper: String,
     /// The section's number.
     pub id: String,
 }
 
 impl Section {
-    pub fn new(seed: &str, id: &str) -> Section {
-        Section { seed: seed.into(), id: id.into() }
+    pub fn new(paper: &str, id: &str) -> Section {
+        Section { paper: paper.into(), id: id.into() }
     }
 
     /// Whether this is `outer` or one of its subsections.
     pub fn lies_in(&self, outer: &Section) -> bool {
         let below = self.id.strip_prefix(&outer.id);
-        self.seed == outer.seed && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        self.paper == outer.paper && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 }
 
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}, {}", self.seed, self.id)
+        write!(f, "paper {}, {}", self.paper, self.id)
     }
 }
 
@@ -68,19 +68,19 @@ pub fn sources(root: &Path, kinds: &[&str]) -> Vec<Source> {
     found
 }
 
-/// The sections that a text cites: `seed 000, 3.1.5`, `seed 000, appendix B.1`, `seed 000, 3.1.2 and 3.1.3`.
+/// The sections that a text cites: `paper 000, 3.1.5`, `paper 000, appendix B.1`, `paper 000, 3.1.2 and 3.1.3`.
 pub fn citations(text: &str) -> Vec<Section> {
     let text = joined(text);
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
-    for (at, _) in lower.match_indices("seed 00") {
-        let seed = &text[at + 5..text.len().min(at + 8)];
-        if seed.len() < 3 || !seed.bytes().all(|b| b.is_ascii_digit()) {
+    for (at, _) in lower.match_indices("paper 00") {
+        let paper = &text[at + 6..text.len().min(at + 9)];
+        if paper.len() < 3 || !paper.bytes().all(|b| b.is_ascii_digit()) {
             continue;
         }
-        let mut rest = &text[at + 8..];
+        let mut rest = &text[at + 9..];
         while let Some((id, after)) = next_section(rest) {
-            found.push(Section::new(seed, id));
+            found.push(Section::new(paper, id));
             rest = after;
         }
     }
@@ -104,7 +104,7 @@ fn next_section(text: &str) -> Option<(&str, &str)> {
 
 /// What each gap comment of a text says, in one line.
 pub fn gaps(text: &str) -> Vec<String> {
-    let marker = concat!("Seed ", "gap:");
+    let marker = concat!("Paper ", "gap:");
     let mut found = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -216,18 +216,18 @@ mod tests {
 
     #[test]
     fn a_citation_is_found_across_a_line_break() {
-        assert_eq!(cited("/// As it says (seed 000,\n/// 3.1.5)."), ["seed 000, 3.1.5"]);
+        assert_eq!(cited("/// As it says (paper 000,\n/// 3.1.5)."), ["paper 000, 3.1.5"]);
     }
 
     #[test]
     fn appendices_and_lists_are_citations() {
-        assert_eq!(cited("Seed 000, appendix B.1"), ["seed 000, B.1"]);
-        assert_eq!(cited("seed 000, 3.1.2 and 3.1.3, which"), ["seed 000, 3.1.2", "seed 000, 3.1.3"]);
+        assert_eq!(cited("Paper 000, appendix B.1"), ["paper 000, B.1"]);
+        assert_eq!(cited("paper 000, 3.1.2 and 3.1.3, which"), ["paper 000, 3.1.2", "paper 000, 3.1.3"]);
     }
 
     #[test]
     fn a_document_alone_or_a_figure_is_no_section() {
-        assert!(cited("seed 000 says; seed 000, figure 3.4; seed 7").is_empty());
+        assert!(cited("paper 000 says; paper 000, figure 3.4; random seed 7").is_empty());
     }
 
     #[test]

@@ -105,9 +105,9 @@ pub enum RelayRole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouterKind {
-    /// RACCOOM: one acknowledgement of all (seed 002, 3.2).
+    /// RACCOOM: one acknowledgement of all (paper 002, 3.2).
     Raccoom,
-    /// RMANP: limits at exits, local repair, filtered indications of congestion (seed 003, 2).
+    /// RMANP: limits at exits, local repair, filtered indications of congestion (paper 003, 2).
     Rmanp,
 }
 

@@ -1,4 +1,4 @@
-//! MTCP's agents inside one session (seed 001, 3.1): receivers that process their children's feedback, repair for them from their cache,
+//! MTCP's agents inside one session (paper 001, 3.1): receivers that process their children's feedback, repair for them from their cache,
 //! and report for them to their own parent.
 //!
 //! ```text

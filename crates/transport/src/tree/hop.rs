@@ -1,5 +1,5 @@
 //! Hops with a router: they pass the packets of a session on one by one, under their numbers, and their router helps the congestion
-//! control (seed 002, chapter 3: RACCOOM; seed 003: RMANP).
+//! control (paper 002, chapter 3: RACCOOM; paper 003: RMANP).
 //!
 //! ```text
 //!   source ~~ packet n ~~> WithinAbove --> Router --> Exit --> the group, on another network

@@ -121,7 +121,7 @@ impl Config {
             least_rto: Span::from_secs(1),
             most_rto: Span::from_secs(60),
             default_rtt: Span::from_millis(200),
-            // Seed gap: 4.5, rule 1, has "a default value" for a group without TCP. Here two segments a socket.
+            // Paper gap: 4.5, rule 1, has "a default value" for a group without TCP. Here two segments a socket.
             default_window: 2.0,
             backlog: 64,
             most_members: 1024,

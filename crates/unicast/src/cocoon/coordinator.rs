@@ -1,4 +1,4 @@
-//! Groups and their members, and what one's congestion means for the others (seed 002, 4.2 to 4.4).
+//! Groups and their members, and what one's congestion means for the others (paper 002, 4.2 to 4.4).
 
 use super::config::{Again, Below, Compared, Config, Covers, Cuts, Start, TimerOf};
 use super::datagrams::{Offered, SocketId, Sockets};

@@ -1,4 +1,4 @@
-//! UDP sockets of a group, as one virtual connection (seed 002, 4.5).
+//! UDP sockets of a group, as one virtual connection (paper 002, 4.5).
 
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;

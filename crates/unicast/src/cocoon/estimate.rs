@@ -1,4 +1,4 @@
-//! The round trip of a group: one estimator, fed by all members (seed 002, 4.2; RFC 6298, 2).
+//! The round trip of a group: one estimator, fed by all members (paper 002, 4.2; RFC 6298, 2).
 
 use crate::rtt::RttEstimate;
 use faircast_core::time::Span;

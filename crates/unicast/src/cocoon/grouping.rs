@@ -1,6 +1,6 @@
-//! Which destinations share a fate: atoms, their merging and their splitting (seed 002, 4.1).
+//! Which destinations share a fate: atoms, their merging and their splitting (paper 002, 4.1).
 //!
-//! Seed gap: 4.1 groups destinations that are "observed" to share links, and its account of how (parameters M,
+//! Paper gap: 4.1 groups destinations that are "observed" to share links, and its account of how (parameters M,
 //! N and c, and an overhead of at most 2.5 %) is not in the chapter. The following rules are ours under the
 //! same names.
 //!

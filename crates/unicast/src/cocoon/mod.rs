@@ -1,4 +1,4 @@
-//! COCOON: coordinated congestion control of the connections that a busy host has over one path (seed 002, 4).
+//! COCOON: coordinated congestion control of the connections that a busy host has over one path (paper 002, 4).
 //!
 //! Connections keep their windows and their packets. They share knowledge: round trips, and the fact that one
 //! of them met congestion. A [`Coordinator`] holds that knowledge and no packet, socket, clock or timer. The

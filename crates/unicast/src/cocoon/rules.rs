@@ -1,4 +1,4 @@
-//! Effect of congestion at one connection on it and on the others of its group: figure 4.2 (seed 002, 4.3), as
+//! Effect of congestion at one connection on it and on the others of its group: figure 4.2 (paper 002, 4.3), as
 //! functions.
 
 use faircast_core::time::Time;
@@ -60,7 +60,7 @@ impl View {
         View { mss: f64::from(mss.max(1)), ..View::in_packets(una, nxt, cwnd as f64, ssthresh) }
     }
 
-    /// Whether it sends: something is out, or it has data ("connections with data to send"; seed 002, 4.4).
+    /// Whether it sends: something is out, or it has data ("connections with data to send"; paper 002, 4.4).
     pub const fn is_active(&self) -> bool {
         self.has_data || self.flight > 0.0
     }
@@ -97,9 +97,9 @@ pub fn on_loss_elsewhere(view: &View, f: f64) -> Windows {
     kept_in_bounds(view, windows)
 }
 
-/// Another connection of the group has timed out with `f` out (seed 002, 4.3, "When a connection incurs timeout").
+/// Another connection of the group has timed out with `f` out (paper 002, 4.3, "When a connection incurs timeout").
 ///
-/// Seed gap: 4.3 says nothing of the threshold of those that halve their windows. Here it is the window, as after a loss.
+/// Paper gap: 4.3 says nothing of the threshold of those that halve their windows. Here it is the window, as after a loss.
 pub fn on_timeout_elsewhere(view: &View, f: f64) -> Windows {
     let half = view.flight / 2.0;
     let windows = if view.flight >= f {
@@ -122,7 +122,7 @@ fn kept_in_bounds(view: &View, windows: Windows) -> Windows {
 }
 
 /// Returns the initial windows of a new connection, given the active connection of the group that has the smallest
-/// window (seed 002, 4.4).
+/// window (paper 002, 4.4).
 pub fn on_start(reference: &View) -> Windows {
     let (cwnd, mss) = (reference.cwnd, reference.mss);
     Windows { cwnd: Some((cwnd / 2.0).max(mss)), ssthresh: Some(cwnd.min(reference.ssthresh).max(2.0 * mss)) }

@@ -1,5 +1,5 @@
 //! Connections to one host under one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager
-//! (RFC 3124). They are distinguished from COCOON in seed 002, 4.6, and compared with it in 4.7.
+//! (RFC 3124). They are distinguished from COCOON in paper 002, 4.6, and compared with it in 4.7.
 //!
 //! A [`Macroflow`] sends for all its connections. Each has its own packet numbers, acknowledgements and repairs, as TCP has; the
 //! window, its threshold, the round trip and the timer are the macroflow's. Receivers are TCP's. One packet at a time, in turn, of whoever has something to send.
@@ -47,7 +47,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// TCP-Int with TCP Fast Start, as in seed 002, 4.7.1.
+    /// TCP-Int with TCP Fast Start, as in paper 002, 4.7.1.
     pub const fn integrated() -> Config {
         Config { law: Law::Integrated, fast_start: FastStart::On }
     }

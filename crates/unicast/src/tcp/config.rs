@@ -263,7 +263,7 @@ impl Config {
     }
 
     /// The rules and timers of ns-2 before May 2001, without its window: ns-2 limited the window to 20 packets by default
-    /// ([`Config::ns21b7a`]), here it is ample. Seed 000's chapter 2 needs it so: 20 packets of 560 bytes over a round trip of
+    /// ([`Config::ns21b7a`]), here it is ample. Paper 000's chapter 2 needs it so: 20 packets of 560 bytes over a round trip of
     /// 280 ms are less than the share that it reports.
     pub const fn ns2001(variant: Variant) -> Config {
         Config {
@@ -283,7 +283,7 @@ impl Config {
 
     /// Returns the values of a script that sets nothing under ns-2.1b7a (October 2000) and its neighbours:
     /// [`Config::ns2001`] and the default `window_ 20`. Packets of 1000 bytes, no delayed acknowledgements and
-    /// no jitter (`overhead_ 0`), as there. Seed 000, 3.3, names this release.
+    /// no jitter (`overhead_ 0`), as there. Paper 000, 3.3, names this release.
     pub const fn ns21b7a(variant: Variant) -> Config {
         Config { receiver_window: 20, ..Config::ns2001(variant) }
     }

@@ -19,7 +19,7 @@
 //!
 //! # Coordinated senders
 //!
-//! Connections over one path may share their knowledge (RFC 9040; seed 002, 4). Their coordinator sees every
+//! Connections over one path may share their knowledge (RFC 9040; paper 002, 4). Their coordinator sees every
 //! call to a [`Sender`], reads its [`Sender::view`] and [`Sender::round_trip`], and learns of congestion from
 //! the counts in [`SenderView`](super::SenderView): `cuts` grow, and `timeouts` with them when it was one. It
 //! moves windows with [`Sender::obey`], [`Sender::set_window`] and [`Sender::reduce`], and estimates with

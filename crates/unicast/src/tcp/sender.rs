@@ -141,7 +141,7 @@ impl Sender {
         Reduced::Done
     }
 
-    /// Returns a view of this connection for a coordinator of several (seed 002, 4.3). The caller states when
+    /// Returns a view of this connection for a coordinator of several (paper 002, 4.3). The caller states when
     /// its first packet left: the sender stores no times of packets.
     pub fn view(&self) -> View {
         let tcb = &self.tcb;
@@ -162,7 +162,7 @@ impl Sender {
         }
     }
 
-    /// Do what a coordinator asks for (seed 002, 4.3): reduce windows, send the first unacknowledged packet again. A window that becomes
+    /// Do what a coordinator asks for (paper 002, 4.3): reduce windows, send the first unacknowledged packet again. A window that becomes
     /// smaller counts among [`SenderView::cuts`].
     ///
     /// As with every call, read `departure` and `deadline` again.

@@ -34,7 +34,7 @@ impl Interval {
     }
 }
 
-/// Makes a packet a control packet when one is due: at `t0 + i T`, or the first one after that (seed 000, D.1).
+/// Makes a packet a control packet when one is due: at `t0 + i T`, or the first one after that (paper 000, D.1).
 #[derive(Debug, Clone, Copy)]
 pub struct ControlClock {
     interval: Interval,
@@ -49,7 +49,7 @@ impl ControlClock {
     }
 
     /// A packet leaves now; evenly paced ones are `gap` apart. Returns its signal.
-    // Seed gap: D.1 assumes that packets leave evenly. A host sends several at a moment and catches up after a delay;
+    // Paper gap: D.1 assumes that packets leave evenly. A host sends several at a moment and catches up after a delay;
     // a control packet waits for the first one of such a burst, an interval at most.
     pub fn on_departure(&mut self, gap: Span, rtt: Span, now: Time) -> Signal {
         let interval = self.interval.at(rtt);

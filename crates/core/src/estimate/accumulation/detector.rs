@@ -1,4 +1,4 @@
-//! Congestion as a receiver of MCA or MCA+ sees it: accumulation, loss, marks (seed 000, 5.2.2.1).
+//! Congestion as a receiver of MCA or MCA+ sees it: accumulation, loss, marks (paper 000, 5.2.2.1).
 
 use super::{Accumulation, Measuring, Reading};
 use crate::packet::{Arrival, Cause, Data, Seq, Signal};
@@ -24,9 +24,9 @@ enum Marks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instance {
     /// The packet that showed it: the control packet, or the one after the lost ones. MCA+ takes round-trip samples from
-    /// it, "the packet which triggered the CI" (seed 000, 5.2.1.1).
+    /// it, "the packet which triggered the CI" (paper 000, 5.2.1.1).
     pub trigger: Seq,
-    /// The packet that MCA takes round-trip samples from: the control packet, or the first lost one (seed 000, D.2).
+    /// The packet that MCA takes round-trip samples from: the control packet, or the first lost one (paper 000, D.2).
     pub first: Seq,
     /// The observed sign of congestion.
     pub cause: Cause,
@@ -43,7 +43,7 @@ impl Detector {
     }
 
     /// A packet arrives. At most one instance each, loss before accumulation.
-    // Seed gap: 5.2.2.1 knows no marks of routers. A mark is reported with the next control packet, so that there is
+    // Paper gap: 5.2.2.1 knows no marks of routers. A mark is reported with the next control packet, so that there is
     // still at most one report per interval.
     #[inline]
     pub fn on_data(&mut self, data: &Data, arrival: Arrival, now: Time) -> Option<Instance> {

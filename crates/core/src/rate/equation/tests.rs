@@ -185,7 +185,7 @@ fn the_equation_is_tcps_where_timeouts_are_rare() {
     assert!(tcp_rate(AT, 0.5).bps() < path.tcp_rate(0.5).bps());
 }
 
-/// Analysis A10: the numbers of seed 000, figure 2.6, 32 loss events of 167,762 packets of 560 bytes, are the fair
+/// Analysis A10: the numbers of paper 000, figure 2.6, 32 loss events of 167,762 packets of 560 bytes, are the fair
 /// share of a megabit at a round trip of 0.392 s.
 #[test]
 fn the_loss_events_of_figure_2_6_are_worth_the_fair_share() {

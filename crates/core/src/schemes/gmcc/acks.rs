@@ -1,4 +1,4 @@
-//! A layer that is run by PGMCC's window: the representative acknowledges every packet (seed 000, 4.1.2, which names PGMCC's
+//! A layer that is run by PGMCC's window: the representative acknowledges every packet (paper 000, 4.1.2, which names PGMCC's
 //! mechanism as one that may take the place of its own).
 //!
 //! The representative is chosen as with the other controls; PGMCC's own election plays no part.

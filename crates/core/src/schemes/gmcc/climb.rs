@@ -1,6 +1,6 @@
 //! Joining layers before the statistics of losses exist: the evidence of a layer's start-up and its silence.
 //!
-//! Seed 000 compares losses, so a receiver waits until a representative has had `N` of them, again in every layer. Fast layers lose a
+//! Paper 000 compares losses, so a receiver waits until a representative has had `N` of them, again in every layer. Fast layers lose a
 //! packet each few seconds or minutes. Three things are known much sooner:
 //!
 //! - A layer that starts doubles its rate until a receiver cannot follow. A receiver that got the fastest round without a loss has been

@@ -1,7 +1,7 @@
 //! The four comparisons of chapter 4 between attenuation factors.
 //!
 //! Each asks whether one mean is above another one with some confidence. They compare means with their *standard errors*: the standard
-//! deviation over the square root of the number of samples. The seed writes that as `Sig^2 / N` under the root once there are N samples.
+//! deviation over the square root of the number of samples. The paper writes that as `Sig^2 / N` under the root once there are N samples.
 
 /// A mean and how far it may be off.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -17,7 +17,7 @@ const WORSE: (f64, f64) = (1.25, 1.64);
 /// "beta_1" and "beta_2".
 const BETTER: (f64, f64) = (2.0, 2.58);
 /// "gamma".
-// Seed gap: 4.1.4.3 gives no value for gamma. 1.64 is the confidence of the first comparison, alpha_2.
+// Paper gap: 4.1.4.3 gives no value for gamma. 1.64 is the confidence of the first comparison, alpha_2.
 const SAME: f64 = 1.64;
 /// "omega".
 const MAY_BE_WORSE: f64 = 3.5;
@@ -28,15 +28,15 @@ fn joint(a: f64, b: f64) -> f64 {
 }
 
 impl Estimate {
-    /// (4.1): this receiver is more congested than the representative and should be it (seed 000, 4.1.2).
+    /// (4.1): this receiver is more congested than the representative and should be it (paper 000, 4.1.2).
     pub(super) fn replaces(self, representative: Estimate) -> bool {
         let (bias, confidence) = WORSE;
         let margin = confidence * joint(self.error, bias * representative.error);
         self.mean > bias * representative.mean + margin
     }
 
-    /// (4.2): this receiver is far less congested than the representative (seed 000, 4.1.4.1).
-    // Seed gap: (4.2) prints the representative's deviation without a square, which has another unit than the rest. Here it is
+    /// (4.2): this receiver is far less congested than the representative (paper 000, 4.1.4.1).
+    // Paper gap: (4.2) prints the representative's deviation without a square, which has another unit than the rest. Here it is
     // squared.
     pub(super) fn is_well_below(self, representative: Estimate) -> bool {
         let (bias, confidence) = BETTER;
@@ -44,12 +44,12 @@ impl Estimate {
         representative.mean > bias * self.mean + margin
     }
 
-    /// (4.3): the two are the same but for chance (seed 000, 4.1.4.3).
+    /// (4.3): the two are the same but for chance (paper 000, 4.1.4.3).
     pub(super) fn is_like(self, other: Estimate) -> bool {
         (self.mean - other.mean).abs() <= SAME * joint(self.error, other.error)
     }
 
-    /// (4.4): this receiver may become the representative (seed 000, 4.1.4.4).
+    /// (4.4): this receiver may become the representative (paper 000, 4.1.4.4).
     pub(super) fn may_replace(self, representative: Estimate) -> bool {
         self.mean > representative.mean + MAY_BE_WORSE * joint(self.error, representative.error)
     }

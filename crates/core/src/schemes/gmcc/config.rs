@@ -1,4 +1,4 @@
-//! Parameters of GMCC, with the seed's symbols and values.
+//! Parameters of GMCC, with the paper's symbols and values.
 
 use crate::half::Half;
 use crate::packet::{LayerStates, Mark};
@@ -25,13 +25,13 @@ configuration! {
                 "what moves the rate of a layer"];
         /// Which policy, where `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
-        /// Part of the throughput at congestion that a cut keeps with [`LayerScheme::Ormcc`], "beta" of seed 000, 3.1.5.
+        /// Part of the throughput at congestion that a cut keeps with [`LayerScheme::Ormcc`], "beta" of paper 000, 3.1.5.
         beta: f64 = 0.75
             => number["beta", Within::of(0.5, 1.0),
                 "with control=ormcc, part of the throughput at congestion that is kept after a cut"];
-        /// Samples that statistics are made of, "N" (seed 000, 4.1.1.2).
+        /// Samples that statistics are made of, "N" (paper 000, 4.1.1.2).
         samples: u8 = 30 => whole["n", 2, MOST as u64, "samples that statistics are made of"];
-        /// Comparisons in a row that a join takes, "J" (seed 000, 4.1.4.1).
+        /// Comparisons in a row that a join takes, "J" (paper 000, 4.1.4.1).
         comparisons: u8 = 30 => whole["j", 1, 200, "comparisons in a row that a join takes"];
         /// The sample of the attenuation factor.
         taf: TafSample = TafSample::Smoothed
@@ -55,21 +55,21 @@ configuration! {
             => choice["joins", { "compared" => Compared, "early" => Early },
                 "layers are joined at comparisons of losses, or also where a start-up or the representative's losses alone show room"];
         /// Checks in a row that a leave takes.
-        // Seed gap: 4.1.5 leaves at the first check that says so. With few samples a check errs more often, so
+        // Paper gap: 4.1.5 leaves at the first check that says so. With few samples a check errs more often, so
         // `Config::transport` wants several.
         checks: u8 = 1 => whole["checks", 1, 200, "checks in a row that a leave takes"];
         /// A layer that was left is not joined again for this long, and twice as long after each leave that comes soon.
-        // Seed gap: 4.1.5 lets a receiver join again what it has just left. On a local network that is a join a second.
+        // Paper gap: 4.1.5 lets a receiver join again what it has just left. On a local network that is a join a second.
         // `Config::transport` waits.
         rejoin: Span = Span::ZERO
             => seconds["rejoin", Within::of(0.0, 3600.0), "least time before a layer that was left is joined again"];
-        /// Probability that a rate control period is one of shifted bandwidth, "rho" (seed 000, 4.1.4.3).
+        /// Probability that a rate control period is one of shifted bandwidth, "rho" (paper 000, 4.1.4.3).
         shift_probability: f64 = 0.1
             => number["rho", Within::PART, "probability that bandwidth is shifted between two cuts"];
         /// Part of a layer's rate that is shifted to it, "delta".
         shift: f64 = 0.1 => number["delta", Within::PART, "part of a layer's rate that is shifted"];
         /// Heartbeats come once per round-trip time, but not more often than this; silence is counted in the same unit.
-        // Seed gap: 4.1.3 has a heartbeat each round-trip time, a thousand a second on a local network, and calls a layer
+        // Paper gap: 4.1.3 has a heartbeat each round-trip time, a thousand a second on a local network, and calls a layer
         // without a representative after eight of them, which a host that is held up misses. `Config::transport` has one in
         // 25 ms at most.
         shortest_beat: Span = Span::ZERO
@@ -110,7 +110,7 @@ configuration! {
     }
 }
 
-/// The control of the rate of a layer (seed 000, 4.1.2: other mechanisms "can be used in place of the current one").
+/// The control of the rate of a layer (paper 000, 4.1.2: other mechanisms "can be used in place of the current one").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerScheme {
     /// A packet more per round-trip time, half at a loss.
@@ -124,7 +124,7 @@ pub enum LayerScheme {
 }
 
 /// The sample of the throughput attenuation factor.
-// Seed gap: 4.1.1.2 first defines a sample as the product of two samples and then averages both factors before the
+// Paper gap: 4.1.1.2 first defines a sample as the product of two samples and then averages both factors before the
 // product. The second is what "we collect a certain number of samples, average the samples and use the mean value for TAF
 // calculation" says, and it is what this does unless asked for the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,10 +138,10 @@ pub enum TafSample {
 /// How the rate of congestion occurrence is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CorMean {
-    /// Mean of the reciprocals of intervals: the seed.
+    /// Mean of the reciprocals of intervals: the paper.
     Mean,
     /// Reciprocal of the mean interval, which a single short interval does not change much.
-    // Seed gap: 4.1.1.2 averages reciprocals, of which those of two losses in a row outweigh all others. With this mean,
+    // Paper gap: 4.1.1.2 averages reciprocals, of which those of two losses in a row outweigh all others. With this mean,
     // receivers join and leave as chapter 4 reports in more of its networks.
     Harmonic,
 }
@@ -149,41 +149,41 @@ pub enum CorMean {
 /// How the output rate is measured that an individual throughput attenuation factor compares with the input rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// By the interval of the two packets before the loss: the seed.
+    /// By the interval of the two packets before the loss: the paper.
     Pair,
     /// By the arrivals of the latest while.
-    // Seed gap: 4.1.1.1 measures by one interval. On hosts, packets leave and are read in bursts and times are uncertain by
+    // Paper gap: 4.1.1.1 measures by one interval. On hosts, packets leave and are read in bursts and times are uncertain by
     // milliseconds, so that one interval says nothing. `Config::transport` counts the arrivals of a quarter of a second.
     Window,
 }
 
-/// The samples assumed for a receiver that lost nothing while its representative did (seed 000, 4.1.4.2).
+/// The samples assumed for a receiver that lost nothing while its representative did (paper 000, 4.1.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assumed {
-    /// One assumed sample in place of the oldest one, whatever happened before: the seed.
+    /// One assumed sample in place of the oldest one, whatever happened before: the paper.
     Once,
     /// As many assumed samples as the representative has reported since the receiver's latest loss.
-    // Seed gap: 4.1.4.2 discards each assumed sample. A receiver that has gathered N samples in a bad time and loses nothing
+    // Paper gap: 4.1.4.2 discards each assumed sample. A receiver that has gathered N samples in a bad time and loses nothing
     // from then on would keep its N - 1 old ones for ever and stay where it is. `Config::transport` lets silence add up.
     Each,
 }
 
 /// When a layer may be joined.
-// Seed gap: 4.1.4 compares statistics of N losses. `Config::transport` takes what a layer's start-up has shown, and the
+// Paper gap: 4.1.4 compares statistics of N losses. `Config::transport` takes what a layer's start-up has shown, and the
 // representative's losses alone, for evidence too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joins {
-    /// At comparisons of losses: the seed.
+    /// At comparisons of losses: the paper.
     Compared,
     /// Also where a start-up, or losses of the representative alone, show room.
     Early,
 }
 
 /// Whether the representative of a layer notifies the source that it leaves the layer.
-// Seed gap: 4.1.3 lets the source notice a representative's leave by its silence. On real networks it says so.
+// Paper gap: 4.1.3 lets the source notice a representative's leave by its silence. On real networks it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaveNotice {
-    /// It falls silent: the seed.
+    /// It falls silent: the paper.
     Silent,
     /// It reports that.
     Told,
@@ -191,7 +191,7 @@ pub enum LeaveNotice {
 
 impl Config {
     /// A sender on a real network: doubling start, all guards, measures that survive the effects of hosts on times, and fewer samples, so
-    /// that layers are found within a transfer. On local networks of 1 to 100 Mbit/s the first join comes after 1 to 10 s, with the seed's
+    /// that layers are found within a transfer. On local networks of 1 to 100 Mbit/s the first join comes after 1 to 10 s, with the paper's
     /// 30 and 30 after 3 to 40 s, or not within a minute. With 6 and 3 it comes little sooner, and there are more joins.
     pub fn transport(packet_size: u16) -> Config {
         Config {
@@ -229,7 +229,7 @@ const ENTRY: Entry = Entry {
     name: "gmcc",
     number: 7,
     summary: "layers that adapt to one receiver each; receivers join as many as their bottleneck takes",
-    source: "seed 000, chapter 4",
+    source: "paper 000, chapter 4",
     sender: "follows the most congested receiver of each layer, and switches layers on and off as they are asked for",
     receiver: "compares its congestion with that of each layer's representative; joins a layer when it is far less, leaves one when it holds two back",
     feedback: Feedback::Reports,

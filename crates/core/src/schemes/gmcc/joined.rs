@@ -178,7 +178,7 @@ impl Joined {
         if rate.is_usable() { rate } else { Rate::ZERO }
     }
 
-    /// The individual factor at a loss that is noticed now, of the packet before it (seed 000, 4.1.1.1).
+    /// The individual factor at a loss that is noticed now, of the packet before it (paper 000, 4.1.1.1).
     fn individual_factor(&self, settings: &Settings, now: Time) -> Option<f64> {
         let heard = self.heard?;
         let input = f64::from(heard.rate);
@@ -193,7 +193,7 @@ impl Joined {
         usable.then(|| (1.0 - output.bps() / input).clamp(0.0, 1.0))
     }
 
-    /// A congestion epoch (seed 000, 4.1.1).
+    /// A congestion epoch (paper 000, 4.1.1).
     pub(super) fn on_epoch(&mut self, settings: &Settings, now: Time) -> Added {
         let itaf = self.individual_factor(settings, now);
         let signal = self.heard.map_or(Signal::None, |heard| heard.signal);
@@ -243,7 +243,7 @@ impl Joined {
         }
     }
 
-    /// Another set of layers: waits again for the network to settle (seed 000, 4.1.5).
+    /// Another set of layers: waits again for the network to settle (paper 000, 4.1.5).
     pub(super) fn reopen_gate(&mut self) {
         (self.gate, self.at_own, self.at_others) = (0, 0, 0);
         self.taf.forget_shifts();

@@ -1,4 +1,4 @@
-//! One layer at the source: its representative, its rate, and whether it is on (seed 000, 4.1.2 and 4.1.3).
+//! One layer at the source: its representative, its rate, and whether it is on (paper 000, 4.1.2 and 4.1.3).
 
 use super::acks::{Acknowledged, Halved};
 use super::conditions::Estimate;
@@ -86,7 +86,7 @@ const LOW: u64 = 20;
 const RTT_GAIN: f64 = 0.125;
 /// The number of samples that is enough to take a representative's place where layers are joined early.
 pub(super) const SOON: u16 = 3;
-/// The part of the rate that the seed's cut keeps.
+/// The part of the rate that the paper's cut keeps.
 const HALF: f64 = 0.5;
 
 impl Representative {
@@ -133,7 +133,7 @@ impl LayerControl {
     }
 
     /// Whether the layer is on, past its start-up, and has a rate that can be shifted.
-    // Seed gap: 4.1.4.3 shifts rates. A layer that is run by a window has none of its own, and shifts nothing.
+    // Paper gap: 4.1.4.3 shifts rates. A layer that is run by a window has none of its own, and shifts nothing.
     pub(super) fn is_steady(&self) -> bool {
         self.is_on() && !self.controller.is_starting() && self.acks.is_none()
     }
@@ -180,7 +180,7 @@ impl LayerControl {
         self.tick_at = now + self.control_rtt();
     }
 
-    /// A receiver requests the layer: it is switched on and follows that receiver (seed 000, 4.1.3).
+    /// A receiver requests the layer: it is switched on and follows that receiver (paper 000, 4.1.3).
     pub(super) fn switch_on(&mut self, config: &Config, from: ReceiverId, rtt: Span, now: Time) {
         self.mode = Mode::On;
         self.policy = config.policy_choice().policy_after(config.sending.start);
@@ -219,7 +219,7 @@ impl LayerControl {
     }
 
     /// Returns the mark of packets of the layer.
-    // Seed gap: 4.1.2 broadcasts what is known about representatives. Here every packet says it about its own layer, and of all
+    // Paper gap: 4.1.2 broadcasts what is known about representatives. Here every packet says it about its own layer, and of all
     // layers only whether they are on and followed, and how fast the one above is sent, which is all that counts for receivers
     // that have not joined them.
     pub(super) fn mark(&self, above: Rate, states: LayerStates) -> Mark {
@@ -326,7 +326,7 @@ impl LayerControl {
         self.tick_at = now + self.control_rtt();
     }
 
-    /// Every round-trip time (seed 000, 4.1.2).
+    /// Every round-trip time (paper 000, 4.1.2).
     fn tick(&mut self, now: Time) {
         let rtt = self.control_rtt();
         let next = self.tick_at + rtt;
@@ -355,7 +355,7 @@ impl LayerControl {
         }
     }
 
-    /// Silence has lasted long enough: asks all receivers, slows down, switches off (seed 000, 4.1.3). The base layer is never off.
+    /// Silence has lasted long enough: asks all receivers, slows down, switches off (paper 000, 4.1.3). The base layer is never off.
     fn step(&mut self, layer: Layer, now: Time) {
         if now < self.step_at(layer) {
             return;
@@ -451,7 +451,7 @@ impl LayerControl {
         self.cut(report.rate, below, now)
     }
 
-    /// Whether another receiver is to be followed instead (seed 000, 4.1.2).
+    /// Whether another receiver is to be followed instead (paper 000, 4.1.2).
     fn is_worse(&self, report: &Representative, followed: &Representative) -> bool {
         if followed.knows_nothing() {
             return !report.knows_nothing();
@@ -502,8 +502,8 @@ impl LayerControl {
         self.updates = self.updates.checked_add(1).unwrap_or(1);
     }
 
-    /// At most once per round-trip time (seed 000, 4.1.2).
-    // Seed gap: 4.1.2 halves the layer. A receiver of several layers then gives up less than half of what it has; with
+    /// At most once per round-trip time (paper 000, 4.1.2).
+    // Paper gap: 4.1.2 halves the layer. A receiver of several layers then gives up less than half of what it has; with
     // `Joins::Early` half of all its layers is taken from the highest one, down to a packet per round-trip time.
     fn cut(&mut self, throughput: Option<Rate>, below: Rate, now: Time) -> RateChange {
         self.controller.end_start_up();

@@ -1,4 +1,4 @@
-//! GMCC: generalized multicast congestion control, several rates in layers that adapt themselves (seed 000, chapter 4).
+//! GMCC: generalized multicast congestion control, several rates in layers that adapt themselves (paper 000, chapter 4).
 //!
 //! The stream is cut into layers, each sent to a group of its own. A receiver is subscribed to the lowest layers, from the base layer up to
 //! its highest one. Within a layer the source follows one receiver, the most congested one, its *representative*, and all the others keep

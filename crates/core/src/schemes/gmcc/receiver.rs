@@ -40,15 +40,15 @@ pub struct Receiver {
 /// How often the receiver changed its subscription, reported, and suppressed a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Joins because of many losses that were fewer than the representative's (seed 000, 4.1.4.1).
+    /// Joins because of many losses that were fewer than the representative's (paper 000, 4.1.4.1).
     pub joins_at_own: u32,
-    /// Joins because of losses that only the representative had (seed 000, 4.1.4.2).
+    /// Joins because of losses that only the representative had (paper 000, 4.1.4.2).
     pub joins_at_others: u32,
-    /// Joins because shifted bandwidth did not hurt (seed 000, 4.1.4.3).
+    /// Joins because shifted bandwidth did not hurt (paper 000, 4.1.4.3).
     pub joins_at_shifts: u32,
     /// Joins because a start-up or the representative's losses alone have shown room.
     pub joins_at_room: u32,
-    /// Decisions to join that were cancelled (seed 000, 4.1.4.4).
+    /// Decisions to join that were cancelled (paper 000, 4.1.4.4).
     pub vetoes: u32,
     /// Layers left.
     pub leaves: u32,
@@ -157,8 +157,8 @@ impl Receiver {
         joined.rtt().max(self.settings.beat)
     }
 
-    /// Returns whether this receiver may report in a layer (seed 000, 4.1.2 and 4.1.3).
-    // Seed gap: 4.1.2 compares statistics of N samples only. A representative without any sample - it asked for the layer, or
+    /// Returns whether this receiver may report in a layer (paper 000, 4.1.2 and 4.1.3).
+    // Paper gap: 4.1.2 compares statistics of N samples only. A representative without any sample - it asked for the layer, or
     // answered when nobody else did - gives way to everybody who has one, or nothing would slow the layer down until
     // somebody has N.
     fn may_report(&self, joined: &Joined, cause: Cause) -> bool {
@@ -179,8 +179,8 @@ impl Receiver {
         }
     }
 
-    /// Returns the delay of a report of a receiver that is not followed: the more congested, the sooner (seed 000, 4.1.3).
-    // Seed gap: 4.1.3 says "the larger the TAF, the sooner". Here ORMCC's law over two round-trip times, shortened by the share
+    /// Returns the delay of a report of a receiver that is not followed: the more congested, the sooner (paper 000, 4.1.3).
+    // Paper gap: 4.1.3 says "the larger the TAF, the sooner". Here ORMCC's law over two round-trip times, shortened by the share
     // of the last representative's factor in the sum of both.
     fn delay(&self, joined: &Joined, cx: &mut Cx<'_>) -> Span {
         let own = joined.taf.moments().0;
@@ -294,7 +294,7 @@ impl Receiver {
         }
     }
 
-    /// Count a comparison; whether this was the last one wanted (seed 000, 4.1.4.1).
+    /// Count a comparison; whether this was the last one wanted (paper 000, 4.1.4.1).
     fn is_ahead_at_own_loss(&mut self, index: usize) -> bool {
         let rules = self.settings.rules;
         let settled = self.standing(index) == LayerState::Settled;
@@ -308,8 +308,8 @@ impl Receiver {
         joined.at_own >= rules.comparisons
     }
 
-    /// The representative of the highest layer lost something: the same with an assumed loss here (seed 000, 4.1.4.2).
-    // Seed gap: 4.1.4.2 does not say how many samples a comparison takes, and a receiver that loses little has few. Here the
+    /// The representative of the highest layer lost something: the same with an assumed loss here (paper 000, 4.1.4.2).
+    // Paper gap: 4.1.4.2 does not say how many samples a comparison takes, and a receiver that loses little has few. Here the
     // representative must have N, and the receiver may have any number.
     fn is_ahead_at_others_loss(&mut self, index: usize, now: Time) -> bool {
         let (rules, assumed, me) = (self.settings.rules, self.settings.assumed, self.me);
@@ -332,7 +332,7 @@ impl Receiver {
     }
 
     /// Bandwidth shifted to the highest layer does not make it worse, so the layer above shares its bottleneck
-    /// (seed 000, 4.1.4.3).
+    /// (paper 000, 4.1.4.3).
     fn is_unhurt_by_shifts(&self, index: usize) -> bool {
         let taf = &self.joined[index].taf;
         let above =
@@ -357,7 +357,7 @@ impl Receiver {
         self.states.of(Layer(index as u8))
     }
 
-    /// Whether a join would be spurious (seed 000, 4.1.4.4).
+    /// Whether a join would be spurious (paper 000, 4.1.4.4).
     fn is_join_vetoed(&self, now: Time) -> bool {
         if self.is_early() {
             return self.standing(self.top()) == LayerState::Open
@@ -388,7 +388,7 @@ impl Receiver {
         self.settings.joins == Joins::Early
     }
 
-    /// Whether it limits more than one layer, and has waited long enough to know (seed 000, 4.1.5).
+    /// Whether it limits more than one layer, and has waited long enough to know (paper 000, 4.1.5).
     fn limits_too_much(&self, now: Time) -> bool {
         let settled = self.joined.iter().all(|joined| joined.gate >= self.settings.rules.samples);
         settled && self.joined.iter().filter(|joined| self.limits(joined, now)).count() > 1
@@ -452,8 +452,8 @@ impl Receiver {
         self.knock(cx);
     }
 
-    /// Requests the layer if it is off; gives up after a while (seed 000, 4.1.3).
-    // Seed gap: 4.1.3 has the first receiver of a layer send reports until the layer is on, and does not say how long. Here
+    /// Requests the layer if it is off; gives up after a while (paper 000, 4.1.3).
+    // Paper gap: 4.1.3 has the first receiver of a layer send reports until the layer is on, and does not say how long. Here
     // twenty times, once in a round-trip time, and for two seconds at least; then the layer is left, and no other joined for
     // 64 round-trip times.
     fn knock(&mut self, cx: &mut Cx<'_>) {

@@ -1,4 +1,4 @@
-//! Probabilistic inter-layer bandwidth shifting, "PIBS" (seed 000, 4.1.4.3).
+//! Probabilistic inter-layer bandwidth shifting, "PIBS" (paper 000, 4.1.4.3).
 //!
 //! Now and then, for the time between two cuts of a layer, the layer sends a tenth faster and the one above as much slower.
 //! A receiver of the lower layer alone that is not hurt by that shares its bottleneck with both layers, and may join the
@@ -40,7 +40,7 @@ impl Shift {
     }
 
     /// Keeps the shifted bandwidth in proportion to the present rates.
-    // Seed gap: 4.1.4.3 lets the giving layer fall to zero, where nobody could tell it from one that is off. Here it keeps the
+    // Paper gap: 4.1.4.3 lets the giving layer fall to zero, where nobody could tell it from one that is off. Here it keeps the
     // lowest rate that a layer may have.
     pub(super) fn apply(&self, layers: &mut [LayerControl], now: Time) {
         let mut from_below = 0.0;

@@ -1,4 +1,4 @@
-//! How congested a receiver is in a layer: the throughput attenuation factor and its two parts (seed 000, 4.1.1).
+//! How congested a receiver is in a layer: the throughput attenuation factor and its two parts (paper 000, 4.1.1).
 
 use super::conditions::Estimate;
 use super::config::{Config, CorMean, MOST, TafSample};
@@ -156,7 +156,7 @@ impl Taf {
 
     /// A congestion epoch now. `itaf` is its individual factor, where that could be measured, and `signal` that of the packet
     /// that it was measured on.
-    // Seed gap: 4.1.4.3 knows periods with and without shifting. A layer that gives bandwidth to the one below is in neither.
+    // Paper gap: 4.1.4.3 knows periods with and without shifting. A layer that gives bandwidth to the one below is in neither.
     pub(super) fn on_epoch(&mut self, itaf: Option<f64>, signal: Signal, now: Time) -> Added {
         let mut added = Added::default();
         if let Some(itaf) = itaf {
@@ -246,8 +246,8 @@ impl Taf {
         self.factors.estimate_with(itaf * cor, missed)
     }
 
-    /// Returns the estimate as if a packet were lost now, `copies` times (seed 000, 4.1.4.2). Nothing of it is stored.
-    // Seed gap: 4.1.4.2 prints 1 / (t1 - t2), which is negative, for t2 is the later one.
+    /// Returns the estimate as if a packet were lost now, `copies` times (paper 000, 4.1.4.2). Nothing of it is stored.
+    // Paper gap: 4.1.4.2 prints 1 / (t1 - t2), which is negative, for t2 is the later one.
     pub(super) fn assumed(&self, copies: u8, now: Time) -> Estimate {
         let interval = now.since(self.latest).max(SHORTEST).as_secs_f64();
         let cor = self.rate_of(self.occurrence.mean_with(self.stored(interval), copies)).unwrap_or(0.0);

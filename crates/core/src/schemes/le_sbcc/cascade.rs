@@ -1,4 +1,4 @@
-//! The three filters between loss indications and rate reductions (seed 000, 2.1.1 and appendix A).
+//! The three filters between loss indications and rate reductions (paper 000, 2.1.1 and appendix A).
 
 #[cfg(test)]
 mod tests;
@@ -28,10 +28,10 @@ pub(super) struct Cascade {
     reductions: u64,
 }
 
-/// The number of round trips after which counts decay (seed 000, 2.1.1).
+/// The number of round trips after which counts decay (paper 000, 2.1.1).
 const DECAY_AFTER: u64 = 100;
 /// The number of decays after which receivers that have long been silent are forgotten.
-// Seed gap: 2.1.2 keeps state for every receiver that ever reported. Here one is forgotten when its count is below 0.01
+// Paper gap: 2.1.2 keeps state for every receiver that ever reported. Here one is forgotten when its count is below 0.01
 // and it has had no loss event for 1000 round trips.
 const SWEEP_AFTER: u32 = 10;
 /// Without LI2LE each indication is processed; of one report, at most this number.
@@ -125,7 +125,7 @@ impl Cascade {
     }
 
     /// "ATF": whether a loss event reduces the rate.
-    // Seed gap: 2.1.1 allows a reduction in each SRTT + 4 sigma, appendix A in each 1.5 times that. Here it is the
+    // Paper gap: 2.1.1 allows a reduction in each SRTT + 4 sigma, appendix A in each 1.5 times that. Here it is the
     // stricter one, which keeps to both.
     fn begins_epoch(&mut self, round_trip: &RoundTrip, now: Time) -> bool {
         if self.atf == Part::On {

@@ -1,4 +1,4 @@
-//! Parameters of LE-SBCC, with the seed's symbols and values.
+//! Parameters of LE-SBCC, with the paper's symbols and values.
 
 use crate::bounds::Guard;
 use crate::rate::{PolicyChoice, Sending, Start};
@@ -51,7 +51,7 @@ configuration! {
         /// Receivers wait for a random time up to this before they report a loss; zero to report at once.
         backoff: Span = Span::ZERO
             => seconds["backoff", Within::of(0.0, LONGEST_WAIT), "longest random delay of a loss report"];
-        // Seed gap: 2.1.2 leaves it to the transport protocol that reports do not become a flood. `Config::transport` has
+        // Paper gap: 2.1.2 leaves it to the transport protocol that reports do not become a flood. `Config::transport` has
         // receivers send one in 5 ms at most; what is lost meanwhile is in the next one.
         /// Receivers send two reports of losses no closer to each other than this.
         spacing: Span = Span::ZERO
@@ -89,7 +89,7 @@ pub enum Part {
 }
 
 /// When an indication of a receiver is another loss event.
-// Seed gap: 2.1.1 and appendix A print a filter that stays shut for SRTT + 2 sigma after a loss event; the text of 2.1.1 and
+// Paper gap: 2.1.1 and appendix A print a filter that stays shut for SRTT + 2 sigma after a loss event; the text of 2.1.1 and
 // the Markov chain of 2.2.1.3 have "a binary number", one when there are losses in a round trip, round trip by round trip.
 // Where losses are independent, slots have more events; where they come in bursts, a burst that crosses the end of a slot is
 // two. So it is the filter that is printed, unless asked for otherwise.
@@ -106,7 +106,7 @@ pub enum Events {
 pub enum Selection {
     /// Each with the share that the worst receiver has in all of them: on average as many as that one's.
     MaxLprf,
-    /// Each with the share that its own receiver has in all of them (Bhattacharyya et al.; seed 000, 2.1.1).
+    /// Each with the share that its own receiver has in all of them (Bhattacharyya et al.; paper 000, 2.1.1).
     Lprf,
     /// All of them.
     All,
@@ -116,7 +116,7 @@ pub enum Selection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
     /// Yes, as a part of the third filter, unless the rate comes from an equation.
-    // Seed gap: 2.3.1 does not say what becomes of the silence when the rate comes from the equation. Here there is none,
+    // Paper gap: 2.3.1 does not say what becomes of the silence when the rate comes from the equation. Here there is none,
     // for a smooth rate is what the equation is for.
     Suited,
     /// Yes.
@@ -130,7 +130,7 @@ pub enum Silence {
 pub enum Echoes {
     /// The first lost one, as if it had been answered at once: the source's reading of any protocol's negative acknowledgement.
     Lost,
-    // Seed gap: 2.1.1 times the lost packet, which includes the wait for the packet that reveals the loss and the random
+    // Paper gap: 2.1.1 times the lost packet, which includes the wait for the packet that reveals the loss and the random
     // delay of the report. `Config::transport` names the revealing packet and how long the report was held.
     /// The one that revealed the loss, with the time that the report was held.
     Revealing,
@@ -143,7 +143,7 @@ impl Config {
     /// With the thesis's half, a paced source gets a third to a half of the rate of simulated TCP (SACK) at a drop-tail queue. Its packets
     /// are spread evenly, so it meets a full queue more often than TCP's bursts do, and of several bottlenecks the worst one counts at any
     /// moment. With 0.75 it gets 0.8 to 1.2 of TCP's rate on paths from 10 to 100 Mbit/s, 4 to 80 ms and 1 to 16 bottlenecks.
-    // Seed gap: 2.1.1 halves the rate. Halving shares evenly with sources of the same kind, but not with TCP.
+    // Paper gap: 2.1.1 halves the rate. Halving shares evenly with sources of the same kind, but not with TCP.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -169,7 +169,7 @@ const ENTRY: Entry = Entry {
     name: "le-sbcc",
     number: 2,
     summary: "one rate; receivers only report losses, the source makes of all reports as many as the worst receiver's",
-    source: "seed 000, chapter 2",
+    source: "paper 000, chapter 2",
     sender: "filters all receivers' loss reports down to one receiver's worth and halves the rate at most once in 1.5 round-trip times",
     receiver: "reports losses, as the receivers of any reliable protocol do",
     feedback: Feedback::Reports,

@@ -1,4 +1,4 @@
-//! LE-SBCC: loss-event oriented source-based multicast congestion control (seed 000, chapter 2, appendix A).
+//! LE-SBCC: loss-event oriented source-based multicast congestion control (paper 000, chapter 2, appendix A).
 //!
 //! One rate for one group, and all the control is at the source. Receivers send negative acknowledgements, like the receivers of any
 //! reliable protocol. The source reduces these *loss indications* (LI) to as many *loss events* (LE) as the most congested receiver has,

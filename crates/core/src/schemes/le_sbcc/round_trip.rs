@@ -1,4 +1,4 @@
-//! The mean round-trip time of the paths that lose packets, and the times that follow from it (seed 000, 2.1.1).
+//! The mean round-trip time of the paths that lose packets, and the times that follow from it (paper 000, 2.1.1).
 
 use super::config::{Config, Part};
 use crate::time::Span;
@@ -21,13 +21,13 @@ const GAIN: f64 = 0.125;
 /// Samples below this part of the mean are pruned.
 const SMALL: f64 = 0.5;
 /// The number of consecutive pruned samples after which small ones are believed.
-// Seed gap: 2.1.1 prunes "a large fraction" of the samples below SRTT / 2, appendix A none. Here all of them are pruned
+// Paper gap: 2.1.1 prunes "a large fraction" of the samples below SRTT / 2, appendix A none. Here all of them are pruned
 // until there are 16 in a row: then the path has become faster.
 const PRUNED_IN_A_ROW: u8 = 16;
 
 impl RoundTrip {
     /// Before any sample.
-    // Seed gap: appendix A has no values before the first sample. Here they are the assumed round-trip time and half of
+    // Paper gap: appendix A has no values before the first sample. Here they are the assumed round-trip time and half of
     // it; the first sample replaces both.
     pub(super) fn new(config: &Config, assumed: Span) -> RoundTrip {
         let mean = assumed.as_secs_f64();
@@ -43,7 +43,7 @@ impl RoundTrip {
     }
 
     /// Take a sample, or prune it: small ones come from paths that matter less.
-    // Seed gap: appendix A prints an update that weighs the new sample by 7/8, while 2.1.1 calls it similar to TCP's. Here
+    // Paper gap: appendix A prints an update that weighs the new sample by 7/8, while 2.1.1 calls it similar to TCP's. Here
     // the new sample weighs 1/8, as in TCP; `rtt-literal` does what is printed.
     pub(super) fn add(&mut self, sample: Span) {
         let sample = sample.as_secs_f64();

@@ -75,7 +75,7 @@ impl Policy {
     }
 
     /// Round-trip samples, also from indications that are filtered (appendix A).
-    // Seed gap: appendix A times every indication. A request that is repeated would count the receiver's own patience as
+    // Paper gap: appendix A times every indication. A request that is repeated would count the receiver's own patience as
     // round trip, so only the first report of a packet by a receiver is timed.
     fn time(&mut self, from: ReceiverId, losses: Losses, now: Time) {
         let Losses { echo, first, count } = losses;
@@ -203,7 +203,7 @@ impl PacedPolicy for Policy {
     }
 
     /// Before the first loss, any receiver times the round trip; later only the worst one does.
-    // Seed gap: 2.1.1 knows samples from loss indications only. Where a transport's receivers also show that they are
+    // Paper gap: 2.1.1 knows samples from loss indications only. Where a transport's receivers also show that they are
     // there, the worst one's samples count too, or a fast path would be timed by its last congestion for minutes.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
         if self.cascade.worst().is_none_or(|worst| worst == from) {

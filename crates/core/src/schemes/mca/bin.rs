@@ -1,4 +1,4 @@
-//! The filters of Bin-CI (seed 000, D.2): reports become events, and of each receiver's events a part passes.
+//! The filters of Bin-CI (paper 000, D.2): reports become events, and of each receiver's events a part passes.
 
 use super::config::Excess;
 use crate::estimate::Ewma;
@@ -45,8 +45,8 @@ pub(super) enum Verdict {
 }
 
 const INCREMENT_GAIN: f64 = 0.125;
-// Seed gap: D.2 never forgets events, so a receiver that was slow an hour ago would count for ever. As in LE-SBCC
-// (seed 000, 2.1.1), a tenth is forgotten every hundred round-trip times.
+// Paper gap: D.2 never forgets events, so a receiver that was slow an hour ago would count for ever. As in LE-SBCC
+// (paper 000, 2.1.1), a tenth is forgotten every hundred round-trip times.
 const KEPT: f64 = 0.9;
 const DECAY_AFTER: u64 = 100;
 /// A count below this is forgotten altogether.

@@ -1,4 +1,4 @@
-//! Parameters of MCA, with the seed's symbols and values.
+//! Parameters of MCA, with the paper's symbols and values.
 
 use crate::estimate::Measuring;
 use crate::field;
@@ -19,7 +19,7 @@ configuration! {
                 "reports say how fast packets arrived, or only that there is congestion"];
         /// How accumulation is measured.
         measuring: Measuring = Measuring::published();
-        /// Decrease factor "beta" (seed 000, D.2).
+        /// Decrease factor "beta" (paper 000, D.2).
         beta: f64 = 0.9 => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept after a cut"];
         /// How often the growth since a cut was due is taken off the rate of Bin-CI.
         excess: Excess = Excess::Twice
@@ -41,12 +41,12 @@ configuration! {
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of answers to the start-up"];
         /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
-        /// seed.
+        /// paper.
         reports_per_rtt: Option<u16> = None;
     }
 
     /// The thesis, with explicit rates: beta 0.9, packets of 1000 bytes, linear start.
-    // Seed gap: D.3 does not say over how long a receiver measures its egress rate. Here it is the time between two
+    // Paper gap: D.3 does not say over how long a receiver measures its egress rate. Here it is the time between two
     // control packets, at least eight packets.
     pub fn published;
 
@@ -62,14 +62,14 @@ configuration! {
 /// Which of the two schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Binary indications (seed 000, D.2).
+    /// Binary indications (paper 000, D.2).
     Bin,
-    /// Explicit rates (seed 000, D.3).
+    /// Explicit rates (paper 000, D.3).
     Er,
 }
 
 /// How often Bin-CI takes `V_s - V_d` off, the growth of the rate since a cut was due.
-// Seed gap: D.2 goes back to V_d, responds, "and cancels excessive increment due to late response": beta (V_d - V_e) - (V_s - V_d).
+// Paper gap: D.2 goes back to V_d, responds, "and cancels excessive increment due to late response": beta (V_d - V_e) - (V_s - V_d).
 // The excess is gone with going back; taken off again, a session whose events pass late gets less than one whose events
 // pass at once, and figure D.8 has them equal. It is as printed unless asked for otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub enum Excess {
 /// Whether cuts are limited to one per round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Every accepted report counts, as in the seed: a second one with the same rate changes nothing.
+    /// Every accepted report counts, as in the paper: a second one with the same rate changes nothing.
     Off,
     /// One per round-trip time.
     On,
@@ -114,7 +114,7 @@ const ENTRY: Entry = Entry {
     name: "mca",
     number: 3,
     summary: "one rate; avoids congestion: lowers it when the session's own packets pile up in a queue",
-    source: "seed 000, appendix D",
+    source: "paper 000, appendix D",
     sender: "filters reports so that one receiver's count (explicit rates), or as many as the worst one's (binary)",
     receiver: "measures how many bytes wait in the network; reports congestion once per control packet, without suppression",
     feedback: Feedback::Reports,

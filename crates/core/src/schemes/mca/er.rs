@@ -1,4 +1,4 @@
-//! The filter of ER-CI: follows one receiver, the slowest it knows of (seed 000, D.3).
+//! The filter of ER-CI: follows one receiver, the slowest it knows of (paper 000, D.3).
 
 use crate::estimate::Ewma;
 use crate::packet::ReceiverId;
@@ -55,7 +55,7 @@ impl Er {
     }
 
     /// Whether this receiver's report is accepted; if so, it is followed from now on.
-    // Seed gap: D.3 does not say whether refused reports enter the average. "Keep track of only one of the receivers"
+    // Paper gap: D.3 does not say whether refused reports enter the average. "Keep track of only one of the receivers"
     // is possible only if they do not.
     pub(super) fn accept(&mut self, from: ReceiverId, egress: Rate, at: Situation) -> bool {
         if !self.accepts(from, egress, at) {

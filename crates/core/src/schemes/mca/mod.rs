@@ -1,4 +1,4 @@
-//! MCA: multicast congestion avoidance (seed 000, appendix D; chapter 5 for the theory).
+//! MCA: multicast congestion avoidance (paper 000, appendix D; chapter 5 for the theory).
 //!
 //! One rate for one group, lowered when queues begin to fill and not only when they overflow. Receivers measure how many
 //! of the session's bytes wait in the network ([`crate::estimate::accumulation`]) and report congestion once per control
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Between reports the rate grows by a packet per `RTT + 2 sigma`. Like TCP Vegas, MCA gets little against flows that fill queues until
-//! they overflow (seed 000, 5): it is for networks, or queues, of its own.
+//! they overflow (paper 000, 5): it is for networks, or queues, of its own.
 
 mod bin;
 mod config;

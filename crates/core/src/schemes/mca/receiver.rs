@@ -115,7 +115,7 @@ impl Receiver {
         self.send(ReportContent::Congested { echo, level, mean: level, cause: instance.cause }, cx);
     }
 
-    // Seed gap: D.1 reports every loss, which at 100,000 packets a second is a flood that the source ignores but for
+    // Paper gap: D.1 reports every loss, which at 100,000 packets a second is a flood that the source ignores but for
     // one per round-trip time. `Config::transport` sends at most eight reports per round-trip time.
     fn speaks_too_often(&self, now: Time) -> bool {
         let (Some(limit), Some(last)) = (self.reports_per_rtt, self.last_report) else { return false };

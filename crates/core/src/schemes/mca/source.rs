@@ -37,7 +37,7 @@ enum Filter {
 }
 
 const RTT_GAIN: f64 = 0.125;
-/// Deviations in "SRTT", which is the period of growth and not a mean (seed 000, D.2, footnote 36).
+/// Deviations in "SRTT", which is the period of growth and not a mean (paper 000, D.2, footnote 36).
 const SRTT: u64 = 2;
 /// Deviations in the last filter of Bin-CI.
 const ATF: u64 = 4;
@@ -102,7 +102,7 @@ impl Policy {
     }
 
     /// D.2: three filters, then a decrease that also takes back the growth since the event that should have passed.
-    // Seed gap: D.2 prints that ATF passes an event when the latest one passed at most RTT + 4 sigma ago. It would then
+    // Paper gap: D.2 prints that ATF passes an event when the latest one passed at most RTT + 4 sigma ago. It would then
     // never pass one again after a pause; LE-SBCC's filter and the next sentence of D.2 are the other way round.
     fn on_binary(&mut self, from: ReceiverId, cx: &mut Cx<'_>) {
         let (rate, window, epoch, least) =
@@ -116,7 +116,7 @@ impl Policy {
                 self.tally.followed += 1;
                 self.congested_at = Some(cx.now);
                 if self.gate.is_open(cx.now, epoch) {
-                    // Seed gap: D.2's decrease may reach zero and below. Here a packet per SRTT is the least.
+                    // Paper gap: D.2's decrease may reach zero and below. Here a packet per SRTT is the least.
                     let lowered =
                         bin.lowered(rate, self.config.beta, self.config.excess).max(least).min(rate);
                     self.gate.close(cx.now);
@@ -214,7 +214,7 @@ impl PacedPolicy for Policy {
     }
 
     /// Every SRTT.
-    // Seed gap: D.2 lets the rate grow while there is "no CE", D.3 also while reports are filtered out. Events that
+    // Paper gap: D.2 lets the rate grow while there is "no CE", D.3 also while reports are filtered out. Events that
     // MaxLPRF drops would stop all growth of a large group, so growth stops for those that pass.
     fn on_tick(&mut self, srtt: Span, now: Time) {
         let calm = self.congested_at.is_none_or(|at| now.since(at) >= srtt);
@@ -251,7 +251,7 @@ impl PacedPolicy for Policy {
         Observation { limiting: self.limiting(), level, cuts: self.gate.cuts(), tally: self.tally, ..seen }
     }
 
-    // Seed gap: D.2 takes round-trip samples from reports of congestion only. Where a transport's receivers also show
+    // Paper gap: D.2 takes round-trip samples from reports of congestion only. Where a transport's receivers also show
     // that they are there, those of the limiting one count too.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
         let limiting = self.limiting();

@@ -1,4 +1,4 @@
-//! Parameters of MCA+, with the seed's symbols and values.
+//! Parameters of MCA+, with the paper's symbols and values.
 
 use crate::estimate::Measuring;
 use crate::field;
@@ -15,19 +15,19 @@ configuration! {
     pub struct Config {
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
-        /// The factor of the rate at accumulation (seed 000, 5.2.1.2).
+        /// The factor of the rate at accumulation (paper 000, 5.2.1.2).
         keep_at_accumulation: f64 = 0.9
             => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept at accumulation"];
         /// How accumulation is measured.
         measuring: Measuring = Measuring::published();
-        /// The factor of the rate at loss (seed 000, 5.2.1.2).
+        /// The factor of the rate at loss (paper 000, 5.2.1.2).
         keep_at_loss: f64 = 0.75
             => number["beta-loss", Within::of(0.5, 1.0), "part of the rate that is kept at loss"];
-        /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (seed 000, 5.2.1.3).
+        /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (paper 000, 5.2.1.3).
         switch_deviations: f64 = 1.0
             => number["k", Within::of(0.0, 100.0),
                 "a receiver replaces the representative below its mean less so many deviations"];
-        /// The number of silent periods at a high rate after which a representative is absent, "n" (seed 000, 5.2.1.3).
+        /// The number of silent periods at a high rate after which a representative is absent, "n" (paper 000, 5.2.1.3).
         patience: u16 = 4 => whole["n", 1, 1000, "periods that a silent representative is waited for"];
         /// Gain of a receiver's mean and deviation of its throughput at congestion.
         alpha: f64 = 0.125
@@ -59,15 +59,15 @@ configuration! {
         /// The law of the delay of reports without a valid representative, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of report delays"];
-        // Seed gap: 5.2.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source ignores
+        // Paper gap: 5.2.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source ignores
         // but for one per round-trip time. `Config::transport` sends at most eight.
         /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
-        /// seed.
+        /// paper.
         reports_per_rtt: Option<u16> = None;
     }
 
     /// The thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
-    // Seed gap: 5.2.1.3 leaves open over which period congestion is counted, and says "number of CIs", which would make
+    // Paper gap: 5.2.1.3 leaves open over which period congestion is counted, and says "number of CIs", which would make
     // a receiver that is silenced look better. Here instances of congestion count, over 1000 sequence numbers.
     pub fn published;
 
@@ -81,7 +81,7 @@ configuration! {
 }
 
 /// The receivers that keep silent about congestion, besides the representative, which never does.
-// Seed gap: 5.2.2.2 silences receivers that are slower than the representative, the only ones whose reports count
+// Paper gap: 5.2.2.2 silences receivers that are slower than the representative, the only ones whose reports count
 // (5.2.1.3); the introduction of chapter 5 silences the faster ones. `Suppress::Slower` is the letter of 5.2.2.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suppress {
@@ -94,7 +94,7 @@ pub enum Suppress {
 }
 
 /// The round-trip time at a change of the representative.
-// Seed gap: 5.2.1.1 smooths samples of all representatives in a row, so that every change between a near and a far one
+// Paper gap: 5.2.1.1 smooths samples of all representatives in a row, so that every change between a near and a far one
 // counts as deviation and slows growth, which is by the square of the period. Here the mean begins anew with the new
 // one's sample, and the deviation is at most what a doubling of the mean would have left, an eighth. On the star of 5.3.3
 // the session then gets as much as single receivers do, as the thesis reports, instead of three quarters.
@@ -102,12 +102,12 @@ pub enum Suppress {
 pub enum AcrossSwitch {
     /// The new representative's sample is the mean.
     Restart,
-    /// The sample updates the mean (the letter of the seed).
+    /// The sample updates the mean (the letter of the paper).
     Continue,
 }
 
 /// Which reports of congestion give round-trip samples.
-// Seed gap: 5.2.1.1 takes a sample from every report that arrives. The round-trip times of receivers that are not
+// Paper gap: 5.2.1.1 takes a sample from every report that arrives. The round-trip times of receivers that are not
 // followed would set the pace of the one that is, so theirs do not count unless asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Samples {
@@ -118,8 +118,8 @@ pub enum Samples {
 }
 
 /// When receivers report while there is no valid representative, so that all may.
-// Seed gap: 5.2.2.2 has no delay, so that all receivers of a large group would report at once. `Config::transport`
-// spreads their reports as in ORMCC (seed 000, 3.1.4).
+// Paper gap: 5.2.2.2 has no delay, so that all receivers of a large group would report at once. `Config::transport`
+// spreads their reports as in ORMCC (paper 000, 3.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhileInvalid {
     /// At random moments within two largest round-trip times.
@@ -153,7 +153,7 @@ const ENTRY: Entry = Entry {
     name: "mca-plus",
     number: 4,
     summary: "one rate; avoids congestion, following the receiver with the lowest throughput when queues fill",
-    source: "seed 000, chapter 5",
+    source: "paper 000, chapter 5",
     sender: "names one receiver its representative; cuts by a tenth when packets pile up, by a quarter at loss; asks all again when it is silent",
     receiver: "measures how many bytes wait in the network; reports when it is the representative, or slower than that",
     feedback: Feedback::Reports,

@@ -1,4 +1,4 @@
-//! How often there is congestion: instances over the latest sequence numbers (seed 000, 5.2.1.3, "p").
+//! How often there is congestion: instances over the latest sequence numbers (paper 000, 5.2.1.3, "p").
 
 use crate::packet::Seq;
 

@@ -1,4 +1,4 @@
-//! MCA+: multicast congestion avoidance with a representative and suppression of feedback (seed 000, chapter 5).
+//! MCA+: multicast congestion avoidance with a representative and suppression of feedback (paper 000, chapter 5).
 //!
 //! One rate for one group, lowered when queues begin to fill and not only when they overflow. Receivers measure how many of the session's
 //! bytes wait in the network ([`crate::estimate::accumulation`]). The source follows one of them as ORMCC does, the *congestion
@@ -20,7 +20,7 @@
 //!                                                      no report for 4 periods: nobody is valid, all may report
 //! ```
 //!
-//! Like TCP Vegas, MCA+ gets little against flows that fill queues until they overflow (seed 000, 5): it is for networks, or queues, of its
+//! Like TCP Vegas, MCA+ gets little against flows that fill queues until they overflow (paper 000, 5): it is for networks, or queues, of its
 //! own.
 
 mod config;

@@ -73,7 +73,7 @@ enum Phase {
 struct Pending {
     at: Time,
     event_at: Time,
-    /// The packet that round-trip samples are taken from (seed 000, 5.2.1.1).
+    /// The packet that round-trip samples are taken from (paper 000, 5.2.1.1).
     trigger: Seq,
     cause: Cause,
 }
@@ -99,7 +99,7 @@ const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 const STALE_AFTER: u64 = 10;
 /// The first deviation, as a part of the mean.
 const FIRST_DEVIATION: f64 = 0.25;
-// Seed gap: 5.2.1.3 weights throughput with one less the rate of congestion, which is nothing where every packet shows
+// Paper gap: 5.2.1.3 weights throughput with one less the rate of congestion, which is nothing where every packet shows
 // congestion. A tenth is always left, so that a level is a rate.
 const LEAST_WEIGHT: f64 = 0.1;
 
@@ -143,7 +143,7 @@ impl Receiver {
         self.heard.is_some_and(|heard| heard.representative == Some(self.me))
     }
 
-    /// Decides whether the receiver reports congestion (seed 000, 5.2.2.2).
+    /// Decides whether the receiver reports congestion (paper 000, 5.2.2.2).
     fn turn(&self) -> Turn {
         let (Some(heard), Some(mean)) = (&self.heard, self.level.mean()) else { return Turn::Never };
         let Some(representative) = heard.representative else {

@@ -38,9 +38,9 @@ struct Level {
 }
 
 const RTT_GAIN: f64 = 0.125;
-/// Deviations in the period of growth and cuts (seed 000, 5.2.1.2).
+/// Deviations in the period of growth and cuts (paper 000, 5.2.1.2).
 const PERIOD: u64 = 4;
-/// Deviations above the mean at which the bottleneck counts as full (seed 000, 5.2.1.3).
+/// Deviations above the mean at which the bottleneck counts as full (paper 000, 5.2.1.3).
 const FULL: f64 = 4.0;
 
 impl Policy {
@@ -101,7 +101,7 @@ impl Policy {
         }
     }
 
-    /// The representative's own reports, and those of one that is to replace it (seed 000, 5.2.1.3 and 5.2.1.4).
+    /// The representative's own reports, and those of one that is to replace it (paper 000, 5.2.1.3 and 5.2.1.4).
     fn accepts(&self, from: ReceiverId, level: Level) -> bool {
         let Some(followed) = self.level else { return true };
         let margin = self.config.switch_deviations * followed.deviation;
@@ -174,7 +174,7 @@ impl PacedPolicy for Policy {
     }
 
     /// `SRTT + 4 sigma`, which times growth, cuts and timeouts.
-    // Seed gap: 5.2.1.1 prints sigma = 7/8 sigma + 1/8 (|SRTT - s| - sigma), which takes sigma off twice. Here the plain
+    // Paper gap: 5.2.1.1 prints sigma = 7/8 sigma + 1/8 (|SRTT - s| - sigma), which takes sigma off twice. Here the plain
     // mean deviation.
     fn period(&self) -> Span {
         self.rtt() + Span::from_secs_f64(self.rtt.deviation()) * PERIOD
@@ -203,7 +203,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Every period (seed 000, 5.2.1.2).
+    /// Every period (paper 000, 5.2.1.2).
     fn on_tick(&mut self, period: Span, now: Time) {
         if self.controller.watch(period, now) == Growth::Allowed && self.gate.is_open(now, period) {
             let raised = self.policy.on_tick(self.operating());
@@ -240,7 +240,7 @@ impl PacedPolicy for Policy {
         self.absent_at = self.absent_at.map(|at| at + pause);
     }
 
-    // Seed gap: 5.2.1.1 takes round-trip samples from reports of congestion only. Where a transport's receivers also
+    // Paper gap: 5.2.1.1 takes round-trip samples from reports of congestion only. Where a transport's receivers also
     // show that they are there, those of the representative count too.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
         if self.representative.times(from, self.controller.is_starting()) {

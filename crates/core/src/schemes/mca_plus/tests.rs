@@ -96,7 +96,7 @@ fn while_nobody_is_valid_reports_are_spread_on_real_networks_and_say_how_long_th
     assert!(hand.receiver.deadline().is_never(), "a header that names a slower one takes the reason away");
 }
 
-/// Seed 000, 5.2.1.1: "the packet which triggered the CI".
+/// Paper 000, 5.2.1.1: "the packet which triggered the CI".
 #[test]
 fn a_loss_is_timed_by_the_packet_that_showed_it() {
     let mut hand = Hand::new(Config::published());

@@ -1,4 +1,4 @@
-//! A sender's agent: a receiver that acknowledges for its part of the tree, and repairs there (seed 001, 3.1).
+//! A sender's agent: a receiver that acknowledges for its part of the tree, and repairs there (paper 001, 3.1).
 
 use super::board::Board;
 use super::child::Role;
@@ -151,7 +151,7 @@ impl crate::node::Receiver for Agent {
         if arrival.marked {
             congested(&self.inbound, Cause::Mark, cx);
         }
-        // A full store drops packets, and its parent feels it (seed 001, 3.2).
+        // A full store drops packets, and its parent feels it (paper 001, 3.2).
         if self.inbound.end() > 0 && data.seq.0 >= self.parent.end && !self.parent.has_room(data.seq.0) {
             self.refused += 1;
             return;

@@ -14,7 +14,7 @@ pub(super) struct Board {
 const WORDS: usize = Board::SPAN as usize / 64;
 
 impl Board {
-    /// Packets behind the first missing one that can be distinguished (the seed's selective acknowledgements; the number is open).
+    /// Packets behind the first missing one that can be distinguished (the paper's selective acknowledgements; the number is open).
     pub(super) const SPAN: u64 = 1024;
 
     /// Nothing below `base` is missing.

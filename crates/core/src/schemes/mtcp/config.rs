@@ -1,4 +1,4 @@
-//! Parameters of MTCP. The seed prints few numbers; those that it leaves open are marked.
+//! Parameters of MTCP. The paper prints few numbers; those that it leaves open are marked.
 
 use crate::field;
 use crate::node::RelaySpec;
@@ -11,7 +11,7 @@ use crate::spec::{Opt, Within};
 use crate::time::Span;
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] is for trees, as in the seed; [`Config::transport`] is for sessions whose
+    /// Everything that can be chosen. [`Config::published`] is for trees, as in the paper; [`Config::transport`] is for sessions whose
     /// delivery repairs losses by itself.
     pub struct Config {
         /// How packets are sent, whatever the scheme.
@@ -36,23 +36,23 @@ configuration! {
         /// TCP one half.
         decrease: f64 = 0.75
             => number["dec", Within::of(0.1, 0.99), "part of a window that is kept at a loss"];
-        /// A packet is lost when this many later ones have arrived (TCP's, open in the seed).
+        /// A packet is lost when this many later ones have arrived (TCP's, open in the paper).
         duplicates: u8 = 3 => whole["dup", 1, 16, "later packets that make one lost"];
         /// Whether a single lost packet closes the window. In the paper of 1999, whose rule is not known; 1998 has none.
         loss_filter: LossFilter = LossFilter::Off
             => choice["loss-filter", { "off" => Off, "on" => On },
                 "on: a single lost packet closes no window, a second one in the same or the next round does"];
-        /// When a node may judge its queues: open in the seed, where each node would do so once per its own round.
+        /// When a node may judge its queues: open in the paper, where each node would do so once per its own round.
         rounds: Rounds = Rounds::Tree
             => choice["rounds", { "tree" => Tree, "own" => Own },
                 "nodes judge their queues once per round of the whole tree, or of their own children"];
-        /// An agent's window is at most twice the session's and this many packets more, the source's own twice that. Open in the seed.
+        /// An agent's window is at most twice the session's and this many packets more, the source's own twice that. Open in the paper.
         headroom: f64 = 16.0
             => number["headroom", Within::of(0.0, 1e6),
                 "an agent's window is at most twice the session's and so many packets"];
         /// New packets that one acknowledgement answers (delayed acknowledgements, TCP's number).
         ack_every: u8 = 2 => whole["ack-every", 1, 16, "new packets per acknowledgement"];
-        /// The longest that an acknowledgement waits for a further packet. Open in the seed.
+        /// The longest that an acknowledgement waits for a further packet. Open in the paper.
         ack_delay: Span = Span::from_millis(100)
             => seconds["ack-delay", Within::up_to(10.0), "longest wait of an acknowledgement"];
         /// The longest interval of an agent's reports while packets are outstanding below it. Open; gives figure 3's 200 to 250 ms.
@@ -67,18 +67,18 @@ configuration! {
         deviations: f64 = 4.0
             => number["deviations", Within::up_to(100.0),
                 "mean deviations of the delay after which a packet is late"];
-        /// And at least this. Open in the seed; as in later TCPs.
+        /// And at least this. Open in the paper; as in later TCPs.
         shortest_slack: Span = Span::from_millis(200)
             => seconds["slack", Within::up_to(60.0),
                 "a packet is late after this more than its delay at least"];
         /// Before there is a delay, it is late after this.
         first_timeout: Span = Span::from_secs(3)
             => seconds["first-timeout", Within::up_to(60.0), "the same before there is a delay"];
-        /// Time-outs in a row double that slack up to this; `None` for up to 64 times (TCP's). Open in the seed.
+        /// Time-outs in a row double that slack up to this; `None` for up to 64 times (TCP's). Open in the paper.
         longest_slack: Option<Span> = None
             => seconds["longest-slack" or "off", Within::up_to(1e4),
                 "time-outs in a row double the slack up to this; off: up to 64 times"];
-        /// Which rounds of slow start grow. Vegas' rule is every second one; the seed has no other.
+        /// Which rounds of slow start grow. Vegas' rule is every second one; the paper has no other.
         slow_start: SlowStart = SlowStart::EverySecond
             => choice["slow-start", { "every-second" => EverySecond, "every" => Every },
                 "which rounds of slow start grow"];
@@ -91,7 +91,7 @@ configuration! {
                 "between the first four questions for a round-trip time"];
         /// And then.
         poll_every: Span = Span::from_secs(5) => seconds["poll", Within::up_to(1e4), "between further ones"];
-        /// Packets that a node stores at most. Open: the seed states that buffers are bounded.
+        /// Packets that a node stores at most. Open: the paper states that buffers are bounded.
         store: u32 = 512 => whole["store", 16, 1_000_000, "packets that a node keeps for its children"];
         /// Up to this the retransmission window opens by one per acknowledged repair. Open.
         repair_threshold: f64 = 16.0
@@ -131,7 +131,7 @@ configuration! {
                 "who came back stays for so long")];
     }
 
-    /// The seed, with open values as the fields state.
+    /// The paper, with open values as the fields state.
     pub fn published;
 
     impl Configure for Config {
@@ -149,7 +149,7 @@ configuration! {
     }
 }
 
-/// Congestion localization (seed 001, 3.2). The seed describes it and prints no number: all are open.
+/// Congestion localization (paper 001, 3.2). The paper describes it and prints no number: all are open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Local {
     /// Slow starts that a child causes until it is persistently congested.
@@ -194,14 +194,14 @@ impl Local {
 pub enum Mode {
     /// The most packets that are under way to any node of the tree (the paper of 1999: the transit window).
     Transit,
-    /// The packets that its own children have not acknowledged (the seed): near children let it run ahead of far ones.
+    /// The packets that its own children have not acknowledged (the paper): near children let it run ahead of far ones.
     Own,
 }
 
 /// Node that sends lost packets again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
-    /// Their parent in the tree, under their old numbers (the seed).
+    /// Their parent in the tree, under their old numbers (the paper).
     Tree,
     /// The session's own delivery, under new numbers: a lost packet is never waited for.
     Session,
@@ -272,7 +272,7 @@ impl Config {
     }
 }
 
-/// How packets are sent in the seed's simulations.
+/// How packets are sent in the paper's simulations.
 fn published_sending() -> Sending {
     Sending { catch_up: CatchUp { packets: 2, span: Span::ZERO }, ..Sending::published() }
 }
@@ -282,7 +282,7 @@ const ENTRY: Entry = Entry {
     name: "mtcp",
     number: 10,
     summary: "one rate; windows at every node of a tree of receivers, the source follows the smallest one",
-    source: "seed 001, 3 (TR-98-01); the transit window of the paper of 1999",
+    source: "paper 001, 3 (TR-98-01); the transit window of the paper of 1999",
     sender: "sends as much as the smallest window of the tree allows, less what is under way to any of its nodes",
     receiver: "acknowledges every second packet to its parent, with what is missing; agents repair and report the smallest window below them",
     feedback: Feedback::Reports,
@@ -292,14 +292,14 @@ const ENTRY: Entry = Entry {
     deviations: &[
         "Queues are counted as rate times delay above the least one; Vegas' own formula divides by a round-trip time, which an agent does not know.",
         "Packets that are known to be lost are not under way: transit windows do not count them.",
-        "An acknowledgement names the packet it answers; the parent knows when that was sent. The seed copies the time into it.",
+        "An acknowledgement names the packet it answers; the parent knows when that was sent. The paper copies the time into it.",
         "Summaries are told when two packets more are acknowledged below, when the window changed by a fifth, and every 250 ms.",
-        "On real networks packets leave at most twice as fast as a window per round; the seed sends at once what the window allows.",
+        "On real networks packets leave at most twice as fast as a window per round; the paper sends at once what the window allows.",
         "Before a timeout counts, a parent asks the child, as RFC 8985 probes; an agent whose summary is overdue is asked as well.",
         "A lost packet does not hold up the window: the round goes on with the packets that are sent for the first time.",
         "The first packet is sent again until all expected children have spoken.",
-        "The seed describes congestion localization without numbers: all of its options are open there.",
-        "A moved child comes back when its delay is low and it is not far behind; the seed asks for the delay alone.",
+        "The paper describes congestion localization without numbers: all of its options are open there.",
+        "A moved child comes back when its delay is low and it is not far behind; the paper asks for the delay alone.",
         "On real networks the session's delivery repairs losses, under new numbers; agents repair for their children and move slow ones, and what an agent lacks itself nobody below waits for.",
         "Of time-outs in a row the first one alone sets the threshold of slow start (RFC 5681, 3.1).",
         "An ECN mark counts as a loss.",

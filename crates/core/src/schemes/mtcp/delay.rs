@@ -3,7 +3,7 @@
 use super::config::Config;
 use crate::time::{Span, Time};
 
-/// Relative time delays "RTD" to a child (seed 001, 3.1): the sender's clock when a packet left against this node's when its
+/// Relative time delays "RTD" to a child (paper 001, 3.1): the sender's clock when a packet left against this node's when its
 /// acknowledgement came. Only differences of them mean anything, so a constant between the clocks changes nothing.
 #[derive(Debug, Clone)]
 pub(super) struct RelativeDelay {
@@ -116,7 +116,7 @@ impl SlidingLeast {
     }
 }
 
-/// Round trips to a child, by questions and answers (seed 001, 3.1); smoothed as in RFC 6298.
+/// Round trips to a child, by questions and answers (paper 001, 3.1); smoothed as in RFC 6298.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RoundTrip {
     mean: Option<(f64, f64)>,

@@ -1,4 +1,4 @@
-//! Inbound side of a node of the tree: received packets, and its acknowledgements to its parent (seed 001, 3.1).
+//! Inbound side of a node of the tree: received packets, and its acknowledgements to its parent (paper 001, 3.1).
 
 use super::board::Board;
 use super::config::{Config, Repair};
@@ -91,7 +91,7 @@ impl Inbound {
     pub(super) fn take(&mut self, data: &Data, now: Time) -> News {
         let seq = data.seq.0.min(LAST);
         if self.end == 0 {
-            // Seed gap: who comes late is owed nothing that was sent before.
+            // Paper gap: who comes late is owed nothing that was sent before.
             (self.board, self.begun) = (Board::new(seq), seq);
         }
         if self.repair == Repair::Session && seq >= self.board.base() + WAITED_FOR {

@@ -1,4 +1,4 @@
-//! Congestion localization: children with persistent congestion receive from their parent instead of the source (seed 001, 3.2).
+//! Congestion localization: children with persistent congestion receive from their parent instead of the source (paper 001, 3.2).
 
 use super::board::Board;
 use super::child::{Child, Group};
@@ -104,7 +104,7 @@ impl Parent {
                 && child.is_there
                 && child.low_since.is_some_and(|since| now.since(since) >= local.recover)
                 && child.moved_at.is_none_or(|at| now.since(at) >= local.recover)
-                // Seed gap: delays alone say nothing of a group that is sent at its own pace: one that falls behind would come
+                // Paper gap: delays alone say nothing of a group that is sent at its own pace: one that falls behind would come
                 // back and be moved again.
                 && end.saturating_sub(child.board.base()) < (store / 4).min(Board::SPAN / 2)
         };

@@ -1,4 +1,4 @@
-//! MTCP: TCP-like congestion control over a tree (seed 001).
+//! MTCP: TCP-like congestion control over a tree (paper 001).
 //!
 //! The source is the root of a tree, whose inner nodes are sender's agents: receivers that receive their children's acknowledgements, store
 //! packets for them and send missing ones again. Every parent has a window over its children, moved by TCP Vegas' rules with delays between

@@ -1,4 +1,4 @@
-//! Packets of a node to its children: orders, questions, and repairs (seed 001, 3.1).
+//! Packets of a node to its children: orders, questions, and repairs (paper 001, 3.1).
 
 use super::child::Group;
 use super::config::Repair;

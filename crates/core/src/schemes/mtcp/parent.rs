@@ -1,4 +1,4 @@
-//! The sending half of a node of the tree: its children, its windows over them, its store and its repairs (seed 001, 3.1).
+//! The sending half of a node of the tree: its children, its windows over them, its store and its repairs (paper 001, 3.1).
 
 use super::board::Board;
 use super::child::{Child, Group, Role, Summary};

@@ -1,4 +1,4 @@
-//! The retransmission window: repairs leave no faster than their own acknowledgements allow (seed 001, 3.1).
+//! The retransmission window: repairs leave no faster than their own acknowledgements allow (paper 001, 3.1).
 
 use super::config::Config;
 use crate::time::{Span, Time};

@@ -1,4 +1,4 @@
-//! MTCP's sender: the root of the tree, which sends as much as the smallest window of the tree allows (seed 001, 3.1).
+//! MTCP's sender: the root of the tree, which sends as much as the smallest window of the tree allows (paper 001, 3.1).
 
 use super::child::{Group, Role};
 use super::config::{Config, Mode, Repair};

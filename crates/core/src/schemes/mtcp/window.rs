@@ -1,4 +1,4 @@
-//! The window of a node over its children: Vegas, with queues instead of round-trip times (seed 001, 3.1).
+//! The window of a node over its children: Vegas, with queues instead of round-trip times (paper 001, 3.1).
 
 use super::config::{Config, LossFilter, SlowStart};
 use crate::time::Time;

@@ -1,4 +1,4 @@
-//! Parameters of ORMCC, with the seed's symbols and values.
+//! Parameters of ORMCC, with the paper's symbols and values.
 
 use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
@@ -15,7 +15,7 @@ configuration! {
         sending: Sending = Sending::published();
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
-        /// Decrease factor "beta" (seed 000, 3.1.5).
+        /// Decrease factor "beta" (paper 000, 3.1.5).
         beta: f64 = 0.75
             => number["beta", Within::of(0.5, 1.0), "part of the throughput at congestion that is kept after a cut"];
         /// Gain of the receiver's mean throughput at congestion, "alpha".
@@ -23,7 +23,7 @@ configuration! {
         /// Gain of the source's mean and deviation of it.
         alpha_source: f64 = 0.125
             => option[Opt::number("alpha", Within::up_to(1.0), ALPHA, "gain of means at source and receivers")];
-        /// Over how long throughput at congestion is measured at most (seed 000, 3.1.1, footnote 9).
+        /// Over how long throughput at congestion is measured at most (paper 000, 3.1.1, footnote 9).
         trac_window: Span = Span::from_secs(1)
             => seconds["window", Within::POSITIVE, "over this time throughput at congestion is measured at most"];
         /// The least window: the longest of this duration, the largest round-trip time, and the time that sixteen packets take. The thesis
@@ -33,7 +33,7 @@ configuration! {
         trac_least: Span = Span::from_secs(1)
             => seconds["window-least", Within::POSITIVE,
                 "and at least: this time, the largest round-trip time, and what 16 packets take"];
-        /// The law of the delay of other receivers' reports (seed 000, 3.1.4).
+        /// The law of the delay of other receivers' reports (paper 000, 3.1.4).
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of report delays"];
         /// The value that the source compares before it changes the representative.
@@ -44,16 +44,16 @@ configuration! {
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
                 "the representative's statistics at a change"];
-        // Seed gap: appendix B.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source
+        // Paper gap: appendix B.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source
         // ignores but for one per round-trip time. `Config::transport` sends at most eight.
         /// The representative sends at most this many reports per largest round-trip time; `None` for one at each loss,
-        /// as in the seed.
+        /// as in the paper.
         reports_per_rtt: Option<u16> = None;
-        // Seed gap: 3.1.4 spreads reports over two largest round-trip times. What suppresses them comes in the headers of later packets: where
+        // Paper gap: 3.1.4 spreads reports over two largest round-trip times. What suppresses them comes in the headers of later packets: where
         // packets are farther apart than that, as on a stream of a few a second, nobody is suppressed and all of a large group report.
         // `Config::transport` spreads them over four packets at least.
         /// The others' reports are spread over the time of this number of packets, a second at most, where that is longer than two largest
-        /// round-trip times; `None` for those alone, as in the seed.
+        /// round-trip times; `None` for those alone, as in the paper.
         spread_packets: Option<u8> = None;
     }
 
@@ -68,7 +68,7 @@ configuration! {
 }
 
 /// The value that the source compares with the representative's mean less its deviation.
-// Seed gap: appendix B.1 compares the sample, 3.1.2 speaks of averages. The receiver has already compared its average;
+// Paper gap: appendix B.1 compares the sample, 3.1.2 speaks of averages. The receiver has already compared its average;
 // comparing the sample gives a fairer rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchOn {
@@ -79,20 +79,20 @@ pub enum SwitchOn {
 }
 
 /// The representative's statistics at a change.
-// Seed gap: appendix B.1 says "update" where the representative changes, which would mix two receivers' statistics.
+// Paper gap: appendix B.1 says "update" where the representative changes, which would mix two receivers' statistics.
 // Here they begin anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcrossSwitch {
     /// The new receiver's sample is the mean.
     Restart,
-    /// The sample updates the old receiver's statistics (the letter of the seed).
+    /// The sample updates the old receiver's statistics (the letter of the paper).
     Continue,
 }
 
 impl Config {
     /// A sender on a real network: doubling start, all guards, at least a packet per 8 s.
     ///
-    /// Beta is the 0.65 that the thesis uses at user level (seed 000, 3.1.5), and throughput at congestion is measured over the packets
+    /// Beta is the 0.65 that the thesis uses at user level (paper 000, 3.1.5), and throughput at congestion is measured over the packets
     /// just before it (`docs/design/congestion-control.md`).
     pub fn transport(packet_size: u16) -> Config {
         Config {
@@ -111,7 +111,7 @@ const ENTRY: Entry = Entry {
     name: "ormcc",
     number: 1,
     summary: "one rate; follows the receiver with the lowest throughput at congestion",
-    source: "seed 000, chapter 3",
+    source: "paper 000, chapter 3",
     sender: "names one receiver its representative and adapts the rate to that one's reports; asks all again when it is silent",
     receiver: "measures its throughput at congestion; reports when it is the representative, or slower than that",
     feedback: Feedback::Reports,

@@ -1,4 +1,4 @@
-//! ORMCC: optimised rate-based multicast congestion control (seed 000, chapter 3, appendix B).
+//! ORMCC: optimised rate-based multicast congestion control (paper 000, chapter 3, appendix B).
 //!
 //! One rate for one group. Receivers measure how fast packets arrive at the moment of a loss: their *throughput rate at congestion*. The
 //! source follows the one with the lowest mean, the *congestion representative*, and announces its mean and deviation to all receivers;

@@ -141,8 +141,8 @@ impl Receiver {
         self.heard.is_some_and(|heard| heard.representative == Some(self.me))
     }
 
-    /// Rule of seed 000, 3.1.4: the representative, receivers slower than it, and all without one.
-    // Seed gap: appendix B.2 compares averages only and would silence the representative itself; the introduction of
+    /// Rule of paper 000, 3.1.4: the representative, receivers slower than it, and all without one.
+    // Paper gap: appendix B.2 compares averages only and would silence the representative itself; the introduction of
     // chapter 3 lets it send.
     fn may_report(&self) -> bool {
         let (Some(heard), Some(mean)) = (&self.heard, self.mean) else { return false };
@@ -180,7 +180,7 @@ impl Receiver {
     }
 
     /// The throughput at congestion at this moment; `None` while too little has arrived to measure it.
-    // Seed gap: 3.1.1 does not say what to measure within the first second. Here it is the time since joining, at least
+    // Paper gap: 3.1.1 does not say what to measure within the first second. Here it is the time since joining, at least
     // a largest round-trip time and four packets; during start-up just that, and after it the time since its end.
     fn throughput_at_congestion(&self, now: Time) -> Option<Rate> {
         let four = self.arrivals.latest_four(now)?;

@@ -41,9 +41,9 @@ struct Check {
     expires: Time,
 }
 
-/// Deviations above the mean at which the bottleneck counts as full (seed 000, 3.1.3).
+/// Deviations above the mean at which the bottleneck counts as full (paper 000, 3.1.3).
 const FULL: f64 = 4.0;
-/// Deviations of the response time that are waited for (seed 000, 3.1.3).
+/// Deviations of the response time that are waited for (paper 000, 3.1.3).
 const PATIENCE: f64 = 8.0;
 /// Initial deviation of a level, as a part of the level.
 const FIRST_DEVIATION: f64 = 0.25;
@@ -77,7 +77,7 @@ impl Policy {
     }
 
     /// "T_max": how long the representative may take to report from a full bottleneck.
-    // Seed gap: 3.1.3 has no value before the first response time. Here it is 16 largest round-trip times, at least
+    // Paper gap: 3.1.3 has no value before the first response time. Here it is 16 largest round-trip times, at least
     // 2 s; afterwards at least two round-trip times.
     fn patience(&self, rtt: Span) -> Span {
         match self.response.mean() {
@@ -125,8 +125,8 @@ impl Policy {
         }
     }
 
-    /// Whether this receiver becomes the representative, and if so, make it that (seed 000, 3.1.3 and appendix B.1).
-    // Seed gap: appendix B.1 starts with a largest round-trip time of 0, which would make the grace period and the
+    /// Whether this receiver becomes the representative, and if so, make it that (paper 000, 3.1.3 and appendix B.1).
+    // Paper gap: appendix B.1 starts with a largest round-trip time of 0, which would make the grace period and the
     // receivers' delays 0. Here the assumed round-trip time stands in until the first sample.
     fn elect(&mut self, from: ReceiverId, level: Rate, mean: Rate, sample: Option<Span>, now: Time) -> bool {
         if !self.representative.is_valid() {
@@ -162,7 +162,7 @@ impl Policy {
         value.bps() < followed - self.level.deviation()
     }
 
-    /// At most once per round-trip time: down to a part of the throughput at congestion (seed 000, 3.1.5).
+    /// At most once per round-trip time: down to a part of the throughput at congestion (paper 000, 3.1.5).
     fn cut(&mut self, level: Rate, now: Time) {
         self.controller.end_start_up();
         if !self.gate.is_open(now, self.rtt()) {
@@ -231,7 +231,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Every round-trip time (seed 000, 3.1.5 and appendix B.1).
+    /// Every round-trip time (paper 000, 3.1.5 and appendix B.1).
     fn on_tick(&mut self, rtt: Span, now: Time) {
         if self.controller.watch(rtt, now) == Growth::Allowed && self.gate.is_open(now, rtt) {
             let raised = self.policy.on_tick(self.operating());
@@ -274,7 +274,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    // Seed gap: 3.1.6 knows samples from congestion reports only. Where a transport's receivers also show that they are
+    // Paper gap: 3.1.6 knows samples from congestion reports only. Where a transport's receivers also show that they are
     // there, those of the representative count too; otherwise a fast path would be timed by its last congestion for
     // minutes.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {

@@ -368,7 +368,7 @@ fn losing_a_tenth_of_the_reports_hardly_changes_the_throughput() {
     assert!((0.9..1.1).contains(&ratio), "{ratio}");
 }
 
-/// T-OR-12, as far as it goes without background traffic (the factor 2 of the seed's star needs the simulator).
+/// T-OR-12, as far as it goes without background traffic (the factor 2 of the paper's star needs the simulator).
 #[test]
 fn sixty_four_receivers_report_hardly_more_than_one() {
     let scheme = Scheme::Ormcc(Config::published());

@@ -71,7 +71,7 @@ configuration! {
 pub enum Formula {
     /// TCP's formula with timeouts.
     Full,
-    /// The square root alone (seed 000, 1.6.2.2).
+    /// The square root alone (paper 000, 1.6.2.2).
     Simple,
 }
 
@@ -80,7 +80,7 @@ pub enum Formula {
 pub enum Measure {
     /// In seconds, by the packet that a report answers.
     Time,
-    /// In packets between the newest one sent and the newest one received (seed 000, 1.6.2.2).
+    /// In packets between the newest one sent and the newest one received (paper 000, 1.6.2.2).
     Packets,
 }
 
@@ -124,7 +124,7 @@ const ENTRY: Entry = Entry {
     name: "pgmcc",
     number: 5,
     summary: "one rate; a TCP-like window between the source and the receiver with the lowest throughput by TCP's formula",
-    source: "draft-ietf-rmt-bb-pgmcc-03; seed 000, 1.6.2.2",
+    source: "draft-ietf-rmt-bb-pgmcc-03; paper 000, 1.6.2.2",
     sender: "names one receiver its acker, runs a window over its acknowledgements, compares all that report losses with it",
     receiver: "acknowledges each packet that names it the acker; else reports losses after a random delay",
     feedback: Feedback::Reports,

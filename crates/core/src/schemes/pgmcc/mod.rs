@@ -1,5 +1,5 @@
 //! PGMCC: a TCP-like window between the source and one receiver (Rizzo, "pgmcc", SIGCOMM 2000; the building-block draft
-//! draft-ietf-rmt-bb-pgmcc-03; seed 000, 1.6.2.2).
+//! draft-ietf-rmt-bb-pgmcc-03; paper 000, 1.6.2.2).
 //!
 //! The receiver with the lowest throughput by TCP's formula is the *acker*. It acknowledges each packet, and the source
 //! runs a window over its acknowledgements, with *tokens* instead of a count of packets in flight. Every other receiver

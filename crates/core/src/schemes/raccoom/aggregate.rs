@@ -1,4 +1,4 @@
-//! Aggregation of acknowledgements (seed 002, 3.2): the same rules in routers, designated receivers and the source.
+//! Aggregation of acknowledgements (paper 002, 3.2): the same rules in routers, designated receivers and the source.
 
 use crate::packet::{Echo, ReportContent, Seq, ShortId};
 use crate::time::{Span, Time};
@@ -59,7 +59,7 @@ struct Child {
 /// The number of children with an entry; beyond, the one that was silent longest is removed.
 const MOST_CHILDREN: usize = 4096;
 /// A child that is silent for three times this, or three times this number of packets, while others go on is gone.
-// Seed gap: 3.2 leaves the end of a child to the soft state of multicast routing.
+// Paper gap: 3.2 leaves the end of a child to the soft state of multicast routing.
 const PATIENCE: (Span, f64) = (Span::from_secs(1), 8.0);
 const PATIENCES: u64 = 3;
 /// Where a few packets are acknowledged at a time: this number, or all that arrived in this time.
@@ -125,7 +125,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.children.contains_key(&child)
     }
 
-    /// Adds a child that has reported nothing: until it does, it is where all others are (seed 002, 3.2).
+    /// Adds a child that has reported nothing: until it does, it is where all others are (paper 002, 3.2).
     pub fn join(&mut self, child: K, now: Time) {
         if self.knows(child) {
             return;
@@ -220,7 +220,7 @@ impl<K: Ord + Copy> Aggregator<K> {
             return Aggregate { lost, ..self.up };
         };
         let least = || self.children.values().filter(|child| child.kept.newest == newest);
-        // Seed gap: of several with the least value 3.2 does not say whose id is passed on. The one that was, so that equal
+        // Paper gap: of several with the least value 3.2 does not say whose id is passed on. The one that was, so that equal
         // receivers do not take turns and each acknowledgement of each of them goes on; else the one heard last.
         let same = least().filter(|child| child.kept.of == self.up.of).max_by_key(|child| child.turn);
         let chosen = same.or_else(|| least().max_by_key(|child| child.turn));
@@ -229,7 +229,7 @@ impl<K: Ord + Copy> Aggregator<K> {
     }
 
     /// Returns the aggregate to be passed on, by the rule of 3.2.
-    // Seed gap: an entry of nobody, of a child that has joined and said nothing, is passed on only with a new loss.
+    // Paper gap: an entry of nobody, of a child that has joined and said nothing, is passed on only with a new loss.
     fn news(&mut self) -> Option<Aggregate> {
         let now = self.compose();
         let before = self.up;

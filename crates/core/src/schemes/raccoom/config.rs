@@ -1,4 +1,4 @@
-//! Parameters of RACCOOM, with the seed's symbols and values.
+//! Parameters of RACCOOM, with the paper's symbols and values.
 
 use super::law::{Gains, Law};
 use super::router;
@@ -80,9 +80,9 @@ configuration! {
             => spread["spread", "steepness of the law of reports of losses, where few answer"];
     }
 
-    /// The thesis: packets of 500 bytes, 5000 bytes/s at first, the equations as printed (seed 002, 3.9). They oscillate: the law that
+    /// The thesis: packets of 500 bytes, 5000 bytes/s at first, the equations as printed (paper 002, 3.9). They oscillate: the law that
     /// stands is [`Law::Steady`].
-    // Seed gap: 3.9 prints k1 = 4 and k2 = 0.25, and alpha = 2, beta = 6 for E = 4.
+    // Paper gap: 3.9 prints k1 = 4 and k2 = 0.25, and alpha = 2, beta = 6 for E = 4.
     pub fn published;
 
     impl Configure for Config {
@@ -103,7 +103,7 @@ configuration! {
 /// The purpose of the wanted queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
-    /// A share in proportion to the weight (seed 002, 3.6).
+    /// A share in proportion to the weight (paper 002, 3.6).
     Weighted,
     /// As much as a TCP flow with the same losses (3.7).
     Friendly,
@@ -115,7 +115,7 @@ pub enum Answers {
     /// Every receiver every packet: the thesis, for networks whose routers or designated receivers aggregate.
     All,
     /// The target each packet, others now and then and at losses that no cut has answered.
-    // Seed gap: the thesis has no answer to a large group without aggregation.
+    // Paper gap: the thesis has no answer to a large group without aggregation.
     Few,
 }
 
@@ -170,7 +170,7 @@ const ENTRY: Entry = Entry {
     name: "raccoom",
     number: 11,
     summary: "one rate; keeps a few packets in the queues of the path with the largest round-trip time, halves at losses",
-    source: "seed 002, chapter 3",
+    source: "paper 002, chapter 3",
     sender: "follows the receiver that is the last to have a packet, as TCP Vegas would; one cut for all losses of a window",
     receiver: "acknowledges each packet; routers or designated receivers make one acknowledgement of all",
     feedback: Feedback::Reports,

@@ -1,4 +1,4 @@
-//! A designated receiver: a receiver that aggregates the acknowledgements of other receivers (seed 002, 3.2).
+//! A designated receiver: a receiver that aggregates the acknowledgements of other receivers (paper 002, 3.2).
 //!
 //! It sends no data: its children get the session's own, as it does.
 

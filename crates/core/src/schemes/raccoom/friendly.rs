@@ -1,4 +1,4 @@
-//! The queue that corresponds to a TCP flow's throughput (seed 002, 3.7).
+//! The queue that corresponds to a TCP flow's throughput (paper 002, 3.7).
 
 use crate::time::{Span, Time};
 
@@ -11,7 +11,7 @@ pub(super) struct Friendly {
 }
 
 /// No queue is wanted shorter than this, in packets; and none longer than this or twice the expected packets.
-// Seed gap: (3.10) becomes negative when losses follow each other closely.
+// Paper gap: (3.10) becomes negative when losses follow each other closely.
 const SHORTEST: f64 = 1.0;
 const LONGEST: f64 = 64.0;
 

@@ -1,4 +1,4 @@
-//! The laws of the rate (seed 002, 3.3), in packets and seconds.
+//! The laws of the rate (paper 002, 3.3), in packets and seconds.
 
 use crate::time::Span;
 
@@ -6,7 +6,7 @@ use crate::time::Span;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
     /// The distance to the wanted queue, per round trip. The default.
-    // Seed gap: (3.1) adds |diff|, which is nothing on an empty queue, where the rate should grow; 3.6 integrates E - q. (3.2)
+    // Paper gap: (3.1) adds |diff|, which is nothing on an empty queue, where the rate should grow; 3.6 integrates E - q. (3.2)
     // takes N_exp from the rate that it sets, so that each acknowledgement multiplies the rate by k1: what is queued comes
     // from the measured rate here, N_real (1 - RTTmin/RTT), as in TCP Vegas. With k1 = 4 per round trip the loop has no phase
     // margin (it is stable for 0.28 < k1 < 1.44 at k2 = 0.25), so k1 is 0.5.

@@ -1,10 +1,10 @@
-//! RACCOOM: rate-based congestion control on the path with the largest round-trip time (seed 002, chapter 3).
+//! RACCOOM: rate-based congestion control on the path with the largest round-trip time (paper 002, chapter 3).
 //!
 //! One rate for one group. Every receiver acknowledges every packet; routers or designated receivers make one acknowledgement
 //! of all: the least of the newest packets received, and the highest lost one. So the source sees one path, the *target path*,
 //! whose receiver is the last to have a packet, and keeps `E` of its packets in that path's queues as TCP Vegas does; at a loss
-//! anywhere it halves its rate once for all that was under way (seed 002, 3.1). A session that took others' queue for a part of its
-//! path loses packets in the end; the halving drains the queue and shows it the path (seed 002, 3.4).
+//! anywhere it halves its rate once for all that was under way (paper 002, 3.1). A session that took others' queue for a part of its
+//! path loses packets in the end; the halving drains the queue and shows it the path (paper 002, 3.4).
 //!
 //! ```text
 //!   source                      router (or designated receiver)              receivers

@@ -1,4 +1,4 @@
-//! A router that makes one acknowledgement of those of all receivers behind it (seed 002, 3.2: RACCOOM).
+//! A router that makes one acknowledgement of those of all receivers behind it (paper 002, 3.2: RACCOOM).
 //!
 //! It learns which exits lead to receivers from the data that leaves by them, as the thesis' routers do from the forwarding cache. An exit
 //! that a packet leaves by has joined; one that the next packet does not leave by any more has left.

@@ -232,7 +232,7 @@ impl Policy {
     }
 
     /// No acknowledgement came in time.
-    // Seed gap: figure 3.4 names the time-out and does not define it. It is TCP's (RFC 6298), and never shorter than two packets.
+    // Paper gap: figure 3.4 names the time-out and does not define it. It is TCP's (RFC 6298), and never shorter than two packets.
     fn time_out(&mut self, now: Time) {
         self.timeout.back_off();
         self.silences += 1;

@@ -1,4 +1,4 @@
-//! The target path and its shortest round trip (seed 002, 3.5).
+//! The target path and its shortest round trip (paper 002, 3.5).
 
 use crate::packet::ShortId;
 use crate::time::{Span, Time};
@@ -33,7 +33,7 @@ impl Target {
     }
 
     /// Adds a round-trip sample of an acknowledgement of this receiver: (3.3).
-    // Seed gap: (3.3) takes the newest round trip for the shortest one of a new target; where two receivers take turns, each
+    // Paper gap: (3.3) takes the newest round trip for the shortest one of a new target; where two receivers take turns, each
     // time with what is queued just then. What is known of a former target counts here.
     pub fn sample(&mut self, of: ShortId, rtt: Span, now: Time) {
         if self.id != Some(of) {

@@ -16,7 +16,7 @@ configuration! {
     ///
     /// The start and the assumed round-trip time, two common options, have no effect: the rates are fixed and no receiver answers. The
     /// lowest rate of the limits raises the base layer; the highest takes away layers from the top.
-    // Seed gap: the values of section 3's parameters are lost in the copy that was at hand. Packets of 500 bytes every 125 ms,
+    // Paper gap: the values of section 3's parameters are lost in the copy that was at hand. Packets of 500 bytes every 125 ms,
     // with W = 8 and P = 1, are the one reading that gives a synchronisation point per second at the lowest level, as the text
     // aims for; number of layers, length of the burst and the deaf period are chosen.
     pub struct Config {
@@ -52,13 +52,13 @@ configuration! {
             => seconds["deaf" or "auto", Within::of(0.0, 600.0),
                 "losses count for nothing this long after going down; auto: a little more than leave-delay"];
         /// Losses as far apart as those of a TCP flow of the level's rate with this round-trip time cost no layer; `None`: each does.
-        // Seed gap: section 3 leaves a layer at every loss outside of bursts. Beside a TCP flow that fills the queue, that is each time it does,
+        // Paper gap: section 3 leaves a layer at every loss outside of bursts. Beside a TCP flow that fills the queue, that is each time it does,
         // and coming back takes longer than TCP needs. `Config::transport` takes the losses that TCP itself would have.
         beside: Option<Span> = None
             => seconds["beside" or "off", Within::of(0.001, 1.0),
                 "losses as rare as those of TCP at the level's rate over such a round-trip time cost no layer"];
         /// A burst that takes this many times as long as it should counts as if a packet of it were lost; `None` for never.
-        // Seed gap: section 3 names longer times between a burst's packets as a sign of congestion, and gives no rule. The
+        // Paper gap: section 3 names longer times between a burst's packets as a sign of congestion, and gives no rule. The
         // rule here is off unless asked for.
         stretch: Option<f64> = None
             => number["stretch" or "off", Within::of(1.0, 100.0),
@@ -102,7 +102,7 @@ pub enum Points {
     /// Every burst is a point of every level, and receivers choose by experience. A level that was never too much is joined at the first
     /// burst that comes through. One that was too much is joined after the time that a TCP flow of half the round-trip time would take,
     /// doubled after each visit that was short.
-    // Seed gap: with section 3's points, 2^i apart, a receiver needs two minutes for the way up to the seventh level,
+    // Paper gap: with section 3's points, 2^i apart, a receiver needs two minutes for the way up to the seventh level,
     // whatever its link. `Config::transport` starts as TCP does, quickly up to the first loss.
     Every,
 }
@@ -156,7 +156,7 @@ const ENTRY: Entry = Entry {
     name: "rlc",
     number: 8,
     summary: "layers of fixed, doubling rates; receivers join and leave on their own, without any report",
-    source: "seed 004",
+    source: "paper 004",
     sender: "sends each layer by a timetable, with bursts at double rate that try out the next layer; hears nothing",
     receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; reports nothing",
     feedback: Feedback::None,

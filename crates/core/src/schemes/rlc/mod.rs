@@ -1,4 +1,4 @@
-//! RLC: receiver-driven layered congestion control (seed 004, 3).
+//! RLC: receiver-driven layered congestion control (paper 004, 3).
 //!
 //! The source sends by a timetable that never changes, and receives no feedback. Each layer doubles the rate of all below it. A receiver
 //! goes down a layer when it loses a packet. It goes up one at a synchronisation point, when the burst before it came through: for a moment

@@ -1,4 +1,4 @@
-//! RLC's receiver: goes up at synchronisation points, down at losses, and never reports (seed 004, 3).
+//! RLC's receiver: goes up at synchronisation points, down at losses, and never reports (paper 004, 3).
 
 use super::config::{Config, Points};
 use super::level::{Copy, LayerReception, News};
@@ -25,7 +25,7 @@ pub struct Receiver {
     level: u8,
     deaf_until: Time,
     burst: Burst,
-    /// Loss events: losses closer together than the deaf period are one (seed 004, 4).
+    /// Loss events: losses closer together than the deaf period are one (paper 004, 4).
     events: u32,
     /// Losses until then belong to the latest event.
     event_until: Time,
@@ -188,7 +188,7 @@ impl crate::node::Receiver for Receiver {
         if let Some(slots) = lost {
             self.on_congestion(slots, cx);
         }
-        // Seed gap: section 3 knows losses only. A packet marked by a queue counts as a lost one.
+        // Paper gap: section 3 knows losses only. A packet marked by a queue counts as a lost one.
         if arrival.marked && copy == Copy::First {
             self.on_congestion((slot, slot), cx);
         }

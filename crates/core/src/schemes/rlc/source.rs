@@ -1,4 +1,4 @@
-//! RLC's source: sends by the timetable (seed 004, 3).
+//! RLC's source: sends by the timetable (paper 004, 3).
 
 use super::config::{Config, LAYERS, Points};
 use super::timetable::{Phase, Timetable};

@@ -1,4 +1,4 @@
-//! When each packet of each layer leaves (seed 004, 3).
+//! When each packet of each layer leaves (paper 004, 3).
 //!
 //! Time is divided into slots. In a slot the base layer has one packet and layer j has 2^(j-1), placed so that the 2^i
 //! packets of layers 0 to i are equally spaced for every i:

@@ -1,4 +1,4 @@
-//! Parameters of RMANP, with the seed's symbols and values.
+//! Parameters of RMANP, with the paper's symbols and values.
 
 use super::exclusion::Exclusion;
 use super::router;
@@ -45,7 +45,7 @@ configuration! {
         outstanding: Option<u16> = Some(100)
             => whole["outstanding" or "any", 2, 10_000, "packets that are sent and not acknowledged, at most"];
         /// The number of requests for a packet after which a receiver signals congestion.
-        // Seed gap: "a certain threshold".
+        // Paper gap: "a certain threshold".
         requests: u8 = 3 => whole["requests", 1, 100, "requests for a packet until a receiver signals congestion"];
         /// The number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; never when 0.
         exclude: u8 = 5
@@ -57,7 +57,7 @@ configuration! {
         silence: Span = Span::from_secs(3)
             => seconds["silence", Within::POSITIVE, "who is not heard for so long holds nobody back"];
         /// Shortest acknowledgement time-out.
-        // Seed gap: the time-out is named and not defined.
+        // Paper gap: the time-out is named and not defined.
         shortest_rto: Span = Span::from_secs(1)
             => seconds["rto-min", Within::up_to(60.0), "shortest acknowledgement time-out"];
         /// Before the first round-trip sample.
@@ -74,7 +74,7 @@ configuration! {
             => spread["spread", "steepness of the law of congestion indications' delays, where few answer"];
     }
 
-    /// The paper: packets of 1057 bytes, 16 kb/s at first (seed 003, 3).
+    /// The paper: packets of 1057 bytes, 16 kb/s at first (paper 003, 3).
     pub fn published;
 
     impl Configure for Config {
@@ -82,7 +82,7 @@ configuration! {
         const ENTRY: Entry = ENTRY;
         const MARK: Mark = Mark::FLOOR;
 
-        // Seed gap: the paper's cache of 100 packets and queue of 10 are for 180 kb/s.
+        // Paper gap: the paper's cache of 100 packets and queue of 10 are for 180 kb/s.
         fn routers(&self) -> Option<Box<dyn RouterSpec>> {
             Some(Box::new(router::Config {
                 cache: REAL_CACHE,
@@ -114,7 +114,7 @@ pub enum Answers {
     /// Every receiver acknowledges each packet and reports each loss at once: the paper, whose active routers merge reports.
     All,
     /// As many as the source can process, until an active router states that it listens.
-    // Seed gap: the paper has no answer to a large group without active routers.
+    // Paper gap: the paper has no answer to a large group without active routers.
     Few,
 }
 
@@ -130,7 +130,7 @@ pub enum Begin {
 impl Config {
     /// A real network: delivery repairs, few answer, no receiver is excluded, the rate starts by doubling and then grows by 800 bit/s with
     /// each packet, e-fold in 15 s with packets of 1,500 bytes.
-    // Seed gap: with the paper's values the rate grows e-fold in 106 s, whatever it is.
+    // Paper gap: with the paper's values the rate grows e-fold in 106 s, whatever it is.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -166,7 +166,7 @@ const ENTRY: Entry = Entry {
     name: "rmanp",
     number: 12,
     summary: "one rate; active routers see losses, limit their exits, keep and repeat packets, and make one acknowledgement of many",
-    source: "seed 003",
+    source: "paper 003",
     sender: "grows with each packet that all have, and goes down to what a congestion indication says",
     receiver: "acknowledges each packet, asks for what is missing, and tells the rate that would have been right",
     feedback: Feedback::Reports,

@@ -1,10 +1,10 @@
-//! Receivers that cannot have the least rate are excluded (seed 003, 2).
+//! Receivers that cannot have the least rate are excluded (paper 003, 2).
 
 use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
 
 /// When a receiver is excluded.
-// Seed gap: how it is found that a receiver cannot have the least rate is open: so many congestion indications below it within a time.
+// Paper gap: how it is found that a receiver cannot have the least rate is open: so many congestion indications below it within a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Exclusion {
     /// The number of congestion indications below the least rate.

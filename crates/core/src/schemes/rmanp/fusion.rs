@@ -1,4 +1,4 @@
-//! ACK fusion: the least of several acknowledgements counts (seed 003, 2.4 and 3: packets are stored until all have them).
+//! ACK fusion: the least of several acknowledgements counts (paper 003, 2.4 and 3: packets are stored until all have them).
 
 use crate::packet::{Echo, ReportContent, Seq};
 use crate::time::{Span, Time};

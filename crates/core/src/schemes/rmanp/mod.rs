@@ -1,4 +1,4 @@
-//! RMANP: congestion control by active routers (seed 003).
+//! RMANP: congestion control by active routers (paper 003).
 //!
 //! One rate for one group, moved by its source, and rate limits at the exits of active routers on the path. Receivers and active routers
 //! watch sequence numbers. A gap is congestion right upstream, and the first node to see it sends a *congestion indication* (CI) with the

@@ -1,4 +1,4 @@
-//! RMANP's receiver: acknowledges packets, requests missing ones, reports congestion (seed 003, 2).
+//! RMANP's receiver: acknowledges packets, requests missing ones, reports congestion (paper 003, 2).
 
 use super::config::{Answers, Begin, Config, Repair};
 use super::requests::{Overdue, Requests};
@@ -57,7 +57,7 @@ struct Congestion {
     seq: u64,
 }
 
-/// The number of missing packets that are remembered: as many as an active router stores packets (seed 003, 3).
+/// The number of missing packets that are remembered: as many as an active router stores packets (paper 003, 3).
 const MOST_MISSING: usize = 100;
 /// Requests that one call has room for.
 const RANGES: usize = 1;
@@ -184,7 +184,7 @@ impl Receiver {
             say(ReportContent::Lost { echo, first: Seq(range.start), count, loss: 0.0 });
         });
         if is_overdue && self.repair == Repair::Tree && self.told_at.is_never() {
-            // Lost repairs are observed by no other node (seed 003, 2.1).
+            // Lost repairs are observed by no other node (paper 003, 2.1).
             self.told = Congestion { rate: self.decrease * heard.rate, seq: heard.newest };
             self.told_at = now;
         }
@@ -246,7 +246,7 @@ impl crate::node::Receiver for Receiver {
         }
         let Some(heard) = self.heard else { return };
         if is_newest && self.few && data.rate <= self.told.rate && !self.told_at.is_never() {
-            // The source has come down to that rate: another node has reported it (seed 003, 2.3).
+            // The source has come down to that rate: another node has reported it (paper 003, 2.3).
             self.told_at = Time::NEVER;
             self.suppressed += 1;
         }

@@ -1,4 +1,4 @@
-//! Missing packets and the times of their requests: of receivers, and of active routers towards upstream (seed 003, 2.1).
+//! Missing packets and the times of their requests: of receivers, and of active routers towards upstream (paper 003, 2.1).
 
 use crate::time::{Span, Time};
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub(crate) enum Overdue {
 }
 
 /// Between two requests of the same packet, at least: "max(0.5 s, 1.5 srtt)".
-// Seed gap: how long is waited for a repair.
+// Paper gap: how long is waited for a repair.
 pub(crate) const RETRY: Span = Span::from_millis(500);
 const RETRY_RTTS: f64 = 1.5;
 const LONGEST_RETRY: f64 = 10.0;

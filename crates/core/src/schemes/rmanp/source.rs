@@ -1,4 +1,4 @@
-//! RMANP's source: grows with packets that all have acknowledged, goes down to the rate of congestion indications (seed 003, 2.3 and 2.4).
+//! RMANP's source: grows with packets that all have acknowledged, goes down to the rate of congestion indications (paper 003, 2.3 and 2.4).
 
 use super::config::{Answers, Config, Repair};
 use super::exclusion::LowRates;
@@ -217,8 +217,8 @@ impl Policy {
         }
     }
 
-    /// No acknowledgement came in time (seed 003, 2.2).
-    // Seed gap: the time-out is named, and neither its length nor the reaction is defined: it is TCP's (RFC 6298), at least a second, and
+    /// No acknowledgement came in time (paper 003, 2.2).
+    // Paper gap: the time-out is named, and neither its length nor the reaction is defined: it is TCP's (RFC 6298), at least a second, and
     // the reaction is that to a congestion indication.
     fn time_out(&mut self, now: Time) {
         self.timeout.back_off();

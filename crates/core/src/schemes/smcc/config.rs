@@ -30,7 +30,7 @@ configuration! {
             => choice["joins", { "rounds" => Rounds, "early" => Early },
                 "after a feedback round, or in start-up after four round trips; layers are left after four with too little, and who joins too much stays away for longer"];
         /// An enhancement layer is never slower than this part of its highest rate; a receiver with less left for it leaves it.
-        // Seed gap: 4.1 has no lowest rate. Who has nearly nothing left for its highest layer then slows it to nearly nothing, and those who
+        // Paper gap: 4.1 has no lowest rate. Who has nearly nothing left for its highest layer then slows it to nearly nothing, and those who
         // join it meanwhile wait for its first packet in vain.
         least: f64 = 0.0
             => number["least", Within::of(0.0, 0.5),
@@ -69,12 +69,12 @@ configuration! {
 }
 
 /// The rate assumed of the lower layers.
-// Seed gap: 4.1 compares with highest rates. A receiver that shares a lower layer with a slower one gets less of it than
+// Paper gap: 4.1 compares with highest rates. A receiver that shares a lower layer with a slower one gets less of it than
 // that, and would need the whole highest rate as its share before it may make up for it. `Config::transport` takes the
 // rates at which layers are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lower {
-    /// For their highest rates: the seed.
+    /// For their highest rates: the paper.
     Caps,
     /// For the rates at which they are sent.
     Rates,
@@ -87,7 +87,7 @@ pub enum Joins {
     Rounds,
     /// In start-up after four round-trip times, which goes on where the lowest layers' losses were not followed by others. A layer makes
     /// room for a receiver that joins it. A receiver that has left it soon stays away, longer each time.
-    // Seed gap: 4.1 joins by the estimate alone. At the beginning that is what the flows beside have made of the base layer, whose slow
+    // Paper gap: 4.1 joins by the estimate alone. At the beginning that is what the flows beside have made of the base layer, whose slow
     // rate says little about a fast path: sixty seconds later a receiver at 100 Mbit/s had a quarter of its share.
     Early,
 }
@@ -141,7 +141,7 @@ const ENTRY: Entry = Entry {
     name: "smcc",
     number: 9,
     summary: "layers with fixed highest rates, each controlled as by TFMCC",
-    source: "seed 000, 4.1",
+    source: "paper 000, 4.1",
     sender: "sends each layer as fast as its limiting receiver says, up to the layer's highest rate",
     receiver: "calculates TCP's rate over its layers; joins and leaves layers by it, and reports what the lower ones leave over",
     feedback: Feedback::Reports,

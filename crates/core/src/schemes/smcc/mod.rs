@@ -1,4 +1,4 @@
-//! SMCC: layers with fixed highest rates, each controlled as by TFMCC; the baseline of GMCC (seed 000, 4.1).
+//! SMCC: layers with fixed highest rates, each controlled as by TFMCC; the baseline of GMCC (paper 000, 4.1).
 //!
 //! Layer i may have up to 2^i times the base layer's highest rate, 1 Mbit/s. A receiver calculates TCP's rate over all the
 //! layers it is subscribed to, and joins a layer when that is more than they may have together. All its layers but the

@@ -1,4 +1,4 @@
-//! SMCC's receiver: calculates TCP's rate over all its layers, and gives each layer the remaining rate (seed 000, 4.1).
+//! SMCC's receiver: calculates TCP's rate over all its layers, and gives each layer the remaining rate (paper 000, 4.1).
 
 use super::config::{Config, Joins, LAYERS, Lower};
 use super::visits::Visits;

@@ -1,4 +1,4 @@
-//! SMCC's source: a TFMCC source per layer, between fixed limits (seed 000, 4.1).
+//! SMCC's source: a TFMCC source per layer, between fixed limits (paper 000, 4.1).
 
 use super::config::{Config, Joins, LAYERS};
 use crate::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp, Tally};

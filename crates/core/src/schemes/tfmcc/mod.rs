@@ -1,4 +1,4 @@
-//! TFMCC: TCP-friendly multicast congestion control (RFC 4654; seed 000, 1.6.2.3).
+//! TFMCC: TCP-friendly multicast congestion control (RFC 4654; paper 000, 1.6.2.3).
 //!
 //! Receivers measure their loss event rate and their round-trip time and calculate how fast a TCP flow would be there. The source goes as
 //! fast as the *current limiting receiver* reports. Reports of all others are few: each waits for a random time, biased towards low rates

@@ -9,7 +9,7 @@ pub fn autocorrelation(hurst: f64, lag: u32) -> f64 {
     (((k + 1.0).powf(power) + (k - 1.0).abs().powf(power)) - 2.0 * k.powf(power)) / 2.0
 }
 
-/// The same at large lags (seed 002, (5.6)), with 1 at none.
+/// The same at large lags (paper 002, (5.6)), with 1 at none.
 pub fn asymptotic_autocorrelation(hurst: f64, lag: u32) -> f64 {
     if lag == 0 {
         return 1.0;

@@ -1,4 +1,4 @@
-//! Self-similar traffic (seed 002, 5.2): series with long memory are made, their Hurst parameter is estimated, and how well
+//! Self-similar traffic (paper 002, 5.2): series with long memory are made, their Hurst parameter is estimated, and how well
 //! they can be predicted is computed.
 //!
 //! | module | what it holds |

@@ -1,4 +1,4 @@
-//! How well self-similar series can be predicted (seed 002, figure 5.2): the mean squared error one step ahead, as a part of the
+//! How well self-similar series can be predicted (paper 002, figure 5.2): the mean squared error one step ahead, as a part of the
 //! variance.
 
 use super::fgn;

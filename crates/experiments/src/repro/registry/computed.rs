@@ -6,10 +6,10 @@ use crate::plot::{Axis, Figure, Layer, Panel};
 use crate::repro::{Judged, Tolerance};
 
 /// The largest window of the chain: larger ones change nothing where losses come one by one.
-// Seed gap: 2.2.1.3 solves the chain "for different large N's" and names none.
+// Paper gap: 2.2.1.3 solves the chain "for different large N's" and names none.
 const LARGEST: usize = 400;
 
-/// Seed 000, figure 2.10: loss indications per loss event.
+/// Paper 000, figure 2.10: loss indications per loss event.
 pub(super) fn fig_2_10() -> Calculated {
     let independent: Vec<Point> = (1..100).map(|k| at(Losses::Independent, f64::from(k) / 100.0)).collect();
     let bursty: Vec<Point> =

@@ -1,4 +1,4 @@
-//! Seed 002, figures 5.3, 5.4 and 5.7: how well PAQM predicts the traffic of a bottleneck, and how it uses the
+//! Paper 002, figures 5.3, 5.4 and 5.7: how well PAQM predicts the traffic of a bottleneck, and how it uses the
 //! prediction. The arrivals at the discipline in a simulated run are replayed to a second instance, interval by
 //! interval, and its predictions are recorded.
 
@@ -21,7 +21,7 @@ use faircast_unicast::Protocol;
 enum Source {
     /// Pareto on and off times with shape 1.5 and means of half a second.
     OnOff,
-    /// Seed gap: the document's "real network traffic traces" are not named. In their place each TCP writes fractional Gaussian noise with H = 0.65, a
+    /// Paper gap: the document's "real network traffic traces" are not named. In their place each TCP writes fractional Gaussian noise with H = 0.65, a
     /// value each 0.1 s, as much as the link carries in all.
     Trace,
 }
@@ -162,7 +162,7 @@ fn runs(source: Source, connections: u32) -> Vec<Vec<Seen>> {
     seeds.map(|seed| watched(config, &samples(config, source, connections, seed))).collect()
 }
 
-/// Seed 002, figures 5.3 and 5.4.
+/// Paper 002, figures 5.3 and 5.4.
 pub(super) fn fig_5_3() -> Calculated {
     let counts = [4, 10, 20, 60, 100];
     let sources = [(Source::OnOff, "on-off"), (Source::Trace, "traces")];
@@ -262,7 +262,7 @@ pub(super) fn fig_5_3() -> Calculated {
     Calculated { claims, figures: vec![("prediction", figure)] }
 }
 
-/// Seed 002, figure 5.7: with the setting of figure 5.6, a capacity of half of the buffer and an optimum of 0.6 of it.
+/// Paper 002, figure 5.7: with the setting of figure 5.6, a capacity of half of the buffer and an optimum of 0.6 of it.
 pub(super) fn fig_5_7() -> Calculated {
     let config = Config { target: 60.0, ..Config::default() };
     let all: Vec<Vec<Seen>> =

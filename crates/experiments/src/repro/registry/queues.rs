@@ -1,4 +1,4 @@
-//! Seed 002, chapters 5 and 6: what is computed about PAQM and SFC.
+//! Paper 002, chapters 5 and 6: what is computed about PAQM and SFC.
 
 use super::Calculated;
 use crate::analysis::self_similar::prediction::{Correlation, brownian_error, farima_error, linear_error};
@@ -28,7 +28,7 @@ fn figure(title: &str, subtitle: &str, panels: Vec<Panel>) -> Figure {
     Figure::new(title, subtitle, panels).with_own_ranges()
 }
 
-/// Seed 002, figure 5.2: how well self-similar traffic can be predicted.
+/// Paper 002, figure 5.2: how well self-similar traffic can be predicted.
 pub(super) fn fig_5_2() -> Calculated {
     type Error = fn(f64) -> f64;
     let curves: [(&str, Error); 4] = [
@@ -71,7 +71,7 @@ pub(super) fn fig_5_2() -> Calculated {
     }
 }
 
-/// Seed 002, figure 5.6: the probability over queue and traffic, with a capacity of half of the buffer and an optimum of 0.6 of it.
+/// Paper 002, figure 5.6: the probability over queue and traffic, with a capacity of half of the buffer and an optimum of 0.6 of it.
 pub(super) fn fig_5_6() -> Calculated {
     let (buffer, capacity) = (100.0, 50.0);
     let config = paqm::Config { target: 60.0, solution: paqm::Solution::Clamp, ..paqm::Config::default() };
@@ -105,19 +105,19 @@ pub(super) fn fig_5_6() -> Calculated {
     }
 }
 
-/// Seed 002, figures 6.2 to 6.5 and examples 6.1 and 6.2: where SFC is stable.
+/// Paper 002, figures 6.2 to 6.5 and examples 6.1 and 6.2: where SFC is stable.
 pub(super) fn fig_6_2() -> Calculated {
     let example =
         |per_ack| Link { flows: 300.0, rtt: Span::from_millis(600), packets_per_second: 1250.0, per_ack };
     let link = example(2.0);
-    let margins = |k1, k2| link.open(Model::Seed, Gains { k1, k2 }).margins();
+    let margins = |k1, k2| link.open(Model::Paper, Gains { k1, k2 }).margins();
     let within = |share| Tolerance::Relative(share);
     let claims = vec![
         one(
             "example 6.1: the equilibrium's probability",
             Some(0.1429),
             within(1e-3),
-            link.equilibrium(Model::Seed).loss,
+            link.equilibrium(Model::Paper).loss,
         ),
         one(
             "example 6.1: the largest k1 with k2 = 0.2, as (6.17) and (6.18) are printed",
@@ -130,7 +130,7 @@ pub(super) fn fig_6_2() -> Calculated {
                 "example 6.1: the same as it follows from the model",
                 Some(7e-4),
                 within(0.01),
-                link.most_k1(Model::Seed, 0.2),
+                link.most_k1(Model::Paper, 0.2),
             ),
             "The model of (6.13) gives 0.00086; (6.17) lacks the factor 2 on two of its terms and (6.18) a factor z, and only with both as printed is it 0.0007.",
         ),
@@ -158,20 +158,20 @@ pub(super) fn fig_6_2() -> Calculated {
                 "example 6.2: the largest k1 with k2 = 0",
                 None,
                 Tolerance::Between(Some(5e-4), None),
-                link.most_k1(Model::Seed, 0.0),
+                link.most_k1(Model::Paper, 0.0),
             ),
             "The model of (6.13) bounds k1 by 0.0004 at k2 = 0: k1 = 0.0005 is not stable for every k2 up to 0.2, but from 0.034 on.",
         ),
     ];
     let bound = |(number, per_ack): (usize, f64)| {
         let shares = (2..=70).map(|percent| f64::from(percent) / 100.0);
-        let of = |share: f64| Link { flows: share * 750.0, ..example(per_ack) }.most_k2(Model::Seed);
+        let of = |share: f64| Link { flows: share * 750.0, ..example(per_ack) }.most_k2(Model::Paper);
         Layer::line(format!("b = {per_ack}"), number, shares.map(|share| (share, of(share))).collect())
     };
     let region = |(number, per_ack): (usize, f64)| {
-        let most = example(per_ack).most_k2(Model::Seed);
+        let most = example(per_ack).most_k2(Model::Paper);
         let k2 = (0..60).map(|k| most * f64::from(k) / 60.0);
-        let points = k2.map(|k2| (k2, 1e3 * example(per_ack).most_k1(Model::Seed, k2))).collect();
+        let points = k2.map(|k2| (k2, 1e3 * example(per_ack).most_k1(Model::Paper, k2))).collect();
         Layer::line(format!("b = {per_ack}"), number, points)
     };
     let both = [1.0, 2.0];

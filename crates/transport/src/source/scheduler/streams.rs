@@ -102,7 +102,7 @@ impl Feed for Input {
 /// Use of a layer's idle turns: repairs beyond those of each block.
 ///
 /// Receivers judge by the arriving data of a layer whether they can take more. A layer far below its rate gives them no information; RLC's
-/// receivers do not count a burst that is not full (seed 004, 3).
+/// receivers do not count a burst that is not full (paper 004, 3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fill {
     /// All of them: the layers' rates are bounded.

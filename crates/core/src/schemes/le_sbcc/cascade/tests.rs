@@ -76,7 +76,7 @@ fn in_slots_the_first_indication_of_a_slot_is_an_event_for_each_receiver() {
     );
 }
 
-/// Seed 000, 2.2.1.4: losses one by one, at `x` packets in a round trip. A slot has an event with probability
+/// Paper 000, 2.2.1.4: losses one by one, at `x` packets in a round trip. A slot has an event with probability
 /// `1 - (1 - p)^x`; a filter that is shut for a round trip after an event has one in `1 / p + x` packets.
 #[test]
 fn independent_losses_make_more_events_in_slots_than_in_windows() {
@@ -157,7 +157,7 @@ fn two_events_within_an_epoch_are_one_reduction() {
 }
 
 /// Events that leave the second filter, and reductions, of 6000 packets sent to one receiver that loses `worst` of
-/// them and `others` that lose 2 %: seed 000, 2.2.1.4. The window halves after a reduction and else grows by one.
+/// them and `others` that lose 2 %: paper 000, 2.2.1.4. The window halves after a reduction and else grows by one.
 fn star(worst: f64, others: u64, filter: Selection, seed: u64) -> (u64, u64) {
     let mut cycles = Cycles::new(&Config { filter, ..Config::published() }, seed);
     let (mut window, mut sent) = (1u64, 0);

@@ -8,7 +8,7 @@ pub(super) fn without_moves() -> Config {
     Config { localize: Localize::Off, ..Config::published() }
 }
 
-/// A chain of two agents and a leaf with the least rate, as in figure 3 of the seed.
+/// A chain of two agents and a leaf with the least rate, as in figure 3 of the paper.
 fn chain(config: Config, offsets: &[Span]) -> Grove {
     let nodes = [
         (None, Path::mbps(4.0, 15, 30)),

@@ -1,4 +1,4 @@
-//! Parameters of an active router, with the seed's symbols and values.
+//! Parameters of an active router, with the paper's symbols and values.
 
 use crate::field;
 use crate::spec::{self, Opt, SpecError, Within};
@@ -34,7 +34,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// The paper (seed 003, 3).
+    /// The paper (paper 003, 3).
     fn default() -> Config {
         Config {
             cache: 100,
@@ -42,12 +42,12 @@ impl Default for Config {
             absolute: 0.8,
             relative: 0.99,
             increase: 0.05,
-            // Seed gap: how it is found that a receiver cannot have the least rate.
+            // Paper gap: how it is found that a receiver cannot have the least rate.
             exclude: 5,
             exclude_within: Span::from_secs(10),
             requests: 3,
             silence: Span::from_secs(3),
-            // Seed gap: how a router that comes to a session learns who is behind its exits.
+            // Paper gap: how a router that comes to a session learns who is behind its exits.
             settle: Span::from_secs(1),
             forget: Span::from_secs(60),
         }

@@ -1,4 +1,4 @@
-//! An exit of an active router: its limit, the packets that wait for it, and the requests from behind it (seed 003, 2.3 and 2.4).
+//! An exit of an active router: its limit, the packets that wait for it, and the requests from behind it (paper 003, 2.3 and 2.4).
 
 use super::config::Config;
 use super::store::Store;
@@ -124,8 +124,8 @@ impl Exit {
         }
     }
 
-    /// The congestion is over when what waited has left (seed 003, 2.4). Whether the limit was taken away.
-    // Seed gap: a limit stays for a round trip, or it would end before anything could wait.
+    /// The congestion is over when what waited has left (paper 003, 2.4). Whether the limit was taken away.
+    // Paper gap: a limit stays for a round trip, or it would end before anything could wait.
     pub(super) fn relax(&mut self, now: Time) -> bool {
         let rtt = Span::from_secs_f64(self.rtt.unwrap_or(FIRST_RTT));
         let ends = self.limit.is_some() && !self.waits() && now.since(self.limited_at) >= rtt;

@@ -1,4 +1,4 @@
-//! RMANP's active router (seed 003, 2): sequence control, rate limits at exits, a cache with local repair, filtered congestion
+//! RMANP's active router (paper 003, 2): sequence control, rate limits at exits, a cache with local repair, filtered congestion
 //! indications, and one acknowledgement of many.
 //!
 //! It knows a session by the mark of its data ([`Mark::Floor`]); packets and reports of all others pass as they are, and nothing of them is

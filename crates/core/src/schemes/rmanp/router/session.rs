@@ -1,4 +1,4 @@
-//! State of a session at an active router: sequence control, congestion indications and acknowledgements (seed 003, 2).
+//! State of a session at an active router: sequence control, congestion indications and acknowledgements (paper 003, 2).
 
 use super::config::Config;
 use super::exit::{Exit, Outcome};
@@ -246,7 +246,7 @@ impl Session {
     }
 
     /// Upstream has come down to the indicated rate and has since grown back: its present rate is no longer the one that was indicated.
-    // Seed gap: what was indicated ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
+    // Paper gap: what was indicated ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
     // it would never again be told of anything.
     fn see_rate(&mut self, sent: f64, config: &Config) {
         let Some(told) = self.indicated.map(Rate::bps) else { return };
@@ -277,7 +277,7 @@ impl Session {
         self.send_up(ReportContent::Congested { echo, level, mean, cause }, cx);
     }
 
-    /// Returns whether no rate as low has been indicated upstream (seed 003, 2.3: filtered).
+    /// Returns whether no rate as low has been indicated upstream (paper 003, 2.3: filtered).
     fn is_news(&mut self, rate: Rate, seen: &mut RouterObservation) -> bool {
         let is_news = self.speaker.is_some() && self.indicated.is_none_or(|told| rate.bps() < told.bps());
         if is_news {
@@ -376,7 +376,7 @@ impl Session {
         if let Some(told) = &mut self.indicated
             && self.acked > 0
         {
-            // The indicated rate ages (seed 003, 2.4: rates grow with acknowledgements).
+            // The indicated rate ages (paper 003, 2.4: rates grow with acknowledgements).
             *told = *told + self.least * (config.increase * (least - self.acked) as f64);
         }
         self.acked = least;
@@ -496,7 +496,7 @@ impl Session {
         }
     }
 
-    /// A congestion indication from behind an exit (seed 003, 2.3).
+    /// A congestion indication from behind an exit (paper 003, 2.3).
     pub(super) fn on_indication(
         &mut self,
         entry: Port,

@@ -1,4 +1,4 @@
-//! Reads `seeds/seeds.toml`.
+//! Reads `papers/papers.toml`.
 
 use crate::scan::Section;
 use serde::Deserialize;
@@ -8,8 +8,8 @@ use std::path::Path;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Seeds {
-    seed: Vec<Document>,
+pub struct Papers {
+    paper: Vec<Document>,
     #[serde(default, rename = "gap")]
     pub gaps: Vec<Gap>,
 }
@@ -61,13 +61,13 @@ impl fmt::Display for Gap {
 impl Gap {
     /// The section of our documents that it departs from; `None` for an RFC.
     pub fn cites(&self) -> Option<Section> {
-        let (seed, id) = self.section.split_once(", ")?;
-        seed.starts_with("00").then(|| Section::new(seed, id))
+        let (paper, id) = self.section.split_once(", ")?;
+        paper.starts_with("00").then(|| Section::new(paper, id))
     }
 }
 
-impl Seeds {
-    pub fn read(path: &Path) -> Seeds {
+impl Papers {
+    pub fn read(path: &Path) -> Papers {
         let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     }
@@ -85,7 +85,7 @@ impl Seeds {
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut seen = BTreeSet::new();
-        for document in &self.seed {
+        for document in &self.paper {
             if document.title.is_empty() || document.authors.is_empty() || document.kind.is_empty() {
                 faults.push(format!("document {} lacks a title, authors or kind", document.number));
             }
@@ -120,7 +120,7 @@ impl Seeds {
 
     fn all(&self) -> impl Iterator<Item = (Section, &Entry)> {
         let of = |document: &'_ Document| document.number.clone();
-        self.seed.iter().flat_map(move |document| {
+        self.paper.iter().flat_map(move |document| {
             let number = of(document);
             document.sections.iter().map(move |entry| (Section::new(&number, &entry.id), entry))
         })
