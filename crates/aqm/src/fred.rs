@@ -34,7 +34,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// The thresholds of the document's RED.
+    /// The thresholds of the paper's RED.
     impl Default;
 
     impl Tabled for Config as "fred" {

@@ -26,7 +26,7 @@ table! {
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to ("Q_opt").
         target: f64 = 20.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
-        /// Length of an interval ("tau"; 0.02 to 0.05 s in the document).
+        /// Length of an interval ("tau"; 0.02 to 0.05 s in the paper).
         interval: Span = Span::from_millis(20)
             => seconds["interval", Within::of(0.001, 10.0), "how often traffic is predicted"];
         /// How many intervals a prediction looks at ("n").
@@ -53,7 +53,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Values of the document; a buffer of 100 packets.
+    /// Values of the paper; a buffer of 100 packets.
     impl Default;
 
     impl Tabled for Config as "paqm" {

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_design_rule_takes_the_rate_of_the_link() {
-        // 3750 packets of 500 bytes a second; ns-2's constants have four digits of the document's.
+        // 3750 packets of 500 bytes a second; ns-2's constants have four digits of the paper's.
         let config = Config { mean_packet_size: 500, ..Config::design() };
         let (a, b) = Pi::new(config, Rate::from_mbps(15.0)).gains();
         assert!((a / 1.853e-5 - 1.0).abs() < 1e-3 && (b / 1.847e-5 - 1.0).abs() < 1e-3, "{a:e} {b:e}");

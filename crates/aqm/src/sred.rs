@@ -37,7 +37,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Values of the document where it gives them, otherwise of the paper.
+    /// Values of paper 002 where it gives them, otherwise of SRED's own paper.
     impl Default;
 
     impl Tabled for Config as "sred" {

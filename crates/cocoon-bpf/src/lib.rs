@@ -11,7 +11,7 @@
 //! | [`fates`] [`measured`] | which hosts share a fate, and that connections to them are grouped so |
 //! | [`regulator`] [`gate`] | UDP under the virtual connection's window |
 //!
-//! [`status::DEPARTURES`] lists the rules of the document that a program in the kernel cannot follow.
+//! [`status::DEPARTURES`] lists the rules of the paper that a program in the kernel cannot follow.
 
 mod error;
 pub mod fates;

@@ -48,7 +48,7 @@ enum Command {
         /// Destination
         #[arg(long)]
         to: SocketAddr,
-        /// Open the window by all that the TCPs have acknowledged, as the document says, not by the flows' share of it
+        /// Open the window by all that the TCPs have acknowledged, as the paper says, not by the flows' share of it
         #[arg(long)]
         open_by_all: bool,
     },

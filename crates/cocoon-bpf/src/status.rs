@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 
-/// Departures from the document, because a program in the kernel cannot follow it.
+/// Departures from the paper, because a program in the kernel cannot follow it.
 // Paper gap: cuts reach other members at their next acknowledgement, not at once: a program may not write another socket.
 // Paper gap: when a member times out, others do not retransmit their first unacknowledged packet: no program may retransmit.
 // Paper gap: members keep their own retransmission timers: the group's round trip is measured but cannot set them.
@@ -242,7 +242,7 @@ pub fn text(status: &Status) -> String {
             group.alone_starts,
         );
     }
-    let _ = writeln!(out, "what differs from the document (paper 002, chapter 4):");
+    let _ = writeln!(out, "departures from paper 002, chapter 4:");
     for (what, how) in &status.departures {
         let _ = writeln!(out, "  {what}: {how}");
     }

@@ -28,7 +28,7 @@
 //!
 //! `examples/server.rs` is a whole server.
 //!
-//! # What differs from the document
+//! # What differs from the paper
 //!
 //! - A controller acts when quinn calls it, so others' losses take effect at a connection's next packet or acknowledgement, and are
 //!   forgotten after two round trips.

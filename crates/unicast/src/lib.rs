@@ -1,7 +1,7 @@
 //! Unicast flows that multicast shares bottlenecks with: TCP in its variants, TFRC, RAP and CMTCP.
 //!
 //! Pure state machines with the contract of [`faircast_core::node`]: one call, then read `departure` and `deadline` again. They
-//! count whole packets, as the documents' simulators do; no bytes are carried.
+//! count whole packets, as the papers' simulators do; no bytes are carried.
 //!
 //! | module | what it holds |
 //! |---|---|

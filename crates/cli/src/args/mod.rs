@@ -79,7 +79,7 @@ pub enum Command {
     /// Simulate networks described in scenario files
     #[cfg(feature = "simulator")]
     Sim(crate::sim::args::Sim),
-    /// Repeat the experiments of the documents that the schemes come from
+    /// Repeat the experiments of the papers that the schemes come from
     #[cfg(feature = "simulator")]
     Repro(crate::sim::args::Repro),
     /// Run queue disciplines under the scenarios of RFC 7928, one by itself or several beside each other

@@ -217,7 +217,7 @@ pub struct SimCheck {
     pub json: bool,
 }
 
-/// Repeat the experiments of the documents that the schemes come from.
+/// Repeat the experiments of the papers that the schemes come from.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast repro list\n  \
@@ -275,7 +275,7 @@ pub struct ReproRun {
     /// Change a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Where the document leaves a value open, run what else it might be with so many seeds, too
+    /// Where the paper leaves a value open, run what else it might be with so many seeds, too
     #[arg(long, value_name = "SEEDS", default_value_t = 0)]
     pub alternatives: usize,
     /// Two short runs: shows that it works, and decides nothing
@@ -306,7 +306,7 @@ pub struct ReproVerify {
     /// How it is run.
     #[command(flatten)]
     pub running: Running,
-    /// Where the document leaves a value open, run what else it might be with so many seeds, too
+    /// Where the paper leaves a value open, run what else it might be with so many seeds, too
     #[arg(long, value_name = "SEEDS", default_value_t = 3)]
     pub alternatives: usize,
     /// Two short runs of each: shows that it works, and decides nothing

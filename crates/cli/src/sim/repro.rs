@@ -1,4 +1,4 @@
-//! `faircast repro`: the documents' figures and tables, run again.
+//! `faircast repro`: the papers' figures and tables, run again.
 
 use super::args::{ReproCommand, ReproList, ReproRun, ReproVerify};
 use super::running::{RunPrinter, Telling, mistaken, refused};

@@ -1,7 +1,7 @@
 //! Loss detection by gaps in the sequence numbers, with tolerance for reordering.
 //!
 //! A missing packet is lost when `tolerance` packets with higher numbers have arrived. A tolerance of 1 declares it lost at once (FIFO
-//! networks, the documents' simulations), 3 is for real networks (the rule of three duplicate acknowledgements, RFC 5681, 3.2).
+//! networks, the papers' simulations), 3 is for real networks (the rule of three duplicate acknowledgements, RFC 5681, 3.2).
 
 use crate::packet::{Arrival, Seq};
 

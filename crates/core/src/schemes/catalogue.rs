@@ -156,7 +156,7 @@ pub(super) trait Configure: Sized + 'static {
     const MORE: &'static [Opt<Self>] = &[];
     /// The kind of mark that its packets carry; all have the same.
     const MARK: Mark = Mark::None;
-    /// As its document has it.
+    /// As its paper has it.
     fn published() -> Self;
     /// For a real network.
     fn transport(packet_size: u16) -> Self;

@@ -27,7 +27,7 @@ const FEW: usize = 4;
 /// Deadlines of one pause that are met on time.
 const ON_TIME: usize = 200;
 
-/// The schemes under test: each as its document has it, as a real network runs it, with limits, and in its variants; only those of one name
+/// The schemes under test: each as its paper has it, as a real network runs it, with limits, and in its variants; only those of one name
 /// where the environment has `FAIRCAST_SCHEME=NAME`.
 fn schemes() -> Vec<Scheme> {
     let literal =

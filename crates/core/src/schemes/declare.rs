@@ -1,6 +1,6 @@
 //! One declaration for a scheme's configuration: its fields, their published values, and the options that set them.
 
-/// Declares the configuration of a scheme: for each field its meaning and the document's symbol, its type, its published value and the
+/// Declares the configuration of a scheme: for each field its meaning and the paper's symbol, its type, its published value and the
 /// options that set it.
 ///
 /// ```text
@@ -11,7 +11,7 @@
 ///         beta: f64 = 0.75 => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept after a cut"];
 ///     }
 ///
-///     /// The document's values.
+///     /// The paper's values.
 ///     pub fn published;
 ///
 ///     impl Configure for Config {

@@ -1,4 +1,4 @@
-//! The documents' calculations about their schemes, as functions: for figures, and as yardsticks of the simulator.
+//! The papers' calculations about their schemes, as functions: for figures, and as yardsticks of the simulator.
 //!
 //! | module | what it answers |
 //! |---|---|

@@ -81,7 +81,7 @@ pub fn notes(done: &Reproduction) -> Vec<String> {
     notes
 }
 
-/// A value that the document leaves open, in words.
+/// A value that the paper leaves open, in words.
 pub fn choice(chosen: &Choice) -> String {
     let when = match chosen.after {
         true => "chosen after the published numbers had been seen",

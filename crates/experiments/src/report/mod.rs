@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`text`] | tables with aligned columns |
-//! | [`page`] | reports of reproductions: an overview, a page for each document, all in one |
+//! | [`page`] | reports of reproductions: an overview, a page for each paper, all in one |
 //! | `entry` | what a report says of one figure or table |
 //! | `block` | what a report is made of, in Markdown and in HTML |
 //! | [`html`] | the frame of a self-contained HTML page |

@@ -1,4 +1,4 @@
-//! Reports of reproductions: an overview, and a page for each document, in HTML; all in one page, in Markdown or in HTML.
+//! Reports of reproductions: an overview, and a page for each paper, in HTML; all in one page, in Markdown or in HTML.
 
 use super::block::{self, Block};
 use super::entry::section;
@@ -8,7 +8,7 @@ use crate::plot::scale::short;
 use crate::repro::{DOCUMENTS, Document, ReproOutcome, Reproduction, Verdict};
 
 const ABOUT: &str = "Every figure and table is a scenario file. Its claims, with the ranges in which they count as holding, \
-were written down before anything was measured. \"published\" is the number in the document; where the document has only a \
+were written down before anything was measured. \"published\" is the number in the paper; where the paper has only a \
 picture or a sentence, there is none, and the range says what was taken for it. \"measured\" is the mean over runs with \
 different random numbers, the interval is Student's at 95 %. A claim holds; it holds with a choice of ours when a value that the \
 document leaves open was chosen after its numbers had been seen (which, why, and what else it might be stands below it); the \
@@ -55,11 +55,10 @@ fn row(mut first: Vec<String>, done: &[&Reproduction]) -> Vec<String> {
     first
 }
 
-/// The claims that do not hold, one a line, those first in which the document contradicts itself.
+/// The claims that do not hold, one a line, those first in which the paper contradicts itself.
 fn failures(all: &[Reproduction]) -> Block<'_> {
     let mut lines = Vec::new();
-    for (verdict, why) in [(Verdict::Contradicts, " The document contradicts itself."), (Verdict::Fails, "")]
-    {
+    for (verdict, why) in [(Verdict::Contradicts, " The paper contradicts itself."), (Verdict::Fails, "")] {
         for done in all {
             for claim in done.outcome.claims.iter().filter(|claim| claim.verdict == verdict) {
                 let measured = claim.measured.map_or_else(|| "nothing".to_owned(), short);
@@ -121,7 +120,7 @@ pub fn overview(all: &[Reproduction], heading: &str) -> String {
     block::page(heading, &blocks)
 }
 
-/// A page for each document: the name of its file, and its text.
+/// A page for each paper: the name of its file, and its text.
 pub fn documents(all: &[Reproduction]) -> Vec<(String, String)> {
     let page = |document: &'static Document| {
         let mine: Vec<Reproduction> =

@@ -1,4 +1,4 @@
-//! Results of a scenario with other values where its document leaves them open: one run for each value, with few
+//! Results of a scenario with other values where its paper leaves them open: one run for each value, with few
 //! seeds.
 
 use super::{Embedded, Judged, ReproError, Settings, judge};

@@ -1,4 +1,4 @@
-//! The documents' figures and tables, run again and compared with the published ones.
+//! The papers' figures and tables, run again and compared with the published ones.
 //!
 //! Every [`Entry`] has a scenario file with the published values and the tolerances that were set before anything was
 //! measured. A claim that does not hold is reported as not holding.
@@ -8,7 +8,7 @@
 //! | [`registry`] | which figures and tables there are |
 //! | [`verdict`] | what became of a claim |
 //! | `restated` | what sums up other figures and tables |
-//! | `alternatives` | what else the values might be that a document leaves open |
+//! | `alternatives` | what else the values might be that a paper leaves open |
 //! | [`views`] | the figures |
 
 mod alternatives;
@@ -69,7 +69,7 @@ pub struct Settings {
     pub pace: Pace,
     /// Keys of the scenario and their values, for [`Edit::set`].
     pub set: Vec<(String, String)>,
-    /// Number of seeds, at most, for the alternatives of values that a document leaves open; 0: do not run them.
+    /// Number of seeds, at most, for the alternatives of values that a paper leaves open; 0: do not run them.
     pub alternatives: usize,
     /// Store of former runs, which are reused; new runs are added.
     pub kept: Option<Kept>,
@@ -100,7 +100,7 @@ pub struct Reproduction {
     pub run: Option<Run>,
     /// The figures.
     pub figures: Vec<Named>,
-    /// Results with other values where the document leaves them open.
+    /// Results with other values where the paper leaves them open.
     pub alternatives: Vec<Alternative>,
 }
 

@@ -88,7 +88,7 @@ fn every_entry_runs_and_all_its_claims_have_values() {
     let markdown = page::markdown(&all, "Report");
     for done in &all {
         let html = format!("{}.html", done.entry.document().prefix);
-        let (_, text) = pages.iter().find(|(name, _)| *name == html).expect("its document has a page");
+        let (_, text) = pages.iter().find(|(name, _)| *name == html).expect("its paper has a page");
         assert!(overview.contains(&format!("href=\"{html}\"")), "{html}");
         assert!(text.contains(&done.entry.id) && markdown.contains(&done.entry.id), "{}", done.entry.id);
         for (name, _) in &done.figures {

@@ -10,9 +10,9 @@ use serde::{Serialize, Serializer};
 pub enum Verdict {
     /// The measured value lies in the range that was set before.
     Holds,
-    /// It does, with a value that the document leaves open and that was chosen after its numbers had been seen.
+    /// It does, with a value that the paper leaves open and that was chosen after its numbers had been seen.
     Chosen,
-    /// It does not, and cannot: the document contradicts itself.
+    /// It does not, and cannot: the paper contradicts itself.
     Contradicts,
     /// It does not.
     Fails,

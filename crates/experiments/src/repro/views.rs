@@ -16,7 +16,7 @@ fn kbit(trace: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     trace.into_iter().map(|(time, bps)| (time, bps / 1e3)).collect()
 }
 
-/// The receiver whose flows are shown where the document takes one at random.
+/// The receiver whose flows are shown where the paper takes one at random.
 const SHOWN: &str = "leaf1";
 
 /// Over-time averages at one receiver, scheme by scheme, and the rates behind them in one run of the first one.

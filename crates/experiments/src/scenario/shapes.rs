@@ -312,7 +312,7 @@ tables! {
         /// Under a scheme with agents, in place of these two: who has which children. Who is nobody's child is the
         /// source's.
         agents: Tables(&AGENT);
-        /// More children than this no node of the session's tree may have, the source neither: the document's bound
+        /// More children than this no node of the session's tree may have, the source neither: the paper's bound
         /// for large trees. Without a tree all receivers are the source's children, however many.
         most_children: Whole, default "16";
         /// Time of a join, of the session or of a layer, per router that has to be asked.

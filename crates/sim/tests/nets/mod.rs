@@ -360,7 +360,7 @@ fn mtcp(rng: &mut Rng) -> Scheme {
     format!("mtcp,preset={preset}").parse().expect("a scheme and a preset")
 }
 
-/// One of all schemes, as its document has it or as a transport runs it.
+/// One of all schemes, as its paper has it or as a transport runs it.
 fn any_scheme(rng: &mut Rng) -> Scheme {
     let entry = &CATALOGUE[rng.below(DRAWN) as usize];
     let preset = if rng.chance(0.5) { "published" } else { "transport" };

@@ -41,7 +41,7 @@ enum Status {
     Todo,
 }
 
-/// A departure from a document, or a guess where it is silent.
+/// A departure from a paper, or a guess where it is silent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gap {
@@ -59,7 +59,7 @@ impl fmt::Display for Gap {
 }
 
 impl Gap {
-    /// The section of our documents that it departs from; `None` for an RFC.
+    /// The section of our papers that it departs from; `None` for an RFC.
     pub fn cites(&self) -> Option<Section> {
         let (paper, id) = self.section.split_once(", ")?;
         paper.starts_with("00").then(|| Section::new(paper, id))

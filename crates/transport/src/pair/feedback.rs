@@ -1,6 +1,6 @@
 //! Feedback of a group of complete receivers to its source in a second, kind by kind (docs/reliability.md, "The rate of feedback").
 //!
-//! Reports of congestion are the schemes' own: their numbers are in the schemes' documents, and printed here.
+//! Reports of congestion are the schemes' own: their numbers are in the schemes' papers, and printed here.
 
 use super::*;
 use crate::backoff::REQUESTS_PER_SECOND;

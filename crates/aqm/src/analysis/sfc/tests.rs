@@ -76,7 +76,7 @@ fn the_example_has_these_bounds_of_k1() {
             near(example(per_ack).most_k1(Model::Paper, *k2), expected);
         }
     }
-    // Only as printed does one get the document's "k1 < 0.0007 at k2 = 0.2".
+    // Only as printed does one get the paper's "k1 < 0.0007 at k2 = 0.2".
     near(example(2.0).printed_k1(0.2), 7.01e-4);
 }
 

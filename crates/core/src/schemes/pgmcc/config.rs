@@ -112,7 +112,7 @@ impl Config {
     }
 }
 
-/// How packets are sent in the document's simulations.
+/// How packets are sent in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published();
     let slowest = Rate::of(u64::from(sending.packet_size), LONGEST_RTO);

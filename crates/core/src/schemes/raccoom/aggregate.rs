@@ -82,7 +82,7 @@ impl<K: Ord + Copy> Aggregator<K> {
     }
 
     /// Acknowledges a few packets at a time, as children do. The time that a report waited here until another one made it news is reported
-    /// as hold time. Where every receiver acknowledges each packet, as in the document, a report is news by itself.
+    /// as hold time. Where every receiver acknowledges each packet, as in the paper, a report is news by itself.
     pub fn thin(&mut self) {
         self.thinned.get_or_insert((Time::ZERO, Time::NEVER));
     }

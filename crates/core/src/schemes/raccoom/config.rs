@@ -158,7 +158,7 @@ impl Config {
     }
 }
 
-/// How packets are sent in the document's simulations.
+/// How packets are sent in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published().with_packet_size(500);
     let bounds = Bounds { min: Rate::of(500, LEAST_PACKETS), max: sending.bounds.max };

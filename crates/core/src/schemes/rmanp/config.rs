@@ -154,7 +154,7 @@ impl Config {
     }
 }
 
-/// How packets are sent in the document's simulations.
+/// How packets are sent in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published().with_packet_size(1057);
     let least = Rate::from_bps(16_000.0);
@@ -192,7 +192,7 @@ const REAL_QUEUE: u16 = 200;
 /// Limits at exits grow faster than the source's rate by this, "In" over "Is".
 const FASTER_HOPS: f64 = 10.0;
 
-/// The least rate is the lower limit as well, where the document has no other.
+/// The least rate is the lower limit as well, where the paper has no other.
 const fn least() -> Field<Config, crate::time::Rate> {
     Field {
         get: |config| Some(config.least),

@@ -139,7 +139,7 @@ impl Config {
     }
 }
 
-/// How packets are sent in the document's simulations.
+/// How packets are sent in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published();
     let slowest = Rate::of(u64::from(sending.packet_size), Span::from_secs(8));

@@ -1,4 +1,4 @@
-//! Figures that the documents compute and do not simulate.
+//! Figures that the papers compute and do not simulate.
 
 use super::Calculated;
 use crate::analysis::loss_events::{Losses, Point, point};

@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Identifier in this project: the document's number and the figure's.
+    /// Identifier in this project: the paper's number and the figure's.
     pub id: String,
     /// Other names, of figures that show the same or the network for it.
     #[serde(default)]
@@ -42,7 +42,7 @@ pub struct Entry {
     pub restates: Vec<Restated>,
 }
 
-/// A document whose figures and tables are repeated.
+/// A paper whose figures and tables are repeated.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -223,7 +223,7 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     parts.into_iter().flat_map(list).collect()
 });
 
-/// All figures and tables, in the order of the documents, then our own.
+/// All figures and tables, in the order of the papers, then our own.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     ENTRIES.iter()
 }
@@ -233,7 +233,7 @@ impl Entry {
     pub fn document(&self) -> &'static Document {
         let prefix = self.id.split('/').next().unwrap_or_default();
         let of = |document: &&Document| document.prefix == prefix;
-        DOCUMENTS.iter().find(of).expect("a test finds the document of every entry")
+        DOCUMENTS.iter().find(of).expect("a test finds the paper of every entry")
     }
 
     /// Returns the chapter or appendix of a figure or table, by its number: "chapter 2", "appendix D"; empty

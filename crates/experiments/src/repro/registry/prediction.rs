@@ -21,7 +21,7 @@ use faircast_unicast::Protocol;
 enum Source {
     /// Pareto on and off times with shape 1.5 and means of half a second.
     OnOff,
-    /// Paper gap: the document's "real network traffic traces" are not named. In their place each TCP writes fractional Gaussian noise with H = 0.65, a
+    /// Paper gap: the paper's "real network traffic traces" are not named. In their place each TCP writes fractional Gaussian noise with H = 0.65, a
     /// value each 0.1 s, as much as the link carries in all.
     Trace,
 }

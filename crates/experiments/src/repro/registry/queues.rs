@@ -12,7 +12,7 @@ fn one(name: &str, published: Option<f64>, tolerance: Tolerance, value: f64) -> 
     Judged::measured(name.into(), published, tolerance, &[value])
 }
 
-/// The same where the document's own formulas leave no other value.
+/// The same where the paper's own formulas leave no other value.
 fn by_algebra(judged: Judged, why: &str) -> Judged {
     match judged.verdict {
         Verdict::Fails => Judged { verdict: Verdict::Contradicts, note: why.into(), ..judged },
