@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_read_to_the_end_of_its_paragraph() {
-        let text = concat!("x // Seed ", "gap: one\n    // two\n    //\n    // three\n");
+        let text = concat!("x // Paper ", "gap: one\n    // two\n    //\n    // three\n");
         assert_eq!(gaps(text), ["one two"]);
     }
 
