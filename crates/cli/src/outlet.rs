@@ -44,7 +44,7 @@ pub fn not_read(count: u64) -> String {
 }
 
 /// The text in place of dropped lines.
-pub type Notice = fn(u64) -> String;
+pub type DropNotice = fn(u64) -> String;
 
 /// One output of the process. A clone writes to the same queue.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ pub struct Outlet {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    notice: Notice,
+    notice: DropNotice,
 }
 
 #[derive(Debug, Default)]
@@ -86,16 +86,16 @@ enum End {
 
 impl Outlet {
     /// Standard output.
-    pub fn stdout(notice: Notice) -> Outlet {
+    pub fn stdout(notice: DropNotice) -> Outlet {
         Outlet::new(stdio::stdout(), notice)
     }
 
     /// Standard error.
-    pub fn stderr(notice: Notice) -> Outlet {
+    pub fn stderr(notice: DropNotice) -> Outlet {
         Outlet::new(stdio::stderr(), notice)
     }
 
-    fn new(fd: BorrowedFd<'static>, notice: Notice) -> Outlet {
+    fn new(fd: BorrowedFd<'static>, notice: DropNotice) -> Outlet {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), notice });
         let theirs = Arc::clone(&shared);
         // It ends with the process: a reader that does not read holds it in the system call.

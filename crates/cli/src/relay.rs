@@ -27,7 +27,7 @@ const AGENT_PORT: &str = "5778";
 
 /// What a relay tells a program of an event.
 #[derive(Serialize)]
-struct Told<'a> {
+struct EventLine<'a> {
     /// How many sessions were found before this one.
     relayed: u64,
     /// The branch, in the order of `--to`; null: what is heard.
@@ -38,7 +38,7 @@ struct Told<'a> {
 
 /// The end of a relay.
 #[derive(Serialize)]
-struct Passed {
+struct RelayDone {
     /// Whether it ended because it was stopped.
     ok: bool,
     /// Sessions that it has passed on.
@@ -161,7 +161,10 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
         let event = wording::event(told.event.clone());
         if json {
             // Nobody reads: the relay goes on.
-            let _ = json::write(program, &Told { relayed: told.session, branch: told.branch, event: &event });
+            let _ = json::write(
+                program,
+                &EventLine { relayed: told.session, branch: told.branch, event: &event },
+            );
         } else if let Some(text) = words(&event, &told, level) {
             say(&text);
         }
@@ -171,7 +174,7 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
     if json {
         // The exit code says it as well.
         let _ = ended.as_ref().map_err(|failure| json::write(program, &Line::failure(failure)));
-        let done = Passed { ok: ended.is_ok(), sessions };
+        let done = RelayDone { ok: ended.is_ok(), sessions };
         let _ = json::write(program, &Line::done(&done, system::cpu_seconds()));
     } else if ended.is_ok() && level > Level::Quiet {
         say(&format!("stopped; passed on {}", units::count(sessions, "session")));
@@ -181,7 +184,7 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
 
 /// A line in place of this number of dropped ones.
 pub fn dropped(count: u64) -> String {
-    json::line(&Told { relayed: 0, branch: None, event: &Event::Dropped { count } })
+    json::line(&EventLine { relayed: 0, branch: None, event: &Event::Dropped { count } })
 }
 
 /// An event in words, as far as people want to know.

@@ -26,7 +26,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A message of a receiver's thread.
-enum News {
+enum ReceiverMessage {
     Event(Event),
     Ended(Result<ReceiveReport, Error>, Duration),
 }
@@ -117,13 +117,13 @@ pub fn run<'a>(
                 return;
             }
             let Ok((number, one)) = news.recv_timeout(LOOK_EVERY) else { continue };
-            if let News::Event(Event::Joined { .. }) = one {
+            if let ReceiverMessage::Event(Event::Joined { .. }) = one {
                 receivers.running.insert(number, true);
             }
             teller.of(receivers.turn(number));
             match one {
-                News::Event(event) => teller.event(&wording::event(event)),
-                News::Ended(outcome, lasted) => {
+                ReceiverMessage::Event(event) => teller.event(&wording::event(event)),
+                ReceiverMessage::Ended(outcome, lasted) => {
                     let is_good = match &outcome {
                         Ok(report) => report.ok,
                         Err(Error::Transfer(TransferError::GaveWay { .. })) => true,
@@ -146,14 +146,15 @@ pub fn run<'a>(
 }
 
 /// One receiver, in its thread.
-fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, News)>, stop: &Stop) {
+fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, ReceiverMessage)>, stop: &Stop) {
     let began = Instant::now();
     let tell = |one| {
         // The receiver of this message outlives this thread.
         told.send((number, one)).ok();
     };
-    let outcome = faircast::Receiver::from(config).run_until(stop, &mut |event| tell(News::Event(event)));
-    tell(News::Ended(outcome, began.elapsed()));
+    let outcome =
+        faircast::Receiver::from(config).run_until(stop, &mut |event| tell(ReceiverMessage::Event(event)));
+    tell(ReceiverMessage::Ended(outcome, began.elapsed()));
 }
 
 /// Reports the outcome of a session. An error that ends the program is returned.

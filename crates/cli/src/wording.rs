@@ -3,7 +3,7 @@
 use crate::units;
 use faircast::config::other_default;
 use faircast::error::{
-    ConfigError, EndReason, Seen, StartError, StorageError, SystemError, TransferError, Unlayered,
+    ConfigError, EndReason, JoinObstacle, StartError, StorageError, SystemError, TransferError, Unlayered,
     named_refusals, seconds,
 };
 use faircast::event::{Advice, Setting};
@@ -97,23 +97,23 @@ pub fn error(error: &Error) -> String {
              and does UDP reach them?",
             secs(*waited)
         ),
-        Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::Sealed) }) => format!(
+        Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::Sealed) }) => format!(
             "no session was announced on {group} within {}; a sealed session is there: give its --key",
             secs(*waited)
         ),
-        Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::Unsealed) }) => format!(
+        Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::Unsealed) }) => format!(
             "no session was announced on {group} within {}; an unsealed session is there: leave out --key to accept it",
             secs(*waited)
         ),
-        Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::OneWay) }) => format!(
+        Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::OneWay) }) => format!(
             "no session was announced on {group} within {} whose source answers; one without feedback is there: use --one-way to \
              follow it by this host's clock",
             secs(*waited)
         ),
-        Error::Start(StartError::NoSession { seen: Some(Seen::Unanswering(_)), .. }) => {
+        Error::Start(StartError::NoSession { seen: Some(JoinObstacle::Unanswering(_)), .. }) => {
             format!("{error} Where nothing can go back, use `send --one-way` there and --one-way here")
         }
-        Error::Start(StartError::NoSession { seen: Some(Seen::Unsigned | Seen::UnsignedStreams), .. }) => {
+        Error::Start(StartError::NoSession { seen: Some(JoinObstacle::Unsigned | JoinObstacle::UnsignedStreams), .. }) => {
             error.to_string().replace("leave out the public key", "leave out --verify-key")
         }
         Error::System(SystemError::Outage { lasted, why }) => format!(
@@ -275,11 +275,11 @@ mod tests {
                 "`send --one-way`",
             ),
             (
-                Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::OneWay) }),
+                Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::OneWay) }),
                 "use --one-way",
             ),
             (
-                Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::Sealed) }),
+                Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::Sealed) }),
                 "give its --key",
             ),
             (

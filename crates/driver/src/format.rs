@@ -13,7 +13,7 @@ use faircast_core::time::Time;
 use faircast_net::{GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
 use faircast_transport::config::{KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
 use faircast_transport::datagram;
-use faircast_transport::endpoint::{Backlog, Endpoint, Notice};
+use faircast_transport::endpoint::{Backlog, Endpoint, HostEvent};
 use faircast_transport::error::Error;
 use faircast_transport::event::Event;
 use faircast_transport::object::abandoned::tidied;
@@ -209,7 +209,7 @@ impl ReceiverSockets {
     pub fn run<E: Reporting>(mut self, mut endpoint: E, host: Host<'_>) -> Result<E::Report, Error> {
         let run = run_one(&mut endpoint, &mut self.groups, &host.clock, host.events, host.stop);
         let backlog = Backlog { dropped: self.groups.dropped(), ..Backlog::default() };
-        endpoint.handle_notice(Notice::Backlog(backlog), host.clock.now());
+        endpoint.handle_host_event(HostEvent::Backlog(backlog), host.clock.now());
         let report = endpoint.report();
         run?;
         self.groups.explain(report)

@@ -8,7 +8,7 @@ use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::{ConfigError, Error, SystemError, TransferError};
 use faircast_transport::event::Event;
 use faircast_transport::object::ObjectError;
-use faircast_transport::object::gather::spill::Room;
+use faircast_transport::object::gather::spill::SpillFile;
 use faircast_transport::object::host::disk::Disk;
 use faircast_transport::object::spool::nameless;
 use faircast_transport::relay::{Forwarding, RelayConfig, RelayEvent, RelayHandle, RelaySource};
@@ -28,7 +28,7 @@ const MAX_SESSIONS: usize = 64;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A message of a session's thread.
-enum Said {
+enum SessionMessage {
     Event(RelayEvent),
     /// It has found a session.
     Found {
@@ -78,9 +78,9 @@ pub fn relay(
                 return failure.map_or(Ok(()), Err);
             }
             match said.recv().expect("this thread can send, too") {
-                Said::Event(event) => events(event),
-                Said::Found { place } => (searching[place], found_any) = (false, true),
-                Said::Ended { place, number, found, error } => {
+                SessionMessage::Event(event) => events(event),
+                SessionMessage::Found { place } => (searching[place], found_any) = (false, true),
+                SessionMessage::Ended { place, number, found, error } => {
                     running -= 1;
                     searching[place] &= found;
                     let Some(error) = error else { continue };
@@ -122,10 +122,10 @@ fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<List
 }
 
 /// A file without a name in this directory.
-fn room_in(directory: &Path) -> Result<Room, Error> {
+fn room_in(directory: &Path) -> Result<SpillFile, Error> {
     let failed = |error| ObjectError::io(directory, "create the cache's file in it", error);
     let file = nameless(directory).map_err(failed)?;
-    Ok(Room { disk: Disk::default(), file, path: directory.to_owned() })
+    Ok(SpillFile { disk: Disk::default(), file, path: directory.to_owned() })
 }
 
 /// Look for a session, and pass it on until it is over.
@@ -133,7 +133,7 @@ fn one(
     (config, place): (&RelayConfig, usize),
     handle: &RelayHandle,
     number: u64,
-    say: &mpsc::Sender<Said>,
+    say: &mpsc::Sender<SessionMessage>,
     stop: &Stop,
 ) {
     let random = random();
@@ -141,7 +141,7 @@ fn one(
     let relayed = match room {
         Ok(room) => RelaySession::new(config, handle, config.branches.len(), random, room),
         Err(error) => {
-            let _ = say.send(Said::Ended { place, number, found: false, error: Some(error) });
+            let _ = say.send(SessionMessage::Ended { place, number, found: false, error: Some(error) });
             return;
         }
     };
@@ -149,9 +149,9 @@ fn one(
     let mut tell = |branch: Option<usize>, event: Event| {
         if branch.is_none() && matches!(event, Event::Joined { .. }) && !std::mem::replace(&mut found, true) {
             // Nobody listens any more when this fails: then there is nothing to look for either.
-            let _ = say.send(Said::Found { place });
+            let _ = say.send(SessionMessage::Found { place });
         }
-        let _ = say.send(Said::Event(RelayEvent { session: number, branch, event }));
+        let _ = say.send(SessionMessage::Event(RelayEvent { session: number, branch, event }));
     };
     // A mistake in one session must not end the others.
     let ended = catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, &mut tell, stop)));
@@ -159,7 +159,7 @@ fn one(
     relayed.release();
     drop(relayed);
     let error = ended.err().filter(|error| !matches!(error, Error::Transfer(TransferError::Stopped)));
-    let _ = say.send(Said::Ended { place, number, found, error });
+    let _ = say.send(SessionMessage::Ended { place, number, found, error });
 }
 
 fn pass_on(

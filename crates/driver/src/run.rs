@@ -21,7 +21,7 @@ use crate::stop::Stop;
 use faircast_core::time::{Span, Time};
 use faircast_net::{Choice, Meta, Waiter, Want, Why};
 use faircast_transport::config::{DEFAULT_GROUP, DEFAULT_GROUP_V6};
-use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
+use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, HostEvent, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Setting};
 use std::net::SocketAddr;
@@ -115,30 +115,30 @@ impl Watcher for Waiter {
 
 /// An endpoint with its sockets.
 pub(crate) struct Attached<'a> {
-    endpoint: Held<'a, dyn Endpoint + Send + 'a>,
-    sockets: Held<'a, dyn Sockets + Send + 'a>,
+    endpoint: MaybeOwned<'a, dyn Endpoint + Send + 'a>,
+    sockets: MaybeOwned<'a, dyn Sockets + Send + 'a>,
     backlog_at: Time,
     state: State,
 }
 
 /// Somebody else's, or the loop's own.
-enum Held<'a, T: ?Sized> {
+enum MaybeOwned<'a, T: ?Sized> {
     Borrowed(&'a mut T),
     Owned(Box<T>),
 }
 
-impl<T: ?Sized> Held<'_, T> {
+impl<T: ?Sized> MaybeOwned<'_, T> {
     fn get(&self) -> &T {
         match self {
-            Held::Borrowed(value) => value,
-            Held::Owned(value) => value,
+            MaybeOwned::Borrowed(value) => value,
+            MaybeOwned::Owned(value) => value,
         }
     }
 
     fn get_mut(&mut self) -> &mut T {
         match self {
-            Held::Borrowed(value) => value,
-            Held::Owned(value) => value,
+            MaybeOwned::Borrowed(value) => value,
+            MaybeOwned::Owned(value) => value,
         }
     }
 }
@@ -166,7 +166,7 @@ impl<'a> Attached<'a> {
         endpoint: &'a mut (dyn Endpoint + Send),
         sockets: &'a mut (dyn Sockets + Send),
     ) -> Attached<'a> {
-        let (endpoint, sockets) = (Held::Borrowed(endpoint), Held::Borrowed(sockets));
+        let (endpoint, sockets) = (MaybeOwned::Borrowed(endpoint), MaybeOwned::Borrowed(sockets));
         Attached { endpoint, sockets, backlog_at: Time::ZERO, state: State::Runs }
     }
 
@@ -175,7 +175,7 @@ impl<'a> Attached<'a> {
         endpoint: Box<dyn Endpoint + Send>,
         sockets: Box<dyn Sockets + Send>,
     ) -> Attached<'a> {
-        let (endpoint, sockets) = (Held::Owned(endpoint), Held::Owned(sockets));
+        let (endpoint, sockets) = (MaybeOwned::Owned(endpoint), MaybeOwned::Owned(sockets));
         Attached { endpoint, sockets, backlog_at: Time::ZERO, state: State::Runs }
     }
 
@@ -207,13 +207,13 @@ impl<'a> Attached<'a> {
         if received == 0 {
             // Datagrams that an endpoint leaves in its sockets are not handled yet.
             if accepts {
-                endpoint.handle_notice(Notice::Drained, now);
+                endpoint.handle_host_event(HostEvent::Drained, now);
             }
         } else if now >= self.backlog_at
             && let Some(backlog) = sockets.backlog()?
         {
             self.backlog_at = now + BACKLOG_EVERY;
-            endpoint.handle_notice(Notice::Backlog(backlog), now);
+            endpoint.handle_host_event(HostEvent::Backlog(backlog), now);
         }
         endpoint.handle_timeout(now);
         sockets.follow(endpoint, now);
@@ -246,17 +246,17 @@ impl<'a> Attached<'a> {
     /// It has ended. Sockets that are nobody else's are closed, and an endpoint that is nobody else's goes.
     fn end(&mut self, outcome: Result<(), Error>) {
         self.state = State::Ended(outcome);
-        if matches!(self.sockets, Held::Owned(_)) {
-            self.sockets = Held::Owned(Box::new(Closed));
+        if matches!(self.sockets, MaybeOwned::Owned(_)) {
+            self.sockets = MaybeOwned::Owned(Box::new(Closed));
         }
-        if matches!(self.endpoint, Held::Owned(_)) {
-            self.endpoint = Held::Owned(Box::new(Gone));
+        if matches!(self.endpoint, MaybeOwned::Owned(_)) {
+            self.endpoint = MaybeOwned::Owned(Box::new(Gone));
         }
     }
 
     /// Whether nothing is left of it, and another may have its place.
     pub(crate) fn is_gone(&self) -> bool {
-        matches!(self.state, State::Ended(Ok(()))) && matches!(self.endpoint, Held::Owned(_))
+        matches!(self.state, State::Ended(Ok(()))) && matches!(self.endpoint, MaybeOwned::Owned(_))
     }
 
     /// How it ended.

@@ -12,7 +12,7 @@ mod common;
 
 use common::{Sum, Summing};
 use faircast::config::ReceiveConfig;
-use faircast::endpoint::{Datagram, Notice};
+use faircast::endpoint::{Datagram, HostEvent};
 use faircast::{Accept, Destination, KeyRing, Output};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -149,9 +149,9 @@ impl Crowd {
         }
     }
 
-    fn notice(&mut self, notice: Notice<'_>, now: Time) {
+    fn notice(&mut self, notice: HostEvent<'_>, now: Time) {
         for session in self.lights.iter_mut().filter_map(|light| light.session.as_mut()) {
-            session.endpoint().handle_notice(notice, now);
+            session.endpoint().handle_host_event(notice, now);
         }
     }
 
@@ -199,7 +199,7 @@ impl Crowd {
                 let full = group.backlog()?;
                 let (used, capacity) = (full.used_bytes as u64, full.capacity_bytes as u64);
                 let backlog = faircast::endpoint::Backlog { used, capacity, dropped: full.drops.into() };
-                self.notice(Notice::Backlog(backlog), now);
+                self.notice(HostEvent::Backlog(backlog), now);
             }
             self.turn(now, &mut out);
         }

@@ -133,14 +133,14 @@ pub mod event {
 /// Errors by their stage.
 pub mod error {
     pub use faircast_transport::error::{
-        Class, ConfigError, EndReason, Error, FormatError, FormatFault, Seen, StartError, StorageError,
-        SystemError, TransferError, Unlayered, amount, named_refusals, seconds,
+        Class, ConfigError, EndReason, Error, FormatError, FormatFault, JoinObstacle, StartError,
+        StorageError, SystemError, TransferError, Unlayered, amount, named_refusals, seconds,
     };
 }
 
 /// Sessions in a loop of your own.
 pub mod endpoint {
-    pub use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
+    pub use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, HostEvent, Transmit};
 }
 
 /// Foreign wire formats, as all of them are declared.

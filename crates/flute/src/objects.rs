@@ -67,7 +67,7 @@ struct Block {
 
 /// Effect of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum SymbolResult {
     /// It was known, or is of no use.
     Useless,
     /// The file still lacks some.
@@ -174,7 +174,7 @@ impl Assembly {
     }
 
     /// Go on with what an earlier session has left of this file. A file without bytes is whole at once.
-    pub fn resume(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
+    pub fn resume(&mut self, place: &OutputDirectory) -> Result<SymbolResult, ObjectError> {
         if let Some((part, record)) = Part::resume(place, identity(&self.path, &self.md5, &self.oti)) {
             self.part = Some(part);
             let mut first = 0;
@@ -193,7 +193,7 @@ impl Assembly {
                 }
             }
         }
-        if self.is_whole() { self.finish(place) } else { Ok(Taken::More) }
+        if self.is_whole() { self.finish(place) } else { Ok(SymbolResult::More) }
     }
 
     fn is_whole(&self) -> bool {
@@ -229,13 +229,13 @@ impl Assembly {
         id: PayloadId,
         bytes: &[u8],
         place: &OutputDirectory,
-    ) -> Result<Taken, ObjectError> {
-        let mut taken = Taken::Useless;
+    ) -> Result<SymbolResult, ObjectError> {
+        let mut taken = SymbolResult::Useless;
         let size = usize::from(self.oti.symbol_size);
         for (symbol, bytes) in (id.symbol..).zip(bytes.chunks(size)) {
             match self.take_one(PayloadId { symbol, ..id }, bytes, place)? {
-                Taken::Useless => {}
-                Taken::More => taken = Taken::More,
+                SymbolResult::Useless => {}
+                SymbolResult::More => taken = SymbolResult::More,
                 last => return Ok(last),
             }
         }
@@ -247,11 +247,11 @@ impl Assembly {
         id: PayloadId,
         bytes: &[u8],
         place: &OutputDirectory,
-    ) -> Result<Taken, ObjectError> {
+    ) -> Result<SymbolResult, ObjectError> {
         let len = self.blocks.len(id.block);
         self.symbols += 1;
         if len == 0 || self.whole.contains(&id.block) {
-            return Ok(Taken::Useless);
+            return Ok(SymbolResult::Useless);
         }
         let place_of = (self.blocks.first(id.block) + u64::from(id.symbol)) * u64::from(self.oti.symbol_size);
         let size = self.oti.symbol_size;
@@ -267,7 +267,7 @@ impl Assembly {
             let wanted = left.min(self.oti.symbol_size.into()) as usize;
             let fits = bytes.len() == wanted || bytes.len() == usize::from(self.oti.symbol_size);
             if !fits || !block.note(id.symbol, len) {
-                return Ok(Taken::Useless);
+                return Ok(SymbolResult::Useless);
             }
             let file = (identity(&self.path, &self.md5, &self.oti), self.toi);
             write(&mut self.part, place, file, &bytes[..wanted], place_of)?;
@@ -281,7 +281,7 @@ impl Assembly {
                 || block.repairs.len() > len as usize + 8
                 || block.repairs.contains_key(&id.symbol)
             {
-                return Ok(Taken::Useless);
+                return Ok(SymbolResult::Useless);
             }
             block.repairs.insert(id.symbol, bytes.into());
             self.held += Block::repair(size);
@@ -297,7 +297,7 @@ impl Assembly {
                 return self.finish(place);
             }
         }
-        Ok(Taken::More)
+        Ok(SymbolResult::More)
     }
 
     /// Put a block together from source symbols in the file and those of the code; whether that worked.
@@ -324,7 +324,7 @@ impl Assembly {
         Ok(true)
     }
 
-    fn finish(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
+    fn finish(&mut self, place: &OutputDirectory) -> Result<SymbolResult, ObjectError> {
         let part = match self.part.take() {
             Some(part) => part,
             None => Part::create(place, None, self.toi)?,
@@ -339,12 +339,12 @@ impl Assembly {
             self.held = 0;
             self.whole.clear();
             part.names.discard(place);
-            return Ok(Taken::Wrong);
+            return Ok(SymbolResult::Wrong);
         }
         let Part { file, names } = part;
         drop(file);
         place.publish(&names, &self.path).inspect_err(|_| names.discard(place))?;
-        Ok(Taken::Done)
+        Ok(SymbolResult::Done)
     }
 
     /// The session is over: keep what a later one can go on with, and remove the rest. Whether something is kept.

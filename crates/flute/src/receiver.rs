@@ -1,7 +1,7 @@
 //! The receiver: which session, which files, which layers.
 
 use super::AlcReceiveReport;
-use super::objects::{Assembly, Taken, Unfit};
+use super::objects::{Assembly, SymbolResult, Unfit};
 use super::parts::OutputDirectory;
 use crate::codec::{
     self, Blocks, Closing, FDT_TOI, Fdt, Fec, Layering, MAX_FDT, NTP_UNIX_SECS, Oti, Packet, Rlc,
@@ -14,7 +14,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme, Wire};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
-use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use faircast_transport::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
 use faircast_transport::error::{Error, TransferError};
 use faircast_transport::event::{Event, Progress, TransferName};
 use faircast_transport::object::{Names, ObjectError};
@@ -551,7 +551,7 @@ impl AlcReceiver {
     fn act(
         &mut self,
         toi: u128,
-        act: impl FnOnce(&mut Assembly, &OutputDirectory) -> Result<Taken, ObjectError>,
+        act: impl FnOnce(&mut Assembly, &OutputDirectory) -> Result<SymbolResult, ObjectError>,
     ) -> Result<(), Error> {
         let (Some(place), Some(object)) = (&self.place, self.objects.get_mut(&toi)) else { return Ok(()) };
         let Object::Open(assembly) = object else { return Ok(()) };
@@ -571,8 +571,8 @@ impl AlcReceiver {
             other => other?,
         };
         match taken {
-            Taken::Useless | Taken::More => {}
-            Taken::Done => {
+            SymbolResult::Useless | SymbolResult::More => {}
+            SymbolResult::Done => {
                 self.report.files += 1;
                 self.report.verified += u64::from(assembly.is_checked());
                 self.report.bytes += assembly.len();
@@ -581,7 +581,7 @@ impl AlcReceiver {
                 self.objects.insert(toi, Object::Done);
                 self.open -= 1;
             }
-            Taken::Wrong => {
+            SymbolResult::Wrong => {
                 let path = assembly.path().to_owned();
                 self.warn_once(&format!("{path} is not what the table says (MD5); it is received again"));
             }
@@ -639,11 +639,11 @@ impl Endpoint for AlcReceiver {
         self.on_time(now);
     }
 
-    fn handle_notice(&mut self, notice: Notice<'_>, _now: Time) {
+    fn handle_host_event(&mut self, notice: HostEvent<'_>, _now: Time) {
         match notice {
-            Notice::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
-            Notice::JoinFailed { place, why } => self.on_join_failed(place, why),
-            Notice::Drained | Notice::NetworkChanged { .. } => {}
+            HostEvent::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
+            HostEvent::JoinFailed { place, why } => self.on_join_failed(place, why),
+            HostEvent::Drained | HostEvent::NetworkChanged { .. } => {}
         }
     }
 

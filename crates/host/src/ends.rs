@@ -80,14 +80,14 @@ impl Output {
 
     /// The writer; one that fails when it was taken before.
     pub fn take(&self) -> Box<dyn Write + Send> {
-        self.0.take().unwrap_or_else(|| Box::new(Taken))
+        self.0.take().unwrap_or_else(|| Box::new(TakenOutput))
     }
 }
 
 /// An output that another session has taken.
-struct Taken;
+struct TakenOutput;
 
-impl Write for Taken {
+impl Write for TakenOutput {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
         Err(io::Error::other("another session has this output"))
     }

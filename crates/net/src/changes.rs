@@ -1,4 +1,4 @@
-//! News about this host's interfaces and addresses.
+//! Changes of this host's interfaces and addresses.
 
 use crate::sys;
 use socket2::Socket;
@@ -20,7 +20,7 @@ const ASSUMED_EVERY: Duration = Duration::from_secs(2);
 
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum News {
+pub enum InterfaceChange {
     /// Nothing, as far as is known.
     Nothing,
     /// Other interfaces.
@@ -46,21 +46,21 @@ impl Changes {
     }
 
     /// Returns the changes since the last call, for a user of the interface with this number.
-    pub fn news(&self, index: u32) -> News {
+    pub fn news(&self, index: u32) -> InterfaceChange {
         let Some(socket) = &self.told else {
             if self.assumed_at.get().elapsed() < ASSUMED_EVERY {
-                return News::Nothing;
+                return InterfaceChange::Nothing;
             }
             self.assumed_at.set(Instant::now());
-            return News::Here;
+            return InterfaceChange::Here;
         };
-        let (mut buffer, mut news) = ([0; MESSAGE], News::Nothing);
+        let (mut buffer, mut news) = ([0; MESSAGE], InterfaceChange::Nothing);
         for _ in 0..MAX_MESSAGES {
             let mut socket: &Socket = socket;
             news = match socket.read(&mut buffer) {
                 Ok(len) => news.max(about(&buffer[..len], index)),
                 // More has happened than the socket could hold.
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => News::Here,
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => InterfaceChange::Here,
                 Err(_) => break,
             };
         }
@@ -68,10 +68,10 @@ impl Changes {
     }
 }
 
-fn about(message: &[u8], index: u32) -> News {
+fn about(message: &[u8], index: u32) -> InterfaceChange {
     let named =
         message.get(INDEX_AT..).and_then(|rest| rest.first_chunk()).map(|four| u32::from_ne_bytes(*four));
-    if named.is_none_or(|named| named == index) { News::Here } else { News::Elsewhere }
+    if named.is_none_or(|named| named == index) { InterfaceChange::Here } else { InterfaceChange::Elsewhere }
 }
 
 #[cfg(test)]
@@ -82,9 +82,12 @@ mod tests {
     fn truncated_message_concerns_every_interface() {
         let mut message = [0; MESSAGE];
         message[INDEX_AT..][..4].copy_from_slice(&7u32.to_ne_bytes());
-        assert_eq!((about(&message, 7), about(&message, 8)), (News::Here, News::Elsewhere));
+        assert_eq!(
+            (about(&message, 7), about(&message, 8)),
+            (InterfaceChange::Here, InterfaceChange::Elsewhere)
+        );
         for have in 0..INDEX_AT + 4 {
-            assert_eq!(about(&message[..have], 8), News::Here);
+            assert_eq!(about(&message[..have], 8), InterfaceChange::Here);
         }
     }
 }

@@ -40,7 +40,7 @@ mod wait;
 
 pub use batch::{Batch, Meta, SLOT};
 pub use buffers::{Backlog, Granted, MIN_RECEIVE_BUFFER};
-pub use changes::{Changes, News};
+pub use changes::{Changes, InterfaceChange};
 pub use duplicate::{Duplicate, duplicate};
 pub use ecn::Ecn;
 pub use error::{ExitClass, NetError};

@@ -35,7 +35,7 @@ pub(crate) struct Journal {
 
 /// Content of a journal.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct JournalContent {
     /// Blocks and hashes, in order of writing.
     pub(crate) blocks: Vec<(u32, Hash)>,
     /// The length of the object stream, where that became known later.
@@ -51,7 +51,7 @@ impl Journal {
         path: PathBuf,
         transfer: TransferId,
         geometry: Geometry,
-    ) -> Result<(Journal, Option<Told>), ObjectError> {
+    ) -> Result<(Journal, Option<JournalContent>), ObjectError> {
         let failed = |e| ObjectError::io(&path, "read", e);
         let mut found = [0; HEADER];
         let have = disk.read_at(&file, &mut found, 0).map_err(failed)?;
@@ -118,8 +118,8 @@ const MAX_EXTRA_RECORDS: u64 = 1 << 16;
 const AT_A_TIME: usize = 16_384;
 
 /// Reads the records in the first `longest` bytes of a file, and returns where the complete ones end.
-fn tell(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(Told, u64)> {
-    let (mut told, mut end) = (Told::default(), HEADER as u64);
+fn tell(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(JournalContent, u64)> {
+    let (mut told, mut end) = (JournalContent::default(), HEADER as u64);
     let mut bytes = vec![0; RECORD * AT_A_TIME];
     while end < longest {
         let have = disk.read_at(file, &mut bytes, end)?;
@@ -133,7 +133,7 @@ fn tell(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(Told, u64)> 
     Ok((told, end))
 }
 
-impl Told {
+impl JournalContent {
     /// Reads complete records; bytes that are not a record are skipped.
     fn take(&mut self, records: &[u8]) {
         for record in records.as_chunks::<RECORD>().0 {
@@ -150,12 +150,12 @@ impl Told {
 
 /// The blocks in the journal of this transfer, and the end of its whole records; `None` when it is not this transfer's.
 #[cfg(any(test, fuzzing))]
-fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Told, u64)> {
+fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(JournalContent, u64)> {
     let (found, rest) = bytes.split_first_chunk::<HEADER>()?;
     if !is_header_of(found, transfer, geometry) {
         return None;
     }
-    let mut told = Told::default();
+    let mut told = JournalContent::default();
     told.take(rest);
     Some((told, (bytes.len() - rest.len() % RECORD) as u64))
 }

@@ -34,11 +34,11 @@ impl fmt::Debug for MemoryFile {
 #[derive(Clone)]
 pub struct Memory {
     limit: u64,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<StoredFiles>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredFiles {
     files: Vec<MemoryFile>,
     bytes: u64,
 }
@@ -97,7 +97,7 @@ impl Memory {
     }
 
     /// A thread that has panicked leaves whole files behind.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, StoredFiles> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,7 +21,7 @@ pub struct StreamSink<W> {
 
 /// Result of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sunk {
+pub enum SinkResult {
     /// It was written, perhaps with some stored ones: this many bytes.
     Written(u64),
     /// It is stored until the blocks before it arrive.
@@ -52,22 +52,22 @@ impl<W: Write> StreamSink<W> {
     ///
     /// # Errors
     /// When writing fails, for instance because the reader has closed the pipe.
-    pub fn put(&mut self, index: u32, data: Vec<u8>) -> Result<Sunk, ObjectError> {
+    pub fn put(&mut self, index: u32, data: Vec<u8>) -> Result<SinkResult, ObjectError> {
         if index < self.next || self.early.contains_key(&index) {
-            return Ok(Sunk::AlreadyHad);
+            return Ok(SinkResult::AlreadyHad);
         }
         if index > self.next {
             if self.kept + data.len() > self.limit {
-                return Ok(Sunk::Full(data));
+                return Ok(SinkResult::Full(data));
             }
             self.kept += data.len();
             self.early.insert(index, data);
-            return Ok(Sunk::Kept);
+            return Ok(SinkResult::Kept);
         }
         let before = self.written;
         self.write(&data)?;
         self.drain()?;
-        Ok(Sunk::Written(self.written - before))
+        Ok(SinkResult::Written(self.written - before))
     }
 
     /// Gives up the missing blocks before block `index` and continues there (live streams whose history has
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn stream_without_its_description_is_otherwise_complete() {
         let mut sink = StreamSink::new(Vec::new(), 0, 10, 1_000);
-        assert_eq!(sink.put(1, vec![1; 30]).expect("memory takes it"), Sunk::Kept);
-        assert_eq!(sink.put(3, vec![3; 5]).expect("memory takes it"), Sunk::Kept);
+        assert_eq!(sink.put(1, vec![1; 30]).expect("memory takes it"), SinkResult::Kept);
+        assert_eq!(sink.put(3, vec![3; 5]).expect("memory takes it"), SinkResult::Kept);
         assert_eq!(sink.skip_to(1).expect("memory takes it"), 0, "it is no part of the stream");
         assert_eq!(sink.skip_to(3).expect("memory takes it"), 1);
         assert_eq!(sink.finish().expect("memory takes it"), [vec![1; 30], vec![3; 5]].concat());

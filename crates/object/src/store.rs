@@ -15,14 +15,14 @@ use super::block::hash_of;
 use super::error::ObjectError;
 use super::file_work::{FileWork, WorkStage};
 use super::geometry::{Geometry, Hash, TransferId};
-use super::journal::{Journal, Told, WITHDRAWN};
+use super::journal::{Journal, JournalContent, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Counts, Manifest};
 use super::metadata::{OwnersBy, Preserve};
 use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
 use super::policy::Durability;
 use super::remembered::Admission;
-use crate::gather::spill::Room;
+use crate::gather::spill::SpillFile;
 use crate::host::disk::Disk;
 use crate::host::sys::OpenFiles;
 use std::collections::BTreeMap;
@@ -141,7 +141,7 @@ impl Store {
         transfer: TransferId,
         geometry: Geometry,
         admission: Option<Admission>,
-    ) -> Result<(Store, Option<Told>), ObjectError> {
+    ) -> Result<(Store, Option<JournalContent>), ObjectError> {
         geometry.check()?;
         let place = OutputDirectory::open(disk, out, transfer)?;
         let journal = place.create(JOURNAL)?;
@@ -174,7 +174,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`], and [`ObjectError::Cancelled`].
-    pub fn go_on(&mut self, told: Told, work: &FileWork) -> Result<(), ObjectError> {
+    pub fn go_on(&mut self, told: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
         work.begin(WorkStage::Verifying, told.blocks.len() as u64);
         match self.take_up(told, work) {
             Err(error) if error.is_contradiction() => {
@@ -190,9 +190,9 @@ impl Store {
     ///
     /// # Errors
     /// [`ObjectError::DiskFull`] when there is no room for it and for the files.
-    pub fn room(&self) -> Result<Room, ObjectError> {
+    pub fn room(&self) -> Result<SpillFile, ObjectError> {
         let (file, path) = self.files.room(self.geometry.stream_len.unwrap_or(0), self.left())?;
-        Ok(Room { disk: self.files.place.disk.clone(), file, path })
+        Ok(SpillFile { disk: self.files.place.disk.clone(), file, path })
     }
 
     /// Give files this as well when they get their names, as far as the source says it and this user may.
@@ -230,7 +230,7 @@ impl Store {
     }
 
     /// Continues with the blocks of the journal.
-    fn take_up(&mut self, told: Told, work: &FileWork) -> Result<(), ObjectError> {
+    fn take_up(&mut self, told: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
         if let (Some(len), None) = (told.stream_len, self.geometry.stream_len) {
             if (Geometry { stream_len: Some(len), ..self.geometry }).check().is_err() {
                 return Err(ObjectError::TwoEnds { first: len, second: 0 });

@@ -100,13 +100,13 @@ struct Pending {
     /// Its path at the receivers.
     name: OsString,
     meta: Metadata,
-    within: Option<Rc<Within>>,
+    within: Option<Rc<AncestorDirectories>>,
 }
 
 /// The directories that something lies in, the innermost first.
-struct Within {
+struct AncestorDirectories {
     directory: Inode,
-    above: Option<Rc<Within>>,
+    above: Option<Rc<AncestorDirectories>>,
 }
 
 /// Everything of a walk.
@@ -166,14 +166,14 @@ impl Walk {
         path: &Path,
         name: OsString,
         meta: &Metadata,
-        (within, pending): (Option<Rc<Within>>, &mut Vec<Pending>),
+        (within, pending): (Option<Rc<AncestorDirectories>>, &mut Vec<Pending>),
     ) -> Result<Entry, ObjectError> {
         check_path(&name).map_err(|why| ObjectError::Name { path: path.to_path_buf(), why })?;
         let kind = if meta.is_file() {
             rustix::fs::access(path, Access::READ_OK).map_err(|e| ObjectError::io(path, "read", e))?;
             Kind::File { size: meta.len() }
         } else if meta.is_dir() {
-            let within = Rc::new(Within { directory: (meta.dev(), meta.ino()), above: within });
+            let within = Rc::new(AncestorDirectories { directory: (meta.dev(), meta.ino()), above: within });
             self.list(path, &name, &within, pending)?;
             Kind::Dir
         } else {
@@ -212,7 +212,7 @@ impl Walk {
         &mut self,
         path: &Path,
         name: &OsStr,
-        within: &Rc<Within>,
+        within: &Rc<AncestorDirectories>,
         pending: &mut Vec<Pending>,
     ) -> Result<(), ObjectError> {
         for child in path.read_dir().map_err(|e| ObjectError::io(path, "list", e))? {

@@ -1,9 +1,9 @@
 //! Sessions over PGM on real sockets.
 
-use crate::codec::{DATA_HEADER_LEN, Gsi, Options, PgmccData, Said, Stamp, Tsi, data_len};
+use crate::codec::{DATA_HEADER_LEN, Gsi, Options, OwnOption, PgmccData, Stamp, Tsi, data_len};
 use crate::content_writer::ContentWriter;
 use crate::error::PgmError;
-use crate::feed::{self, Feed, Got, Input};
+use crate::feed::{self, Feed, Input, ReadResult};
 use crate::missing::Patience;
 use crate::{
     Framing, Messages, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, ipv4, receiver, source,
@@ -144,7 +144,7 @@ fn options_len(mark: Mark) -> usize {
     };
     let acker = PgmccData { stamp: 0, acker: Ipv4Addr::UNSPECIFIED.into() };
     let options = Options {
-        said: (mark != Mark::None).then_some(Said::Stamp(stamp)),
+        said: (mark != Mark::None).then_some(OwnOption::Stamp(stamp)),
         pgmcc_data: matches!(mark, Mark::Acker { .. }).then_some(acker),
         ..Options::default()
     };
@@ -200,9 +200,9 @@ fn unreadable(path: &Path, error: io::Error) -> Error {
 struct Whole<R>(R);
 
 impl<R: Read + Send> Input for Whole<R> {
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
         let read = (&mut self.0).take(most as u64).read_to_end(into)?;
-        Ok(if read == 0 { Got::End } else { Got::Bytes })
+        Ok(if read == 0 { ReadResult::End } else { ReadResult::Bytes })
     }
 }
 
@@ -210,13 +210,13 @@ impl<R: Read + Send> Input for Whole<R> {
 struct Live(Pipe);
 
 impl Input for Live {
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
         match self.0.take(most, PIPE_PATIENCE) {
             Ok(Some(bytes)) => {
                 into.extend_from_slice(&bytes);
-                Ok(Got::Bytes)
+                Ok(ReadResult::Bytes)
             }
-            Ok(None) => Ok(if self.0.is_drained() { Got::End } else { Got::NotYet }),
+            Ok(None) => Ok(if self.0.is_drained() { ReadResult::End } else { ReadResult::NotYet }),
             Err(error) => Err(io::Error::other(error)),
         }
     }

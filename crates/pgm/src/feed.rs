@@ -18,12 +18,12 @@ const CHUNK: usize = 64 << 10;
 /// Where content comes from.
 pub(super) trait Input: Send {
     /// Append up to `most` bytes.
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got>;
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult>;
 }
 
 /// Result of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Got {
+pub(super) enum ReadResult {
     /// Some bytes.
     Bytes,
     /// Nothing for now.
@@ -54,7 +54,7 @@ pub(super) struct Feed {
     raw: Vec<u8>,
     cut: usize,
     searched: usize,
-    input_state: Got,
+    input_state: ReadResult,
     /// Bytes for the next packets, from `at` on.
     stream: Vec<u8>,
     at: usize,
@@ -92,7 +92,7 @@ impl Feed {
             raw: Vec::new(),
             cut: 0,
             searched: 0,
-            input_state: Got::NotYet,
+            input_state: ReadResult::NotYet,
             stream: Vec::new(),
             at: 0,
             begins: VecDeque::new(),
@@ -108,7 +108,7 @@ impl Feed {
 
     /// Stops reading: only content that is under way still comes.
     pub(super) fn stop(&mut self) {
-        self.input_state = Got::End;
+        self.input_state = ReadResult::End;
         self.raw.truncate(self.cut);
     }
 
@@ -127,7 +127,7 @@ impl Feed {
             (self.at, self.first) = (0, sqn);
             self.stream.clear();
             if !self.next_message()? {
-                return Ok(if self.input_state == Got::End { Take::End } else { Take::NotYet });
+                return Ok(if self.input_state == ReadResult::End { Take::End } else { Take::NotYet });
             }
         }
         if self.stream.len() <= self.room {
@@ -148,7 +148,7 @@ impl Feed {
         while self.stream.len() - self.at < want && self.next_message()? {}
         let len = want.min(self.stream.len() - self.at);
         if len == 0 {
-            return Ok(if self.input_state == Got::End { Take::End } else { Take::NotYet });
+            return Ok(if self.input_state == ReadResult::End { Take::End } else { Take::NotYet });
         }
         let end = self.at + len;
         put_offset(out, self.begins.front().filter(|at| **at < end).map(|at| at - self.at));
@@ -172,13 +172,13 @@ impl Feed {
                 self.put(len);
                 return Ok(true);
             }
-            if self.input_state == Got::End {
+            if self.input_state == ReadResult::End {
                 return Ok(false);
             }
             self.raw.drain(..self.cut);
             self.cut = 0;
             self.input_state = self.input.read(CHUNK, &mut self.raw)?;
-            if self.input_state == Got::NotYet {
+            if self.input_state == ReadResult::NotYet {
                 return Ok(false);
             }
         }
@@ -187,7 +187,7 @@ impl Feed {
     /// Bytes of the next message if all of it is there; at the end of the content what is left is one.
     fn whole(&mut self) -> io::Result<Option<usize>> {
         let left = &self.raw[self.cut..];
-        let ended = self.input_state == Got::End && !left.is_empty();
+        let ended = self.input_state == ReadResult::End && !left.is_empty();
         let most = match self.framing {
             Framing::None => most_unit(self.room),
             Framing::Zmq => MAX_LINE,

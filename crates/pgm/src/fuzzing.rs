@@ -6,7 +6,7 @@
 mod corpus;
 
 use super::content_writer::ContentWriter;
-use super::feed::{Feed, Got, Input};
+use super::feed::{Feed, Input, ReadResult};
 use super::missing::Patience;
 use super::receiver::{self, PgmReceiver};
 use super::source::{self, PgmSource};
@@ -30,11 +30,11 @@ const TSI: Tsi = Tsi { gsi: Gsi([1, 2, 3, 4, 5, 6]), port: 77 };
 pub(super) struct Content(pub(super) usize);
 
 impl Input for Content {
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
         let len = most.min(self.0);
         into.resize(into.len() + len, 7);
         self.0 -= len;
-        Ok(if len == 0 { Got::End } else { Got::Bytes })
+        Ok(if len == 0 { ReadResult::End } else { ReadResult::Bytes })
     }
 }
 

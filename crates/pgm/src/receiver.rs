@@ -4,8 +4,8 @@ use super::content_writer::ContentWriter;
 use super::missing::{Due, Missing, Patience};
 use super::{PgmReceiveReport, receiver_id};
 use crate::codec::{
-    self, Ack, Body, Fragment, Nak, NakList, Options, Packet, PgmccData, PgmccFeedback, SEQUENCES_PER_NAK,
-    Said, Spm, Stamp, Tsi,
+    self, Ack, Body, Fragment, Nak, NakList, Options, OwnOption, Packet, PgmccData, PgmccFeedback,
+    SEQUENCES_PER_NAK, Spm, Stamp, Tsi,
 };
 use crate::error::PgmError;
 use faircast_core::delivery::gaps::Gaps;
@@ -18,8 +18,8 @@ use faircast_core::schemes::{AnyReceiver, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_net::Ecn;
-use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
-use faircast_transport::error::{Error, Seen, StartError, StorageError, TransferError};
+use faircast_transport::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
+use faircast_transport::error::{Error, JoinObstacle, StartError, StorageError, TransferError};
 use faircast_transport::event::{Event, Progress};
 use faircast_transport::units::mean_rate;
 use std::collections::VecDeque;
@@ -77,12 +77,12 @@ pub(crate) struct PgmReceiver {
     over: bool,
     progress_at: Time,
     wire_bytes: u64,
-    told: Told,
+    told: ReportedProgress,
 }
 
 /// State at the last progress event.
 #[derive(Debug, Clone, Copy, Default)]
-struct Told {
+struct ReportedProgress {
     wire_bytes: u64,
     packets: u64,
     missed: u64,
@@ -157,7 +157,7 @@ impl PgmReceiver {
             over: false,
             progress_at: now + Span::from_secs(1),
             wire_bytes: 0,
-            told: Told::default(),
+            told: ReportedProgress::default(),
         }
     }
 
@@ -335,7 +335,7 @@ impl PgmReceiver {
                 from: self.setup.local.into(),
             });
             // A source that is no faircast understands PGMCC's own words only.
-            let said = (known != FOREIGN).then_some(Said::Content(content));
+            let said = (known != FOREIGN).then_some(OwnOption::Content(content));
             self.say(ack, Options { said, pgmcc_feedback, ..Options::default() }, to);
         }
     }
@@ -364,7 +364,7 @@ impl PgmReceiver {
             (None, Some(wait)) if now.since(Time::ZERO) >= wait => Error::Start(StartError::NoSession {
                 group: self.setup.group.into(),
                 waited: duration(wait),
-                seen: (packets > 0).then_some(Seen::OtherFormat { packets, format: "PGM" }),
+                seen: (packets > 0).then_some(JoinObstacle::OtherFormat { packets, format: "PGM" }),
             }),
             (Some(stream), _) if now.since(stream.heard_at) >= self.setup.silence => {
                 let silent = duration(now.since(stream.heard_at));
@@ -408,8 +408,11 @@ impl PgmReceiver {
         let (packets, missed) =
             (self.report.packets - self.told.packets, self.report.missed - self.told.missed);
         let bytes = self.wire_bytes - self.told.wire_bytes;
-        self.told =
-            Told { wire_bytes: self.wire_bytes, packets: self.report.packets, missed: self.report.missed };
+        self.told = ReportedProgress {
+            wire_bytes: self.wire_bytes,
+            packets: self.report.packets,
+            missed: self.report.missed,
+        };
         self.events.push_back(Event::Progress(Progress {
             elapsed: now.since(Time::ZERO).into(),
             bytes: self.report.bytes,
@@ -430,11 +433,11 @@ impl Endpoint for PgmReceiver {
         self.on_time(now);
     }
 
-    fn handle_notice(&mut self, notice: Notice<'_>, _now: Time) {
+    fn handle_host_event(&mut self, notice: HostEvent<'_>, _now: Time) {
         match notice {
-            Notice::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
-            Notice::Drained => self.write_out(),
-            Notice::NetworkChanged { .. } | Notice::JoinFailed { .. } => {}
+            HostEvent::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
+            HostEvent::Drained => self.write_out(),
+            HostEvent::NetworkChanged { .. } | HostEvent::JoinFailed { .. } => {}
         }
     }
 
@@ -721,7 +724,7 @@ impl Stream {
         now: Time,
     ) {
         let stamp = match (options.said, options.pgmcc_data) {
-            (Some(Said::Stamp(stamp)), _) => stamp,
+            (Some(OwnOption::Stamp(stamp)), _) => stamp,
             (_, Some(pgmcc)) => foreign(pgmcc, arrived),
             _ => return,
         };

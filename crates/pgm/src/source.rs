@@ -9,7 +9,8 @@ use super::feed::{Feed, Take};
 use super::window::{Repair, Sent, TransmitWindow};
 use super::{PgmSendReport, WindowLimits, address_of, receiver_id};
 use crate::codec::{
-    self, Ack, Body, Data, Nak, NakList, Options, Packet, PgmccData, PgmccFeedback, Said, Spm, Tsi, data_len,
+    self, Ack, Body, Data, Nak, NakList, Options, OwnOption, Packet, PgmccData, PgmccFeedback, Spm, Tsi,
+    data_len,
 };
 use crate::error::PgmError;
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
@@ -325,7 +326,7 @@ impl PgmSource {
     /// An acknowledgement: in faircast's own words, or in PGMCC's.
     fn on_ack(&mut self, ack: Ack, options: &Options<'_>, from: ReceiverId, now: Time) {
         self.sign_of_life(now);
-        if let Some(Said::Content(content)) = options.said {
+        if let Some(OwnOption::Content(content)) = options.said {
             if let Some(reporter) = self.reporters.get_mut(&from) {
                 reporter.speaks = true;
             }
@@ -564,7 +565,7 @@ impl PgmSource {
         now: Time,
     ) -> Options<'static> {
         let said = (stamp.mark != Mark::None).then(|| {
-            Said::Stamp(codec::Stamp {
+            OwnOption::Stamp(codec::Stamp {
                 scheme: self.scheme_number,
                 seq: stamp.seq.0 as u32,
                 micros: (now.as_nanos() / 1_000) as u32,

@@ -1,7 +1,7 @@
 //! A source and receivers joined by a link that delays and loses, in simulated time.
 
 use super::content_writer::ContentWriter;
-use super::feed::{Feed, Got, Input};
+use super::feed::{Feed, Input, ReadResult};
 use super::missing::Patience;
 use super::receiver::{self, Setup as ReceiverSetup};
 use super::source::{self, Setup as SourceSetup};
@@ -27,10 +27,10 @@ const DELAY: Span = Span::from_millis(10);
 struct Bytes(Vec<u8>);
 
 impl Input for Bytes {
-    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
         let len = most.min(self.0.len());
         into.extend(self.0.drain(..len));
-        Ok(if len == 0 { Got::End } else { Got::Bytes })
+        Ok(if len == 0 { ReadResult::End } else { ReadResult::Bytes })
     }
 }
 

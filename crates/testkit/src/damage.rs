@@ -56,12 +56,12 @@ pub struct Tally {
 pub(crate) struct Injector {
     damage: Damage,
     rng: Rng,
-    held: Vec<Held>,
+    held: Vec<DelayedFrame>,
     tally: Tally,
 }
 
 #[derive(Debug)]
-struct Held {
+struct DelayedFrame {
     frame: Vec<u8>,
     /// Number of others that still have to overtake it.
     others: u64,
@@ -98,7 +98,7 @@ impl Injector {
         if self.rng.chance(self.damage.reorder) {
             self.tally.reordered += 1;
             let others = 1 + self.rng.below(Damage::REACH);
-            self.held.push(Held { frame: frame.to_vec(), others, since: now });
+            self.held.push(DelayedFrame { frame: frame.to_vec(), others, since: now });
             return;
         }
         if self.rng.chance(self.damage.duplicate) {
@@ -115,7 +115,7 @@ impl Injector {
         self.let_go(|held| now.saturating_duration_since(held.since) >= PATIENCE, each);
     }
 
-    fn let_go(&mut self, due: impl Fn(&Held) -> bool, each: &mut impl FnMut(&[u8])) {
+    fn let_go(&mut self, due: impl Fn(&DelayedFrame) -> bool, each: &mut impl FnMut(&[u8])) {
         for held in self.held.extract_if(.., |held| due(held)) {
             each(&held.frame);
         }

@@ -1,6 +1,6 @@
 //! Selection of sessions by a receiver that stays: it takes part in one after another, or in several at once, and in none twice.
 
-use crate::places::{Held, Room, Standing, room_for};
+use crate::places::{OccupiedPlace, Standing, Vacancy, room_for};
 use crate::system::Monotonic;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::{Announce, TransferId};
@@ -33,19 +33,19 @@ struct Shared {
     time: Monotonic,
     ended: VecDeque<SessionId>,
     /// Sessions that one of them takes part in at the moment.
-    taken: Vec<Taken>,
+    taken: Vec<JoinedSession>,
     /// Whether one of them waits for a session.
     one_waits: bool,
 }
 
 /// A session in which a receiver takes part.
 #[derive(Debug)]
-struct Taken {
+struct JoinedSession {
     session: SessionId,
     transfer: TransferId,
     by: ReceiverId,
     /// Its source, and the source's proof of its address.
-    source: Held,
+    source: OccupiedPlace,
 }
 
 /// That a receiver takes part in a session, until this is dropped.
@@ -57,7 +57,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    fn is_of(&self, taken: &Taken) -> bool {
+    fn is_of(&self, taken: &JoinedSession) -> bool {
         (taken.session, taken.by) == (self.session, self.by)
     }
 
@@ -83,14 +83,14 @@ impl Drop for Claim {
 
 impl Shared {
     /// Where a session of a source at this address finds a place, for this receiver if it has one.
-    fn room_for(&self, host: IpAddr, by: Option<ReceiverId>, places: Option<usize>) -> Room {
-        let Some(most) = places else { return Room::Free };
-        let held: Vec<Held> = self.others(by).map(|taken| taken.source).collect();
+    fn room_for(&self, host: IpAddr, by: Option<ReceiverId>, places: Option<usize>) -> Vacancy {
+        let Some(most) = places else { return Vacancy::Free };
+        let held: Vec<OccupiedPlace> = self.others(by).map(|taken| taken.source).collect();
         room_for(host, &held, most, self.time.now())
     }
 
     /// Sessions of other receivers.
-    fn others(&self, by: Option<ReceiverId>) -> impl Iterator<Item = &Taken> {
+    fn others(&self, by: Option<ReceiverId>) -> impl Iterator<Item = &JoinedSession> {
         self.taken.iter().filter(move |taken| Some(taken.by) != by)
     }
 }
@@ -139,7 +139,7 @@ impl Accept {
 
     /// Whether a session of a source at this address finds a place.
     pub(crate) fn has_place_for(&self, host: IpAddr) -> bool {
-        lock(&self.shared).room_for(host, None, self.places) != Room::None
+        lock(&self.shared).room_for(host, None, self.places) != Vacancy::None
     }
 
     /// Whether another receiver of this host takes part in a session with this content.
@@ -164,13 +164,13 @@ impl Accept {
             return None;
         }
         let other = match shared.room_for(host, Some(by), self.places) {
-            Room::Free => None,
-            Room::Of(place) => shared.others(Some(by)).nth(place).map(|taken| taken.by),
-            Room::None => return None,
+            Vacancy::Free => None,
+            Vacancy::Of(place) => shared.others(Some(by)).nth(place).map(|taken| taken.by),
+            Vacancy::None => return None,
         };
         shared.taken.retain(|taken| taken.by != by && Some(taken.by) != other);
-        let source = Held { host, since: shared.time.now(), standing };
-        shared.taken.push(Taken { session, transfer, by, source });
+        let source = OccupiedPlace { host, since: shared.time.now(), standing };
+        shared.taken.push(JoinedSession { session, transfer, by, source });
         Some(Claim { shared: Arc::clone(&self.shared), session, by })
     }
 

@@ -6,7 +6,7 @@
 //! ```text
 //!   handle_datagram(..)            poll_transmit(..) until None   -> datagrams to a group or a host
 //!   handle_timeout(now)     --->   poll_event() until None        -> what is to be told
-//!   handle_notice(..)              groups(), accepts(now)         -> what sockets are to be read
+//!   handle_host_event(..)          groups(), accepts(now)         -> what sockets are to be read
 //!                                  poll_timeout(now)              -> when to call handle_timeout
 //! ```
 //!
@@ -53,9 +53,9 @@ pub struct Backlog {
     pub dropped: u64,
 }
 
-/// A notice from the host.
+/// An event at the host.
 #[derive(Clone, Copy)]
-pub enum Notice<'a> {
+pub enum HostEvent<'a> {
     /// The buffers of this endpoint's sockets: fill of the base group's, drops of all.
     Backlog(Backlog),
     /// All arrived datagrams were handled: a good moment to write collected data.
@@ -82,8 +82,8 @@ pub trait Endpoint {
     /// Time has passed.
     fn handle_timeout(&mut self, now: Time);
 
-    /// Handles a notice from the host.
-    fn handle_notice(&mut self, _notice: Notice<'_>, _now: Time) {}
+    /// Handles an event at the host.
+    fn handle_host_event(&mut self, _notice: HostEvent<'_>, _now: Time) {}
 
     /// Writes the packets to send now to `out`, which is emptied first; `None`: no packets.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;

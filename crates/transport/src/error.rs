@@ -33,7 +33,7 @@ impl From<ExitClass> for Class {
 /// Sessions that a receiver saw and could not join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Seen {
+pub enum JoinObstacle {
     /// A sealed session, without a key here.
     #[error("a sealed session is there: give its key")]
     Sealed,
@@ -214,10 +214,10 @@ fn nobody_came(invited: usize, waited: Duration) -> String {
 }
 
 /// Describes that a host, or a group in which relays are looked for, does not answer.
-fn nothing_found(group: SocketAddr, waited: Duration, seen: Option<Seen>) -> String {
+fn nothing_found(group: SocketAddr, waited: Duration, seen: Option<JoinObstacle>) -> String {
     let waited = seconds(waited.as_secs_f64());
     match seen {
-        Some(seen @ Seen::NoParent(_)) => format!("no session within {waited}: {seen}"),
+        Some(seen @ JoinObstacle::NoParent(_)) => format!("no session within {waited}: {seen}"),
         Some(seen) => format!("no session was announced on {group} within {waited}; {seen}"),
         None => format!("no session was announced on {group} within {waited}"),
     }
@@ -488,7 +488,7 @@ pub enum StartError {
         /// How long the receiver waited.
         waited: Duration,
         /// Session seen instead, if any.
-        seen: Option<Seen>,
+        seen: Option<JoinObstacle>,
     },
 }
 

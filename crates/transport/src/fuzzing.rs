@@ -9,7 +9,7 @@ mod world;
 
 use crate::by_hand::{give, give_with};
 use crate::config::{Destination, Slow};
-use crate::endpoint::{Backlog, Endpoint, Notice};
+use crate::endpoint::{Backlog, Endpoint, HostEvent};
 use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, scheduler::of_blocks};
@@ -161,7 +161,7 @@ struct Network {
 
 /// The fate of the datagrams.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate<'a> {
+enum DatagramAction<'a> {
     Change(&'a [u8]),
     Lose,
 }
@@ -175,8 +175,8 @@ impl Network {
         self.now += Span::from_millis(1 << (mode >> 2 & 7));
         let marked = mode & 0x80 != 0;
         match mode & 3 {
-            2 => self.run(Fate::Change(bytes), marked),
-            3 => self.run(Fate::Lose, marked),
+            2 => self.run(DatagramAction::Change(bytes), marked),
+            3 => self.run(DatagramAction::Lose, marked),
             to => {
                 self.faithful = false;
                 let mut datagram = bytes.to_vec();
@@ -196,12 +196,12 @@ impl Network {
     }
 
     /// Runs both endpoints at this time.
-    fn run(&mut self, fate: Fate<'_>, marked: bool) {
+    fn run(&mut self, fate: DatagramAction<'_>, marked: bool) {
         let (now, correct) = (self.now, self.correct);
         let mut faithful = true;
         let mut pass = |datagram: &[u8], count: usize| match fate {
-            Fate::Lose => None,
-            Fate::Change(bytes) => {
+            DatagramAction::Lose => None,
+            DatagramAction::Change(bytes) => {
                 let mut datagram = datagram.to_vec();
                 if count == 0 && bytes.iter().take(datagram.len()).any(|&byte| byte != 0) {
                     datagram.iter_mut().zip(bytes).for_each(|(byte, change)| *byte ^= change);
@@ -225,7 +225,7 @@ impl Network {
         }
         let (used, dropped) = if marked { (1 << 19, 1) } else { (0, 0) };
         let backlog = Backlog { used, capacity: 1 << 20, dropped };
-        self.receiver.handle_notice(Notice::Backlog(backlog), now);
+        self.receiver.handle_host_event(HostEvent::Backlog(backlog), now);
         self.receiver.handle_timeout(now);
         let mut feedback = Vec::new();
         while self.receiver.poll_transmit(now, &mut self.out).is_some() {
@@ -251,7 +251,7 @@ impl Network {
                 |one: &dyn Endpoint| if one.is_over() { Time::NEVER } else { one.poll_timeout(self.now) };
             let wake = wake_of(&self.source).min(wake_of(&self.receiver));
             self.now = wake.max(self.now + Span::from_micros(100));
-            self.run(Fate::Change(&[]), false);
+            self.run(DatagramAction::Change(&[]), false);
         }
         panic!("not done after {}", self.now.since(Time::ZERO));
     }
@@ -289,15 +289,15 @@ fn hostile_world(input: &[u8], scratch: &Path, correct: fn(&mut [u8]), layered: 
     let Some((setup, mut rest)) = input.split_first_chunk() else { return };
     let mut world = World::new(Setting::of(*setup, layered), scratch, correct);
     if world.setting.is_joined {
-        world.run(Span::from_secs(1), world::Fate::Arrive);
+        world.run(Span::from_secs(1), world::DatagramAction::Arrive);
     }
     for _ in 0..MAX_STEPS {
         let Some((&mode, after)) = rest.split_first() else { break };
         rest = after;
-        let mut fate = world::Fate::Arrive;
+        let mut fate = world::DatagramAction::Arrive;
         match mode & 7 {
             0 => {}
-            1 => fate = world::Fate::Lose,
+            1 => fate = world::DatagramAction::Lose,
             way @ 2..=5 => rest = come(&mut world, mode, way, rest),
             other => {
                 let Some((&which, after)) = rest.split_first() else { break };

@@ -117,7 +117,7 @@ pub struct MemberRecord {
     /// Rate at which it receives, bit/s.
     pub rate: f32,
     /// A relay's report of the relays behind it.
-    below: Option<Box<below::Below>>,
+    below: Option<Box<below::Subtree>>,
     /// Whether it delays the others, and the action taken.
     pub pace: Pace,
     /// Newest packet of the base layer that it has reported; the congestion control may ask.

@@ -14,7 +14,7 @@ const FOR_OTHERS: usize = 4;
 
 /// A place in use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
+pub(crate) struct OccupiedPlace {
     pub(crate) host: IpAddr,
     pub(crate) since: Instant,
     pub(crate) standing: Standing,
@@ -34,7 +34,7 @@ pub(crate) enum Standing {
 
 /// Where a newcomer finds a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum Vacancy {
     /// One is free.
     Free,
     /// This holder, by its position, gives way.
@@ -44,17 +44,17 @@ pub(crate) enum Room {
 }
 
 /// Where a newcomer from this host finds a place when `held` of `most` places are held.
-pub(crate) fn room_for(newcomer: IpAddr, held: &[Held], most: usize, now: Instant) -> Room {
+pub(crate) fn room_for(newcomer: IpAddr, held: &[OccupiedPlace], most: usize, now: Instant) -> Vacancy {
     let of = |host: IpAddr| {
         let same = held.iter().filter(|one| one.host.to_canonical() == host.to_canonical());
         same.filter(|one| one.standing != Standing::HasKey).count()
     };
     let own = of(newcomer);
     if own >= most - most / FOR_OTHERS {
-        return Room::None;
+        return Vacancy::None;
     }
     if held.len() < most {
-        return Room::Free;
+        return Vacancy::Free;
     }
     let unproved = held.iter().enumerate().filter(|(_, one)| one.standing == Standing::Unproved);
     let counted = unproved.map(|(place, one)| (place, one, of(one.host)));
@@ -62,7 +62,7 @@ pub(crate) fn room_for(newcomer: IpAddr, held: &[Held], most: usize, now: Instan
         *others > own + 1 || *others > own && now.duration_since(one.since) >= TIME_TO_PROVE
     });
     let first = gives_way.min_by_key(|(_, one, others)| (usize::MAX - others, one.since));
-    first.map_or(Room::None, |(place, ..)| Room::Of(place))
+    first.map_or(Vacancy::None, |(place, ..)| Vacancy::Of(place))
 }
 
 #[cfg(test)]
@@ -73,17 +73,17 @@ mod tests {
         IpAddr::from([10, 0, 0, last])
     }
 
-    fn held(now: Instant, hosts: &[u8], standing: Standing) -> Vec<Held> {
-        hosts.iter().map(|last| Held { host: host(*last), since: now, standing }).collect()
+    fn held(now: Instant, hosts: &[u8], standing: Standing) -> Vec<OccupiedPlace> {
+        hosts.iter().map(|last| OccupiedPlace { host: host(*last), since: now, standing }).collect()
     }
 
     #[test]
     fn host_with_many_unproved_places_yields_one_to_another_host() {
         let now = Instant::now();
         let all = held(now, &[1, 2, 2, 2], Standing::Unproved);
-        assert_eq!(room_for(host(3), &all, 4, now), Room::Of(1));
-        assert_eq!(room_for(host(2), &all, 4, now), Room::None, "no more for itself");
-        assert_eq!(room_for(host(1), &all, 4, now), Room::Of(1));
+        assert_eq!(room_for(host(3), &all, 4, now), Vacancy::Of(1));
+        assert_eq!(room_for(host(2), &all, 4, now), Vacancy::None, "no more for itself");
+        assert_eq!(room_for(host(1), &all, 4, now), Vacancy::Of(1));
     }
 
     #[test]
@@ -92,11 +92,11 @@ mod tests {
         for (most, own) in [(16, 12), (4, 3), (2, 2), (1, 1)] {
             for standing in [Standing::Unproved, Standing::TakesPart] {
                 let all = held(now, &vec![1; own], standing);
-                assert_eq!(room_for(host(1), &all, most, now), Room::None, "{most} {standing:?}");
-                assert_eq!(room_for(host(1), &all[1..], most, now), Room::Free, "{most} {standing:?}");
+                assert_eq!(room_for(host(1), &all, most, now), Vacancy::None, "{most} {standing:?}");
+                assert_eq!(room_for(host(1), &all[1..], most, now), Vacancy::Free, "{most} {standing:?}");
             }
             let all = held(now, &vec![1; own], Standing::HasKey);
-            assert_eq!(room_for(host(1), &all, most + 1, now), Room::Free, "{most}");
+            assert_eq!(room_for(host(1), &all, most + 1, now), Vacancy::Free, "{most}");
         }
     }
 
@@ -106,9 +106,9 @@ mod tests {
         let later = now + TIME_TO_PROVE * 100;
         for standing in [Standing::TakesPart, Standing::HasKey] {
             let mut all = held(now, &[1; 16], standing);
-            assert_eq!(room_for(host(2), &all, 16, later), Room::None);
+            assert_eq!(room_for(host(2), &all, 16, later), Vacancy::None);
             all[7].standing = Standing::Unproved;
-            assert_eq!(room_for(host(2), &all, 16, later), Room::Of(7));
+            assert_eq!(room_for(host(2), &all, 16, later), Vacancy::Of(7));
         }
     }
 
@@ -116,8 +116,8 @@ mod tests {
     fn place_without_proof_goes_to_another_host_after_a_timeout() {
         let now = Instant::now();
         let all = held(now, &[1, 2, 3], Standing::Unproved);
-        assert_eq!(room_for(host(4), &all, 3, now), Room::None);
-        assert_eq!(room_for(host(4), &all, 3, now + TIME_TO_PROVE), Room::Of(0));
+        assert_eq!(room_for(host(4), &all, 3, now), Vacancy::None);
+        assert_eq!(room_for(host(4), &all, 3, now + TIME_TO_PROVE), Vacancy::Of(0));
     }
 
     #[test]
@@ -125,6 +125,6 @@ mod tests {
         let now = Instant::now();
         let mapped = IpAddr::V6(std::net::Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped());
         let all = held(now, &[1, 1], Standing::Unproved);
-        assert_eq!(room_for(mapped, &all, 2, now), Room::None);
+        assert_eq!(room_for(mapped, &all, 2, now), Vacancy::None);
     }
 }

@@ -4,7 +4,7 @@ use crate::relay::{Jobs, Relay, ServedChild};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
-use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
+use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, HostEvent, Transmit};
 use faircast_transport::relay::RelayHandle;
 use faircast_transport::session::{Receiver, Source};
 use faircast_transport::{Error, Event, ReceiveReport, SendReport};
@@ -348,7 +348,7 @@ impl Host {
         let here = self.clock.local(now);
         let local = Some(address);
         for (_, endpoint) in endpoints(&mut self.process).iter_mut().take(1) {
-            endpoint.handle_notice(Notice::NetworkChanged { local }, here);
+            endpoint.handle_host_event(HostEvent::NetworkChanged { local }, here);
         }
     }
 
@@ -439,10 +439,10 @@ impl Host {
         let mut all = endpoints(&mut self.process);
         let Some((_, first)) = all.first_mut() else { return };
         if drained {
-            first.handle_notice(Notice::Drained, here);
+            first.handle_host_event(HostEvent::Drained, here);
         } else if here >= self.backlog_at {
             self.backlog_at = here + Span::from_millis(1);
-            first.handle_notice(Notice::Backlog(backlog), here);
+            first.handle_host_event(HostEvent::Backlog(backlog), here);
         }
         for mut one in waiting {
             let arrived = self.clock.local(one.arrived);

@@ -42,7 +42,7 @@ use world::World;
 
 /// A fault of the world that its checks have to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mistake {
+pub enum Mutation {
     /// Disks and readers get other bytes than were written.
     Spoilt,
     /// Requests of receivers are lost permanently.
@@ -55,7 +55,7 @@ pub struct Options {
     /// The parent directory of each world's directory; one in memory is fastest.
     pub directory: PathBuf,
     /// A deliberate fault.
-    pub mistake: Option<Mistake>,
+    pub mistake: Option<Mutation>,
     /// Report events as they happen.
     pub verbose: bool,
     /// The kind of the world, whatever the seed decides.

@@ -1,7 +1,7 @@
 //! `faircast-vopr`: runs simulated worlds, one seed after the other, and stores the findings.
 
 use clap::{Parser, ValueEnum};
-use faircast_vopr::{Kind, Mistake, Options, Outcome, run};
+use faircast_vopr::{Kind, Mutation, Options, Outcome, run};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ struct Args {
     verbose: bool,
 }
 
-/// See [`Mistake`].
+/// See [`Mutation`].
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Broken {
     /// Disks and readers get other bytes than were written.
@@ -86,8 +86,8 @@ fn go(args: &Args) -> io::Result<u64> {
     let mut options = Options { verbose: args.verbose, ..Options::default() };
     options.directory = args.directory.clone().unwrap_or(options.directory);
     options.mistake = args.broken.map(|broken| match broken {
-        Broken::Spoilt => Mistake::Spoilt,
-        Broken::Deaf => Mistake::Deaf,
+        Broken::Spoilt => Mutation::Spoilt,
+        Broken::Deaf => Mutation::Deaf,
     });
     options.kind = args.kind.map(|kind| match kind {
         OfKind::Files => Kind::Files,

@@ -3,7 +3,7 @@
 use crate::host::Role;
 use crate::plan::{Episode, Trouble};
 use crate::process::OWN_RELAY;
-use crate::world::{Finding, What, World};
+use crate::world::{Finding, World, WorldEvent};
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
 use faircast_simnet::Pipe;
@@ -61,7 +61,7 @@ impl World {
         }
         let way = ["down", "up", "both ways"][ways as usize];
         self.say(&format!("{:?} at site {site}, {way}, for {}", episode.trouble, episode.lasts));
-        self.book(until, What::LinkHeals(site));
+        self.book(until, WorldEvent::LinkHeals(site));
     }
 
     fn bad_disk(&mut self, episode: &Episode, dice: &mut Rng) {
@@ -73,7 +73,7 @@ impl World {
             _ => disk.cost = Span::from_secs_f64(0.2 * much * much * much),
         });
         self.say(&format!("{:?} at {} for {}", episode.trouble, self.hosts[host].name, episode.lasts));
-        self.book(self.now + episode.lasts, What::DiskHeals(host));
+        self.book(self.now + episode.lasts, WorldEvent::DiskHeals(host));
     }
 
     /// Delays the source's reads, or makes them fail now and then.
@@ -85,7 +85,7 @@ impl World {
         });
         let how = if fails { "fails now and then" } else { "is slow" };
         self.say(&format!("the source's disk {how} for {}", episode.lasts));
-        self.book(self.now + episode.lasts, What::DiskHeals(0));
+        self.book(self.now + episode.lasts, WorldEvent::DiskHeals(0));
     }
 
     /// Changes a file of the source without notice to the source. Every receiver has to get it.
@@ -95,7 +95,7 @@ impl World {
             Err(error) => return Err(self.finding("content can be written", error.to_string())),
         }
         for host in 0..self.hosts.len() {
-            self.book(self.now + Span::from_millis(dice.below(1_000)), What::Start(host));
+            self.book(self.now + Span::from_millis(dice.below(1_000)), WorldEvent::Start(host));
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl World {
                 if episode.trouble == Trouble::PowerLoss {
                     self.disks.lose_power(host, self.plan.synced);
                 }
-                self.book(now + episode.lasts, What::Start(host));
+                self.book(now + episode.lasts, WorldEvent::Start(host));
             }
         }
         Ok(())
@@ -166,7 +166,7 @@ impl World {
             return Err(self.finding("content can be written", error.to_string()));
         }
         for host in 0..self.hosts.len() {
-            self.book(self.now + Span::from_millis(dice.below(1_000)), What::Start(host));
+            self.book(self.now + Span::from_millis(dice.below(1_000)), WorldEvent::Start(host));
         }
         Ok(())
     }

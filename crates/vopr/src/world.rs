@@ -9,7 +9,7 @@ use crate::live::{Part, Streams};
 use crate::log::Log;
 use crate::plan::{Plan, Trouble, Weather};
 use crate::process::OWN_RELAY;
-use crate::{Mistake, Options};
+use crate::{Mutation, Options};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_simnet::{Copies, Happens, Hosts, Link, Network, Ties};
@@ -47,7 +47,7 @@ pub struct Finding {
     pub seen: String,
 }
 
-pub(crate) enum What {
+pub(crate) enum WorldEvent {
     /// A process is started, unless one runs.
     Start(usize),
     /// Trouble begins.
@@ -61,7 +61,7 @@ pub(crate) enum What {
 }
 
 /// Hosts and their endpoints by number. Multicast is sent by a part of a host.
-pub(crate) type Links = Network<usize, usize, (usize, usize), What>;
+pub(crate) type Links = Network<usize, usize, (usize, usize), WorldEvent>;
 
 /// The hosts, as the network queries them.
 struct Ears<'a> {
@@ -115,7 +115,7 @@ pub(crate) struct World {
     pub(crate) key: Option<GroupKey>,
     pub(crate) sign: Option<SigningKey>,
     secrets: Vec<u64>,
-    mistake: Option<Mistake>,
+    mistake: Option<Mutation>,
     pub(crate) dir: OwnDirectory,
 }
 
@@ -138,7 +138,7 @@ impl World {
         let mut network = Network::new(HEADERS, Ties::Booked);
         let hosts = layout(seed, &plan, &mut rng, &mut network.sites);
         let count = hosts.len();
-        let spoilt = options.mistake == Some(Mistake::Spoilt);
+        let spoilt = options.mistake == Some(Mutation::Spoilt);
         let disks = Disks::new(seed, count, plan.has(Trouble::PowerLoss), spoilt);
         let clock = Clock::new();
         let mut world = World {
@@ -178,22 +178,22 @@ impl World {
             let wait = self.plan.calm.since(Time::ZERO).scaled(self.rng.unit());
             let comes_late = late && self.hosts[host].role == Role::Receiver && self.rng.chance(0.5);
             let at = Time::ZERO + if comes_late { wait } else { begin };
-            self.book(at, What::Start(host));
+            self.book(at, WorldEvent::Start(host));
         }
         for episode in 0..self.plan.episodes.len() {
-            self.book(self.plan.episodes[episode].at, What::Episode(episode));
+            self.book(self.plan.episodes[episode].at, WorldEvent::Episode(episode));
         }
-        self.book(self.plan.calm, What::Calm);
+        self.book(self.plan.calm, WorldEvent::Calm);
     }
 
-    pub(crate) fn book(&mut self, at: Time, what: What) {
+    pub(crate) fn book(&mut self, at: Time, what: WorldEvent) {
         self.network.book(at, what);
     }
 
     /// Starts a process after this number of milliseconds and up to a second more.
     pub(crate) fn start_after(&mut self, host: usize, millis: u64) {
         let wait = Span::from_millis(millis + self.rng.below(1_000));
-        self.book(self.now + wait, What::Start(host));
+        self.book(self.now + wait, WorldEvent::Start(host));
     }
 
     /// Runs until every process is done, or a fault is found.
@@ -230,25 +230,25 @@ impl World {
         self.check_end()
     }
 
-    fn happen(&mut self, what: What) -> Result<(), Finding> {
+    fn happen(&mut self, what: WorldEvent) -> Result<(), Finding> {
         match what {
-            What::Start(host) if self.hosts[host].process.is_none() && self.is_wanted(host) => {
+            WorldEvent::Start(host) if self.hosts[host].process.is_none() && self.is_wanted(host) => {
                 self.start(host)
             }
-            What::Start(_) => Ok(()),
-            What::Episode(episode) => self.trouble(episode),
-            What::DiskHeals(host) => {
+            WorldEvent::Start(_) => Ok(()),
+            WorldEvent::Episode(episode) => self.trouble(episode),
+            WorldEvent::DiskHeals(host) => {
                 self.disks.change(host, |disk| {
                     (disk.full, disk.broken, disk.cost) = (false, 0.0, Span::ZERO);
                 });
                 Ok(())
             }
-            What::LinkHeals(site) => {
+            WorldEvent::LinkHeals(site) => {
                 let site = &mut self.network.sites[site];
                 (site.down.slowed, site.up.slowed) = (1.0, 1.0);
                 Ok(())
             }
-            What::Calm => {
+            WorldEvent::Calm => {
                 self.calm();
                 Ok(())
             }
@@ -355,7 +355,7 @@ impl World {
             self.log.say(now, &format!("{} dies while it uses its disk", self.hosts[host].name));
             self.kill(host)?;
             let again = now + Span::from_millis(self.rng.below(3_000));
-            self.book(again, What::Start(host));
+            self.book(again, WorldEvent::Start(host));
             return Ok(());
         }
         if done.took > Span::ZERO && self.hosts[host].jobs.is_none() {
@@ -406,7 +406,7 @@ impl World {
                 *self.kinds.entry((host, format!("{:?}", header.kind))).or_default() += 1;
             }
             let is_request = || peek(bytes).is_ok_and(|header| header.kind == PacketKind::Request);
-            if self.mistake == Some(Mistake::Deaf) && is_request() {
+            if self.mistake == Some(Mutation::Deaf) && is_request() {
                 continue;
             }
             let (to, head) = (sent.transmit.to, (host, self.hosts[host].part(sent.endpoint)));

@@ -1,6 +1,6 @@
 //! A fixed budget of worlds for continuous integration, and a test that the world finds deliberate faults.
 
-use faircast_vopr::{Kind, Mistake, Options, Outcome, Plan, Trouble, run};
+use faircast_vopr::{Kind, Mutation, Options, Outcome, Plan, Trouble, run};
 use std::collections::BTreeSet;
 
 /// Seeds that continuous integration runs.
@@ -27,7 +27,7 @@ const MENDED_OTHERS: [(Kind, u64); 6] = [
 /// The number of seeds within which a deliberate fault is found.
 const MAX_SEEDS: u64 = 2_000;
 
-fn outcome(seed: u64, kind: Option<Kind>, mistake: Option<Mistake>) -> Outcome {
+fn outcome(seed: u64, kind: Option<Kind>, mistake: Option<Mutation>) -> Outcome {
     let options = Options { mistake, kind, ..Options::default() };
     run(seed, &options).expect("there is room for some kilobytes")
 }
@@ -66,7 +66,7 @@ fn equal_seeds_give_equal_runs_in_any_thread() {
 }
 
 /// Returns the outcome of the first seed that finds this fault in a world of this kind.
-fn found_in(kind: Kind, mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Outcome {
+fn found_in(kind: Kind, mistake: Mutation, likely: impl Fn(&Plan) -> bool) -> Outcome {
     let seeds = (0..MAX_SEEDS).filter(|seed| likely(&Plan::of(*seed, kind)));
     let mut found = seeds.map(|seed| outcome(seed, Some(kind), Some(mistake)));
     let found = found.find(|outcome| outcome.finding.is_some());
@@ -76,7 +76,7 @@ fn found_in(kind: Kind, mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Out
     found
 }
 
-fn found(mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Outcome {
+fn found(mistake: Mutation, likely: impl Fn(&Plan) -> bool) -> Outcome {
     found_in(Kind::Files, mistake, likely)
 }
 
@@ -86,11 +86,11 @@ fn mistakes_are_found_in_worlds_of_every_kind() {
     let wrong_stream = "what comes out of a stream is what was written, in order";
     let endless = "once trouble is over";
     for (kind, mistake, trouble, promise) in [
-        (Kind::Hops, Mistake::Deaf, Trouble::Loss, endless),
-        (Kind::Agents, Mistake::Spoilt, Trouble::Meddling, wrong),
-        (Kind::Live, Mistake::Spoilt, Trouble::Meddling, wrong_stream),
-        (Kind::Layers, Mistake::Spoilt, Trouble::Meddling, wrong_stream),
-        (Kind::Unicast, Mistake::Spoilt, Trouble::Meddling, wrong),
+        (Kind::Hops, Mutation::Deaf, Trouble::Loss, endless),
+        (Kind::Agents, Mutation::Spoilt, Trouble::Meddling, wrong),
+        (Kind::Live, Mutation::Spoilt, Trouble::Meddling, wrong_stream),
+        (Kind::Layers, Mutation::Spoilt, Trouble::Meddling, wrong_stream),
+        (Kind::Unicast, Mutation::Spoilt, Trouble::Meddling, wrong),
     ] {
         let said = found_in(kind, mistake, |plan| plan.has(trouble)).finding.expect("it was found").promise;
         assert!(said.contains(promise), "{kind:?}: {said}");
@@ -99,13 +99,13 @@ fn mistakes_are_found_in_worlds_of_every_kind() {
 
 #[test]
 fn other_bytes_on_a_disk_are_found() {
-    let found = found(Mistake::Spoilt, |_| true);
+    let found = found(Mutation::Spoilt, |_| true);
     assert_eq!(found.finding.expect("it was found").promise, "what has its name is what was sent");
 }
 
 #[test]
 fn source_that_ignores_requests_is_found() {
-    let found = found(Mistake::Deaf, |plan| plan.has(Trouble::Loss));
+    let found = found(Mutation::Deaf, |plan| plan.has(Trouble::Loss));
     let promise = found.finding.expect("it was found").promise;
     // Receivers never have everything, or layers are sent to them without end.
     let endless =

@@ -8,9 +8,9 @@ use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::key::KeyId;
 use crate::message::{
-    Activity, Announce, Attach, Hashes, Held, Invite, Member, MemberState, Name, Need, Order, OrderAction,
-    Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Verified, Welcome,
-    Window, Words,
+    Activity, Announce, Attach, Hashes, Invite, Member, MemberState, Name, Need, Order, OrderAction, Refusal,
+    RefusalReason, Request, Scheduled, Status, SymbolMap, Token, TransferId, Tree, TreeNode, Verified,
+    Welcome, Window, Words,
 };
 use crate::reader::Reader;
 use crate::receipt::Receipt;
@@ -268,12 +268,12 @@ body! {
     }
     lists {
         needs: [Need], "what is missing";
-        held: [Held], "to a relay: what is there of the blocks that are missing";
+        held: [SymbolMap], "to a relay: what is there of the blocks that are missing";
     }
 }
 
 group! {
-    Held {
+    SymbolMap {
         block as "held_block": u32, "of this block";
         symbols as "held_symbols": [u8; 32], "bit k % 8 of byte k / 8: source symbol k is there";
     }

@@ -5,7 +5,7 @@ use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
 use crate::error::EncodeError;
 use crate::field::{Layout, fields_of, len_of, most_without_lists};
 use crate::message::{
-    Announce, DataPacket, Hashes, Held, Kind, Member, Message, Need, Request, Status, Tree, TreeNode,
+    Announce, DataPacket, Hashes, Kind, Member, Message, Need, Request, Status, SymbolMap, Tree, TreeNode,
     Verified, Window,
 };
 use crate::parse::{CRC_LEN, HEADER_LEN, LAYERS, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
@@ -57,7 +57,7 @@ pub const fn most_needs(limit: usize) -> usize {
 
 /// The same when each of them has a map of the cached symbols.
 pub const fn most_needs_with_maps(limit: usize) -> usize {
-    let entry = len_of(fields_of(Need::SHAPE)) + len_of(fields_of(Held::SHAPE));
+    let entry = len_of(fields_of(Need::SHAPE)) + len_of(fields_of(SymbolMap::SHAPE));
     room_for_list(limit, Kind::Request, Request::LAYOUT) / entry
 }
 

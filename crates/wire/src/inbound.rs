@@ -9,7 +9,7 @@ use crate::parse::{Fixed, HEADER_LEN, LAYERS, Newest, parse, parse_data, read_bo
 use crate::reader::Reader;
 use crate::replay::ReplayWindow;
 use crate::seal::{
-    BOOT_LEN, Cipher, ContentKeys, KEY_ID_LEN, NONCE_LEN, Of, OpenError, PacketKeys, Secret, TAG_LEN,
+    BOOT_LEN, Cipher, ContentKeys, KEY_ID_LEN, KeyOwner, NONCE_LEN, OpenError, PacketKeys, Secret, TAG_LEN,
     announcer, nonce,
 };
 use crate::shells::{Streams, Symbols, is_sealed_by, open_data};
@@ -38,7 +38,7 @@ pub(crate) struct Me {
 pub(crate) struct Inbound {
     me: Me,
     keys: Vec<Known>,
-    sessions: Vec<Heard>,
+    sessions: Vec<AnnouncedSession>,
     followed: Option<SessionId>,
     /// Seconds since 1970, and how far announcements may be off, where their time counts.
     clock: Option<(u64, u64)>,
@@ -57,7 +57,7 @@ struct Known {
 
 /// A session that was announced.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct AnnouncedSession {
     session: SessionId,
     salt: Option<[u8; 16]>,
     streams: Streams,
@@ -168,12 +168,12 @@ impl Inbound {
     }
 
     /// Returns the state of a session.
-    pub(crate) fn session(&self, session: SessionId) -> Option<&Heard> {
+    pub(crate) fn session(&self, session: SessionId) -> Option<&AnnouncedSession> {
         self.place_of(session).map(|at| &self.sessions[at])
     }
 
     /// The same, to seal.
-    pub(crate) fn session_mut(&mut self, session: SessionId) -> Option<&mut Heard> {
+    pub(crate) fn session_mut(&mut self, session: SessionId) -> Option<&mut AnnouncedSession> {
         let at = self.place_of(session)?;
         Some(&mut self.sessions[at])
     }
@@ -183,7 +183,7 @@ impl Inbound {
     }
 
     /// The same, while nothing has replaced the session that was announced first.
-    fn know(&mut self, session: SessionId) -> &mut Heard {
+    fn know(&mut self, session: SessionId) -> &mut AnnouncedSession {
         let at = match self.place_of(session) {
             Some(at) => at,
             None => {
@@ -193,7 +193,7 @@ impl Inbound {
                 {
                     self.sessions.remove(oldest);
                 }
-                self.sessions.push(Heard::new(session));
+                self.sessions.push(AnnouncedSession::new(session));
                 self.sessions.len() - 1
             }
         };
@@ -372,14 +372,22 @@ impl Keys {
     ) -> Keys {
         let secret = Secret::new(hop, session, salt);
         let content = group.map(|key| ContentKeys::new(key, session, salt));
-        Keys { own: PacketKeys::new(&secret, Of::Member(me.id, me.boot)), secret, key_id, content }
+        Keys { own: PacketKeys::new(&secret, KeyOwner::Member(me.id, me.boot)), secret, key_id, content }
     }
 }
 
-impl Heard {
-    fn new(session: SessionId) -> Heard {
+impl AnnouncedSession {
+    fn new(session: SessionId) -> AnnouncedSession {
         let (streams, source) = (Streams::One, Box::new(Flow::new(None)));
-        Heard { session, salt: None, streams, keys: None, source, relays: Vec::new(), trial: Vec::new() }
+        AnnouncedSession {
+            session,
+            salt: None,
+            streams,
+            keys: None,
+            source,
+            relays: Vec::new(),
+            trial: Vec::new(),
+        }
     }
 
     fn flow(&self, relay: Option<Sender>) -> Option<&Flow> {
@@ -413,7 +421,7 @@ impl Heard {
             return Ok(packet);
         }
         let unknown = OpenError::NotAnnounced(self.session);
-        let Heard { keys: Some(keys), source, relays, streams, trial, .. } = self else {
+        let AnnouncedSession { keys: Some(keys), source, relays, streams, trial, .. } = self else {
             return Err(unknown);
         };
         let streams = *streams;
@@ -467,7 +475,7 @@ impl Heard {
             return known.flow.open_order(fixed, clear, bytes);
         }
         let mut flow =
-            Box::new(Flow::new(Some(PacketKeys::new(&keys.secret, Of::Member(sender.0, sender.1)))));
+            Box::new(Flow::new(Some(PacketKeys::new(&keys.secret, KeyOwner::Member(sender.0, sender.1)))));
         let message = flow.open_order(fixed, clear, bytes)?;
         self.remember(Relay { sender, place: from, flow });
         Ok(message)
@@ -484,7 +492,7 @@ impl Heard {
     /// Returns the sender of a packet, its keys, and the offset of the sealed part.
     fn sealed_flow(&mut self, fixed: &Fixed, bytes: &[u8]) -> Result<(&mut Flow, &Keys, usize), OpenError> {
         let unknown = OpenError::NotAnnounced(self.session);
-        let Heard { keys: Some(keys), source, relays, .. } = self else { return Err(unknown) };
+        let AnnouncedSession { keys: Some(keys), source, relays, .. } = self else { return Err(unknown) };
         let mut reader = Reader { bytes, at: HEADER_LEN };
         let flow = match read_sender(fixed, &mut reader)? {
             None => source,
@@ -509,13 +517,13 @@ impl Heard {
             match self.relays.iter_mut().find(|relay| relay.sender == sender) {
                 Some(known) => known.place = from,
                 None => {
-                    let keys = PacketKeys::new(&keys.secret, Of::Member(sender.0, sender.1));
+                    let keys = PacketKeys::new(&keys.secret, KeyOwner::Member(sender.0, sender.1));
                     self.remember(Relay { sender, place: from, flow: Box::new(Flow::new(Some(keys))) });
                 }
             }
         }
         if let (Some(keys), None) = (&self.keys, &self.source.keys) {
-            self.source.keys = Some(PacketKeys::new(&keys.secret, Of::Source));
+            self.source.keys = Some(PacketKeys::new(&keys.secret, KeyOwner::Source));
         }
         if let Some(flow) = self.flow_mut(relay) {
             let newest = &mut flow.newest[0];

@@ -59,9 +59,9 @@ pub use fields::dissector_lua;
 pub use key::{GroupKey, HopKey, KeyError, KeyId, KeyRing};
 pub use layers::{Spacing, group_of};
 pub use message::{
-    Activity, Announce, Attach, DataPacket, Hashes, Header, Held, Invite, Kind, Member, MemberState, Message,
-    Name, NameTooLong, Need, Order, OrderAction, Refusal, RefusalReason, Request, Scheduled, Status, Token,
-    TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
+    Activity, Announce, Attach, DataPacket, Hashes, Header, Invite, Kind, Member, MemberState, Message, Name,
+    NameTooLong, Need, Order, OrderAction, Refusal, RefusalReason, Request, Scheduled, Status, SymbolMap,
+    Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
 };
 pub use parse::{Newest, parse, peek};
 pub use receipt::Receipt;

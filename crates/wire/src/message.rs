@@ -254,7 +254,7 @@ pub struct Request {
     /// For what.
     pub needs: Vec<Need>,
     /// Symbols that it has of them, for a parent that cannot make new symbols: a relay.
-    pub held: Vec<Held>,
+    pub held: Vec<SymbolMap>,
     /// The newest packet it has.
     pub echo: Echo,
 }
@@ -274,14 +274,14 @@ pub struct Need {
 
 /// Which source symbols of a block a receiver has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct SymbolMap {
     /// The block.
     pub block: u32,
     /// Bit `k % 8` of byte `k / 8`: symbol `k`.
-    pub symbols: [u8; Held::BYTES],
+    pub symbols: [u8; SymbolMap::BYTES],
 }
 
-impl Held {
+impl SymbolMap {
     /// Bytes of the map, for blocks of at most 256 source symbols.
     pub const BYTES: usize = 32;
 

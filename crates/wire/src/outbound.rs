@@ -22,11 +22,11 @@ pub(crate) struct Numbers {
     /// By layer, the number that the next sealed data packet must have at least.
     next: [u64; LAYERS],
     /// At a relay that forwards packets under their numbers: the packets of the base layer that it has sealed.
-    passed: Option<Box<Passed>>,
+    passed: Option<Box<ForwardedWindow>>,
 }
 
 /// Packets that are older than this many newer ones are not forwarded any more.
-type Passed = ReplayWindow<33>;
+type ForwardedWindow = ReplayWindow<33>;
 
 /// Keys with which an end seals.
 pub(crate) struct Sealer<'a> {
@@ -51,7 +51,7 @@ impl Numbers {
 
     /// Numbers of the base layer come from elsewhere and need not grow: each is sealed once, as long as it is one of the latest 2048.
     pub(crate) fn pass_on(&mut self) {
-        self.passed = Some(Box::new(Passed::new()));
+        self.passed = Some(Box::new(ForwardedWindow::new()));
     }
 
     /// The number of the next message of this kind; `None` for a kind that is not numbered here.

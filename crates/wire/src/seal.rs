@@ -194,12 +194,14 @@ impl Secret {
     }
 
     /// The key of this sender's packets in an epoch: of what a receiver or relay sends between one start and the next.
-    fn cipher(&self, of: Of, epoch: u64) -> Cipher {
+    fn cipher(&self, of: KeyOwner, epoch: u64) -> Cipher {
         let epoch_bytes = epoch.to_be_bytes();
         let derived = match of {
-            Of::Source if epoch == 0 => derive("faircast wire 3: packets of the source", &[&*self.0]),
-            Of::Source => derive("faircast wire 3: later packets of the source", &[&*self.0, &epoch_bytes]),
-            Of::Member(id, boot) => {
+            KeyOwner::Source if epoch == 0 => derive("faircast wire 3: packets of the source", &[&*self.0]),
+            KeyOwner::Source => {
+                derive("faircast wire 3: later packets of the source", &[&*self.0, &epoch_bytes])
+            }
+            KeyOwner::Member(id, boot) => {
                 let parts: [&[u8]; 4] =
                     [&*self.0, &id.get().to_be_bytes(), &boot.to_be_bytes(), &epoch_bytes];
                 match epoch {
@@ -228,7 +230,7 @@ impl fmt::Debug for Secret {
 
 /// Sender whose packets a key seals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum KeyOwner {
     Source,
     /// A receiver or relay, and its boot number.
     Member(ReceiverId, u64),
@@ -237,13 +239,13 @@ pub(crate) enum Of {
 /// The keys of one sender's packets, those that were used last at hand.
 #[derive(Debug)]
 pub(crate) struct PacketKeys {
-    of: Of,
+    of: KeyOwner,
     secret: Secret,
     ring: Ring,
 }
 
 impl PacketKeys {
-    pub(crate) fn new(secret: &Secret, of: Of) -> PacketKeys {
+    pub(crate) fn new(secret: &Secret, of: KeyOwner) -> PacketKeys {
         PacketKeys { of, secret: secret.clone(), ring: Ring::default() }
     }
 
@@ -443,9 +445,9 @@ mod tests {
     fn keys_differ_by_epoch_and_sender_and_have_a_bounded_use() {
         let (key, salt) = (GroupKey::from_bytes([1; 32]), [2; 16]);
         let secret = Secret::new(&key.hop(), SessionId(5), &salt);
-        let member = |id, boot| Of::Member(ReceiverId::new(id).expect("not zero"), boot);
+        let member = |id, boot| KeyOwner::Member(ReceiverId::new(id).expect("not zero"), boot);
         let mut tags = Vec::new();
-        for of in [Of::Source, member(1, 1), member(1, 2), member(2, 1)] {
+        for of in [KeyOwner::Source, member(1, 1), member(1, 2), member(2, 1)] {
             let mut keys = PacketKeys::new(&secret, of);
             for epoch in [0, 1, 2, 63, 64, 1 << 20, (1 << 38) - 1] {
                 let first = epoch << PACKETS_BITS;

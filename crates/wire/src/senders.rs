@@ -6,7 +6,7 @@ use crate::message::Message;
 use crate::parse::{Fixed, HEADER_LEN, Newest, parse, read_body};
 use crate::reader::Reader;
 use crate::replay::ReplayWindow;
-use crate::seal::{BOOT_LEN, Of, OpenError, PacketKeys, Secret, TAG_LEN, nonce};
+use crate::seal::{BOOT_LEN, KeyOwner, OpenError, PacketKeys, Secret, TAG_LEN, nonce};
 use faircast_core::packet::{ReceiverId, Seq};
 use std::collections::BTreeMap;
 use std::mem;
@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// One start of a receiver; of one that does not seal, its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Who {
+enum SenderProcess {
     Sealing(ReceiverId, u64),
     Open(ReceiverId, IpAddr, u16),
 }
@@ -34,8 +34,8 @@ struct Sender {
 /// in once more.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
-    young: BTreeMap<Who, Box<Sender>>,
-    old: BTreeMap<Who, Box<Sender>>,
+    young: BTreeMap<SenderProcess, Box<Sender>>,
+    old: BTreeMap<SenderProcess, Box<Sender>>,
 }
 
 impl Senders {
@@ -52,8 +52,8 @@ impl Senders {
         let clear = HEADER_LEN + ID_LEN + BOOT_LEN;
         let mut reader = Reader { bytes, at: HEADER_LEN };
         let (from, boot) = (ReceiverId::read(&mut reader, "from")?, u64::read(&mut reader, "boot")?);
-        let make = || Some(PacketKeys::new(secret, Of::Member(from, boot)));
-        self.once(Who::Sealing(from, boot), fixed, make, |sender, seq| {
+        let make = || Some(PacketKeys::new(secret, KeyOwner::Member(from, boot)));
+        self.once(SenderProcess::Sealing(from, boot), fixed, make, |sender, seq| {
             let keys = sender.keys.as_mut().ok_or(OpenError::Forged)?;
             keys.of(seq).open(bytes, clear, nonce(fixed.header.kind, fixed.header.layer, seq))?;
             let bytes = &bytes[..bytes.len() - TAG_LEN];
@@ -70,14 +70,14 @@ impl Senders {
     ) -> Result<(u64, Message<'a>), OpenError> {
         let message = parse(bytes, &Newest::default())?.1;
         let from = message.from().ok_or(OpenError::NotForMe(fixed.header.kind))?;
-        let who = Who::Open(from, address.ip().to_canonical(), address.port());
+        let who = SenderProcess::Open(from, address.ip().to_canonical(), address.port());
         self.once(who, fixed, || None, |_, _| Ok(message))
     }
 
     /// Open what has not been let in before, and remember that when it opens.
     fn once<T>(
         &mut self,
-        who: Who,
+        who: SenderProcess,
         fixed: &Fixed,
         keys: impl FnOnce() -> Option<PacketKeys>,
         open: impl FnOnce(&mut Sender, u64) -> Result<T, OpenError>,
@@ -100,7 +100,7 @@ impl Senders {
         opened.map(|opened| (seq, opened))
     }
 
-    fn keep(&mut self, who: Who, sender: Box<Sender>) {
+    fn keep(&mut self, who: SenderProcess, sender: Box<Sender>) {
         if self.young.len() >= Senders::GENERATION {
             self.old = mem::take(&mut self.young);
         }

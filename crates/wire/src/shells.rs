@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::key::GroupKey;
     use crate::parse::OPTIONS;
-    use crate::seal::{Of, PacketKeys, Secret};
+    use crate::seal::{KeyOwner, PacketKeys, Secret};
     use faircast_core::packet::{Data, Flags, Layer, Mark, Seq, Signal};
     use faircast_core::time::Time;
 
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn unknown_options_are_skipped_unless_marked_mandatory() {
         let (key, salt) = (GroupKey::from_bytes([1; 32]), [2; 16]);
-        let mut keys = PacketKeys::new(&Secret::new(&key.hop(), SESSION, &salt), Of::Source);
+        let mut keys = PacketKeys::new(&Secret::new(&key.hop(), SESSION, &salt), KeyOwner::Source);
         let hop = keys.of(5);
         let content = || ContentKeys::new(&key, SESSION, &salt);
         let with_options = |options: &[u8]| with_options(hop, &mut content(), options);

@@ -7,7 +7,7 @@ use crate::key::{GroupKey, HopKey, KeyId};
 use crate::message::{DataPacket, Kind, Message, Status};
 use crate::outbound::{Numbers, Sealer};
 use crate::parse::{Fixed, Newest, parse};
-use crate::seal::{Cipher, ContentKeys, Of, OpenError, PacketKeys, Secret, TAG_LEN, announcer};
+use crate::seal::{Cipher, ContentKeys, KeyOwner, OpenError, PacketKeys, Secret, TAG_LEN, announcer};
 use crate::senders::Senders;
 use crate::shells::{Streams, Symbols};
 use faircast_core::packet::{Mark, ReceiverId, SessionId};
@@ -47,7 +47,7 @@ impl SourceCodec {
         let sealing = key.map(|key| {
             let hop = key.hop();
             let secret = Secret::new(&hop, session, &salt);
-            let (announcer, packets) = (announcer(&hop), PacketKeys::new(&secret, Of::Source));
+            let (announcer, packets) = (announcer(&hop), PacketKeys::new(&secret, KeyOwner::Source));
             let content = Some(ContentKeys::new(key, session, &salt));
             let key_id = hop.id();
             Box::new(Sealing { key_id, secret, announcer, packets, content, relay: None, streams: None })
@@ -69,7 +69,7 @@ impl SourceCodec {
     ) -> SourceCodec {
         let sealing = key.map(|hop| {
             let secret = Secret::new(hop, session, &salt);
-            let (announcer, packets) = (announcer(hop), PacketKeys::new(&secret, Of::Member(me, boot)));
+            let (announcer, packets) = (announcer(hop), PacketKeys::new(&secret, KeyOwner::Member(me, boot)));
             let (key_id, relay) = (hop.id(), Some((me, boot)));
             Box::new(Sealing { key_id, secret, announcer, packets, content: None, relay, streams: None })
         });

@@ -12,8 +12,8 @@ use faircast_wire::encode::{
     most_verified,
 };
 use faircast_wire::{
-    Announce, DataPacket, EncodeError, Form, GroupKey, Hashes, Held, Kind, Member, Message, Name, Need,
-    OpenError, ParseError, ReceiverCodec, Request, SourceCodec, Status, Tree, TreeNode, Verified,
+    Announce, DataPacket, EncodeError, Form, GroupKey, Hashes, Kind, Member, Message, Name, Need, OpenError,
+    ParseError, ReceiverCodec, Request, SourceCodec, Status, SymbolMap, Tree, TreeNode, Verified,
     data_header_len, peek,
 };
 use std::slice;
@@ -62,7 +62,7 @@ fn number_of_entries_fills_a_datagram_exactly() {
         let asks = |entries, maps| Request {
             from: receiver(ME),
             needs: vec![Need { first: 1, run: 1, symbols: 1, wrong: false }; entries],
-            held: vec![Held { block: 1, symbols: [1; Held::BYTES] }; maps],
+            held: vec![SymbolMap { block: 1, symbols: [1; SymbolMap::BYTES] }; maps],
             echo: common::echo(1),
         };
         let (alone, mapped) = (most_needs(limit), most_needs_with_maps(limit));

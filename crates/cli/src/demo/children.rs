@@ -15,12 +15,12 @@ pub struct Word {
     /// Its place among the processes.
     pub from: usize,
     /// An object it wrote, or that it has closed its output.
-    pub said: Said,
+    pub said: OutputItem,
 }
 
 /// See [`Word`].
 #[derive(Debug)]
-pub enum Said {
+pub enum OutputItem {
     /// An object.
     Line(Value),
     /// The end, with what it wrote to standard error.
@@ -59,12 +59,12 @@ impl Process {
         thread::spawn(move || {
             let lines = BufReader::new(out).lines().map_while(Result::ok);
             for value in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
-                if words.send(Word { from, said: Said::Line(value) }).is_err() {
+                if words.send(Word { from, said: OutputItem::Line(value) }).is_err() {
                     return; // nobody listens any more
                 }
             }
             let text = errors.join().unwrap_or_default();
-            let _ = words.send(Word { from, said: Said::End(text) });
+            let _ = words.send(Word { from, said: OutputItem::End(text) });
         });
         Ok(Process(child))
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// What the listener saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Seen {
+pub struct CaptureCounts {
     /// Packets marked as sealed.
     pub sealed: u64,
     /// Packets that anybody can read.
@@ -18,7 +18,7 @@ pub struct Seen {
     pub readable: u64,
 }
 
-impl Seen {
+impl CaptureCounts {
     /// Whether there was something to see, and none of it could be read.
     pub fn is_closed(&self) -> bool {
         self.sealed > 0 && self.open == 0 && self.readable == 0
@@ -28,7 +28,7 @@ impl Seen {
 /// A listener on a thread of its own.
 #[derive(Debug)]
 pub struct Listener {
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<CaptureCounts>,
     shared: Arc<Shared>,
 }
 
@@ -58,14 +58,14 @@ impl Listener {
     }
 
     /// Stop, and say what was seen.
-    pub fn finish(self) -> Seen {
+    pub fn finish(self) -> CaptureCounts {
         self.shared.end.store(true, Ordering::Relaxed);
         self.thread.join().expect("the listener does not panic")
     }
 }
 
-fn listen(socket: &GroupSocket, marker: &[u8], shared: &Shared) -> Seen {
-    let (mut seen, mut batch, mut waiter) = (Seen::default(), Batch::new(16), Waiter::new());
+fn listen(socket: &GroupSocket, marker: &[u8], shared: &Shared) -> CaptureCounts {
+    let (mut seen, mut batch, mut waiter) = (CaptureCounts::default(), Batch::new(16), Waiter::new());
     while !shared.end.load(Ordering::Relaxed) {
         let until = Instant::now() + Duration::from_millis(100);
         let waited = waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until));
@@ -80,7 +80,7 @@ fn listen(socket: &GroupSocket, marker: &[u8], shared: &Shared) -> Seen {
     seen
 }
 
-fn look(bytes: &[u8], marker: &[u8], seen: &mut Seen) {
+fn look(bytes: &[u8], marker: &[u8], seen: &mut CaptureCounts) {
     match faircast_wire::peek(bytes) {
         Ok(header) if header.sealed => seen.sealed += 1,
         Ok(_) => seen.open += 1,

@@ -17,12 +17,12 @@ use crate::failure::{Failure, unwritten};
 use crate::session::Screen;
 use crate::tell::Role;
 use crate::{json, key, system, tell, units};
-use children::{Process, Said, Word};
+use children::{OutputItem, Process, Word};
 use content::Hashes;
 use faircast::Rate;
 use faircast::event::Progress;
 use indicatif::ProgressDrawTarget;
-use listener::{Listener, Seen};
+use listener::{CaptureCounts, Listener};
 use serde::Serialize;
 use serde_json::Value;
 #[cfg(feature = "simulator")]
@@ -70,7 +70,7 @@ pub struct DemoOutcome {
     files: u64,
     source: SourceOutcome,
     receivers: Vec<ReceiverOutcome>,
-    seen: Seen,
+    seen: CaptureCounts,
 }
 
 /// What the source said at its end.
@@ -111,7 +111,7 @@ struct Done<'a> {
 
 /// Output of one process so far.
 #[derive(Debug, Default)]
-struct Told {
+struct ProcessOutput {
     done: Option<Value>,
     error: Option<String>,
     ended: bool,
@@ -119,7 +119,7 @@ struct Told {
     stopped: Option<Duration>,
 }
 
-impl Told {
+impl ProcessOutput {
     fn is_ok(&self) -> bool {
         self.done.as_ref().is_some_and(|done| done["ok"] == true)
     }
@@ -267,7 +267,11 @@ fn receiver_directory(place: &Path, number: usize) -> PathBuf {
 
 /// Start the processes and listen to them until all have ended, or time is up. The source is the
 /// last one.
-fn transfer(resolved: &Resolved, stage: &Stage<'_>, stop: &AtomicBool) -> Result<Vec<Told>, Failure> {
+fn transfer(
+    resolved: &Resolved,
+    stage: &Stage<'_>,
+    stop: &AtomicBool,
+) -> Result<Vec<ProcessOutput>, Failure> {
     let (sender, words) = mpsc::channel();
     let mut processes = Vec::new();
     for number in 0..=RECEIVERS {
@@ -298,8 +302,8 @@ fn listen(
     show: &mut dyn FnMut(&Progress),
     turn: &mut dyn FnMut(),
     stop: &AtomicBool,
-) -> Vec<Told> {
-    let mut told: Vec<Told> = (0..=RECEIVERS).map(|_| Told::default()).collect();
+) -> Vec<ProcessOutput> {
+    let mut told: Vec<ProcessOutput> = (0..=RECEIVERS).map(|_| ProcessOutput::default()).collect();
     while !told.iter().all(|told| told.ended) && Instant::now() < end && !stop.load(Ordering::Relaxed) {
         turn();
         match words.recv_timeout(TURN) {
@@ -315,17 +319,17 @@ fn listen(
     told
 }
 
-fn hear(word: Word, told: &mut [Told], show: &mut dyn FnMut(&Progress)) {
+fn hear(word: Word, told: &mut [ProcessOutput], show: &mut dyn FnMut(&Progress)) {
     let from_source = word.from == RECEIVERS;
     let told = &mut told[word.from];
     match word.said {
-        Said::End(errors) => {
+        OutputItem::End(errors) => {
             told.ended = true;
             if told.done.is_none() && told.error.is_none() {
                 told.error = errors.lines().find(|line| !line.is_empty()).map(str::to_owned);
             }
         }
-        Said::Line(line) => match line["event"].as_str() {
+        OutputItem::Line(line) => match line["event"].as_str() {
             Some("progress") if from_source => show(&progress(&line)),
             Some("error") => told.error = line["message"].as_str().map(str::to_owned),
             Some("done") => told.done = Some(line),
@@ -359,7 +363,7 @@ fn progress(line: &Value) -> Progress {
 }
 
 /// Put together what the processes said and what is really there.
-fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> DemoOutcome {
+fn judge(told: &[ProcessOutput], hashes: &Hashes, place: &Path, seen: CaptureCounts) -> DemoOutcome {
     let (source, receivers) = told.split_last().expect("the source is one of them");
     let source = source_outcome(source);
     let receivers: Vec<ReceiverOutcome> = receivers
@@ -382,7 +386,7 @@ fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> DemoOutcom
     }
 }
 
-fn source_outcome(told: &Told) -> SourceOutcome {
+fn source_outcome(told: &ProcessOutput) -> SourceOutcome {
     let Some(done) = &told.done else {
         return SourceOutcome { error: Some(unfinished(told)), ..SourceOutcome::default() };
     };
@@ -397,7 +401,7 @@ fn source_outcome(told: &Told) -> SourceOutcome {
     }
 }
 
-fn receiver_outcome(number: usize, told: &Told, equal: bool) -> ReceiverOutcome {
+fn receiver_outcome(number: usize, told: &ProcessOutput, equal: bool) -> ReceiverOutcome {
     let host = receiver_name(number);
     let stopped_seconds = told.stopped.map(|stopped| stopped.as_secs_f64());
     let Some(done) = &told.done else {
@@ -425,7 +429,7 @@ fn receiver_outcome(number: usize, told: &Told, equal: bool) -> ReceiverOutcome 
     }
 }
 
-fn unfinished(told: &Told) -> String {
+fn unfinished(told: &ProcessOutput) -> String {
     told.error.clone().unwrap_or_else(|| "it had not ended when the demonstration gave up".into())
 }
 

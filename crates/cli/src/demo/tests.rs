@@ -1,12 +1,12 @@
 use super::*;
 use serde_json::json;
 
-fn ended(done: Value) -> Told {
-    Told { done: Some(done), ended: true, ..Told::default() }
+fn ended(done: Value) -> ProcessOutput {
+    ProcessOutput { done: Some(done), ended: true, ..ProcessOutput::default() }
 }
 
 /// Four receivers with the source's content in their directories, and what all have said.
-fn good(place: &Path) -> (Vec<Told>, Hashes) {
+fn good(place: &Path) -> (Vec<ProcessOutput>, Hashes) {
     let mut told = Vec::new();
     for number in 0..RECEIVERS {
         let directory = receiver_directory(place, number);
@@ -18,7 +18,7 @@ fn good(place: &Path) -> (Vec<Told>, Hashes) {
     (told, content::hashes(&receiver_directory(place, 0)).expect("it was just made"))
 }
 
-const SEALED: Seen = Seen { sealed: 5, open: 0, readable: 0 };
+const SEALED: CaptureCounts = CaptureCounts { sealed: 5, open: 0, readable: 0 };
 
 #[test]
 fn demonstration_succeeds_with_sealed_complete_receivers() {
@@ -52,7 +52,11 @@ fn receiver_with_wrong_bytes_fails_the_demonstration() {
 fn one_readable_packet_fails_the_demonstration() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (told, hashes) = good(place.path());
-    for seen in [Seen { open: 1, ..SEALED }, Seen { readable: 1, ..SEALED }, Seen::default()] {
+    for seen in [
+        CaptureCounts { open: 1, ..SEALED },
+        CaptureCounts { readable: 1, ..SEALED },
+        CaptureCounts::default(),
+    ] {
         assert!(!judge(&told, &hashes, place.path(), seen).ok);
     }
 }
@@ -61,7 +65,7 @@ fn one_readable_packet_fails_the_demonstration() {
 fn a_process_that_died_is_named_with_its_reason() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (mut told, hashes) = good(place.path());
-    told[1] = Told { error: Some("no route".into()), ended: true, ..Told::default() };
+    told[1] = ProcessOutput { error: Some("no route".into()), ended: true, ..ProcessOutput::default() };
     let outcome = judge(&told, &hashes, place.path(), SEALED);
     assert!(!outcome.ok);
     assert_eq!(outcome.failures().collect::<Vec<_>>(), ["receiver-2: no route"]);

@@ -1,7 +1,7 @@
 //! `sim hurst`: the Hurst parameter of anybody's series.
 
 use super::args::SimHurst;
-use super::series::{self, What};
+use super::series::{self, SeriesContent};
 use crate::failure::{Failure, unwritten};
 use crate::json;
 use faircast_experiments::analysis::self_similar::hurst::{self, METHODS};
@@ -25,9 +25,9 @@ pub fn run(typed: &SimHurst, out: &mut impl Write) -> Result<(), Failure> {
     let path = typed.file.display();
     let bytes = std::fs::read(&typed.file).map_err(Failure::system(format!("read {path}")))?;
     let what = match (typed.bin, series::is_capture(&bytes)) {
-        (None, false) => What::Column(typed.column.clone()),
-        (bin, _) if typed.bytes => What::Bytes(bin.unwrap_or(DEFAULT_BIN)),
-        (bin, _) => What::Packets(bin.unwrap_or(DEFAULT_BIN)),
+        (None, false) => SeriesContent::Column(typed.column.clone()),
+        (bin, _) if typed.bytes => SeriesContent::Bytes(bin.unwrap_or(DEFAULT_BIN)),
+        (bin, _) => SeriesContent::Packets(bin.unwrap_or(DEFAULT_BIN)),
     };
     let refused = |why: String| Failure::Check(format!("{path}: {why}"));
     let series = series::read(&bytes, &what).map_err(|why| refused(why.to_string()))?;

@@ -127,7 +127,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         };
         json::write(out, &done).map_err(unwritten)?;
     } else {
-        let told = Told {
+        let told = RunReport {
             scenario: &scenario,
             results: &results,
             claims: &claims,
@@ -175,7 +175,7 @@ fn check_curves(typed: &SimRun, scenario: &Scenario) -> Result<(), SimUsage> {
 }
 
 /// Output about a run for people.
-struct Told<'a> {
+struct RunReport<'a> {
     scenario: &'a Scenario,
     results: &'a Results,
     claims: &'a [Judged],
@@ -185,7 +185,7 @@ struct Told<'a> {
     names: &'a [String],
 }
 
-impl Told<'_> {
+impl RunReport<'_> {
     fn write(&self, typed: &SimRun, took: std::time::Duration, out: &mut impl Write) -> std::io::Result<()> {
         writeln!(out, "{}", self.scenario.title())?;
         writeln!(out, "{}\n", table::what_was_run(self.scenario, self.results, self.stored, took))?;
@@ -250,7 +250,7 @@ fn new(typed: &SimNew, out: &mut impl Write) -> Result<(), Failure> {
 
 /// A mistake or a warning as JSON.
 #[derive(Serialize)]
-struct Mistake<'a> {
+struct Diagnostic<'a> {
     event: &'static str,
     file: &'a Path,
     line: usize,
@@ -297,7 +297,7 @@ fn tell(
     all.iter().try_for_each(|mistake| {
         let (line, column) = all.position(mistake);
         let (message, help) = (mistake.message.as_str(), mistake.help.as_deref());
-        json::write(out, &Mistake { event, file, line, column, message, help })
+        json::write(out, &Diagnostic { event, file, line, column, message, help })
     })
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Content of a file to read.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum SeriesContent {
     /// This column of a table, by its name or its number from 1; the last one with `None`.
     Column(Option<String>),
     /// Packets of a capture in intervals of this many seconds.
@@ -83,11 +83,11 @@ fn order(bytes: &[u8]) -> Option<(Word, f64)> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn read(bytes: &[u8], what: &What) -> Result<Vec<f64>, NoSeries> {
+pub fn read(bytes: &[u8], what: &SeriesContent) -> Result<Vec<f64>, NoSeries> {
     let (bin, weigh): (f64, fn(u32) -> f64) = match what {
-        What::Column(column) => return table(&String::from_utf8_lossy(bytes), column.as_deref()),
-        What::Packets(bin) => (*bin, |_| 1.0),
-        What::Bytes(bin) => (*bin, f64::from),
+        SeriesContent::Column(column) => return table(&String::from_utf8_lossy(bytes), column.as_deref()),
+        SeriesContent::Packets(bin) => (*bin, |_| 1.0),
+        SeriesContent::Bytes(bin) => (*bin, f64::from),
     };
     if bytes.starts_with(&MAGIC_NEXT) {
         return Err(NoSeries::NextGeneration);
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn column(text: &str, name: Option<&str>) -> Result<Vec<f64>, NoSeries> {
-        read(text.as_bytes(), &What::Column(name.map(str::to_owned)))
+        read(text.as_bytes(), &SeriesContent::Column(name.map(str::to_owned)))
     }
 
     #[test]
@@ -193,9 +193,9 @@ mod tests {
         for write in [u32::to_le_bytes, u32::to_be_bytes] {
             let bytes = capture(&PACKETS, write);
             assert!(is_capture(&bytes));
-            let packets = read(&bytes, &What::Packets(0.01)).expect("it is a capture");
+            let packets = read(&bytes, &SeriesContent::Packets(0.01)).expect("it is a capture");
             assert_eq!((packets.len(), &packets[..2], packets[103]), (104, &[2.0, 1.0][..], 1.0));
-            let counted = read(&bytes, &What::Bytes(0.01)).expect("it is a capture");
+            let counted = read(&bytes, &SeriesContent::Bytes(0.01)).expect("it is a capture");
             assert_eq!((&counted[..2], counted[103]), (&[150.0, 1500.0][..], 60.0));
         }
     }
@@ -204,7 +204,7 @@ mod tests {
     fn every_truncation_is_refused_or_ends_between_packets() {
         let bytes = capture(&PACKETS, u32::to_le_bytes);
         for have in 0..bytes.len() {
-            let found = read(&bytes[..have], &What::Packets(0.01));
+            let found = read(&bytes[..have], &SeriesContent::Packets(0.01));
             let between = have > FILE_HEADER && (have - FILE_HEADER).is_multiple_of(20);
             assert_eq!(found.is_ok(), between, "{have}: {found:?}");
         }
@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn other_files_are_refused() {
-        assert_eq!(read(b"time,packets\n", &What::Packets(0.01)), Err(NoSeries::NoCapture));
-        assert_eq!(read(&MAGIC_NEXT, &What::Packets(0.01)), Err(NoSeries::NextGeneration));
+        assert_eq!(read(b"time,packets\n", &SeriesContent::Packets(0.01)), Err(NoSeries::NoCapture));
+        assert_eq!(read(&MAGIC_NEXT, &SeriesContent::Packets(0.01)), Err(NoSeries::NextGeneration));
         let far = capture(&[(0, 1), (4_000_000_000, 1)], u32::to_le_bytes);
-        assert!(matches!(read(&far, &What::Packets(1e-6)), Err(NoSeries::TooLong(_))));
+        assert!(matches!(read(&far, &SeriesContent::Packets(1e-6)), Err(NoSeries::TooLong(_))));
     }
 }

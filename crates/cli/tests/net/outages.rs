@@ -45,26 +45,26 @@ fn make_again(lab: &Lab, node: &Node, hardware: &str) {
 }
 
 /// A transfer at a rate at which it takes seconds, to two hosts, that has got somewhere.
-struct Under {
+struct OutageStage {
     stage: Stage,
     file: String,
     source: Running,
     receivers: Vec<Running>,
 }
 
-impl Under {
-    fn way(stage: Stage, bytes: usize, more: &[&str]) -> Under {
+impl OutageStage {
+    fn way(stage: Stage, bytes: usize, more: &[&str]) -> OutageStage {
         let file = stage.file("image", bytes);
         let receivers = stage.recv_everywhere(more);
         // While other labs are taken down the kernel may let `ip` wait for seconds: much is still to come then.
         let mut source = stage.send(&[&file], &[&["--expect", "2", "--max", "8M"], more].concat());
         source.reaches(0.1, 30);
-        Under { stage, file, source, receivers }
+        OutageStage { stage, file, source, receivers }
     }
 
-    fn of_two_hosts() -> Option<Under> {
+    fn of_two_hosts() -> Option<OutageStage> {
         let root = require_root()?;
-        Some(Under::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &[]))
+        Some(OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &[]))
     }
 
     /// It must end well.
@@ -86,7 +86,7 @@ fn warned(ended: &Ended, words: &str) -> usize {
 /// Kernel: an interface goes down.
 #[test]
 fn source_survives_ten_seconds_without_its_interface() {
-    let Some(under) = Under::of_two_hosts() else { return };
+    let Some(under) = OutageStage::of_two_hosts() else { return };
     down(under.stage.lab.sender());
     std::thread::sleep(Duration::from_secs(10));
     up(under.stage.lab.sender());
@@ -102,7 +102,7 @@ fn source_survives_ten_seconds_without_its_interface() {
 /// Kernel: an interface goes down.
 #[test]
 fn receiver_survives_ten_seconds_without_its_interface() {
-    let Some(under) = Under::of_two_hosts() else { return };
+    let Some(under) = OutageStage::of_two_hosts() else { return };
     down(under.stage.lab.receiver(0));
     std::thread::sleep(Duration::from_secs(10));
     up(under.stage.lab.receiver(0));
@@ -116,7 +116,7 @@ fn receiver_survives_ten_seconds_without_its_interface() {
 /// Kernel: an interface is deleted.
 #[test]
 fn recreated_interfaces_are_found_on_both_sides() {
-    let Some(under) = Under::of_two_hosts() else { return };
+    let Some(under) = OutageStage::of_two_hosts() else { return };
     let lab = &under.stage.lab;
     for node in [lab.receiver(1), lab.sender()] {
         let hardware = delete(node);
@@ -161,7 +161,7 @@ fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
             Running::start(stage.lab.sender(), &["keygen", &key]).ends(5);
         }
         let more = ["--key", key.as_str()];
-        let under = Under::way(stage, 15_000_000, if sealed { &more } else { &[] });
+        let under = OutageStage::way(stage, 15_000_000, if sealed { &more } else { &[] });
         let (host, address) = (under.stage.lab.sender().namespace(), under.stage.lab.sender().ipv4());
         let other = "10.77.200.9";
         ip(host, &format!("address del {address}/16 dev eth0"));
@@ -180,7 +180,7 @@ fn receiver_survives_a_new_address_in_both_families() {
     for group in ["239.255.70.9:5931", "[ff15::70:9]:5932"] {
         let Some(root) = require_root() else { return };
         let stage = Stage::shared(&root, Lab::plan().receivers(2)).with_group(group);
-        let under = Under::way(stage, 15_000_000, &[]);
+        let under = OutageStage::way(stage, 15_000_000, &[]);
         let node = under.stage.lab.receiver(0);
         let host = node.namespace();
         match group.starts_with('[') {
@@ -205,7 +205,7 @@ fn receiver_survives_a_new_address_in_both_families() {
 fn an_ipv6_session_survives_its_sources_interface() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2)).with_group("[ff15::70:9]:5933");
-    let under = Under::way(stage, 15_000_000, &[]);
+    let under = OutageStage::way(stage, 15_000_000, &[]);
     down(under.stage.lab.sender());
     std::thread::sleep(Duration::from_secs(3));
     up(under.stage.lab.sender());
@@ -215,7 +215,7 @@ fn an_ipv6_session_survives_its_sources_interface() {
 /// Kernel: a bridge's ports go down.
 #[test]
 fn temporarily_unplugged_cable_ends_no_session() {
-    let Some(under) = Under::of_two_hosts() else { return };
+    let Some(under) = OutageStage::of_two_hosts() else { return };
     let (bridge, port) = (under.stage.lab.bridge(), under.stage.lab.sender().port());
     ip(bridge, &format!("link set {port} down"));
     must(under.stage.lab.set_link(0, Link::Down));
@@ -229,10 +229,11 @@ fn temporarily_unplugged_cable_ends_no_session() {
 #[test]
 fn lasting_outage_ends_both_sides_after_the_idle_timeout() {
     let Some(root) = require_root() else { return };
-    let under = Under::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &["--patience", "4"]);
+    let under =
+        OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &["--patience", "4"]);
     down(under.stage.lab.sender());
     down(under.stage.lab.receiver(0));
-    let Under { source, receivers, .. } = under;
+    let OutageStage { source, receivers, .. } = under;
     let source = source.ends(20);
     source.failed(3, "eth0 is down");
     assert!(source.message().contains("--patience"), "{source:?}");
@@ -271,12 +272,13 @@ fn mtu_black_hole_is_named_at_both_ends() {
 #[test]
 fn source_without_answers_names_the_return_path() {
     let Some(root) = require_root() else { return };
-    let under = Under::way(Stage::shared(&root, Lab::plan().receivers(2)), 40_000_000, &["--patience", "6"]);
+    let under =
+        OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 40_000_000, &["--patience", "6"]);
     // Multicast needs no way back, answers do.
     for node in under.stage.lab.receivers() {
         ip(node.namespace(), &format!("route add prohibit {}/32", under.stage.lab.sender().ipv4()));
     }
-    let Under { source, receivers, .. } = under;
+    let OutageStage { source, receivers, .. } = under;
     let source = source.ends(40);
     source.failed(1, "the way back");
     assert_eq!(source.number("verified"), 0.0, "{source:?}");

@@ -3,11 +3,11 @@
 //! All are read together, and what they hold comes out in the order of arrival, so that a host that was
 //! busy for a while does not see one layer's past after another's present.
 
-use super::outage::{Look, Outage, received};
+use super::outage::{InterfaceCheck, Outage, received};
 use super::{Events, Sockets, Watcher};
 use faircast_core::time::{Span, Time};
 use faircast_net::{Batch, GroupSocket, Meta, NetError, Want};
-use faircast_transport::endpoint::{Backlog, Endpoint, Notice, Transmit};
+use faircast_transport::endpoint::{Backlog, Endpoint, HostEvent, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::Event;
 use std::net::SocketAddr;
@@ -197,7 +197,7 @@ impl Sockets for Groups {
         self.outage.ends_by_patience(silent.is_some());
         self.tell_snooping(silent, events);
         match self.outage.look(self.base.socket.choice(), true, events)? {
-            Look::Other(choice) => {
+            InterfaceCheck::Other(choice) => {
                 let before = self.base.socket.choice().clone();
                 match self.base.socket.open_again(&choice) {
                     Ok(socket) => {
@@ -207,16 +207,16 @@ impl Sockets for Groups {
                     Err(error) => self.outage.failed(error, events)?,
                 }
                 self.after_silence = None;
-                endpoint.handle_notice(Notice::NetworkChanged { local: None }, now);
+                endpoint.handle_host_event(HostEvent::NetworkChanged { local: None }, now);
             }
-            Look::Changed => {
+            InterfaceCheck::Changed => {
                 self.after_silence = None;
                 if silent.is_none_or(|silent| silent >= SOON_SILENT) {
                     self.rejoin();
                 }
-                endpoint.handle_notice(Notice::NetworkChanged { local: None }, now);
+                endpoint.handle_host_event(HostEvent::NetworkChanged { local: None }, now);
             }
-            Look::Same => {}
+            InterfaceCheck::Same => {}
         }
         let long = Duration::from_nanos(REJOIN_EVERY.as_nanos());
         if silent.is_some_and(|silent| silent >= REJOIN_EVERY) && self.rejoined_at.elapsed() >= long {
@@ -249,7 +249,7 @@ impl Sockets for Groups {
         if self.differ_from(endpoint.groups())
             && let Err((place, why)) = self.join(endpoint.groups())
         {
-            endpoint.handle_notice(Notice::JoinFailed { place, why: &why }, now);
+            endpoint.handle_host_event(HostEvent::JoinFailed { place, why: &why }, now);
         }
     }
 

@@ -5,7 +5,7 @@
 //! again after a pause, and sockets and memberships are made again where the interface has another number or address
 //! (`docs/design/sessions.md`).
 
-use faircast_net::{Changes, Choice, NetError, News, choose_again};
+use faircast_net::{Changes, Choice, InterfaceChange, NetError, choose_again};
 use faircast_transport::error::{Error, SystemError};
 use faircast_transport::event::{Event, Setting};
 use std::net::IpAddr;
@@ -59,7 +59,7 @@ struct Broken {
 
 /// The result of a look at the interfaces.
 #[derive(Debug)]
-pub(crate) enum Look {
+pub(crate) enum InterfaceCheck {
     /// Nothing new.
     Same,
     /// Something has changed, or is back, and the sockets are still the right ones.
@@ -150,17 +150,17 @@ impl Outage {
         before: &Choice,
         is_open: bool,
         events: &mut dyn FnMut(Event),
-    ) -> Result<Look, Error> {
+    ) -> Result<InterfaceCheck, Error> {
         let now = Instant::now();
         if now < self.look_at {
-            return Ok(Look::Same);
+            return Ok(InterfaceCheck::Same);
         }
         self.look_at = now + LOOK_EVERY;
         let news = self.changes.news(before.chosen.index);
         let anyway = self.broken.is_some() && now.duration_since(self.looked_anyway) >= LOOK_ANYWAY;
-        if news == News::Nothing && !anyway {
+        if news == InterfaceChange::Nothing && !anyway {
             self.wait(now, events)?;
-            return Ok(Look::Same);
+            return Ok(InterfaceCheck::Same);
         }
         self.looked_anyway = now;
         match self.choose(before) {
@@ -171,7 +171,7 @@ impl Outage {
                 let (since, told) = kept.map_or((now, false), |kept| (kept.since, kept.told));
                 self.broken = Some(Broken { since, told, try_at: now + TRY_EVERY, ..broken });
                 self.wait(now, events)?;
-                Ok(Look::Same)
+                Ok(InterfaceCheck::Same)
             }
             Ok(choice) if is_open && same_place(&choice, before) => {
                 let is_back = self.broken.as_ref().is_some_and(|broken| broken.interface);
@@ -180,9 +180,13 @@ impl Outage {
                 } else {
                     self.wait(now, events)?;
                 }
-                Ok(if is_back || news == News::Here { Look::Changed } else { Look::Same })
+                Ok(if is_back || news == InterfaceChange::Here {
+                    InterfaceCheck::Changed
+                } else {
+                    InterfaceCheck::Same
+                })
             }
-            Ok(choice) => Ok(Look::Other(Box::new(choice))),
+            Ok(choice) => Ok(InterfaceCheck::Other(Box::new(choice))),
         }
     }
 

@@ -1,13 +1,13 @@
 //! The socket of a source: to its groups, and the feedback back.
 
-use super::outage::{Look, Moves, Outage, received};
+use super::outage::{InterfaceCheck, Moves, Outage, received};
 use super::{Events, Sockets, Watcher};
 use faircast_core::time::Time;
 use faircast_net::{
     Batch, Choice, Meta, NetError, Port, SendOutcome, SourceOptions, SourceSocket, Want, choose,
     choose_towards,
 };
-use faircast_transport::endpoint::{Backlog, Endpoint, Notice, Transmit};
+use faircast_transport::endpoint::{Backlog, Endpoint, HostEvent, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Setting};
 use std::net::SocketAddr;
@@ -271,9 +271,9 @@ impl Sockets for Uplink {
         self.settle_port(events);
         let has_moved = self.claim_port();
         let is_news = match self.outage.look(&self.choice, self.socket.is_some(), events)? {
-            Look::Same => false,
-            Look::Changed => true,
-            Look::Other(choice) => {
+            InterfaceCheck::Same => false,
+            InterfaceCheck::Changed => true,
+            InterfaceCheck::Other(choice) => {
                 self.socket = None; // two sockets cannot have one port
                 match self.open_again(&choice) {
                     Ok(socket) => {
@@ -289,7 +289,7 @@ impl Sockets for Uplink {
             }
         };
         if is_news || has_moved {
-            endpoint.handle_notice(Notice::NetworkChanged { local: self.local() }, now);
+            endpoint.handle_host_event(HostEvent::NetworkChanged { local: self.local() }, now);
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ const RECALLED: usize = 4;
 
 /// Where symbols go that memory has no room for.
 #[derive(Debug)]
-pub struct Room {
+pub struct SpillFile {
     /// The disk that it lies on.
     pub disk: Disk,
     /// A file of its own, best without a name.
@@ -40,7 +40,7 @@ pub struct Room {
 /// The file with a slot for each block.
 #[derive(Debug)]
 pub struct Slots {
-    room: Room,
+    room: SpillFile,
     /// Bytes of a slot.
     slot: u64,
 }
@@ -97,7 +97,7 @@ pub struct Gathering {
     /// Blocks with enough symbols in memory.
     ready: VecDeque<(u32, Symbols)>,
     /// Complete blocks that cannot be placed yet.
-    kept: BTreeMap<u32, Kept>,
+    kept: BTreeMap<u32, BlockPlace>,
     /// The blocks among them that can be placed.
     recalled: VecDeque<(u32, Vec<u8>)>,
     has_room: bool,
@@ -114,7 +114,7 @@ pub struct Gathering {
 
 /// Where a complete block is.
 #[derive(Debug)]
-enum Kept {
+enum BlockPlace {
     InMemory(Vec<u8>),
     /// In its slot: number of bytes.
     Written(usize),
@@ -197,7 +197,7 @@ impl Gathering {
     }
 
     /// From now on symbols that memory has no room for go there.
-    pub fn give_room(&mut self, room: Room) -> Slots {
+    pub fn give_room(&mut self, room: SpillFile) -> Slots {
         self.has_room = true;
         self.relieve();
         Slots { room, slot: self.slot }
@@ -250,7 +250,7 @@ impl Gathering {
             Performed::Read(block, bytes) => {
                 if let Some(entry) = self.reading.remove(&block) {
                     self.make_ready(block, entry, bytes);
-                } else if let Some(Kept::Recalled) = self.kept.get(&block) {
+                } else if let Some(BlockPlace::Recalled) = self.kept.get(&block) {
                     self.operations.push_back(Operation::Free(block));
                     self.recalled.push_back((block, bytes));
                 }
@@ -285,10 +285,10 @@ impl Gathering {
     pub fn keep(&mut self, block: u32, bytes: Vec<u8>) {
         self.held += bytes.capacity();
         if self.held - self.writing <= self.limit || !self.has_room {
-            self.kept.insert(block, Kept::InMemory(bytes));
+            self.kept.insert(block, BlockPlace::InMemory(bytes));
             return;
         }
-        self.kept.insert(block, Kept::Written(bytes.len()));
+        self.kept.insert(block, BlockPlace::Written(bytes.len()));
         self.write(block, 0, bytes);
     }
 
@@ -297,9 +297,9 @@ impl Gathering {
         let mut recalled = 0;
         for (&block, kept) in &self.kept {
             match kept {
-                Kept::Recalled if recalled + 1 == RECALLED => return None,
-                Kept::Recalled => recalled += 1,
-                Kept::InMemory(_) | Kept::Written(_) => return Some(block),
+                BlockPlace::Recalled if recalled + 1 == RECALLED => return None,
+                BlockPlace::Recalled => recalled += 1,
+                BlockPlace::InMemory(_) | BlockPlace::Written(_) => return Some(block),
             }
         }
         None
@@ -312,13 +312,13 @@ impl Gathering {
 
     /// A block that is kept can be placed: [`Gathering::next_recalled`] has it, soon or at once.
     pub fn recall(&mut self, block: u32) {
-        match self.kept.insert(block, Kept::Recalled) {
-            Some(Kept::InMemory(bytes)) => {
+        match self.kept.insert(block, BlockPlace::Recalled) {
+            Some(BlockPlace::InMemory(bytes)) => {
                 self.held -= bytes.capacity();
                 self.recalled.push_back((block, bytes));
             }
-            Some(Kept::Written(len)) => self.operations.push_back(Operation::Read { block, len }),
-            Some(Kept::Recalled) => {}
+            Some(BlockPlace::Written(len)) => self.operations.push_back(Operation::Read { block, len }),
+            Some(BlockPlace::Recalled) => {}
             None => _ = self.kept.remove(&block),
         }
     }
@@ -345,9 +345,9 @@ impl Gathering {
         let kept = self.kept.split_off(&oldest);
         for (block, kept) in std::mem::replace(&mut self.kept, kept) {
             match kept {
-                Kept::InMemory(bytes) => self.held -= bytes.capacity(),
-                Kept::Written(_) => self.operations.push_back(Operation::Free(block)),
-                Kept::Recalled => {}
+                BlockPlace::InMemory(bytes) => self.held -= bytes.capacity(),
+                BlockPlace::Written(_) => self.operations.push_back(Operation::Free(block)),
+                BlockPlace::Recalled => {}
             }
         }
         self.recalled.retain(|(block, _)| *block >= oldest);

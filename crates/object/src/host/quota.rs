@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The bytes that may still be written; clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Quota(Option<Left>);
+pub struct Quota(Option<RemainingBytes>);
 
 #[derive(Debug, Clone)]
-struct Left {
+struct RemainingBytes {
     most: u64,
     bytes: Arc<AtomicU64>,
 }
@@ -22,7 +22,7 @@ struct TooMuch(u64);
 impl Quota {
     /// Creates a quota of this number of bytes in all; `None` is unlimited.
     pub fn new(most: Option<u64>) -> Quota {
-        Quota(most.map(|most| Left { most, bytes: Arc::new(AtomicU64::new(most)) }))
+        Quota(most.map(|most| RemainingBytes { most, bytes: Arc::new(AtomicU64::new(most)) }))
     }
 
     /// Reserves space for as many of these bytes as fit, and returns their number.
@@ -30,7 +30,7 @@ impl Quota {
     /// # Errors
     /// When nothing fits.
     fn take(&self, bytes: usize) -> io::Result<usize> {
-        let Some(Left { most, bytes: left }) = &self.0 else { return Ok(bytes) };
+        let Some(RemainingBytes { most, bytes: left }) = &self.0 else { return Ok(bytes) };
         let wanted = bytes as u64;
         let update = |left: u64| Some(left.saturating_sub(wanted));
         let before =

@@ -235,12 +235,12 @@ fn a_stream_ends_at_one_place_only() {
 #[test]
 fn a_sink_writes_in_order_within_its_memory() {
     let mut sink = StreamSink::new(Vec::new(), 0, 2, 5);
-    assert_eq!(sink.put(2, b"ef".to_vec()).expect("kept"), Sunk::Kept);
-    assert_eq!(sink.put(1, b"cd".to_vec()).expect("kept"), Sunk::Kept);
-    assert_eq!(sink.put(3, b"gh".to_vec()).expect("refused"), Sunk::Full(b"gh".to_vec()));
-    assert_eq!(sink.put(1, b"cd".to_vec()).expect("known"), Sunk::AlreadyHad);
-    assert_eq!(sink.put(0, b"XXab".to_vec()).expect("written"), Sunk::Written(6));
-    assert_eq!(sink.put(5, b"kl".to_vec()).expect("kept"), Sunk::Kept);
+    assert_eq!(sink.put(2, b"ef".to_vec()).expect("kept"), SinkResult::Kept);
+    assert_eq!(sink.put(1, b"cd".to_vec()).expect("kept"), SinkResult::Kept);
+    assert_eq!(sink.put(3, b"gh".to_vec()).expect("refused"), SinkResult::Full(b"gh".to_vec()));
+    assert_eq!(sink.put(1, b"cd".to_vec()).expect("known"), SinkResult::AlreadyHad);
+    assert_eq!(sink.put(0, b"XXab".to_vec()).expect("written"), SinkResult::Written(6));
+    assert_eq!(sink.put(5, b"kl".to_vec()).expect("kept"), SinkResult::Kept);
     assert_eq!(sink.skip_to(5).expect("written"), 2);
     assert_eq!((sink.next(), sink.kept(), sink.written()), (6, 0, 8));
     assert_eq!(sink.skip_to(10).expect("nothing to write"), 4);

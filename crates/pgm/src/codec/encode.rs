@@ -2,7 +2,7 @@
 
 use super::option::{
     END, FIN, FRAGMENT, JOIN, LENGTH, LENGTH_LEN, NAK_BO_IVL, NAK_BO_RNG, NAK_LIST, OPTION_HEADER, Options,
-    PGMCC_DATA, PGMCC_FEEDBACK, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN, Said,
+    OwnOption, PGMCC_DATA, PGMCC_FEEDBACK, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN,
 };
 use super::parse::{AFI_IPV4, AFI_IPV6, OPTIONS_FOR_ROUTERS, OPTIONS_PRESENT};
 use super::{Body, DATA_HEADER_LEN, HEADER_LEN, Nak, OPT_FAIRCAST, Packet};
@@ -60,7 +60,7 @@ pub fn checksum(packet: &[u8]) -> u16 {
 /// Bytes of a data packet with this payload and these options.
 pub fn data_len(options: &Options<'_>, payload: usize) -> usize {
     let stamp = match &options.said {
-        Some(Said::Stamp(stamp)) => OPTION_HEADER + Stamp::len_with(&stamp.mark),
+        Some(OwnOption::Stamp(stamp)) => OPTION_HEADER + Stamp::len_with(&stamp.mark),
         _ => 0,
     };
     let fragment = if options.fragment.is_some() { OPTION_HEADER + 12 } else { 0 };
@@ -171,8 +171,8 @@ fn put_options(out: &mut Vec<u8>, options: &Options<'_>) -> Result<u8, EncodeErr
         });
     }
     match &options.said {
-        Some(Said::Stamp(stamp)) => list.option(OPT_FAIRCAST, SAYS_STAMP, |out| stamp.put(out))?,
-        Some(Said::Content(content)) => {
+        Some(OwnOption::Stamp(stamp)) => list.option(OPT_FAIRCAST, SAYS_STAMP, |out| stamp.put(out))?,
+        Some(OwnOption::Content(content)) => {
             list.option(OPT_FAIRCAST, SAYS_CONTENT, |out| put_content(out, content))?;
         }
         None => {}

@@ -33,7 +33,7 @@ mod zmq;
 pub use encode::{EncodeError, checksum, data_len, encode};
 pub use faircast_wire::stamp::Stamp;
 pub use option::{
-    BackOff, BackOffRange, Fragment, NakList, Options, PgmccData, PgmccFeedback, SEQUENCES_PER_NAK, Said,
+    BackOff, BackOffRange, Fragment, NakList, Options, OwnOption, PgmccData, PgmccFeedback, SEQUENCES_PER_NAK,
 };
 pub use parse::{Flaw, ParseError, parse};
 pub use zmq::{FrameError, Joint, MessageSink, Unframer, joint, put_message, put_offset};

@@ -57,7 +57,7 @@ pub struct Options<'a> {
     /// Fields of a PGMCC receiver.
     pub pgmcc_feedback: Option<PgmccFeedback>,
     /// Fields of a faircast scheme.
-    pub said: Option<Said>,
+    pub said: Option<OwnOption>,
 }
 
 /// Where a fragment belongs (RFC 3208, 9.2).
@@ -115,7 +115,7 @@ pub struct PgmccFeedback {
 
 /// Content of faircast's own option.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Said {
+pub enum OwnOption {
     /// From the source, in data packets.
     Stamp(Stamp),
     /// From a receiver, in acknowledgements.

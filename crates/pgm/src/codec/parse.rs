@@ -2,8 +2,8 @@
 
 use super::option::{
     BackOff, BackOffRange, DISCARD, END, EXTENSIBILITY, FIN, FRAGMENT, Fragment, JOIN, LENGTH, LENGTH_LEN,
-    NAK_BO_IVL, NAK_BO_RNG, NAK_LIST, NakList, OPTION_HEADER, Options, PGMCC_DATA, PGMCC_FEEDBACK, PgmccData,
-    PgmccFeedback, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN, Said,
+    NAK_BO_IVL, NAK_BO_RNG, NAK_LIST, NakList, OPTION_HEADER, Options, OwnOption, PGMCC_DATA, PGMCC_FEEDBACK,
+    PgmccData, PgmccFeedback, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN,
 };
 use super::{Ack, Body, Data, Gsi, HEADER_LEN, Nak, OPT_FAIRCAST, Packet, Spm, checksum};
 use faircast_wire::stamp::{self, Stamp};
@@ -240,10 +240,10 @@ fn read_option<'a>(
 }
 
 /// The value of faircast's own option, in the native format's encoding.
-fn read_said(own: u8, value: &[u8]) -> Result<Said, ParseError> {
+fn read_said(own: u8, value: &[u8]) -> Result<OwnOption, ParseError> {
     let said = match own {
-        SAYS_CONTENT => stamp::parse_content(value).map(Said::Content),
-        _ => Stamp::parse(value).map(Said::Stamp),
+        SAYS_CONTENT => stamp::parse_content(value).map(OwnOption::Content),
+        _ => Stamp::parse(value).map(OwnOption::Stamp),
     };
     said.map_err(|_| ParseError::Option { kind: OPT_FAIRCAST, flaw: Flaw::Value })
 }

@@ -280,13 +280,16 @@ fn samples() -> Vec<Packet<'static>> {
     let data = Data { sqn: 1 << 31, trail: 3 };
     vec![
         Packet { options: all, ..down(Body::Spm(Spm { sqn: 1, trail: 2, lead: 3, path: SOURCE })) },
-        Packet { options: said(Said::Stamp(stamp)), payload: b"data", ..down(Body::Odata(data)) },
+        Packet { options: said(OwnOption::Stamp(stamp)), payload: b"data", ..down(Body::Odata(data)) },
         Packet { payload: b"repair", ..down(Body::Rdata(data)) },
         Packet { options: list, ..down(Body::Nak(nak)) },
         down(Body::Nnak(nak)),
         down(Body::Ncf(nak)),
         down(Body::Spmr),
-        Packet { options: said(Said::Content(content)), ..down(Body::Ack(Ack { newest: 1, bitmap: 2 })) },
+        Packet {
+            options: said(OwnOption::Content(content)),
+            ..down(Body::Ack(Ack { newest: 1, bitmap: 2 }))
+        },
     ]
 }
 

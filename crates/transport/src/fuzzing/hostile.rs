@@ -45,7 +45,7 @@ impl Pool {
 
 /// Datagrams observed in one direction.
 #[derive(Default)]
-struct Heard {
+struct RecordedPackets {
     /// As they were sent.
     raw: VecDeque<Vec<u8>>,
     /// The same without their seal.
@@ -56,7 +56,7 @@ struct Heard {
 pub(super) struct Hostile {
     correct: fn(&mut [u8]),
     key: Option<GroupKey>,
-    heard: [Heard; 4],
+    heard: [RecordedPackets; 4],
     /// Codecs that open observed datagrams: of sources and relays, and of receivers.
     spies: (ReceiverCodec, SourceCodec),
     /// Codecs that seal in the names of the source, a relay, and members.

@@ -4,10 +4,10 @@ use super::places::{BRANCH, RELAY, SOURCE};
 use crate::config::{Destination, Slow};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::object::ObjectStream;
-use crate::object::gather::spill::Room;
+use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::receiver::{self, ReceiverSession};
-use crate::relay::{Branch, BranchSetup, RelayHandle, RouterKind, Shared, Upstream};
+use crate::relay::{Branch, BranchSetup, RelayHandle, RouterKind, SessionHandle, Upstream};
 use crate::source::{self, SourceSession, block_source::BlockSource, scheduler::of_blocks};
 use crate::tree::{Agent, AgentChild, ExitSetup, Hop, HopExit, Node};
 use faircast_core::packet::{ReceiverId, SessionId};
@@ -196,7 +196,7 @@ fn member(
     id: ReceiverId,
     (number, parents): (u64, Vec<SocketAddr>),
     destination: Destination,
-    relay: Option<Shared>,
+    relay: Option<SessionHandle>,
 ) -> receiver::Setup {
     receiver::Setup {
         host: "host".to_owned(),
@@ -223,7 +223,7 @@ pub(super) struct RelayHost {
     kind: Kind,
     id: ReceiverId,
     key: Option<GroupKey>,
-    pub(super) shared: Shared,
+    pub(super) shared: SessionHandle,
     agent: Option<Node<Agent>>,
     hop: Option<Node<Hop>>,
     above: Upstream,
@@ -243,11 +243,11 @@ impl RelayHost {
             Kind::Agent => {
                 handle.be_agent();
                 let node = agent.insert(Node::new(Agent::new(id, 0xa0 + number, hop, number)));
-                Shared::of_within(handle, node.within(), 0)
+                SessionHandle::of_within(handle, node.within(), 0)
             }
             Kind::Hop(kind) => {
                 let node = router.insert(Node::new(Hop::new(id, kind, hop, number)));
-                Shared::of_within(handle, node.within(), 1)
+                SessionHandle::of_within(handle, node.within(), 1)
             }
             _ => {
                 let nameless = || -> std::io::Result<File> {
@@ -255,12 +255,12 @@ impl RelayHost {
                         .map(File::from)
                         .map_err(Into::into)
                 };
-                let room = (kind == Kind::Spilling).then(|| Room {
+                let room = (kind == Kind::Spilling).then(|| SpillFile {
                     disk: Disk::default(),
                     file: nameless().expect("memory makes a file"),
                     path: "cache".into(),
                 });
-                Shared::new(handle, usize::from(kind.has_group()), setting.memory, room)
+                SessionHandle::new(handle, usize::from(kind.has_group()), setting.memory, room)
             }
         };
         shared.take_children(MAX_CHILDREN, Default::default());

@@ -9,7 +9,7 @@
 use super::hostile::{Hostile, Pool};
 use super::nodes::{RelayHost, Setting};
 use super::places::{RECEIVER, RELAY, SOURCE};
-use crate::endpoint::{Backlog, Datagram, Endpoint, Notice};
+use crate::endpoint::{Backlog, Datagram, Endpoint, HostEvent};
 use crate::receiver::ReceiverSession;
 use crate::source::SourceSession;
 use faircast_core::time::{Span, Time};
@@ -35,7 +35,7 @@ const PATIENT_FOR: Span = Span::from_secs(8);
 
 /// The fate of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum DatagramAction {
     Arrive,
     Lose,
 }
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// Runs all due work; returns the number of datagrams that left.
-    fn drive(&mut self, fate: Fate) -> u64 {
+    fn drive(&mut self, fate: DatagramAction) -> u64 {
         let (now, mut sent, mut out) = (self.now, Vec::new(), Vec::new());
         for (from, endpoint) in self.endpoints() {
             if endpoint.poll_timeout(now) <= now {
@@ -118,7 +118,7 @@ impl World {
         let count = sent.len() as u64;
         for (from, to, bytes) in sent {
             self.hostile.record(Pool::of(from, to), &bytes);
-            if fate == Fate::Arrive && self.flights.len() < MAX_FLIGHTS {
+            if fate == DatagramAction::Arrive && self.flights.len() < MAX_FLIGHTS {
                 self.flights.push_back(Flight { at: now + DELAY, from, to, bytes });
             }
         }
@@ -132,8 +132,8 @@ impl World {
     }
 
     /// Time passes.
-    pub(super) fn run(&mut self, span: Span, fate: Fate) {
-        if fate == Fate::Lose {
+    pub(super) fn run(&mut self, span: Span, fate: DatagramAction) {
+        if fate == DatagramAction::Lose {
             self.lost = self.lost + span;
             // A relay without anybody behind it for two seconds needs nothing.
             self.faithful &= self.lost <= PATIENT_FOR && (self.setting.is_joined || self.relay.is_none());
@@ -223,13 +223,13 @@ impl World {
         let now = self.now;
         let backlog = Backlog { used: 1 << 19, capacity: 1 << 20, dropped: u64::from(which) };
         let notice = match which & 3 {
-            0 => Notice::NetworkChanged { local: None },
-            1 => Notice::Backlog(backlog),
-            2 => Notice::Drained,
-            _ => Notice::JoinFailed { place: 0, why: &"its port is taken" },
+            0 => HostEvent::NetworkChanged { local: None },
+            1 => HostEvent::Backlog(backlog),
+            2 => HostEvent::Drained,
+            _ => HostEvent::JoinFailed { place: 0, why: &"its port is taken" },
         };
         self.faithful &= which & 3 != 3;
-        self.endpoints().into_iter().for_each(|(_, endpoint)| endpoint.handle_notice(notice, now));
+        self.endpoints().into_iter().for_each(|(_, endpoint)| endpoint.handle_host_event(notice, now));
     }
 
     /// Asks the relay to end.
@@ -256,7 +256,7 @@ impl World {
                 if self.source.is_over() && self.receiver.is_over() {
                     break;
                 }
-                self.run(Span::from_secs(1), Fate::Arrive);
+                self.run(Span::from_secs(1), DatagramAction::Arrive);
             }
             let got = fs::read(self.out.join("content"));
             assert!(got.is_ok_and(|got| got == self.content), "it did not arrive: {}", self.describe());

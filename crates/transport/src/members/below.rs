@@ -22,13 +22,13 @@ const MAX_DEPTH: u8 = RelayBelow::MAX_DEPTH;
 
 /// A relay's report of the relays behind it.
 #[derive(Debug, Default)]
-pub struct Below {
+pub struct Subtree {
     whole: Vec<TreeNode>,
     /// Parts that have come of a newer one.
     parts: Vec<TreeNode>,
 }
 
-impl Below {
+impl Subtree {
     /// A part has come, perhaps the last one.
     fn on_part(&mut self, tree: &Tree) {
         let count = usize::from(tree.count).min(MAX_DOWNSTREAM);

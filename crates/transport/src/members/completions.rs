@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Receivers behind relays that have everything, by the relay that has reported each.
 #[derive(Debug, Default)]
 pub(super) struct Completions {
-    by: BTreeMap<ReceiverId, Teller>,
+    by: BTreeMap<ReceiverId, CompletionReporter>,
     /// At a relay: receivers completed since the last call.
     fresh: Vec<ReceiverId>,
     /// This is a relay's: a number is known when the source has confirmed it.
@@ -24,7 +24,7 @@ pub(super) struct Completions {
 
 /// The relay that last reported a receiver, and whether the source knows it.
 #[derive(Debug, Clone, Copy)]
-struct Teller {
+struct CompletionReporter {
     relay: ReceiverId,
     known: bool,
 }
@@ -75,10 +75,10 @@ impl Members {
         let is_full = self.completions.by.len() >= MAX_MEMBERS;
         match self.completions.by.get_mut(&id) {
             Some(teller) => {
-                let before = std::mem::replace(teller, Teller { relay: by, ..*teller });
+                let before = std::mem::replace(teller, CompletionReporter { relay: by, ..*teller });
                 if before.relay != by {
                     self.count_number(before, -1);
-                    self.count_number(Teller { relay: by, ..before }, 1);
+                    self.count_number(CompletionReporter { relay: by, ..before }, 1);
                 }
                 if before.known || self.completions.at_once {
                     self.confirm(id);
@@ -86,7 +86,7 @@ impl Members {
             }
             None if is_full => self.confirm(id), // it counts nowhere
             None => {
-                let teller = Teller { relay: by, known: !self.completions.of_relay };
+                let teller = CompletionReporter { relay: by, known: !self.completions.of_relay };
                 self.completions.by.insert(id, teller);
                 self.count_number(teller, 1);
                 if self.completions.of_relay {
@@ -100,7 +100,7 @@ impl Members {
     }
 
     /// Counts one number more, or less, reported by this relay.
-    fn count_number(&mut self, teller: Teller, by: i32) {
+    fn count_number(&mut self, teller: CompletionReporter, by: i32) {
         let Some(member) = self.known.get_mut(&teller.relay) else { return };
         self.tally.update(member, |member| {
             member.named = member.named.saturating_add_signed(by);
@@ -135,9 +135,9 @@ impl Members {
             if self.known.get(id).is_some_and(MemberRecord::has_number) {
                 self.know(*id, true);
             } else if let Some(teller) = self.completions.by.get_mut(id) {
-                let before = std::mem::replace(teller, Teller { known: true, ..*teller });
+                let before = std::mem::replace(teller, CompletionReporter { known: true, ..*teller });
                 self.count_number(before, -1);
-                self.count_number(Teller { known: true, ..before }, 1);
+                self.count_number(CompletionReporter { known: true, ..before }, 1);
             } else {
                 continue;
             }

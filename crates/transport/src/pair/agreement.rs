@@ -1,7 +1,7 @@
 //! Parameters on which both ends must agree are announced, not derived twice.
 
 use super::*;
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::schemes::{CATALOGUE, Wire};
 use faircast_core::time::Span;
@@ -59,7 +59,7 @@ fn session_with_an_impossible_packet_size_is_not_joined() {
         net.run_for(secs(1));
         let session = net.receivers[all.start].session.as_ref().expect("it goes on looking");
         assert_eq!(session.scheme(), None);
-        assert_eq!(session.seen(), Some(Seen::PacketSize));
+        assert_eq!(session.seen(), Some(JoinObstacle::PacketSize));
     }
 }
 

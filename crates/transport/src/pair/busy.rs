@@ -1,8 +1,8 @@
 //! Receivers whose disks take long to give files their names.
 
-use super::streams::Made;
+use super::streams::LiveInput;
 use super::*;
-use crate::endpoint::{Endpoint as _, Notice};
+use crate::endpoint::{Endpoint as _, HostEvent};
 use crate::worker::{Job, Load, Worker};
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use std::collections::VecDeque;
@@ -148,7 +148,7 @@ fn a_session_that_cannot_open_its_journal_fails_once() {
     for _ in 0..300 {
         net.run_for(Span::from_millis(10));
         if let Some(session) = &mut net.receivers[0].session {
-            session.handle_notice(Notice::Drained, net.now);
+            session.handle_host_event(HostEvent::Drained, net.now);
         }
     }
     let ended = net.receivers[0].ended.as_ref();
@@ -225,7 +225,7 @@ fn stalled_disk_delays_no_datagram_of_streams_in_layers() {
     for scheme in ["rlc,base=250000,layers=2", "gmcc,layers=2", "smcc,layers=2"] {
         assert_a_stall_changes_no_datagram(scheme, |stall| {
             let mut net = beside_a_disk_that_stalls(stall, 5.0, 0.0);
-            let inputs = [Made::live(0.2, 300_000), Made::live(0.2, 300_000)];
+            let inputs = [LiveInput::live(0.2, 300_000), LiveInput::live(0.2, 300_000)];
             net.source(Offer::streams(&inputs, secs(5)).by(scheme).expect(2));
             net.run_to_end(secs(100));
             let [fast, slow] = [0, 1].map(|receiver| file_of(&net, receiver, ".layer0"));

@@ -3,7 +3,7 @@
 use super::node::UNIX_SECS;
 use super::*;
 use crate::config::Freshness;
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use faircast_wire::GroupKey;
 
 const HOUR: u64 = 3_600;
@@ -46,7 +46,7 @@ fn replay_check_by_a_wrong_clock_warns_within_five_seconds() {
             let (net, _) = run(key.clone(), clock, Freshness::Clock, secs(5));
             let node = &net.receivers[0];
             let session = node.session.as_ref().expect("it goes on looking");
-            assert_eq!((session.seen(), session.scheme()), (Some(Seen::Stale), None), "{clock}");
+            assert_eq!((session.seen(), session.scheme()), (Some(JoinObstacle::Stale), None), "{clock}");
             let warning = node.events.iter().find_map(|(_, event)| match event {
                 Event::Warning { message, .. } => Some(message),
                 _ => None,

@@ -7,7 +7,7 @@ use crate::config::Destination;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::event::Event;
 use crate::receiver::{self, ReceiverSession};
-use crate::relay::{AgentStatus, RelayHandle, Shared, Upstream, Within as _};
+use crate::relay::{AgentStatus, RelayHandle, RelayMode as _, SessionHandle, Upstream};
 use crate::tree::{Agent, AgentChild, Node};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// A running agent.
 pub(super) struct AgentNode {
-    pub(super) shared: Shared,
+    pub(super) shared: SessionHandle,
     agent: Option<Node<Agent>>,
     above: Option<Upstream>,
     children: Vec<(SocketAddr, AgentChild)>,
@@ -42,7 +42,7 @@ impl AgentNode {
         let handle = RelayHandle::default();
         handle.be_agent();
         let agent = Node::new(Agent::new(id, self.rng.bits(), hop, self.rng.bits()));
-        self.shared = Shared::of_within(handle, agent.within(), 0);
+        self.shared = SessionHandle::of_within(handle, agent.within(), 0);
         self.agent = Some(agent);
         self.shared.take_children(self.most, Default::default());
         let seed = self.rng.bits();
@@ -152,7 +152,7 @@ impl Net {
     pub(super) fn agent(&mut self, parents: &[SocketAddr], most: usize, down: Link) -> usize {
         let at = self.agents.len();
         self.agents.push(AgentNode {
-            shared: Shared::new(RelayHandle::default(), 0, 0, None),
+            shared: SessionHandle::new(RelayHandle::default(), 0, 0, None),
             agent: None,
             above: None,
             children: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::node::{ReceiverNode, SourceNode};
 use super::*;
-use crate::endpoint::{Backlog, Endpoint, Notice};
+use crate::endpoint::{Backlog, Endpoint, HostEvent};
 use crate::event::{IncompleteReceiver, Subscription};
 use faircast_core::packet::Layer;
 use faircast_wire::{GroupKey, Kind, peek};
@@ -173,7 +173,7 @@ fn scheme_ignores_symbols_of_layers_that_are_not_joined() {
         }
         if let Some(session) = &mut receiver.session {
             let backlog = Backlog { used: 900, capacity: 1000, dropped: 7 };
-            session.handle_notice(Notice::Backlog(backlog), now);
+            session.handle_host_event(HostEvent::Backlog(backlog), now);
         }
         receiver.drive(now, |bytes, _| up.push(bytes.to_vec()));
         for mut bytes in up {

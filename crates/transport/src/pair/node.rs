@@ -3,9 +3,9 @@
 use super::busy::SlowDisk;
 use super::net::OVERHEAD;
 use super::socket::Socket;
-use super::streams::Made;
+use super::streams::LiveInput;
 use crate::config::{Destination, Freshness, OneWay, ReceiptKeys, Repeat, RequiredHost, Slow, StartNow};
-use crate::endpoint::{Datagram, Endpoint, Notice};
+use crate::endpoint::{Datagram, Endpoint, HostEvent};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::host::disk::Disk;
@@ -65,7 +65,7 @@ pub(super) struct Offer {
     sign: Option<SigningKey>,
     receipts: Option<ReceiptKeys>,
     /// A live stream on each layer, and the age beyond it that blocks may reach.
-    streams: Option<(Vec<Made>, Span)>,
+    streams: Option<(Vec<LiveInput>, Span)>,
     /// A live stream of fed blocks: the time they are stored, and the number of packets of each kind sent already.
     live: Option<(Span, u64)>,
 }
@@ -105,7 +105,7 @@ impl Offer {
     }
 
     /// Offers a live stream on each layer; blocks that cannot be sent within `history` are dropped.
-    pub(super) fn streams(streams: &[Made], history: Span) -> Offer {
+    pub(super) fn streams(streams: &[LiveInput], history: Span) -> Offer {
         Offer { streams: Some((streams.to_vec(), history)), ..Offer::bytes(0) }
     }
 
@@ -273,7 +273,7 @@ impl SourceNode {
         self.address = address;
         let now = local(now, self.origin);
         if let Some(session) = &mut self.session {
-            session.handle_notice(Notice::NetworkChanged { local: Some(address) }, now);
+            session.handle_host_event(HostEvent::NetworkChanged { local: Some(address) }, now);
         }
     }
 
@@ -587,7 +587,7 @@ impl ReceiverNode {
             session.handle_datagram(Datagram { bytes: &mut bytes, from, ecn: Ecn::NotEct, arrived }, here);
             if here >= self.backlog_at {
                 self.backlog_at = here + Span::from_millis(1);
-                session.handle_notice(Notice::Backlog(self.socket.backlog()), here);
+                session.handle_host_event(HostEvent::Backlog(self.socket.backlog()), here);
             }
         }
     }
@@ -603,7 +603,7 @@ impl ReceiverNode {
         session.handle_timeout(here);
         if let Some(refused) = self.refuses.filter(|layer| session.groups().len() >= usize::from(layer.0)) {
             let place = usize::from(refused.0) - 1;
-            session.handle_notice(Notice::JoinFailed { place, why: &"its port is taken" }, here);
+            session.handle_host_event(HostEvent::JoinFailed { place, why: &"its port is taken" }, here);
         }
         while let Some(transmit) = session.poll_transmit(here, &mut self.out) {
             send(&self.out, transmit.to);

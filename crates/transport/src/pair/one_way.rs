@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::{Freshness, Repeat};
 use crate::endpoint::Endpoint;
-use crate::error::{EndReason, Error, Seen, TransferError};
+use crate::error::{EndReason, Error, JoinObstacle, TransferError};
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
 
@@ -163,7 +163,7 @@ fn receiver_that_needs_feedback_reports_a_one_way_session() {
     let source = net.source(Offer::bytes(BYTES).one_way_at_mbps(8.0, THRICE));
     net.run_for(secs(4));
     let session = net.receivers[0].session.as_ref().expect("it goes on looking");
-    assert_eq!((session.seen(), session.scheme()), (Some(Seen::OneWay), None));
+    assert_eq!((session.seen(), session.scheme()), (Some(JoinObstacle::OneWay), None));
     assert_eq!(net.sources[source].heard, 0, "it sends nothing");
 }
 

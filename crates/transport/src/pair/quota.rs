@@ -1,6 +1,6 @@
 //! Sources that would fill the disk, and receivers that allow a number of bytes.
 
-use super::streams::Made;
+use super::streams::LiveInput;
 use super::*;
 use crate::accept::Accept;
 use std::fs;
@@ -53,7 +53,7 @@ fn live_stream_over_the_quota_fails_and_keeps_received_bytes() {
 fn streams_in_layers_share_one_quota() {
     let mut net = Net::new(7);
     let receiver = careful(&mut net, 100_000);
-    let streams = [Made::live(0.4, 2_000_000), Made::live(0.4, 2_000_000)];
+    let streams = [LiveInput::live(0.4, 2_000_000), LiveInput::live(0.4, 2_000_000)];
     net.source(Offer::streams(&streams, secs(1)).by("rlc,base=500000,layers=2").expect(1));
     net.run_until(secs(60), |net| net.receivers[receiver].ended.is_some());
     let error = net.receivers[receiver].ended.as_ref().expect("just now").as_ref().expect_err("too much");

@@ -1,7 +1,7 @@
 //! Receipts: every receiver's signature reaches the source, despite losses and through all relays.
 
 use super::node::ReceiverNode;
-use super::streams::Made;
+use super::streams::LiveInput;
 use super::tree::branch;
 use super::*;
 use crate::config::ReceiptKeys;
@@ -253,7 +253,7 @@ fn receiver_warns_of_a_source_that_takes_no_receipts() {
     net.receivers_with(1, Link::millis(5).mbps(5.0).fifo(20_000), Link::millis(5), None, None);
     signing(&mut net.receivers);
     net.start_receiver(0);
-    let streams = [Made::live(0.4, 100_000), Made::live(0.4, 100_000)];
+    let streams = [LiveInput::live(0.4, 100_000), LiveInput::live(0.4, 100_000)];
     let source = net.source(Offer::streams(&streams, secs(5)).by("rlc,base=500000,layers=2").expect(1));
     net.run_to_end(secs(60));
     let report = net.sources[source].report();

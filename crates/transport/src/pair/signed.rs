@@ -2,7 +2,7 @@
 
 use super::poison::leave;
 use super::*;
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use crate::object::seal_block;
 use faircast_core::packet::{Data, Flags, Layer, Payload, Seq};
 use faircast_core::schemes::{CATALOGUE, LayerRates};
@@ -215,8 +215,8 @@ fn restarted_source_signs_again_and_valid_blocks_stay() {
 fn unsigned_or_foreign_session_is_refused_with_a_reason() {
     let other = SigningKey::from_seed([6; 32]);
     for (offer, there) in [
-        (Offer::bytes(BYTES).sealed(group()).wait_secs(3), Seen::Unsigned),
-        (Offer::bytes(BYTES).sealed(group()).signed(other).wait_secs(3), Seen::OtherSigner),
+        (Offer::bytes(BYTES).sealed(group()).wait_secs(3), JoinObstacle::Unsigned),
+        (Offer::bytes(BYTES).sealed(group()).signed(other).wait_secs(3), JoinObstacle::OtherSigner),
     ] {
         let mut net = Net::new(8);
         let all = receivers(&mut net, 1, path(), Some(trusted()));

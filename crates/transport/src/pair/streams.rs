@@ -16,25 +16,25 @@ const RECORD: usize = 20;
 
 /// A made-up input: records at a rate, or a file of them.
 #[derive(Debug, Clone)]
-pub(super) struct Made {
+pub(super) struct LiveInput {
     rate: Option<Rate>,
     bytes: usize,
     taken: usize,
 }
 
-impl Made {
+impl LiveInput {
     /// An input of this number of bytes at a rate, from the start on.
-    pub(super) fn live(mbps: f64, bytes: usize) -> Made {
-        Made { rate: Some(Rate::from_mbps(mbps)), bytes, taken: 0 }
+    pub(super) fn live(mbps: f64, bytes: usize) -> LiveInput {
+        LiveInput { rate: Some(Rate::from_mbps(mbps)), bytes, taken: 0 }
     }
 
     /// An input of this number of bytes that wait to be sent.
-    pub(super) fn file(bytes: usize) -> Made {
-        Made { rate: None, bytes, taken: 0 }
+    pub(super) fn file(bytes: usize) -> LiveInput {
+        LiveInput { rate: None, bytes, taken: 0 }
     }
 
     fn all(bytes: usize) -> Vec<u8> {
-        Made::part(0..bytes)
+        LiveInput::part(0..bytes)
     }
 
     fn part(range: Range<usize>) -> Vec<u8> {
@@ -45,7 +45,7 @@ impl Made {
     }
 }
 
-impl Feed for Made {
+impl Feed for LiveInput {
     fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError> {
         let come = self.rate.map_or(self.bytes, |rate| rate.bytes_in(now.since(Time::ZERO)) as usize);
         let there = come.min(self.bytes) - self.taken;
@@ -54,7 +54,7 @@ impl Feed for Made {
         }
         let len = there.min(most);
         self.taken += len;
-        Ok(Some(Made::part(self.taken - len..self.taken)))
+        Ok(Some(LiveInput::part(self.taken - len..self.taken)))
     }
 
     fn is_over(&self) -> bool {
@@ -110,15 +110,15 @@ fn stream_of_each_layer_reaches_the_receivers_that_joined_it() {
     let mut net = Net::new(1);
     let fast = net.receivers(1, access(5.0), Link::millis(5)).start;
     let slow = net.receivers(1, access(0.8), Link::millis(5)).start;
-    let (base, upper) = (Made::live(0.4, 600_000), Made::live(0.4, 600_000));
+    let (base, upper) = (LiveInput::live(0.4, 600_000), LiveInput::live(0.4, 600_000));
     let source = net.source(Offer::streams(&[base, upper], secs(5)).by(RLC).expect(2));
     net.run_to_end(secs(60));
     let report = net.sources[source].report();
     assert!(report.ok && report.verified == 2, "{report:?}");
     assert_eq!(report.streams.iter().map(|stream| stream.blocks_dropped).sum::<u64>(), 0, "{report:?}");
-    assert!(net.got(fast, 0) == Made::all(600_000), "{:?}", net.stream(fast, 0));
+    assert!(net.got(fast, 0) == LiveInput::all(600_000), "{:?}", net.stream(fast, 0));
     let upper = net.got(fast, 1);
-    assert!(Made::all(600_000).ends_with(&upper), "joined at the present: {:?}", net.stream(fast, 1));
+    assert!(LiveInput::all(600_000).ends_with(&upper), "joined at the present: {:?}", net.stream(fast, 1));
     assert!(upper.len() > 350_000, "{:?}", net.stream(fast, 1));
     assert_eq!(net.flows(fast, 1), [Flow::Comes, Flow::Stops]);
     // The slow one tries the upper layer now and then, and loses some packets of the base layer then.
@@ -138,8 +138,8 @@ fn unrepaired_blocks_of_a_stream_are_skipped_and_counted() {
     net.trace.record = true;
     let lossy = net.receivers(1, access(5.0).losing(0.03), Link::millis(5)).start;
     let worse = net.receivers(1, access(5.0).losing(0.25), Link::millis(5)).start;
-    let base = Made::live(0.3, 400_000);
-    net.source(Offer::streams(&[base, Made::live(0.1, 1_000)], secs(5)).by(RLC).expect(2));
+    let base = LiveInput::live(0.3, 400_000);
+    net.source(Offer::streams(&[base, LiveInput::live(0.1, 1_000)], secs(5)).by(RLC).expect(2));
     net.run_to_end(secs(60));
     let (lossy_base, worse_base) = (net.got(lossy, 0), net.got(worse, 0));
     let stream = net.stream(lossy, 0);
@@ -162,14 +162,14 @@ fn unrepaired_blocks_of_a_stream_are_skipped_and_counted() {
 fn late_joiner_starts_at_the_live_position() {
     let mut net = Net::new(3);
     let first = net.receivers(1, access(5.0), Link::millis(5)).start;
-    let inputs = [Made::live(0.4, 600_000), Made::live(0.4, 600_000)];
+    let inputs = [LiveInput::live(0.4, 600_000), LiveInput::live(0.4, 600_000)];
     net.source(Offer::streams(&inputs, secs(5)).by(RLC).expect(1));
     net.run_for(secs(5));
     let late = net.receivers(1, access(5.0), Link::millis(5)).start;
     net.run_to_end(secs(60));
-    assert!(net.got(first, 0) == Made::all(600_000));
+    assert!(net.got(first, 0) == LiveInput::all(600_000));
     let got = net.got(late, 0);
-    assert!(Made::all(600_000).ends_with(&got), "the end of the stream, without gaps");
+    assert!(LiveInput::all(600_000).ends_with(&got), "the end of the stream, without gaps");
     assert!((250_000..400_000).contains(&got.len()), "{} of the last 7 s", got.len());
     assert_eq!(net.stream(late, 0).blocks_lost, 0, "what was before it came is not lost");
 }
@@ -178,7 +178,7 @@ fn late_joiner_starts_at_the_live_position() {
 fn rejoined_layer_continues_at_the_live_position() {
     let mut net = Net::new(4);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
-    let inputs = [Made::live(0.4, 1_200_000), Made::live(0.4, 1_200_000)];
+    let inputs = [LiveInput::live(0.4, 1_200_000), LiveInput::live(0.4, 1_200_000)];
     net.source(Offer::streams(&inputs, secs(5)).by(RLC).expect(1));
     net.run_until(secs(10), |net| net.flows(receiver, 1) == [Flow::Comes]);
     net.run_for(secs(2));
@@ -204,7 +204,7 @@ fn rejoined_layer_continues_at_the_live_position() {
 fn source_drops_and_counts_blocks_over_the_rate_of_a_layer() {
     let mut net = Net::new(5);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
-    let inputs = [Made::live(0.9, 1_100_000), Made::live(0.2, 200_000)];
+    let inputs = [LiveInput::live(0.9, 1_100_000), LiveInput::live(0.2, 200_000)];
     let source = net.source(Offer::streams(&inputs, secs(1)).by(RLC).expect(1));
     net.run_to_end(secs(60));
     let report = net.sources[source].report();
@@ -228,12 +228,12 @@ fn source_drops_and_counts_blocks_over_the_rate_of_a_layer() {
 fn streams_of_files_wait_for_their_layers() {
     let mut net = Net::new(6);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
-    let inputs = [Made::file(300_000), Made::file(500_000)];
+    let inputs = [LiveInput::file(300_000), LiveInput::file(500_000)];
     let source = net.source(Offer::streams(&inputs, secs(1)).by(RLC).expect(1));
     net.run_to_end(secs(60));
     let report = net.sources[source].report();
     let sent: Vec<_> = report.streams.iter().map(|stream| (stream.bytes, stream.blocks_dropped)).collect();
     assert_eq!(sent, [(300_000, 0), (500_000, 0)]);
-    assert!(net.got(receiver, 0) == Made::all(300_000));
-    assert!(Made::all(500_000).ends_with(&net.got(receiver, 1)));
+    assert!(net.got(receiver, 0) == LiveInput::all(300_000));
+    assert!(LiveInput::all(500_000).ends_with(&net.got(receiver, 1)));
 }

@@ -8,10 +8,10 @@ use crate::config::Destination;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
-use crate::object::gather::spill::Room;
+use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::receiver::{self, ReceiverSession};
-use crate::relay::{Branch, BranchSetup, RelayHandle, RouterKind, Shared, Upstream};
+use crate::relay::{Branch, BranchSetup, RelayHandle, RouterKind, SessionHandle, Upstream};
 use crate::tree::{ExitSetup, Hop, HopExit, Node};
 use faircast_core::node::RouterSpec;
 use faircast_core::packet::{Layer, ReceiverId};
@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 
 /// A running relay.
 pub(super) struct RelayNode {
-    pub(super) shared: Shared,
+    pub(super) shared: SessionHandle,
     pub(super) hop: Option<Node<Hop>>,
     pub(super) handle: RelayHandle,
     pub(super) above: Option<Upstream>,
@@ -81,16 +81,17 @@ impl RelayNode {
         let codec = ReceiverCodec::of_relay(hop.as_ref(), id, self.rng.bits());
         self.handle = RelayHandle::default();
         let file = || tempfile::tempfile().expect("a temporary file");
-        let room = self.in_file.then(|| Room { disk: Disk::default(), file: file(), path: "cache".into() });
+        let room =
+            self.in_file.then(|| SpillFile { disk: Disk::default(), file: file(), path: "cache".into() });
         let seed = self.rng.bits();
         self.shared = match self.router {
             Some(kind) => {
                 let mut within = Hop::new(id, kind, hop.clone(), seed);
                 within.routers = self.options.map(|options| -> Box<dyn RouterSpec> { Box::new(options) });
                 let within = self.hop.insert(Node::new(within)).within();
-                Shared::of_within(self.handle.clone(), within, self.count)
+                SessionHandle::of_within(self.handle.clone(), within, self.count)
             }
-            None => Shared::new(self.handle.clone(), self.count, self.memory, room),
+            None => SessionHandle::new(self.handle.clone(), self.count, self.memory, room),
         };
         let destination = Destination::Directory(std::env::temp_dir());
         let setup = receiver::Setup {
@@ -190,7 +191,7 @@ impl Net {
     pub(super) fn relay(&mut self, to: Head, branches: usize, memory: usize, link: Link) -> usize {
         let at = self.relays.len();
         self.relays.push(RelayNode {
-            shared: Shared::new(RelayHandle::default(), branches, memory, None),
+            shared: SessionHandle::new(RelayHandle::default(), branches, memory, None),
             hop: None,
             handle: RelayHandle::default(),
             above: None,

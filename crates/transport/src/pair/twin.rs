@@ -80,7 +80,7 @@ struct Star {
 /// Differences of the sessions from the simulator's.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
-    heard: Heard,
+    heard: AcceptedFeedback,
     /// A packet is lost when this number of later ones has arrived.
     reordering: u8,
     /// The lead of the receivers' clocks over the source's.
@@ -89,7 +89,7 @@ struct Setting {
 
 /// The messages that the source receives from members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Heard {
+enum AcceptedFeedback {
     /// Only the reports of their schemes.
     Reports,
     /// Also requests.
@@ -101,11 +101,11 @@ enum Heard {
 impl Setting {
     /// The simulator's setting. The coarsest time buckets of throughput have 2^40 ns.
     const EQUAL: Setting =
-        Setting { heard: Heard::Requests, reordering: 1, ahead: Span::from_nanos(1 << 40) };
+        Setting { heard: AcceptedFeedback::Requests, reordering: 1, ahead: Span::from_nanos(1 << 40) };
 
     /// The setting of real networks.
     const REAL: Setting = Setting {
-        heard: Heard::Everything,
+        heard: AcceptedFeedback::Everything,
         reordering: receiver::REORDERING,
         ahead: Span::from_nanos(1_234_567_891_234),
     };
@@ -551,8 +551,8 @@ impl World {
                         self.book(at, What::ReportAtRouter(index, bytes));
                     }
                 }
-                Kind::Member if self.setting.heard < Heard::Everything => {}
-                Kind::Request if self.setting.heard < Heard::Requests => {}
+                Kind::Member if self.setting.heard < AcceptedFeedback::Everything => {}
+                Kind::Request if self.setting.heard < AcceptedFeedback::Requests => {}
                 _ => self.book(self.now + self.beside[index].1, What::AtSource(index, bytes)),
             }
         }
@@ -626,7 +626,11 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         scheme_rng: net.member_rng(0, index as u32),
         reordering: setting.reordering,
         host: format!("host{index}"),
-        freshness: if setting.heard == Heard::Everything { Freshness::Answer } else { Freshness::Clock },
+        freshness: if setting.heard == AcceptedFeedback::Everything {
+            Freshness::Answer
+        } else {
+            Freshness::Clock
+        },
         ..receiver::Setup::plain(codec, id, 2, Destination::Directory(out), (group, unix_secs))
     };
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)
@@ -716,7 +720,7 @@ fn router_is_identical_in_simulator_and_transport() {
 #[test]
 fn transport_scheme_is_identical_with_reports_only() {
     let scheme = as_shipped(Start::Linear);
-    let setting = Setting { heard: Heard::Reports, ..Setting::EQUAL };
+    let setting = Setting { heard: AcceptedFeedback::Reports, ..Setting::EQUAL };
     assert_busy_twins(&Star::of_three(scheme, 90), setting, 0x5259_f560_3a85_be74);
 }
 
@@ -725,7 +729,10 @@ fn transport_scheme_is_identical_with_reports_only() {
 fn random_stars_are_identical_in_simulator_and_transport() {
     let (mut lost, mut reports) = (0, 0);
     for seed in 0..24 {
-        let trace = assert_twins(&Star::at_random(seed), Setting { heard: Heard::Reports, ..Setting::EQUAL });
+        let trace = assert_twins(
+            &Star::at_random(seed),
+            Setting { heard: AcceptedFeedback::Reports, ..Setting::EQUAL },
+        );
         lost += trace.lost();
         reports += trace.reports();
     }

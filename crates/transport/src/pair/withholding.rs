@@ -13,7 +13,7 @@ const MEMORY: usize = 64 << 20;
 
 /// The ways in which a relay does not serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Obstruction {
     /// It sends no symbol, and states so.
     Withholds,
     /// It sends no symbol, and states that it does.
@@ -22,12 +22,12 @@ pub(super) enum Way {
     Spoils,
 }
 
-const WAYS: [Way; 3] = [Way::Withholds, Way::Pretends, Way::Spoils];
+const WAYS: [Obstruction; 3] = [Obstruction::Withholds, Obstruction::Pretends, Obstruction::Spoils];
 
 /// A relay that does not serve.
 #[derive(Debug)]
 pub(super) struct Hostile {
-    way: Way,
+    way: Obstruction,
     /// The number after that of its latest packet.
     next: Option<u64>,
 }
@@ -38,17 +38,17 @@ impl Hostile {
         let Ok((header, message)) = parse(bytes, &Newest::default()) else { return Some(bytes.to_vec()) };
         let mut spoilt;
         let sent = match (self.way, message) {
-            (Way::Spoils, Message::Data(packet)) if !packet.payload.is_empty() => {
+            (Obstruction::Spoils, Message::Data(packet)) if !packet.payload.is_empty() => {
                 spoilt = packet.payload.to_vec();
                 spoilt[0] ^= 1;
                 Message::Data(DataPacket { payload: &spoilt, ..packet })
             }
-            (Way::Withholds | Way::Pretends, Message::Data(_)) => return None,
-            (Way::Withholds, Message::Status(mut status)) => {
+            (Obstruction::Withholds | Obstruction::Pretends, Message::Data(_)) => return None,
+            (Obstruction::Withholds, Message::Status(mut status)) => {
                 status.next_seq = *self.next.get_or_insert(status.next_seq);
                 Message::Status(status)
             }
-            (Way::Withholds, Message::Announce(mut announce)) => {
+            (Obstruction::Withholds, Message::Announce(mut announce)) => {
                 announce.next_seq = *self.next.get_or_insert(announce.next_seq);
                 Message::Announce(announce)
             }
@@ -199,7 +199,7 @@ fn receiver_waits_for_an_honest_relay_without_data() {
         let mut tree = Net::of(96, offer(scheme));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
         begin(&mut tree, relay);
-        tree.hostile = Some((relay, Hostile { way: Way::Withholds, next: None }));
+        tree.hostile = Some((relay, Hostile { way: Obstruction::Withholds, next: None }));
         let from = tree.now;
         let pause = Span::from_secs_f64(0.7 * PATIENCE.as_secs_f64());
         tree.run_until(secs(60), |tree| tree.now > from + pause);
@@ -234,7 +234,7 @@ fn wrong_symbols_in_the_cache_of_a_relay_are_replaced() {
         let upper = tree.relay(Head::Source(0), 1, MEMORY, link());
         let lower = tree.relay(branch(upper, 0), 1, MEMORY, link());
         begin(&mut tree, lower);
-        tree.hostile = Some((upper, Hostile { way: Way::Spoils, next: None }));
+        tree.hostile = Some((upper, Hostile { way: Obstruction::Spoils, next: None }));
         let until = tree.now + Span::from_millis(500);
         tree.run_until(secs(60), |tree| tree.now > until);
         tree.hostile = None;

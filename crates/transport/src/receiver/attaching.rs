@@ -10,7 +10,7 @@
 //! An invitation proves nothing, so it is answered with one packet, and rarely: nobody can direct more traffic to another host.
 
 use super::{Phase, ReceiverSession};
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use crate::receiver::reach::MOVED_AFTER;
 use faircast_core::packet::SessionId;
 use faircast_core::time::{Span, Time};
@@ -275,10 +275,10 @@ impl ReceiverSession {
     }
 
     /// Returns why nothing was found, as far as that is known.
-    pub(super) fn why_nothing(&self) -> Option<Seen> {
+    pub(super) fn why_nothing(&self) -> Option<JoinObstacle> {
         let waits = self.attaching.as_ref().is_some_and(|attaching| attaching.place().is_none());
         let sought = self.attaching.as_ref().and_then(Attaching::sought);
-        self.seen.or(waits.then_some(Seen::Uninvited)).or(sought.map(Seen::NoParent))
+        self.seen.or(waits.then_some(JoinObstacle::Uninvited)).or(sought.map(JoinObstacle::NoParent))
     }
 
     /// Whether this is from a host whose address is not proven, and is more than an invitation: replies to its announcements could go to
@@ -300,7 +300,7 @@ impl ReceiverSession {
         let ask = attaching.due(now);
         let silent = attaching.silent();
         if let Some(silent) = silent {
-            self.seen = Some(Seen::NoParent(silent));
+            self.seen = Some(JoinObstacle::NoParent(silent));
         }
         if let Some(ask) = ask {
             self.ask_to_attach(ask, now);
@@ -336,7 +336,7 @@ impl ReceiverSession {
         }
         if attaching.on_token(token.token, token.agent, from, now) {
             self.candidates.on_sign_of_life(from, now);
-            self.seen = self.seen.filter(|seen| !matches!(seen, Seen::NoParent(_)));
+            self.seen = self.seen.filter(|seen| !matches!(seen, JoinObstacle::NoParent(_)));
             if let Some(relay) = &self.setup.relay {
                 relay.note_fed();
             }

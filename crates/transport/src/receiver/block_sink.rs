@@ -8,12 +8,12 @@ use super::storage::{Given, Settled, Storage};
 use crate::announced::LIVE_ROOT;
 use crate::config::{Destination, Durability};
 use crate::error::{Error, TransferError};
-use crate::object::gather::spill::Room;
+use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::object::host::quota::Quota;
 use crate::object::{
-    Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, Store, Sunk, TransferId, WorkStage,
-    data_of, replace_in,
+    Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, SinkResult, Store, TransferId,
+    WorkStage, data_of, replace_in,
 };
 use crate::worker::{Load, Worker};
 use faircast_host::write_behind::{file_behind, write_behind};
@@ -23,7 +23,7 @@ use opening::{is_in_files, make_room, opened, temporary_room};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use to::{To, Unwritten};
+use to::{ContentSink, Unwritten};
 
 /// The divisor of the memory: the part for blocks that arrive before the manifest.
 const WAITING: usize = 4;
@@ -45,7 +45,7 @@ const MAX_REFETCHES: u8 = 2;
 
 /// The result of placing a block.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Placed {
+pub(super) enum StoreResult {
     /// It is in its place, on its way there, or waits for the manifest.
     Kept,
     /// There is no room for it now. The block is returned.
@@ -68,10 +68,10 @@ pub(super) enum Polled {
 
 /// The place of one transfer's blocks.
 pub(super) struct BlockSink {
-    to: To,
+    to: ContentSink,
     geometry: Geometry,
     /// A temporary file that a job makes for symbols.
-    room: Option<Receiver<Result<Room, ObjectError>>>,
+    room: Option<Receiver<Result<SpillFile, ObjectError>>>,
     /// Blocks before the manifest is known.
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
@@ -96,7 +96,7 @@ pub(super) struct BlockSink {
 /// Stops renaming files that nobody waits for.
 impl Drop for BlockSink {
     fn drop(&mut self) {
-        if let To::Publishing { work, .. } | To::Preparing { work, .. } = &self.to {
+        if let ContentSink::Publishing { work, .. } | ContentSink::Preparing { work, .. } = &self.to {
             work.cancel();
         }
     }
@@ -149,7 +149,7 @@ impl BlockSink {
                     tell.send(opened(&disk, &out, (transfer, geometry), admitting, order)).ok();
                 });
                 worker.run(Load::Opening, job);
-                To::Opening { outcome }
+                ContentSink::Opening { outcome }
             }
             (Destination::Directory(out), Some(first)) => {
                 let name = format!("stream-{}", &transfer.to_string()[..8]);
@@ -157,21 +157,21 @@ impl BlockSink {
                 let make = move || replace_in(&directory, &name);
                 let (out, waiting) = file_behind(path, make, worker.blocks());
                 out.begin().map_err(|e| ObjectError::io("-", "write the stream", e))?;
-                To::stream(Box::new(out), Some(Unwritten::InFile(waiting)), geometry, first, memory)
+                ContentSink::stream(Box::new(out), Some(Unwritten::InFile(waiting)), geometry, first, memory)
             }
             (Destination::Writer(output), Some(first)) => {
                 let (out, waiting) = write_behind(output);
-                To::stream(Box::new(out), Some(Unwritten::Unread(waiting)), geometry, first, memory)
+                ContentSink::stream(Box::new(out), Some(Unwritten::Unread(waiting)), geometry, first, memory)
             }
             (Destination::Writer(output), None) => {
                 let (out, waiting) = write_behind(output);
                 let out = Box::new(OneFile::new(out, geometry.manifest_len));
-                To::object(out, Some(Unwritten::Unread(waiting)), None, geometry, memory)
+                ContentSink::object(out, Some(Unwritten::Unread(waiting)), None, geometry, memory)
             }
             (Destination::Memory(to), Some(first)) => {
-                To::stream(Box::new(to.stream("stream")), None, geometry, first, memory)
+                ContentSink::stream(Box::new(to.stream("stream")), None, geometry, first, memory)
             }
-            (Destination::Memory(to), None) => To::memory(to, geometry, memory)?,
+            (Destination::Memory(to), None) => ContentSink::memory(to, geometry, memory)?,
         };
         let mut sink = BlockSink {
             to,
@@ -197,7 +197,7 @@ impl BlockSink {
 
     /// Limits a live stream to this quota; other content states its size beforehand.
     pub(super) fn limited_to(mut self, quota: &Quota) -> BlockSink {
-        if let To::Stream { sink, hashes: None, .. } = &mut self.to {
+        if let ContentSink::Stream { sink, hashes: None, .. } = &mut self.to {
             sink.limit(quota);
         }
         self
@@ -205,10 +205,10 @@ impl BlockSink {
 
     pub(super) fn has(&self, block: u32) -> bool {
         let placed = match &self.to {
-            To::Files(storage) => storage.ledger().has(block),
-            To::Stream { sink, .. } => sink.has(block),
-            To::Opening { .. } | To::Preparing { .. } => false,
-            To::Publishing { .. } | To::Finished { .. } => true,
+            ContentSink::Files(storage) => storage.ledger().has(block),
+            ContentSink::Stream { sink, .. } => sink.has(block),
+            ContentSink::Opening { .. } | ContentSink::Preparing { .. } => false,
+            ContentSink::Publishing { .. } | ContentSink::Finished { .. } => true,
         };
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
     }
@@ -219,15 +219,15 @@ impl BlockSink {
     /// When the output is a stream.
     pub(super) fn withdraw(&mut self, files: &[Withdrawn]) -> Result<Vec<Affected>, Error> {
         match &mut self.to {
-            To::Files(storage) => Ok(storage.withdraw(files)),
-            To::Stream { .. } if !files.is_empty() => Err(ObjectError::Withdrawn.into()),
+            ContentSink::Files(storage) => Ok(storage.withdraw(files)),
+            ContentSink::Stream { .. } if !files.is_empty() => Err(ObjectError::Withdrawn.into()),
             _ => Ok(Vec::new()),
         }
     }
 
     /// Another session brings the same content.
     pub(super) fn restart(&mut self) {
-        if let To::Files(storage) = &mut self.to {
+        if let ContentSink::Files(storage) = &mut self.to {
             storage.want_withdrawn();
         }
     }
@@ -235,21 +235,21 @@ impl BlockSink {
     /// Returns the number of files known to be withdrawn, where that matters.
     pub(super) fn withdrawn(&self) -> Option<usize> {
         match &self.to {
-            To::Files(storage) => Some(storage.ledger().withdrawn()),
+            ContentSink::Files(storage) => Some(storage.ledger().withdrawn()),
             _ => None,
         }
     }
 
     /// Returns the hash of a block's data with zeros in place of withdrawn files; `None` when it contains none of these.
     pub(super) fn blanked_hash(&self, block: u32, data: &[u8]) -> Option<Hash> {
-        let To::Files(storage) = &self.to else { return None };
+        let ContentSink::Files(storage) = &self.to else { return None };
         storage.ledger().blanked(block, data).map(|(_, hash)| hash)
     }
 
     /// Returns the blocks that are stored in files, and could be wrong there.
     pub(super) fn stored(&self) -> impl Iterator<Item = u32> + '_ {
         let ledger = match &self.to {
-            To::Files(storage) => Some(storage.ledger()),
+            ContentSink::Files(storage) => Some(storage.ledger()),
             _ => None,
         };
         let end = ledger.map_or(0, |ledger| ledger.end());
@@ -259,7 +259,7 @@ impl BlockSink {
     /// Compares a stored block with the source's hash: a block that differs is missing from now on. Returns whether it was the source's. A
     /// [`BlockSink::settle`] is due.
     pub(super) fn compare(&mut self, block: u32, is_right: impl Fn(Hash) -> bool) -> bool {
-        let To::Files(storage) = &mut self.to else { return true };
+        let ContentSink::Files(storage) = &mut self.to else { return true };
         let ledger = storage.ledger();
         let is_right = ledger.hash(block).is_some_and(is_right) || ledger.is_void(block);
         if !is_right {
@@ -277,7 +277,7 @@ impl BlockSink {
     /// # Errors
     /// The contradiction, when that has been done before and did not help, or for standard output, which cannot take anything back.
     fn give_up(&mut self, contradiction: ObjectError) -> Result<Polled, Error> {
-        let To::Files(storage) = &mut self.to else { return Err(contradiction.into()) };
+        let ContentSink::Files(storage) = &mut self.to else { return Err(contradiction.into()) };
         storage.drop_waiting();
         self.waiting.clear();
         (self.waiting_bytes, self.short_end) = (0, None);
@@ -300,7 +300,7 @@ impl BlockSink {
 
     /// Returns pending warnings for the user.
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
-        if let To::Files(storage) = &mut self.to
+        if let ContentSink::Files(storage) = &mut self.to
             && let Some(files) = storage.files()
         {
             self.warnings.append(&mut files.warnings);
@@ -312,29 +312,29 @@ impl BlockSink {
     ///
     /// # Errors
     /// When it cannot be stored.
-    pub(super) fn put(&mut self, block: u32, mut bytes: Vec<u8>, hash: Hash) -> Result<Placed, Error> {
+    pub(super) fn put(&mut self, block: u32, mut bytes: Vec<u8>, hash: Hash) -> Result<StoreResult, Error> {
         let capacity = self.geometry.capacity();
         let len = data_of(&bytes).expect("its hash was computed, so it is a block").len();
         if self.geometry.stream_len.is_none() && (len as u64) < capacity {
             self.short_end = Some(u64::from(block) * capacity + len as u64);
         }
         match &mut self.to {
-            To::Preparing { .. } => return Ok(Placed::Refused(bytes)),
-            To::Opening { .. } if self.waiting_bytes + len > self.waiting_most => {
-                return Ok(Placed::Refused(bytes));
+            ContentSink::Preparing { .. } => return Ok(StoreResult::Refused(bytes)),
+            ContentSink::Opening { .. } if self.waiting_bytes + len > self.waiting_most => {
+                return Ok(StoreResult::Refused(bytes));
             }
-            To::Opening { .. } => {
+            ContentSink::Opening { .. } => {
                 bytes.truncate(len);
                 self.wait(block, bytes, hash);
             }
-            To::Publishing { .. } | To::Finished { .. } => {}
-            To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => {
-                return Ok(Placed::Refused(bytes));
+            ContentSink::Publishing { .. } | ContentSink::Finished { .. } => {}
+            ContentSink::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => {
+                return Ok(StoreResult::Refused(bytes));
             }
-            To::Stream { sink, hashes, .. } => {
+            ContentSink::Stream { sink, hashes, .. } => {
                 match sink.put(block, bytes[..len].to_vec()).map_err(explained)? {
-                    Sunk::Full(_) => return Ok(Placed::Refused(bytes)),
-                    Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
+                    SinkResult::Full(_) => return Ok(StoreResult::Refused(bytes)),
+                    SinkResult::Written(_) | SinkResult::Kept | SinkResult::AlreadyHad => {
                         if let Some(hashes) = hashes {
                             hashes.push(block, hash);
                         }
@@ -342,25 +342,25 @@ impl BlockSink {
                 }
                 self.spent.push(bytes);
             }
-            To::Files(_) if self.contradiction.is_some() => return Ok(Placed::Refused(bytes)),
-            To::Files(storage) => {
+            ContentSink::Files(_) if self.contradiction.is_some() => return Ok(StoreResult::Refused(bytes)),
+            ContentSink::Files(storage) => {
                 let is_early = !storage.ledger().takes_content() && block >= self.geometry.manifest_blocks();
                 if is_early && self.waiting_bytes + len > self.waiting_most {
-                    return Ok(Placed::Refused(bytes));
+                    return Ok(StoreResult::Refused(bytes));
                 }
                 bytes.truncate(len);
                 let is_given = self.give(block, bytes, hash);
                 if self.settled(is_given)? == Polled::GivenUp {
-                    return Ok(Placed::Anew);
+                    return Ok(StoreResult::Anew);
                 }
             }
         }
-        Ok(Placed::Kept)
+        Ok(StoreResult::Kept)
     }
 
     /// Passes a block to the storage, or holds it until the manifest is known.
     fn give(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<(), ObjectError> {
-        let To::Files(storage) = &mut self.to else { return Ok(()) };
+        let ContentSink::Files(storage) = &mut self.to else { return Ok(()) };
         if let Given::NeedsManifest(data) = storage.put(block, data, hash)? {
             self.wait(block, data, hash);
         }
@@ -404,7 +404,7 @@ impl BlockSink {
 
     fn take_results(&mut self) -> Result<Polled, ObjectError> {
         let mut polled = Polled::Nothing;
-        while let To::Files(storage) = &mut self.to {
+        while let ContentSink::Files(storage) = &mut self.to {
             match storage.poll()? {
                 Settled::Some => polled = Polled::Stored,
                 Settled::Lost => polled = Polled::GivenUp,
@@ -414,7 +414,7 @@ impl BlockSink {
                 Settled::Nothing => break,
             }
         }
-        if let To::Files(storage) = &self.to
+        if let ContentSink::Files(storage) = &self.to
             && self.contradiction.is_none()
             && storage.is_idle()
             && storage.ledger().manifest().is_some()
@@ -428,7 +428,7 @@ impl BlockSink {
     /// Returns the memory of a stored block, for other blocks.
     pub(super) fn take_spent(&mut self) -> Option<Vec<u8>> {
         match &mut self.to {
-            To::Files(storage) => storage.take_spent(),
+            ContentSink::Files(storage) => storage.take_spent(),
             _ => self.spent.pop(),
         }
     }
@@ -436,10 +436,10 @@ impl BlockSink {
     /// Whether [`BlockSink::poll`] will return results: blocks are on their way to the disk, or being given up.
     pub(super) fn is_storing(&self) -> bool {
         match &self.to {
-            To::Files(storage) => !storage.is_idle(),
-            To::Opening { .. } => true,
-            To::Preparing { gives_up, .. } => *gives_up,
-            To::Stream { waiting: Some(waiting), .. } => waiting.bytes() > 0,
+            ContentSink::Files(storage) => !storage.is_idle(),
+            ContentSink::Opening { .. } => true,
+            ContentSink::Preparing { gives_up, .. } => *gives_up,
+            ContentSink::Stream { waiting: Some(waiting), .. } => waiting.bytes() > 0,
             _ => false,
         }
     }
@@ -448,11 +448,11 @@ impl BlockSink {
     pub(super) fn is_behind(&self, more: u64) -> bool {
         let written = match &self.to {
             // Blocks that wait for the manifest continue when a job has read it.
-            To::Files(storage) if !storage.is_idle() => {
+            ContentSink::Files(storage) if !storage.is_idle() => {
                 storage.ledger().bytes_written() + self.waiting_bytes as u64
             }
-            To::Stream { waiting: Some(waiting @ Unwritten::InFile(_)), .. } => waiting.bytes(),
-            To::Opening { .. } => self.waiting_bytes as u64,
+            ContentSink::Stream { waiting: Some(waiting @ Unwritten::InFile(_)), .. } => waiting.bytes(),
+            ContentSink::Opening { .. } => self.waiting_bytes as u64,
             _ => 0,
         };
         more + written > self.behind_most
@@ -465,22 +465,25 @@ impl BlockSink {
 
     /// Whether written data is never read again: a live stream.
     pub(super) fn is_live(&self) -> bool {
-        matches!(self.to, To::Stream { hashes: None, .. })
+        matches!(self.to, ContentSink::Stream { hashes: None, .. })
     }
 
     /// Whether there is room for this block now, as far as known.
     pub(super) fn takes(&self, block: u32) -> bool {
         match &self.to {
-            To::Files(storage) => {
+            ContentSink::Files(storage) => {
                 storage.ledger().manifest().is_some() || block < self.geometry.manifest_blocks()
             }
-            To::Stream { sink, .. } => block == sink.next(),
-            To::Opening { .. } | To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => false,
+            ContentSink::Stream { sink, .. } => block == sink.next(),
+            ContentSink::Opening { .. }
+            | ContentSink::Preparing { .. }
+            | ContentSink::Publishing { .. }
+            | ContentSink::Finished { .. } => false,
         }
     }
 
     /// Returns the temporary file for symbols of incomplete blocks, once, when it is made.
-    pub(super) fn take_room(&mut self) -> Result<Option<Room>, Error> {
+    pub(super) fn take_room(&mut self) -> Result<Option<SpillFile>, Error> {
         let Some(Ok(room)) = self.room.as_ref().map(Receiver::try_recv) else { return Ok(None) };
         self.room = None;
         Ok(Some(room?))
@@ -494,7 +497,7 @@ impl BlockSink {
     /// The source has dropped the blocks before this one (a live stream). Returns the number of lost blocks.
     pub(super) fn skip_before(&mut self, oldest: u32) -> Result<u32, Error> {
         match &mut self.to {
-            To::Stream { sink, lost, .. } => {
+            ContentSink::Stream { sink, lost, .. } => {
                 let gone = sink.skip_to(oldest)?;
                 *lost += gone;
                 Ok(gone)
@@ -511,7 +514,8 @@ impl BlockSink {
         root: [u8; 32],
         durability: Durability,
     ) -> Result<Ending, Error> {
-        if let To::Files(_) | To::Opening { .. } | To::Preparing { .. } = &self.to {
+        if let ContentSink::Files(_) | ContentSink::Opening { .. } | ContentSink::Preparing { .. } = &self.to
+        {
             let end = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
             match self.settle()? {
                 Polled::GivenUp => return Ok(Ending::Anew),
@@ -519,7 +523,7 @@ impl BlockSink {
                 _ => {}
             }
             // The length from a journal or the last block is checked with the root.
-            let To::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
+            let ContentSink::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
             let known = match storage.ledger().geometry().stream_len {
                 Some(_) => Ok(()),
                 None => storage.set_stream_len(end),
@@ -529,79 +533,81 @@ impl BlockSink {
                 _ if self.is_storing() => return Ok(Ending::UnderWay),
                 _ => {}
             }
-            let To::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
+            let ContentSink::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
             let checked = storage.ledger().check(&Hash(root));
             if self.settled(checked)? == Polled::GivenUp {
                 return Ok(Ending::Anew);
             }
-            if !matches!(self.to, To::Files(_)) {
+            if !matches!(self.to, ContentSink::Files(_)) {
                 return Ok(Ending::UnderWay);
             }
         }
-        if let To::Stream { waiting: Some(waiting), .. } = &self.to
+        if let ContentSink::Stream { waiting: Some(waiting), .. } = &self.to
             && waiting.bytes() > 0
         {
             return Ok(Ending::UnderWay);
         }
-        if let To::Publishing { blocks, bytes, outcome, .. } = &self.to {
+        if let ContentSink::Publishing { blocks, bytes, outcome, .. } = &self.to {
             let outcome = match outcome.try_recv() {
                 Err(TryRecvError::Empty) => return Ok(Ending::UnderWay),
                 Err(TryRecvError::Disconnected) => panic!("the work on files says how it ended"),
                 Ok(outcome) => outcome,
             };
-            self.to = To::Finished { blocks: *blocks, bytes: *bytes };
+            self.to = ContentSink::Finished { blocks: *blocks, bytes: *bytes };
             return outcome.map(Ending::Done);
         }
         let (held, verified) = (self.blocks(), self.verified_bytes());
         self.content = self.entries().map(|entries| (entries, self.title()));
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
-        let done = match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
-            To::Opening { .. } | To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => {
-                Done::default()
-            }
-            To::Stream { sink, hashes, head, lost, gathered, .. } => {
-                let bytes = sink.written().saturating_sub(head.into());
-                sink.finish()?;
-                if let Some(mut hashes) = hashes.filter(|_| lost == 0 && root != LIVE_ROOT) {
-                    if self.geometry.stream_len.is_none() {
-                        hashes.set_stream_len(stream_len);
+        let done =
+            match std::mem::replace(&mut self.to, ContentSink::Finished { blocks: held, bytes: verified }) {
+                ContentSink::Opening { .. }
+                | ContentSink::Preparing { .. }
+                | ContentSink::Publishing { .. }
+                | ContentSink::Finished { .. } => Done::default(),
+                ContentSink::Stream { sink, hashes, head, lost, gathered, .. } => {
+                    let bytes = sink.written().saturating_sub(head.into());
+                    sink.finish()?;
+                    if let Some(mut hashes) = hashes.filter(|_| lost == 0 && root != LIVE_ROOT) {
+                        if self.geometry.stream_len.is_none() {
+                            hashes.set_stream_len(stream_len);
+                        }
+                        if hashes.root() != Some(Hash(root)) {
+                            return Err(Error::Transfer(TransferError::RootMismatch));
+                        }
                     }
-                    if hashes.root() != Some(Hash(root)) {
-                        return Err(Error::Transfer(TransferError::RootMismatch));
+                    let mut files = 1;
+                    if let Some(gathered) = gathered {
+                        files = gathered.split(self.geometry.manifest_len).map_err(ObjectError::from)?;
                     }
+                    let warnings = match lost {
+                        0 => Vec::new(),
+                        lost => vec![format!("{lost} blocks of the stream came too late and are missing")],
+                    };
+                    Done { entries: Counts::of_files(files), bytes, warnings, ..Done::default() }
                 }
-                let mut files = 1;
-                if let Some(gathered) = gathered {
-                    files = gathered.split(self.geometry.manifest_len).map_err(ObjectError::from)?;
+                ContentSink::Files(mut storage) => {
+                    storage.files().into_iter().for_each(|files| self.warnings.append(&mut files.warnings));
+                    let store = storage.into_store().expect("no job has the files of an idle storage");
+                    let (tell, outcome) = channel();
+                    let work = self.worker.file_work();
+                    work.begin(WorkStage::Completing, 1);
+                    let ours = work.clone();
+                    self.to = ContentSink::Publishing { blocks: held, bytes: verified, work, outcome };
+                    let job = Box::new(move || {
+                        // A session that has ended does not receive this.
+                        tell.send(published(store, &Hash(root), durability, &ours)).ok();
+                    });
+                    self.worker.run(Load::Files, job);
+                    return self.finish(blocks, root, durability);
                 }
-                let warnings = match lost {
-                    0 => Vec::new(),
-                    lost => vec![format!("{lost} blocks of the stream came too late and are missing")],
-                };
-                Done { entries: Counts::of_files(files), bytes, warnings, ..Done::default() }
-            }
-            To::Files(mut storage) => {
-                storage.files().into_iter().for_each(|files| self.warnings.append(&mut files.warnings));
-                let store = storage.into_store().expect("no job has the files of an idle storage");
-                let (tell, outcome) = channel();
-                let work = self.worker.file_work();
-                work.begin(WorkStage::Completing, 1);
-                let ours = work.clone();
-                self.to = To::Publishing { blocks: held, bytes: verified, work, outcome };
-                let job = Box::new(move || {
-                    // A session that has ended does not receive this.
-                    tell.send(published(store, &Hash(root), durability, &ours)).ok();
-                });
-                self.worker.run(Load::Files, job);
-                return self.finish(blocks, root, durability);
-            }
-        };
+            };
         Ok(Ending::Done(done))
     }
 
     /// Returns the first name of its content, and the number of other names.
     pub(super) fn title(&self) -> Option<String> {
-        let To::Files(storage) = &self.to else { return self.content.as_ref()?.1.clone() };
+        let ContentSink::Files(storage) = &self.to else { return self.content.as_ref()?.1.clone() };
         let mut names = storage.ledger().manifest()?.tops();
         let first = names.next()?.to_string_lossy().into_owned();
         Some(match names.count() {
@@ -613,17 +619,19 @@ impl BlockSink {
     /// Returns the number of expected entries, once the manifest is here.
     pub(super) fn entries(&self) -> Option<Counts> {
         match &self.to {
-            To::Files(storage) => storage.ledger().manifest().map(Manifest::counts),
+            ContentSink::Files(storage) => storage.ledger().manifest().map(Manifest::counts),
             _ => self.content.as_ref().map(|(entries, _)| *entries),
         }
     }
 
     pub(super) fn blocks(&self) -> u32 {
         let placed = match &self.to {
-            To::Files(storage) => storage.ledger().blocks_stored() + storage.ledger().blocks_written(),
-            To::Stream { sink, .. } => sink.next(),
-            To::Opening { .. } | To::Preparing { .. } => 0,
-            To::Publishing { blocks, .. } | To::Finished { blocks, .. } => *blocks,
+            ContentSink::Files(storage) => {
+                storage.ledger().blocks_stored() + storage.ledger().blocks_written()
+            }
+            ContentSink::Stream { sink, .. } => sink.next(),
+            ContentSink::Opening { .. } | ContentSink::Preparing { .. } => 0,
+            ContentSink::Publishing { blocks, .. } | ContentSink::Finished { blocks, .. } => *blocks,
         };
         placed + self.waiting.len() as u32
     }
@@ -631,7 +639,7 @@ impl BlockSink {
     /// Returns the bytes of verified content, including blocks that wait for the manifest.
     pub(super) fn verified_bytes(&self) -> u64 {
         let written = match &self.to {
-            To::Files(storage) => storage.ledger().bytes_written(),
+            ContentSink::Files(storage) => storage.ledger().bytes_written(),
             _ => 0,
         };
         self.stored_bytes() + written + self.waiting_bytes as u64
@@ -641,17 +649,17 @@ impl BlockSink {
     /// if the session ends.
     pub(super) fn stored_bytes(&self) -> u64 {
         match &self.to {
-            To::Files(storage) => storage.ledger().verified_bytes(),
-            To::Stream { sink, head, .. } => sink.written().saturating_sub((*head).into()),
-            To::Opening { .. } | To::Preparing { .. } => 0,
-            To::Publishing { bytes, .. } | To::Finished { bytes, .. } => *bytes,
+            ContentSink::Files(storage) => storage.ledger().verified_bytes(),
+            ContentSink::Stream { sink, head, .. } => sink.written().saturating_sub((*head).into()),
+            ContentSink::Opening { .. } | ContentSink::Preparing { .. } => 0,
+            ContentSink::Publishing { bytes, .. } | ContentSink::Finished { bytes, .. } => *bytes,
         }
     }
 
     /// Returns the bytes that are verified and that the reader of the output has not taken.
     pub(super) fn waiting_for_output(&self) -> u64 {
         match &self.to {
-            To::Stream { waiting: Some(waiting @ Unwritten::Unread(_)), .. } => waiting.bytes(),
+            ContentSink::Stream { waiting: Some(waiting @ Unwritten::Unread(_)), .. } => waiting.bytes(),
             _ => 0,
         }
     }
@@ -674,8 +682,8 @@ impl BlockSink {
     ) {
         let work = self.worker.file_work();
         let (tell, outcome) = channel();
-        let (ours, preparing) = (work.clone(), To::Preparing { work, outcome, gives_up });
-        let To::Files(storage) = std::mem::replace(&mut self.to, preparing) else {
+        let (ours, preparing) = (work.clone(), ContentSink::Preparing { work, outcome, gives_up });
+        let ContentSink::Files(storage) = std::mem::replace(&mut self.to, preparing) else {
             unreachable!("only files are prepared for")
         };
         let mut store = storage.into_store().expect("no job has the files of an idle storage");
@@ -692,13 +700,13 @@ impl BlockSink {
     /// # Errors
     /// The reason of a failure.
     pub(super) fn poll(&mut self) -> Result<Polled, Error> {
-        if let To::Opening { outcome } = &self.to {
+        if let ContentSink::Opening { outcome } = &self.to {
             let (store, told, order) = match outcome.try_recv() {
                 Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
                 Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
                 Ok(opened) => opened?,
             };
-            self.to = To::Files(Storage::new(*store, self.worker.clone()));
+            self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
             if let Some(told) = told {
                 self.prepare(false, move |store, work| {
                     store.go_on(told, work)?;
@@ -713,7 +721,7 @@ impl BlockSink {
                 _ => Ok(Polled::Stored),
             };
         }
-        let To::Preparing { outcome, gives_up, .. } = &self.to else { return self.settle() };
+        let ContentSink::Preparing { outcome, gives_up, .. } = &self.to else { return self.settle() };
         let store = match outcome.try_recv() {
             Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
             Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
@@ -721,7 +729,7 @@ impl BlockSink {
         };
         let polled = if *gives_up { Polled::GivenUp } else { Polled::Prepared };
         (self.resumed_bytes, self.spoiled_bytes) = (store.resumed_bytes(), store.spoiled_bytes());
-        self.to = To::Files(Storage::new(*store, self.worker.clone()));
+        self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
         let given = self.give_waiting();
         match self.settled(given)? {
             Polled::GivenUp => Ok(Polled::GivenUp),
@@ -731,23 +739,23 @@ impl BlockSink {
 
     /// Whether a job opens the store: blocks can come, and the missing ones are not known yet.
     pub(super) fn is_opening(&self) -> bool {
-        matches!(self.to, To::Opening { .. })
+        matches!(self.to, ContentSink::Opening { .. })
     }
 
     /// Whether the missing blocks are not known yet.
     pub(super) fn is_preparing(&self) -> bool {
-        matches!(self.to, To::Preparing { .. }) || self.contradiction.is_some()
+        matches!(self.to, ContentSink::Preparing { .. }) || self.contradiction.is_some()
     }
 
     /// Whether the missing blocks depend on the manifest, which has not come.
     pub(super) fn wants_manifest(&self) -> bool {
-        matches!(&self.to, To::Files(storage) if storage.ledger().may_adopt())
+        matches!(&self.to, ContentSink::Files(storage) if storage.ledger().may_adopt())
     }
 
     /// Returns the work on files in progress, and how much of it is done, in percent.
     pub(super) fn activity(&self) -> Option<(Activity, u8)> {
         match &self.to {
-            To::Publishing { work, .. } | To::Preparing { work, .. } => {
+            ContentSink::Publishing { work, .. } | ContentSink::Preparing { work, .. } => {
                 let (stage, percent) = work.progress();
                 let activity = match stage {
                     WorkStage::Verifying => Activity::Verifying,

@@ -1,7 +1,7 @@
 //! The receiver's session as an endpoint.
 
 use super::{Phase, ReceiverSession};
-use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
 use crate::event::Event;
 use faircast_core::packet::Layer;
 use faircast_core::time::{Span, Time};
@@ -18,12 +18,12 @@ impl Endpoint for ReceiverSession {
         self.on_time(now);
     }
 
-    fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
+    fn handle_host_event(&mut self, notice: HostEvent<'_>, now: Time) {
         match notice {
-            Notice::Backlog(backlog) => self.on_backlog(backlog, now),
-            Notice::JoinFailed { place, why } => self.on_join_failed(Layer(place as u8 + 1), why, now),
-            Notice::Drained => self.look_after_storage(now),
-            Notice::NetworkChanged { .. } => {}
+            HostEvent::Backlog(backlog) => self.on_backlog(backlog, now),
+            HostEvent::JoinFailed { place, why } => self.on_join_failed(Layer(place as u8 + 1), why, now),
+            HostEvent::Drained => self.look_after_storage(now),
+            HostEvent::NetworkChanged { .. } => {}
         }
     }
 

@@ -109,7 +109,7 @@ impl ReceiverSession {
             return; // another part of this relay passes it on, or this is what it passes on itself
         }
         if !self.setup.accept.takes(&announce) {
-            return self.object(session, from, crate::error::Seen::NotAccepted, now);
+            return self.object(session, from, crate::error::JoinObstacle::NotAccepted, now);
         }
         if self.stream.is_none() && !self.setup.accept.has_place_for(from.ip()) {
             return self.object_to_another(session, &announce, from, now);
@@ -612,7 +612,7 @@ impl ReceiverSession {
 
     /// Returns the reason it would report if it gave up the search for a session now.
     #[cfg(test)]
-    pub(crate) const fn seen(&self) -> Option<crate::error::Seen> {
+    pub(crate) const fn seen(&self) -> Option<crate::error::JoinObstacle> {
         self.seen
     }
 

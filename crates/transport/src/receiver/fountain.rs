@@ -2,7 +2,7 @@
 
 use super::batches::Batches;
 use crate::object::gather::assembly::Assembly;
-use crate::object::gather::spill::{Gathering, Operation, Performed, Room, Slots};
+use crate::object::gather::spill::{Gathering, Operation, Performed, Slots, SpillFile};
 use crate::object::{Geometry, ObjectError};
 use crate::worker::Worker;
 use faircast_wire::Announce;
@@ -24,7 +24,7 @@ impl Fountain {
     }
 
     /// The file is made.
-    pub(super) fn give_room(&mut self, room: Room) {
+    pub(super) fn give_room(&mut self, room: SpillFile) {
         self.slots.give(self.gathering.give_room(room));
     }
 

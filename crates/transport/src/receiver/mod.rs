@@ -45,7 +45,7 @@ use crate::accept::Accept;
 use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
-use crate::error::{Error, Seen, StartError, TransferError};
+use crate::error::{Error, JoinObstacle, StartError, TransferError};
 use crate::event::{Event, Setting};
 use crate::members::{alive_every, stretched};
 use crate::object::Counts;
@@ -74,7 +74,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use symbol_sink::SymbolSink;
 use trust::Trust;
-use under::Under;
+use under::ParentLink;
 use window::Window;
 
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
@@ -152,7 +152,7 @@ pub(crate) struct ReceiverSession {
     candidates: Candidates,
     objections: Objections,
     attaching: Option<Attaching>,
-    under: Under,
+    under: ParentLink,
     service: service::Service,
     receipts: receipts::Outgoing,
     rng: Rng,
@@ -167,10 +167,10 @@ pub(crate) struct ReceiverSession {
     failure: Option<Error>,
     finished: Option<Finished>,
     /// Why nothing was found, as far as packets show.
-    seen: Option<Seen>,
+    seen: Option<JoinObstacle>,
     /// The same a second ago, and the one that was last reported.
-    seen_before: Option<Seen>,
-    seen_told: Option<Seen>,
+    seen_before: Option<JoinObstacle>,
+    seen_told: Option<JoinObstacle>,
     scope: Scope,
 }
 
@@ -337,7 +337,7 @@ impl ReceiverSession {
             candidates: Candidates::default(),
             objections: Objections::default(),
             attaching: Attaching::new(setup.parents, setup.invited, now),
-            under: Under::default(),
+            under: ParentLink::default(),
             service: service::Service::default(),
             receipts: receipts::Outgoing::new(setup.sign_receipts),
             rng,
@@ -705,19 +705,21 @@ impl ReceiverSession {
         }
         self.totals.refused += 1;
         self.seen = match error {
-            OpenError::NeedsKey(session) => return self.object(*session, from, Seen::Sealed, now),
-            OpenError::Unsealed(session) => return self.object(*session, from, Seen::Unsealed, now),
+            OpenError::NeedsKey(session) => return self.object(*session, from, JoinObstacle::Sealed, now),
+            OpenError::Unsealed(session) => return self.object(*session, from, JoinObstacle::Unsealed, now),
             OpenError::OtherKey { session, key } => {
-                return self.object(*session, from, Seen::OtherKey(*key), now);
+                return self.object(*session, from, JoinObstacle::OtherKey(*key), now);
             }
-            OpenError::Stale { .. } => Some(Seen::Stale),
-            OpenError::Elsewhere { says, from } => Some(Seen::Elsewhere { says: *says, from: *from }),
+            OpenError::Stale { .. } => Some(JoinObstacle::Stale),
+            OpenError::Elsewhere { says, from } => Some(JoinObstacle::Elsewhere { says: *says, from: *from }),
             // It cannot be read there; packets of this version are reason enough.
             OpenError::Parse(ParseError::Version(version)) => {
-                return self.object(SessionId(0), from, Seen::Version(*version), now);
+                return self.object(SessionId(0), from, JoinObstacle::Version(*version), now);
             }
             // A packet for the other end, or a duplicate, gives no evidence about keys.
-            OpenError::Forged | OpenError::Parse(_) if self.stream.is_none() => Some(Seen::DoesNotOpen),
+            OpenError::Forged | OpenError::Parse(_) if self.stream.is_none() => {
+                Some(JoinObstacle::DoesNotOpen)
+            }
             _ => self.seen,
         };
     }
@@ -732,7 +734,9 @@ impl ReceiverSession {
         {
             self.seen_told = now;
             self.events.push_back(match seen {
-                Seen::NoAgents | Seen::NoRouter(_) => Event::warning_of(Setting::Role, seen.to_string()),
+                JoinObstacle::NoAgents | JoinObstacle::NoRouter(_) => {
+                    Event::warning_of(Setting::Role, seen.to_string())
+                }
                 seen => Event::warning(seen.to_string()),
             });
         }

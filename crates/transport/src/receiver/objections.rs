@@ -2,7 +2,7 @@
 
 use super::{Phase, ReceiverSession};
 use crate::config::Freshness;
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use crate::event::Event;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
@@ -117,7 +117,7 @@ impl Objections {
 
 impl ReceiverSession {
     /// A session is received that this receiver cannot follow.
-    pub(super) fn object(&mut self, session: SessionId, from: SocketAddr, seen: Seen, now: Time) {
+    pub(super) fn object(&mut self, session: SessionId, from: SocketAddr, seen: JoinObstacle, now: Time) {
         self.seen = Some(seen);
         if self.stream.is_none()
             && self.setup.freshness == Freshness::Answer
@@ -214,29 +214,29 @@ impl ReceiverSession {
 }
 
 /// Returns the refusal reason for the source; `None`: it does not concern the source.
-const fn reason(seen: Seen) -> Option<RefusalReason> {
+const fn reason(seen: JoinObstacle) -> Option<RefusalReason> {
     Some(match seen {
-        Seen::Sealed => RefusalReason::NoKey,
-        Seen::OtherKey(_) => RefusalReason::OtherKey,
-        Seen::Unsealed => RefusalReason::Unsealed,
-        Seen::Unsigned | Seen::UnsignedStreams => RefusalReason::Unsigned,
-        Seen::OtherSigner => RefusalReason::OtherSigner,
-        Seen::WrongSignature => RefusalReason::WrongSignature,
-        Seen::UnknownScheme => RefusalReason::UnknownScheme,
-        Seen::Version(_) => RefusalReason::OtherVersion,
-        Seen::NotAccepted => RefusalReason::NotAccepted,
-        Seen::PacketSize | Seen::Senseless => RefusalReason::Senseless,
-        Seen::Stale
-        | Seen::OneWay
-        | Seen::Layered
-        | Seen::NoAgents
-        | Seen::NoRouter(_)
-        | Seen::NoParent(_)
-        | Seen::Uninvited
-        | Seen::Elsewhere { .. }
-        | Seen::DoesNotOpen
-        | Seen::Unanswering(_)
-        | Seen::OtherFormat { .. } => return None,
+        JoinObstacle::Sealed => RefusalReason::NoKey,
+        JoinObstacle::OtherKey(_) => RefusalReason::OtherKey,
+        JoinObstacle::Unsealed => RefusalReason::Unsealed,
+        JoinObstacle::Unsigned | JoinObstacle::UnsignedStreams => RefusalReason::Unsigned,
+        JoinObstacle::OtherSigner => RefusalReason::OtherSigner,
+        JoinObstacle::WrongSignature => RefusalReason::WrongSignature,
+        JoinObstacle::UnknownScheme => RefusalReason::UnknownScheme,
+        JoinObstacle::Version(_) => RefusalReason::OtherVersion,
+        JoinObstacle::NotAccepted => RefusalReason::NotAccepted,
+        JoinObstacle::PacketSize | JoinObstacle::Senseless => RefusalReason::Senseless,
+        JoinObstacle::Stale
+        | JoinObstacle::OneWay
+        | JoinObstacle::Layered
+        | JoinObstacle::NoAgents
+        | JoinObstacle::NoRouter(_)
+        | JoinObstacle::NoParent(_)
+        | JoinObstacle::Uninvited
+        | JoinObstacle::Elsewhere { .. }
+        | JoinObstacle::DoesNotOpen
+        | JoinObstacle::Unanswering(_)
+        | JoinObstacle::OtherFormat { .. } => return None,
     })
 }
 

@@ -13,7 +13,7 @@ const GRACE: Span = Span::from_millis(200);
 const MIN_HASH: Hash = Hash([0; 32]);
 
 /// A complete block and the hash of its data.
-type Held = (Vec<u8>, Hash);
+type CompleteBlock = (Vec<u8>, Hash);
 
 /// The verdict on a complete block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) struct Pages {
     /// The source has reached the blocks below.
     passed: u32,
     /// The waiting blocks that are not in their places.
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<u32, CompleteBlock>,
     held_bytes: usize,
     held_most: usize,
     forged: u64,
@@ -164,7 +164,7 @@ impl Pages {
     }
 
     /// Returns the first block that waits for this page, and its bytes with their hash if it is held here.
-    pub(super) fn release(&mut self, page: &Hashes) -> Option<(u32, Option<Held>)> {
+    pub(super) fn release(&mut self, page: &Hashes) -> Option<(u32, Option<CompleteBlock>)> {
         let end = page.first_block.saturating_add(page.hashes.len() as u32);
         let (&block, _) = self.waiting.range(page.first_block..end).next()?;
         self.waiting.remove(&block);

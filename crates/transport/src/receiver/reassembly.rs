@@ -1,6 +1,6 @@
 //! Reassembly: takes symbols, produces verified blocks, and records the missing ones.
 
-use super::block_sink::{BlockSink, Ending, Placed, Polled};
+use super::block_sink::{BlockSink, Ending, Polled, StoreResult};
 use super::decoding::{Decoded, Decoding, Symbols};
 use super::fountain::{Incomplete, Repair};
 use super::pages::{Judged, Pages};
@@ -16,7 +16,7 @@ use crate::trace::Scope;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Activity, DataPacket, Hashes, Held, Scheduled, Status, Withdrawn};
+use faircast_wire::{Activity, DataPacket, Hashes, Scheduled, Status, SymbolMap, Withdrawn};
 use std::collections::BTreeSet;
 
 /// Memory for incomplete blocks, in bytes.
@@ -261,18 +261,18 @@ impl Reassembly {
     /// Stores a block that has this hash and is the source's.
     fn put(&mut self, block: u32, bytes: Vec<u8>, hash: Hash, now: Time) -> Result<Stored, Error> {
         match (self.place.put(block, bytes, hash)?, &mut self.incomplete) {
-            (Placed::Kept, _) => self.recycle_spent(),
-            (Placed::Anew, _) => {
+            (StoreResult::Kept, _) => self.recycle_spent(),
+            (StoreResult::Anew, _) => {
                 self.look_anew();
                 return Ok(Stored::Anew);
             }
             // There is no room before the manifest or the preceding blocks: it will be requested,
-            (Placed::Refused(bytes), Incomplete::InTurn(blocks)) => {
+            (StoreResult::Refused(bytes), Incomplete::InTurn(blocks)) => {
                 blocks.recycle(bytes);
                 return Ok(Stored::No);
             }
             // or must not be lost.
-            (Placed::Refused(bytes), Incomplete::Together(blocks)) => {
+            (StoreResult::Refused(bytes), Incomplete::Together(blocks)) => {
                 blocks.gathering.keep(block, bytes);
                 return Ok(Stored::No);
             }
@@ -717,9 +717,9 @@ impl SymbolSink for Reassembly {
         self.wrong_blocks.contains(&block)
     }
 
-    fn held(&self, block: u32) -> Option<Held> {
+    fn held(&self, block: u32) -> Option<SymbolMap> {
         match &self.incomplete {
-            Incomplete::InTurn(blocks) => blocks.held(block).map(|symbols| Held { block, symbols }),
+            Incomplete::InTurn(blocks) => blocks.held(block).map(|symbols| SymbolMap { block, symbols }),
             Incomplete::Together(_) => None, // nobody asks
         }
     }

@@ -1,7 +1,7 @@
 //! Relay side of the session above it: its receiver is one member, and speaks for those below.
 
 use super::symbol_sink::SymbolSink;
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use crate::object::Geometry;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::Receiver;
@@ -19,7 +19,7 @@ pub(crate) trait Relaying: Send {
     /// Whether another part of this process has the session.
     fn is_anothers(&self, session: SessionId) -> bool;
     /// Returns why it cannot take part in a session of this congestion control.
-    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen>;
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle>;
     /// A parent has answered.
     fn note_fed(&self);
     /// Begins to forward a session: returns the sink of its symbols.

@@ -11,7 +11,7 @@ use super::{Event, Phase, ReceiverSession, Stream, reason};
 use crate::accept::Claim;
 use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::config::Freshness;
-use crate::error::{Error, Seen, TransferError};
+use crate::error::{Error, JoinObstacle, TransferError};
 use crate::event::RelayBelow;
 use crate::members::{first_turn, stretched};
 use crate::membership::NOTHING_YET;
@@ -187,7 +187,7 @@ impl ReceiverSession {
             self.outbox.add_to(session, Message::Member(member), whom, now);
         }
         if let Some(silent) = self.candidates.silent() {
-            self.seen = Some(Seen::Unanswering(silent.source));
+            self.seen = Some(JoinObstacle::Unanswering(silent.source));
         }
     }
 
@@ -309,7 +309,11 @@ impl ReceiverSession {
     ///
     /// # Errors
     /// The evidence found instead.
-    pub(super) fn trust_in(&self, session: SessionId, announce: &Announce) -> Result<Option<Trust>, Seen> {
+    pub(super) fn trust_in(
+        &self,
+        session: SessionId,
+        announce: &Announce,
+    ) -> Result<Option<Trust>, JoinObstacle> {
         self.setup.verify.as_ref().map(|keys| Trust::in_announcement(keys, session, announce)).transpose()
     }
 
@@ -324,18 +328,20 @@ impl ReceiverSession {
     }
 
     /// Returns why this version cannot follow the announced session; `None`: it can.
-    pub(super) fn why_not(&self, announce: &Announce) -> Option<Seen> {
+    pub(super) fn why_not(&self, announce: &Announce) -> Option<JoinObstacle> {
         let scheme = scheme_of(announce);
         let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(scheme.as_ref()));
         match geometry_of(announce) {
-            _ if announce.hops > RelayBelow::MAX_DEPTH => Some(Seen::Senseless),
-            _ if announce.is_one_way() && self.needs_answers() => Some(Seen::OneWay),
-            _ if self.setup.relay.is_some() && announce.has_streams() => Some(Seen::Layered),
-            _ if scheme.is_none() => Some(Seen::UnknownScheme),
+            _ if announce.hops > RelayBelow::MAX_DEPTH => Some(JoinObstacle::Senseless),
+            _ if announce.is_one_way() && self.needs_answers() => Some(JoinObstacle::OneWay),
+            _ if self.setup.relay.is_some() && announce.has_streams() => Some(JoinObstacle::Layered),
+            _ if scheme.is_none() => Some(JoinObstacle::UnknownScheme),
             _ if unfit.is_some() => unfit,
-            _ if !packet_size_fits(announce) => Some(Seen::PacketSize),
-            None => Some(Seen::Senseless),
-            Some(_) if announce.has_streams() && self.setup.verify.is_some() => Some(Seen::UnsignedStreams),
+            _ if !packet_size_fits(announce) => Some(JoinObstacle::PacketSize),
+            None => Some(JoinObstacle::Senseless),
+            Some(_) if announce.has_streams() && self.setup.verify.is_some() => {
+                Some(JoinObstacle::UnsignedStreams)
+            }
             Some(_) => None,
         }
     }

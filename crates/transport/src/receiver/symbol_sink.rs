@@ -9,7 +9,7 @@ use crate::event::{Event, StreamReceived, Subscription};
 use crate::object::Counts;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Status, Withdrawn};
+use faircast_wire::{Activity, Announce, DataPacket, Hashes, Status, SymbolMap, Withdrawn};
 
 /// The result of taking a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +171,7 @@ pub(crate) trait SymbolSink: Send {
     }
 
     /// Returns the source symbols of an incomplete block that are here, where that is known.
-    fn held(&self, _block: u32) -> Option<Held> {
+    fn held(&self, _block: u32) -> Option<SymbolMap> {
         None
     }
 

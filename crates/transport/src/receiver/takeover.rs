@@ -5,7 +5,7 @@
 //! not end each other when the network fails for a moment. No clock of another host is compared with this one's.
 
 use super::reach::MOVED_AFTER;
-use super::{Phase, ReceiverSession, Totals, Under};
+use super::{ParentLink, Phase, ReceiverSession, Totals};
 use crate::config::{Destination, Freshness};
 use crate::error::{Error, TransferError};
 use crate::event::Event;
@@ -122,7 +122,7 @@ impl ReceiverSession {
             self.outbox.add_to(former.session, Message::Member(member.clone()), former.source, now);
         }
         drop(former);
-        (self.under, self.totals) = (Under::default(), Totals::default());
+        (self.under, self.totals) = (ParentLink::default(), Totals::default());
         self.clocks.silence_told = false;
         if let Err(error) = self.follow(session, announce, from, now) {
             self.refuse(session, error, from, now);

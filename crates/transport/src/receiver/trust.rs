@@ -1,6 +1,6 @@
 //! Trust in a session whose content has to be signed.
 
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use faircast_core::packet::SessionId;
 use faircast_wire::{Announce, Hashes, Signed, Status, VerifyKey, VerifyKeys};
 
@@ -22,15 +22,16 @@ impl Trust {
         keys: &VerifyKeys,
         session: SessionId,
         announce: &Announce,
-    ) -> Result<Trust, Seen> {
+    ) -> Result<Trust, JoinObstacle> {
         if announce.signature.is_none() {
-            return Err(Seen::Unsigned);
+            return Err(JoinObstacle::Unsigned);
         }
         let mut named = keys.iter().filter(|key| key.fingerprint() == announce.signer).peekable();
         if named.peek().is_none() {
-            return Err(Seen::OtherSigner);
+            return Err(JoinObstacle::OtherSigner);
         }
-        let key = named.find(|key| announce.is_signed_by(session, key)).ok_or(Seen::WrongSignature)?;
+        let key =
+            named.find(|key| announce.is_signed_by(session, key)).ok_or(JoinObstacle::WrongSignature)?;
         let about =
             Signed { session, salt: announce.salt, transfer: announce.transfer, started: announce.started };
         Ok(Trust { key: *key, about, told: None })

@@ -55,7 +55,7 @@ pub(super) enum Parent {
 
 /// A receiver's place in a tree.
 #[derive(Debug)]
-pub(super) struct Under {
+pub(super) struct ParentLink {
     pub(super) parent: Parent,
     /// The agent's group it is in: 0 receives from the source.
     group: u8,
@@ -76,9 +76,9 @@ pub(super) struct Under {
     pub(super) raw: Vec<u8>,
 }
 
-impl Default for Under {
-    fn default() -> Under {
-        Under {
+impl Default for ParentLink {
+    fn default() -> ParentLink {
+        ParentLink {
             parent: Parent::Source,
             group: 0,
             is_alone: false,
@@ -93,7 +93,7 @@ impl Default for Under {
     }
 }
 
-impl Under {
+impl ParentLink {
     /// Returns the source's status that applies to this receiver now. In an agent's own group packets arrive later than the status about
     /// them. The status is held until they had time to arrive, so that packets in flight are not requested.
     pub(super) fn due_status<'a>(

@@ -96,11 +96,11 @@ pub(super) struct Window {
     probe: Option<Probe>,
     /// The newest packet taken out of the socket, or known to be lost.
     passed: Option<Seq>,
-    told: Option<Told>,
+    told: Option<Advertisement>,
     /// The source waits: advertise as soon as possible.
     asked: bool,
     members: u32,
-    look: Look,
+    look: BufferStats,
     /// The advertised window, in packets, if not the whole room.
     size: f64,
     /// The last time it could not keep up.
@@ -119,7 +119,7 @@ pub(super) struct Window {
 
 /// The latest advertisement.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct Advertisement {
     at: Time,
     passed: Seq,
     /// The number of packets beyond the previous advertisement.
@@ -128,9 +128,9 @@ struct Told {
     times: u32,
 }
 
-/// Events since [`Look::from`].
+/// Events since [`BufferStats::from`].
 #[derive(Debug, Default)]
-struct Look {
+struct BufferStats {
     from: Option<(Time, Seq)>,
     /// The shortest wait of a packet in the buffer.
     waited: Option<Span>,
@@ -165,7 +165,7 @@ impl Window {
             told: None,
             asked: false,
             members: 0,
-            look: Look::default(),
+            look: BufferStats::default(),
             size: f64::INFINITY,
             slow_at: None,
             dropped_at: None,
@@ -307,7 +307,7 @@ impl Window {
             true => passed.0.saturating_sub(told.passed.0),
             false => told.step,
         });
-        self.told = Some(Told { at: now, passed, step, times });
+        self.told = Some(Advertisement { at: now, passed, step, times });
         self.asked = false;
         if self.is_small_group() || self.slow_at.is_some_and(|at| now.since(at) < CALM) {
             (self.limits, self.lifted) = (true, 0);

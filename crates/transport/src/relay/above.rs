@@ -1,6 +1,6 @@
 //! The upstream side of a relay: a receiver's sink that caches symbols for the receivers downstream.
 
-use super::Shared;
+use super::SessionHandle;
 use super::cache::Added;
 use crate::config::Durability;
 use crate::error::{Error, TransferError};
@@ -22,8 +22,8 @@ const OUTDATED: Span = Span::from_secs(15);
 const FARTHEST: u32 = 1 << 16;
 
 /// The data path of a relay.
-pub(crate) struct Above {
-    shared: Shared,
+pub(crate) struct UpstreamReassembler {
+    shared: SessionHandle,
     geometry: Geometry,
     requests: RequestScheduler,
     /// Symbols arrive without end, in layers; nothing is requested.
@@ -38,15 +38,15 @@ pub(crate) struct Above {
     useful: u64,
 }
 
-impl Above {
+impl UpstreamReassembler {
     /// Creates the sink; content of this session goes to `shared`.
     pub(crate) fn new(
-        shared: Shared,
+        shared: SessionHandle,
         session: SessionId,
         announce: Announce,
         geometry: Geometry,
         requests: RequestScheduler,
-    ) -> Above {
+    ) -> UpstreamReassembler {
         let live = announce.flags & Announce::LIVE != 0;
         let first = if live { announce.first_block } else { 0 };
         {
@@ -63,7 +63,7 @@ impl Above {
             }
             passing.forget_before(first);
         }
-        Above {
+        UpstreamReassembler {
             shared,
             geometry,
             requests,
@@ -96,7 +96,7 @@ impl Above {
     }
 }
 
-impl SymbolSink for Above {
+impl SymbolSink for UpstreamReassembler {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         self.at(now);
         let block = packet.data.payload.block;

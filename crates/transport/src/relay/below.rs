@@ -1,18 +1,18 @@
 //! Towards a branch: a source's scheduler of the symbols in the relay's cache.
 
 use super::schedule::Pick;
-use super::{End, Shared};
+use super::{End, SessionHandle};
 use crate::object::{Counts, Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::Leisure;
-use crate::source::scheduler::{Amounts, Asker, BlockStatus, Chosen, Looked, Scheduler};
+use crate::source::scheduler::{Amounts, BlockStatus, Chosen, Looked, Requester, Scheduler};
 use crate::withdrawals::Slice;
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
 use faircast_wire::{Announce, Hashes, Receipt, Scheduled};
 
 /// Content source of one branch.
-pub(super) struct Below {
-    shared: Shared,
+pub(super) struct DownstreamScheduler {
+    shared: SessionHandle,
     branch: usize,
     geometry: Geometry,
     transfer: TransferId,
@@ -21,9 +21,14 @@ pub(super) struct Below {
     symbol: Vec<u8>,
 }
 
-impl Below {
-    pub(super) fn new(shared: Shared, branch: usize, announce: &Announce, geometry: Geometry) -> Below {
-        Below {
+impl DownstreamScheduler {
+    pub(super) fn new(
+        shared: SessionHandle,
+        branch: usize,
+        announce: &Announce,
+        geometry: Geometry,
+    ) -> DownstreamScheduler {
+        DownstreamScheduler {
             shared,
             branch,
             geometry,
@@ -35,7 +40,7 @@ impl Below {
     }
 }
 
-impl Scheduler for Below {
+impl Scheduler for DownstreamScheduler {
     fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -92,7 +97,7 @@ impl Scheduler for Below {
         self.shared.lock().next_page(self.branch)
     }
 
-    fn request_pages(&mut self, first: u32, run: u32, by: &Asker<'_>) {
+    fn request_pages(&mut self, first: u32, run: u32, by: &Requester<'_>) {
         self.shared.lock().request_pages(self.branch, first, run, by);
     }
 
@@ -133,7 +138,7 @@ impl Scheduler for Below {
         }
     }
 
-    fn request(&mut self, block: u32, symbols: u16, by: &Asker<'_>) -> bool {
+    fn request(&mut self, block: u32, symbols: u16, by: &Requester<'_>) -> bool {
         self.shared.lock().request(self.branch, block, symbols, by)
     }
 

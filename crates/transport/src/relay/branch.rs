@@ -1,10 +1,10 @@
 //! One branch of a relay as an endpoint: a source's session that begins when there is something to announce.
 
-use super::below::Below;
-use super::{End, Shared};
+use super::below::DownstreamScheduler;
+use super::{End, SessionHandle};
 use crate::announced::{geometry_of, scheme_of};
 use crate::config::{Slow, StartNow};
-use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
 use crate::event::Event;
 use crate::members::Tally;
 use crate::source::{Setup, SourceSession};
@@ -58,7 +58,7 @@ const JOIN_WITHIN: Span = Span::from_secs(10);
 
 /// A branch.
 pub(crate) struct Branch {
-    shared: Shared,
+    shared: SessionHandle,
     place: usize,
     setup: BranchSetup,
     session: Option<SourceSession>,
@@ -75,7 +75,7 @@ pub(crate) struct Branch {
 
 impl Branch {
     /// Creates branch number `place` of the session that `shared` relays.
-    pub(crate) fn new(shared: Shared, place: usize, setup: BranchSetup) -> Branch {
+    pub(crate) fn new(shared: SessionHandle, place: usize, setup: BranchSetup) -> Branch {
         let local = setup.local;
         Branch {
             shared,
@@ -117,7 +117,12 @@ impl Branch {
             groups: (0..scheme.layers().max(1)).map_while(group).collect(),
             scheme,
             spacing: announce.spacing(),
-            scheduler: Box::new(Below::new(self.shared.clone(), self.place, &announce, geometry)),
+            scheduler: Box::new(DownstreamScheduler::new(
+                self.shared.clone(),
+                self.place,
+                &announce,
+                geometry,
+            )),
             sign: None,
             receipts: None,
             rng: Rng::new(seed, boot),
@@ -245,13 +250,13 @@ impl Endpoint for Branch {
         }
     }
 
-    fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
-        if let Notice::NetworkChanged { local } = notice {
+    fn handle_host_event(&mut self, notice: HostEvent<'_>, now: Time) {
+        if let HostEvent::NetworkChanged { local } = notice {
             self.local = local.unwrap_or(self.local);
             self.shared.announces_from(self.local);
         }
         if let Some(session) = &mut self.session {
-            session.handle_notice(notice, now);
+            session.handle_host_event(notice, now);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Blocks are stored whole, with their symbols in order of arrival: a branch needs only a position in that order to know which symbols it
 //! has sent.
 
-use crate::object::gather::spill::Room;
+use crate::object::gather::spill::SpillFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::RangeInclusive;
@@ -27,14 +27,14 @@ pub(super) struct Cache {
     most_symbols: u16,
     limit: usize,
     held: usize,
-    blocks: BTreeMap<u32, Kept>,
+    blocks: BTreeMap<u32, CachedBlock>,
     /// Blocks that have been here whole.
     had: BTreeSet<u32>,
     /// Blocks before this one are gone for good.
     first: u32,
-    spare: Vec<Kept>,
+    spare: Vec<CachedBlock>,
     /// Where blocks go that memory has no room for; gone for good without one.
-    room: Option<Room>,
+    room: Option<SpillFile>,
     /// Whether the file takes no more bytes.
     is_full: bool,
     /// Bytes that were written there.
@@ -45,7 +45,7 @@ pub(super) struct Cache {
 
 /// Symbols of a block.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct CachedBlock {
     /// Source symbols of the block.
     pub(super) symbols: u16,
     /// Whether it was cached before, and is fetched again on request.
@@ -77,7 +77,7 @@ pub(super) enum Added {
     Whole,
 }
 
-impl Kept {
+impl CachedBlock {
     /// How many symbols there are.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
@@ -101,7 +101,7 @@ impl Kept {
 
 impl Cache {
     /// For about `limit` bytes of symbols in memory, and the others in `room`; nothing is here.
-    pub(super) fn new(limit: usize, room: Option<Room>) -> Cache {
+    pub(super) fn new(limit: usize, room: Option<SpillFile>) -> Cache {
         Cache {
             symbol_len: 0,
             most_symbols: 0,
@@ -135,7 +135,7 @@ impl Cache {
         let spare = &mut self.spare;
         let kept = self.blocks.entry(block).or_insert_with(|| {
             let kept = spare.pop().unwrap_or_default();
-            Kept { symbols, again: was_had, ..kept }
+            CachedBlock { symbols, again: was_had, ..kept }
         });
         let most = usize::from(symbols) + SPARE;
         let has_room = kept.ids.len() < most || wanted && kept.ids.len() < most * 2;
@@ -158,7 +158,7 @@ impl Cache {
     }
 
     /// Returns the cached part of a block.
-    pub(super) fn get(&self, block: u32) -> Option<&Kept> {
+    pub(super) fn get(&self, block: u32) -> Option<&CachedBlock> {
         self.blocks.get(&block)
     }
 
@@ -234,7 +234,7 @@ impl Cache {
 
     /// Moves blocks to the file, or discards them without one, when memory is over its limit: those with the farthest next use first.
     /// `next_use` returns the number of blocks to go; `u32::MAX` means never.
-    pub(super) fn make_room(&mut self, next_use: impl Fn(u32, &Kept) -> u32) -> Moved {
+    pub(super) fn make_room(&mut self, next_use: impl Fn(u32, &CachedBlock) -> u32) -> Moved {
         let mut moved = Moved::default();
         if self.held <= self.limit {
             return moved;
@@ -312,7 +312,7 @@ impl Cache {
         }
     }
 
-    fn retire(&mut self, mut kept: Kept) {
+    fn retire(&mut self, mut kept: CachedBlock) {
         self.held -= kept.bytes.len();
         kept.ids.clear();
         kept.bytes.clear();
@@ -388,7 +388,8 @@ mod tests {
     #[test]
     fn blocks_over_the_memory_limit_are_stored_in_a_file() {
         let file = tempfile::tempfile().expect("a temporary file");
-        let mut cache = Cache::new(200, Some(Room { disk: Disk::default(), file, path: "cache".into() }));
+        let mut cache =
+            Cache::new(200, Some(SpillFile { disk: Disk::default(), file, path: "cache".into() }));
         for block in 0..50 {
             for id in [3, 0, 9, 1] {
                 cache.add(block, 4, id, &[block as u8 ^ id as u8; 10], false);
@@ -418,7 +419,8 @@ mod tests {
     #[test]
     fn failing_cache_file_evicts_blocks_and_reports_once() {
         let Ok(file) = std::fs::File::options().write(true).read(true).open("/dev/full") else { return };
-        let mut cache = Cache::new(100, Some(Room { disk: Disk::default(), file, path: "/dev/full".into() }));
+        let mut cache =
+            Cache::new(100, Some(SpillFile { disk: Disk::default(), file, path: "/dev/full".into() }));
         (0..5).for_each(|block| assert_eq!(fill(&mut cache, block), Added::Whole));
         let moved = cache.make_room(|block, _| block);
         assert!(moved.failed.is_some() && moved.gone.len() >= 3, "{moved:?}");

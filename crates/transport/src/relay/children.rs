@@ -1,7 +1,7 @@
 //! Children of a relay by unicast: which hosts become branches of a session, and their places among the branches.
 
 use super::registry::Child;
-use super::{BranchState, End, Passing, Shared};
+use super::{BranchState, End, RelayState, SessionHandle};
 use crate::members::Tally;
 #[cfg(any(test, fuzzing))]
 use faircast_core::packet::ReceiverId;
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 /// Places for branches of a session: when this number of children were served and have everything, further children are refused.
 const MAX_PLACES: usize = 4_096;
 
-impl Shared {
+impl SessionHandle {
     /// Returns children that have attached since and have no branch yet. A hop stores no content that it could serve.
     pub(crate) fn new_children(&self) -> Vec<Child> {
         if self.with_inside(|inside| inside.has_exits()) == Some(true) {
@@ -87,7 +87,7 @@ impl Shared {
 
 /// For tests and fuzzers.
 #[cfg(any(test, fuzzing))]
-impl Shared {
+impl SessionHandle {
     /// The answer of a relay's port to a request.
     pub(crate) fn at_port(
         &self,
@@ -114,7 +114,7 @@ impl Shared {
     }
 }
 
-impl Passing {
+impl RelayState {
     /// Whether this child has no branch yet. A child at the address of an earlier process waits until that process's branch has ended: its
     /// socket has the same addresses.
     fn is_new(&mut self, child: &Child) -> bool {
@@ -132,7 +132,7 @@ impl Passing {
 
     /// Forgets served children that neither attach again nor have a branch.
     fn forget_served(&mut self, children: &[Child]) {
-        let Passing { served, branches, .. } = self;
+        let RelayState { served, branches, .. } = self;
         served.retain(|address, _| {
             let has_branch = |one: &BranchState| !one.is_vacant && one.to == Some(*address);
             children.iter().any(|child| child.address == *address) || branches.iter().any(has_branch)

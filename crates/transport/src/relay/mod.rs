@@ -1,8 +1,8 @@
 //! Relays: a member of a session upstream, and sources of the same session downstream.
 //!
 //! ```text
-//!   source or relay --> Above (a receiver that keeps symbols) --> Passing --> Below (delivers) in a source's session --> children
-//!                                                               (cache)  \--> Below ... --> children of another branch
+//!   source or relay --> UpstreamReassembler --> RelayState (cache) --> DownstreamScheduler in a source's session --> children
+//!                                                              \--> DownstreamScheduler ... --> children of another branch
 //! ```
 //!
 //! A relay receives a session once and sends it on its branches, each at its own rate by the session's scheme: to the source they are one
@@ -26,30 +26,30 @@ mod schedule;
 mod upstream;
 mod within;
 
-use above::Above;
+use above::UpstreamReassembler;
 pub(crate) use branch::{Branch, BranchSetup};
 pub use config::{Forwarding, RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, RouterKind};
 pub(crate) use registry::Child;
 pub use registry::{AgentStatus, BranchStatus, HopStatus, RelayHandle, RelayStatus, RelayedSession};
 pub use upstream::Upstream;
-pub(crate) use within::{Within, needs::Needs};
+pub(crate) use within::{RelayMode, needs::Needs};
 
 use crate::event::RelayBelow;
 use crate::members::Tally;
 use crate::object::Hash;
-use crate::object::gather::spill::Room;
-use crate::source::scheduler::{Asker, Said};
+use crate::object::gather::spill::SpillFile;
+use crate::source::scheduler::{EndProof, Requester};
 use crate::withdrawals::Slices;
 use cache::{Added, Cache};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, Withdrawn};
+use faircast_wire::{Announce, DataPacket, Hashes, Status, SymbolMap, Withdrawn};
 use fetches::{Fetches, Queue, Queued};
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use within::Inside;
+use within::SharedMode;
 
 /// Maximum number of stored pages of hashes.
 const MAX_PAGES: usize = 16_384;
@@ -72,17 +72,17 @@ pub const MAX_HOPS: u8 = RelayBelow::MAX_DEPTH;
 
 /// One session at a relay, as both sides see it.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared {
-    passing: Arc<Mutex<Passing>>,
+pub(crate) struct SessionHandle {
+    passing: Arc<Mutex<RelayState>>,
     /// The process that it is part of.
     process: RelayHandle,
     /// The relay's role within the session, if it does not terminate it.
-    inside: Option<Inside>,
+    inside: Option<SharedMode>,
 }
 
 /// State of a relayed session.
 #[derive(Debug)]
-pub(crate) struct Passing {
+pub(crate) struct RelayState {
     /// The announcement upstream.
     announce: Option<(SessionId, Announce)>,
     cache: Cache,
@@ -93,7 +93,7 @@ pub(crate) struct Passing {
     /// How many files the source has withdrawn, and which.
     withdrawn: u32,
     withdrawals: Slices,
-    said: Said,
+    said: EndProof,
     /// Symbols to fetch from above.
     fetches: Fetches,
     /// Blocks that did not verify downstream and are fetched again: the next symbol of each replaces the cached ones.
@@ -162,11 +162,16 @@ struct BranchState {
     relays: Vec<RelayBelow>,
 }
 
-impl Shared {
+impl SessionHandle {
     /// Creates a session without content, with `branches` branches and about `memory` bytes for symbols; the others go to `room`.
-    pub(crate) fn new(process: RelayHandle, branches: usize, memory: usize, room: Option<Room>) -> Shared {
+    pub(crate) fn new(
+        process: RelayHandle,
+        branches: usize,
+        memory: usize,
+        room: Option<SpillFile>,
+    ) -> SessionHandle {
         let branches = (0..branches).map(|_| BranchState::default()).collect();
-        let passing = Passing {
+        let passing = RelayState {
             announce: None,
             cache: Cache::new(memory, room),
             passed: 0,
@@ -174,7 +179,7 @@ impl Shared {
             root: None,
             withdrawn: 0,
             withdrawals: Slices::default(),
-            said: Said::default(),
+            said: EndProof::default(),
             fetches: Fetches::default(),
             wrong: BTreeSet::new(),
             turn: 0,
@@ -192,16 +197,20 @@ impl Shared {
             hop_status: None,
             receipts: receipts::Keeping::default(),
         };
-        Shared { passing: Arc::new(Mutex::new(passing)), process, inside: None }
+        SessionHandle { passing: Arc::new(Mutex::new(passing)), process, inside: None }
     }
 
     /// The same of a node inside the session, with this number of exits.
-    pub(crate) fn of_within(process: RelayHandle, node: Arc<Mutex<dyn Within>>, exits: usize) -> Shared {
-        Shared { inside: Some(Inside::new(node)), ..Shared::new(process, exits, 0, None) }
+    pub(crate) fn of_within(
+        process: RelayHandle,
+        node: Arc<Mutex<dyn RelayMode>>,
+        exits: usize,
+    ) -> SessionHandle {
+        SessionHandle { inside: Some(SharedMode::new(node)), ..SessionHandle::new(process, exits, 0, None) }
     }
 
     /// Calls `act` with the relay's role within the session.
-    pub(crate) fn with_inside<T>(&self, act: impl FnOnce(&mut dyn Within) -> T) -> Option<T> {
+    pub(crate) fn with_inside<T>(&self, act: impl FnOnce(&mut dyn RelayMode) -> T) -> Option<T> {
         self.inside.as_ref().map(|inside| inside.with(act))
     }
 
@@ -218,7 +227,7 @@ impl Shared {
     }
 
     /// Both sides run in one thread, one after the other.
-    fn lock(&self) -> MutexGuard<'_, Passing> {
+    fn lock(&self) -> MutexGuard<'_, RelayState> {
         self.passing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -302,7 +311,7 @@ impl BranchState {
     }
 }
 
-impl Passing {
+impl RelayState {
     fn tally(&self) -> Tally {
         self.branches.iter().map(|branch| branch.tally).sum()
     }
@@ -383,7 +392,7 @@ impl Passing {
         }
         if self.withdrawn != status.withdrawn_count() {
             // The root that is known covers another number of files.
-            (self.withdrawn, self.root, self.said) = (status.withdrawn_count(), None, Said::default());
+            (self.withdrawn, self.root, self.said) = (status.withdrawn_count(), None, EndProof::default());
         }
         if let Some(root) = status.root {
             self.root = Some(Hash(root));
@@ -425,7 +434,7 @@ impl Passing {
     }
 
     /// Handles a request for pages on a branch. A page that did not verify there is fetched again, and is sent to all branches.
-    fn request_pages(&mut self, branch: usize, first: u32, run: u32, by: &Asker<'_>) {
+    fn request_pages(&mut self, branch: usize, first: u32, run: u32, by: &Requester<'_>) {
         for block in first..first.saturating_add(run) {
             let known = self.pages.range(..=block).next_back();
             let known = known.filter(|(first, page)| block - **first < page.hashes.len() as u32);
@@ -452,13 +461,13 @@ impl Passing {
     }
 
     /// Handles a request for symbols on a branch.
-    fn request(&mut self, branch: usize, block: u32, symbols: u16, by: &Asker<'_>) -> bool {
+    fn request(&mut self, branch: usize, block: u32, symbols: u16, by: &Requester<'_>) -> bool {
         if !self.is_known(block) {
             return false;
         }
         let whole = self.announce.map_or(u16::MAX, |(_, announce)| announce.symbols_per_block);
         let symbols = symbols.min(whole);
-        let Asker { seen, held, .. } = *by;
+        let Requester { seen, held, .. } = *by;
         let is_coming = self.wrong.contains(&block);
         // Symbols being fetched already are newer than those that did not verify.
         let is_wrong = by.wrong && (is_coming || !self.fetches.wants(block));
@@ -488,7 +497,13 @@ impl Passing {
     }
 
     /// Send a branch symbols of a block, or fetch them first; whether anything will be sent that would not have been.
-    fn serve(&mut self, branch: usize, (block, symbols): (u32, u16), seen: Seq, held: Option<&Held>) -> bool {
+    fn serve(
+        &mut self,
+        branch: usize,
+        (block, symbols): (u32, u16),
+        seen: Seq,
+        held: Option<&SymbolMap>,
+    ) -> bool {
         if !self.fetches.wants(block) {
             self.branches[branch].schedule.awaits_at_most(block, 0);
         }

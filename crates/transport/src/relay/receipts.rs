@@ -1,6 +1,6 @@
 //! Receipts of receivers downstream, stored until the parent has them.
 
-use super::{Passing, Shared};
+use super::{RelayState, SessionHandle};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{Receipt, Signature};
 use std::collections::{BTreeMap, VecDeque};
@@ -54,14 +54,14 @@ impl Keeping {
     }
 }
 
-impl Passing {
+impl RelayState {
     /// Receipts that the parent does not have yet: their receivers do not count as done.
     pub(super) fn receipts_waiting(&self) -> u64 {
         (self.receipts.queue.len() + self.receipts.waiting) as u64
     }
 }
 
-impl Shared {
+impl SessionHandle {
     /// Stores a receipt from downstream; returns whether it is to be answered.
     pub(crate) fn keep_receipt(&self, receipt: &Receipt) -> bool {
         self.lock().receipts.keep(receipt)

@@ -2,9 +2,9 @@
 
 use super::hosts::Hosts;
 use super::listen::Tokens;
-use super::{RelayConfig, RelayRole, RelaySource, Shared};
+use super::{RelayConfig, RelayRole, RelaySource, SessionHandle};
 use crate::event::RelayBelow;
-use crate::places::{Held, Room, Standing, room_for};
+use crate::places::{OccupiedPlace, Standing, Vacancy, room_for};
 use crate::system::{Monotonic, Random};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::time::Rate;
@@ -35,13 +35,13 @@ struct Process {
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     /// Relayed sessions, by ID.
-    sessions: BTreeMap<SessionId, Shared>,
+    sessions: BTreeMap<SessionId, SessionHandle>,
     /// When the newest of them began.
     began: Option<Instant>,
     /// Where this process announces from.
     own: BTreeSet<SocketAddr>,
     /// Hosts that want to be served by unicast, by address, and their largest number.
-    children: BTreeMap<SocketAddr, Asked>,
+    children: BTreeMap<SocketAddr, AttachedHost>,
     most_children: usize,
     /// Proof that a child gives when it takes part in a session.
     shown: Standing,
@@ -58,7 +58,7 @@ pub(super) struct Registry {
 
 /// A host that has attached.
 #[derive(Debug)]
-struct Asked {
+struct AttachedHost {
     child: Child,
     /// When it did first, and last.
     since: Instant,
@@ -290,7 +290,11 @@ impl RelayHandle {
         let waiting = waiting.map(|asked| asked.child.host.clone()).collect();
         let turned_away = registry.turned_away;
         drop(registry);
-        RelayStatus { sessions: sessions.iter().filter_map(Shared::status).collect(), waiting, turned_away }
+        RelayStatus {
+            sessions: sessions.iter().filter_map(SessionHandle::status).collect(),
+            waiting,
+            turned_away,
+        }
     }
 
     /// Sets the largest number of children. A host that takes part in a session has proved its address to this standing.
@@ -309,11 +313,11 @@ impl RelayHandle {
         let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
         let invitation = Some(attach.invitation).filter(|number| registry.hosts.knows(*number)).unwrap_or(0);
-        let room = if invitation == 0 { registry.room_for(address, now) } else { Room::Free };
+        let room = if invitation == 0 { registry.room_for(address, now) } else { Vacancy::Free };
         let other = match room {
-            Room::Free => None,
-            Room::Of(place) => registry.uninvited().nth(place).map(|asked| asked.child.address),
-            Room::None => {
+            Vacancy::Free => None,
+            Vacancy::Of(place) => registry.uninvited().nth(place).map(|asked| asked.child.address),
+            Vacancy::None => {
                 registry.turned_away += 1;
                 return false;
             }
@@ -324,7 +328,7 @@ impl RelayHandle {
         let child = Child { address, local, host, id: attach.from, invitation };
         let known = registry.children.get(&address);
         let (since, served_at) = known.map_or((now, None), |asked| (asked.since, asked.served_at));
-        registry.children.insert(address, Asked { child, since, heard_at: now, served_at });
+        registry.children.insert(address, AttachedHost { child, since, heard_at: now, served_at });
         self.0.asked.fetch_add(1, Ordering::Release);
         if let Some(other) = other {
             // A session locks itself before it asks here for children.
@@ -354,7 +358,7 @@ impl RelayHandle {
                 !attach.relay && (answers || !registry.sessions.is_empty())
             }
         };
-        is_fed && !registry.own_ids.contains(&attach.from) && registry.room_for(address, now) != Room::None
+        is_fed && !registry.own_ids.contains(&attach.from) && registry.room_for(address, now) != Vacancy::None
     }
 
     /// Its parent answers.
@@ -417,7 +421,7 @@ impl RelayHandle {
     }
 
     /// Starts relaying this session; `false`: it is relayed already.
-    pub(super) fn take(&self, session: SessionId, shared: &Shared) -> bool {
+    pub(super) fn take(&self, session: SessionId, shared: &SessionHandle) -> bool {
         let mut registry = self.lock();
         if registry.sessions.contains_key(&session) {
             return false;
@@ -433,7 +437,7 @@ impl RelayHandle {
     }
 }
 
-impl Asked {
+impl AttachedHost {
     fn asks(&self, now: Instant) -> bool {
         now.duration_since(self.heard_at) < FORGOTTEN_AFTER
     }
@@ -450,23 +454,23 @@ impl Registry {
     }
 
     /// Returns the hosts that were not invited.
-    fn uninvited(&self) -> impl Iterator<Item = &Asked> {
+    fn uninvited(&self) -> impl Iterator<Item = &AttachedHost> {
         self.children.values().filter(|asked| asked.child.invitation == 0)
     }
 
     /// Finds a place for a child at this address among those that were not invited.
-    fn room_for(&self, address: SocketAddr, now: Instant) -> Room {
+    fn room_for(&self, address: SocketAddr, now: Instant) -> Vacancy {
         if self.children.contains_key(&address) {
-            return Room::Free;
+            return Vacancy::Free;
         }
         // Before a session a child can show nothing but its address.
         let began = self.began.filter(|_| !self.sessions.is_empty()).unwrap_or(now);
-        let of = |asked: &Asked| Held {
+        let of = |asked: &AttachedHost| OccupiedPlace {
             host: asked.child.address.ip(),
             since: asked.since.max(began),
             standing: asked.served_at.map_or(Standing::Unproved, |_| self.shown),
         };
-        let held: Vec<Held> = self.uninvited().map(of).collect();
+        let held: Vec<OccupiedPlace> = self.uninvited().map(of).collect();
         room_for(address.ip(), &held, self.most_children, now)
     }
 }

@@ -1,8 +1,8 @@
 //! The relay, as the receiver of its upstream session sees it.
 
-use super::within::{Inside, WithinAbove};
-use super::{Above, Shared, Within};
-use crate::error::Seen;
+use super::within::{SharedMode, UpstreamMode};
+use super::{RelayMode, SessionHandle, UpstreamReassembler};
+use crate::error::JoinObstacle;
 use crate::event::RelayBelow;
 use crate::object::Geometry;
 use crate::receiver::Relaying;
@@ -14,7 +14,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
 use faircast_wire::{Announce, DataPacket, Receipt, TreeNode, Window};
 
-impl Relaying for Shared {
+impl Relaying for SessionHandle {
     fn may_follow(&self, session: SessionId, announce: &Announce) -> bool {
         let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
         let goes_round = self.process.is_own(announce.parent) || announce.hops >= super::MAX_HOPS;
@@ -31,7 +31,7 @@ impl Relaying for Shared {
         !is_ours && self.process.is_taken(session)
     }
 
-    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle> {
         self.with_inside(|inside| inside.why_not(scheme)).flatten()
     }
 
@@ -48,8 +48,8 @@ impl Relaying for Shared {
         now: Time,
     ) -> Box<dyn SymbolSink> {
         match self.with_inside(|inside| inside.begin(session, announce, now)) {
-            Some(_) => Box::new(WithinAbove::new(self.clone(), session, *announce, geometry)),
-            None => Box::new(Above::new(self.clone(), session, *announce, geometry, requests)),
+            Some(_) => Box::new(UpstreamMode::new(self.clone(), session, *announce, geometry)),
+            None => Box::new(UpstreamReassembler::new(self.clone(), session, *announce, geometry, requests)),
         }
     }
 
@@ -73,7 +73,7 @@ impl Relaying for Shared {
     }
 
     fn tick(&self, is_rooted: bool, now: Time) -> bool {
-        let tick = |inside: &mut dyn Within| {
+        let tick = |inside: &mut dyn RelayMode| {
             inside.note_rooted(is_rooted);
             inside.tick(now);
             inside.limit_due(now).is_some()
@@ -152,7 +152,7 @@ impl Relaying for Shared {
 }
 
 /// A relay within the session reports the answers of its children.
-impl Receiver for Inside {
+impl Receiver for SharedMode {
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         self.with(|inside| {
             inside.on_data(data, layer, arrival, cx.now);
@@ -182,7 +182,7 @@ impl Receiver for Inside {
 }
 
 /// Give all reports that it has to the session.
-fn report(inside: &mut dyn Within, cx: &mut Cx<'_>) {
+fn report(inside: &mut dyn RelayMode, cx: &mut Cx<'_>) {
     while let Some(report) = inside.take_report() {
         cx.effects.push(Effect::Report(report));
     }

@@ -4,9 +4,9 @@
 //! The order is: repairs (symbols of blocks that are nearly complete there); the first pass (each symbol of a block when it arrives, the
 //! lowest block first); the backfill (blocks of which a receiver lacks most).
 
-use super::cache::{Cache, Kept};
+use super::cache::{Cache, CachedBlock};
 use faircast_core::packet::Seq;
-use faircast_wire::Held;
+use faircast_wire::SymbolMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The latest repairs of a block that are remembered: they may be on their way.
@@ -15,7 +15,7 @@ const RECENT: usize = 512;
 /// One branch.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    ways: BTreeMap<u32, Way>,
+    ways: BTreeMap<u32, BlockProgress>,
     /// Blocks of which something has come and not left yet in the first pass.
     ready: BTreeSet<u32>,
     /// Blocks whose first pass is not over.
@@ -32,7 +32,7 @@ pub(super) struct Schedule {
 
 /// How far a block is.
 #[derive(Debug, Default)]
-struct Way {
+struct BlockProgress {
     /// Number of symbols, in order of arrival, that have left once.
     sent: usize,
     /// IDs of symbols to send again.
@@ -66,7 +66,7 @@ pub(super) struct Answer {
 
 impl Schedule {
     /// A symbol of this block has come.
-    pub(super) fn on_symbol(&mut self, block: u32, kept: &Kept) {
+    pub(super) fn on_symbol(&mut self, block: u32, kept: &CachedBlock) {
         if block < self.oldest {
             return;
         }
@@ -106,7 +106,7 @@ impl Schedule {
         let waiting = self.awaited(block);
         self.on_gone(block);
         if waiting > 0 {
-            self.ways.insert(block, Way { waiting, ..Way::default() });
+            self.ways.insert(block, BlockProgress { waiting, ..BlockProgress::default() });
         }
     }
 
@@ -140,7 +140,7 @@ impl Schedule {
         block: u32,
         symbols: u16,
         seen: Seq,
-        held: Option<&Held>,
+        held: Option<&SymbolMap>,
     ) -> Answer {
         if symbols == 0 || block < self.oldest || block >= self.complete_to() {
             return Answer::default(); // it will come anyway
@@ -239,7 +239,7 @@ impl Schedule {
             return;
         }
         way.sent += 1;
-        let here = cache.get(pick.block).map_or(0, Kept::len);
+        let here = cache.get(pick.block).map_or(0, CachedBlock::len);
         if way.sent >= usize::from(pick.symbols) {
             self.open.remove(&pick.block);
         }
@@ -313,9 +313,9 @@ impl Schedule {
     }
 }
 
-impl Way {
+impl BlockProgress {
     /// Number of symbols on their way to a receiver that has seen the stream up to `seen`, and has `held`.
-    fn coming(&self, kept: &Kept, seen: Seq, held: Option<&Held>) -> usize {
+    fn coming(&self, kept: &CachedBlock, seen: Seq, held: Option<&SymbolMap>) -> usize {
         let lacking = |id: u32| is_lacking(kept, held, id);
         self.again.iter().filter(|id| lacking(**id)).count()
             + self.recent.iter().filter(|(id, seq)| *seq > seen && lacking(*id)).count()
@@ -324,7 +324,7 @@ impl Way {
 }
 
 /// Whether a receiver that has `held` lacks this symbol, as far as the map shows.
-fn is_lacking(kept: &Kept, held: Option<&Held>, id: u32) -> bool {
+fn is_lacking(kept: &CachedBlock, held: Option<&SymbolMap>, id: u32) -> bool {
     held.is_none_or(|held| id >= u32::from(kept.symbols) || !held.has(id))
 }
 

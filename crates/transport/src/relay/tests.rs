@@ -50,19 +50,19 @@ fn announce(last: u8, hops: u8) -> Announce {
 }
 
 /// A receiver that has seen the stream up to this packet, and has nothing.
-fn asker(seen: u64) -> Asker<'static> {
-    Asker { seen: Seq(seen), held: None, wrong: false }
+fn asker(seen: u64) -> Requester<'static> {
+    Requester { seen: Seq(seen), held: None, wrong: false }
 }
 
 /// The same, for a receiver whose symbols did not verify.
-fn finds_wrong(seen: u64) -> Asker<'static> {
-    Asker { wrong: true, ..asker(seen) }
+fn finds_wrong(seen: u64) -> Requester<'static> {
+    Requester { wrong: true, ..asker(seen) }
 }
 
 #[test]
 fn relay_refuses_loops_deep_chains_and_duplicate_sessions() {
     let process = RelayHandle::default();
-    let [one, two] = [0, 1].map(|_| Shared::new(process.clone(), 1, 1 << 20, None));
+    let [one, two] = [0, 1].map(|_| SessionHandle::new(process.clone(), 1, 1 << 20, None));
     one.announces_from(SocketAddr::from(([10, 0, 0, 9], 4000)));
     assert!(one.may_follow(SessionId(7), &announce(1, 0)));
     assert!(!one.may_follow(SessionId(7), &announce(9, 1)), "that is what it announces itself");
@@ -78,7 +78,7 @@ fn relay_refuses_loops_deep_chains_and_duplicate_sessions() {
 
 const RELAY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)), 5778);
 
-fn branch_to(shared: &Shared, place: usize, to: SocketAddr) -> Branch {
+fn branch_to(shared: &SessionHandle, place: usize, to: SocketAddr) -> Branch {
     let setup = BranchSetup {
         me: ReceiverId::new(3).expect("it is not zero"),
         boot: 1,
@@ -97,7 +97,7 @@ fn branch_to(shared: &Shared, place: usize, to: SocketAddr) -> Branch {
 }
 
 /// A process with this number attaches from this address and returns its token; returns whether the answer grants service.
-fn asks(shared: &Shared, number: u64, from: SocketAddr) -> bool {
+fn asks(shared: &SessionHandle, number: u64, from: SocketAddr) -> bool {
     let id = ReceiverId::new(10 + number).expect("it is not zero");
     let mut attach =
         faircast_wire::Attach { from: id, token: [0; 16], invitation: 0, relay: false, host: Name::EMPTY };
@@ -114,7 +114,7 @@ fn asks(shared: &Shared, number: u64, from: SocketAddr) -> bool {
 /// A host that attaches under another number each time is another process each time, and the earlier one gives up its place.
 #[test]
 fn changing_the_receiver_id_takes_no_extra_places() {
-    let shared = Shared::new(RelayHandle::default(), 0, 1 << 20, None);
+    let shared = SessionHandle::new(RelayHandle::default(), 0, 1 << 20, None);
     shared.take_children(2, Default::default());
     shared.lock().announce = Some((SessionId(7), announce(1, 0)));
     let mut branches: Vec<Branch> = Vec::new();
@@ -132,7 +132,7 @@ fn changing_the_receiver_id_takes_no_extra_places() {
 
 /// A host asks for a place from 32 ports, again each second, where there are 16; returns whether two other hosts get places.
 fn crowded(shown: crate::places::Standing, take_part: bool) -> Vec<bool> {
-    let shared = Shared::new(RelayHandle::default(), 0, 1 << 20, None);
+    let shared = SessionHandle::new(RelayHandle::default(), 0, 1 << 20, None);
     shared.take_children(16, shown);
     shared.lock().announce = Some((SessionId(7), announce(1, 0)));
     assert!(shared.claim(SessionId(7)));
@@ -177,7 +177,7 @@ fn one_host_with_many_ports_leaves_places_to_others() {
 
 #[test]
 fn own_relay_limits_its_source_to_the_fastest_host() {
-    let shared = Shared::new(RelayHandle::default(), 2, 64 << 20, None);
+    let shared = SessionHandle::new(RelayHandle::default(), 2, 64 << 20, None);
     shared.hold_above(10 * 64);
     let mut passing = shared.lock();
     passing.announce = Some((SessionId(1), announce(1, 0)));
@@ -201,7 +201,7 @@ fn own_relay_limits_its_source_to_the_fastest_host() {
 
 #[test]
 fn requests_of_a_child_are_bounded() {
-    let shared = Shared::new(RelayHandle::default(), 1, 64 << 20, None);
+    let shared = SessionHandle::new(RelayHandle::default(), 1, 64 << 20, None);
     let mut passing = shared.lock();
     for block in 0..3 {
         for symbol in 0..4 {
@@ -254,7 +254,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn awaited_symbols_are_fetched(steps in steps()) {
-        let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+        let shared = SessionHandle::new(RelayHandle::default(), 1, 1 << 20, None);
         shared.lock().announce = Some((SessionId(1), announce(1, 0)));
         let mut seq = 0;
         for step in steps {
@@ -271,7 +271,7 @@ proptest! {
                     passing.on_symbol(&packet(block, symbol, &[0; 8]));
                 }
                 Step::Asks { branch, block, symbols, wrong } => {
-                    passing.request(branch % branches, block, symbols, &Asker { wrong, ..asker(seq) });
+                    passing.request(branch % branches, block, symbols, &Requester { wrong, ..asker(seq) });
                 }
                 Step::Leaves { branch, packets } => {
                     for _ in 0..packets {
@@ -301,7 +301,7 @@ proptest! {
 
 #[test]
 fn nothing_is_fetched_after_the_upstream_session_ended() {
-    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    let shared = SessionHandle::new(RelayHandle::default(), 1, 1 << 20, None);
     shared.lock().fetches.want(0, 4);
     assert!(shared.wants_more());
     shared.end(false);
@@ -310,7 +310,7 @@ fn nothing_is_fetched_after_the_upstream_session_ended() {
 
 #[test]
 fn fetch_answered_with_cached_symbols_ends_and_serves_children() {
-    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    let shared = SessionHandle::new(RelayHandle::default(), 1, 1 << 20, None);
     let mut passing = shared.lock();
     passing.passed = 1;
     (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[symbol as u8; 8])));
@@ -331,11 +331,11 @@ fn fetch_answered_with_cached_symbols_ends_and_serves_children() {
 }
 
 /// Everything that leaves on the first branch now, as (block, symbol).
-fn leaves(passing: &mut Passing, seq: &mut u64) -> Vec<(u32, u32)> {
+fn leaves(passing: &mut RelayState, seq: &mut u64) -> Vec<(u32, u32)> {
     leaves_on(passing, 0, seq)
 }
 
-fn leaves_on(passing: &mut Passing, branch: usize, seq: &mut u64) -> Vec<(u32, u32)> {
+fn leaves_on(passing: &mut RelayState, branch: usize, seq: &mut u64) -> Vec<(u32, u32)> {
     let next = || {
         let pick = passing.pick(branch)?;
         passing.sent(branch, pick, Seq(*seq));
@@ -347,7 +347,7 @@ fn leaves_on(passing: &mut Passing, branch: usize, seq: &mut u64) -> Vec<(u32, u
 
 #[test]
 fn parent_without_confirmations_gets_plain_counts() {
-    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    let shared = SessionHandle::new(RelayHandle::default(), 1, 1 << 20, None);
     shared.lock().branches[0].tally = Tally { receivers: 3, done: 2, unnamed: 1, ..Tally::default() };
     let done = ReceiverId::new(7).expect("it is not zero");
     let answer = |fresh: &[ReceiverId], now| shared.lock().on_done(0, fresh, now);
@@ -367,8 +367,8 @@ fn parent_without_confirmations_gets_plain_counts() {
 }
 
 /// A session of this number of blocks of four symbols, all cached, wrong, and sent.
-fn wrong_blocks(memory: usize, blocks: u32) -> (Shared, u64) {
-    let shared = Shared::new(RelayHandle::default(), 2, memory, None);
+fn wrong_blocks(memory: usize, blocks: u32) -> (SessionHandle, u64) {
+    let shared = SessionHandle::new(RelayHandle::default(), 2, memory, None);
     let mut passing = shared.lock();
     passing.announce = Some((SessionId(1), announce(1, 0)));
     for block in 0..blocks {
@@ -423,7 +423,7 @@ fn wrong_block_waits_for_a_free_fetch() {
 
 #[test]
 fn forged_requests_fetch_no_more_than_a_receiver_without_blocks() {
-    let fetched = |by: &Asker<'_>, is_here: bool| {
+    let fetched = |by: &Requester<'_>, is_here: bool| {
         let (shared, _) = wrong_blocks(1 << 20, 100);
         let mut passing = shared.lock();
         if !is_here {
@@ -453,7 +453,7 @@ fn wrong_block_is_refused_after_the_upstream_session_ended() {
 
 #[test]
 fn page_found_wrong_by_a_child_is_fetched_and_replaced() {
-    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    let shared = SessionHandle::new(RelayHandle::default(), 1, 1 << 20, None);
     let mut passing = shared.lock();
     passing.on_status(&Status { complete_to: 20, blocks: Some(20), ..Status::default() });
     let page =

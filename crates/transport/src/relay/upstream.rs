@@ -1,7 +1,7 @@
 //! The upstream session as an endpoint of a relay: a receiver whose end is reported to the branches.
 
-use super::Shared;
-use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use super::SessionHandle;
+use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport};
 use crate::receiver::ReceiverSession;
@@ -11,12 +11,12 @@ use std::net::SocketAddr;
 /// Endpoint of a relay that receives a session from upstream.
 pub struct Upstream {
     session: ReceiverSession,
-    shared: Shared,
+    shared: SessionHandle,
 }
 
 impl Upstream {
     /// `session` fills `shared`.
-    pub(crate) fn new(session: ReceiverSession, shared: Shared) -> Upstream {
+    pub(crate) fn new(session: ReceiverSession, shared: SessionHandle) -> Upstream {
         Upstream { session, shared }
     }
 
@@ -49,8 +49,8 @@ impl Endpoint for Upstream {
         self.tell_end();
     }
 
-    fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
-        self.session.handle_notice(notice, now);
+    fn handle_host_event(&mut self, notice: HostEvent<'_>, now: Time) {
+        self.session.handle_host_event(notice, now);
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {

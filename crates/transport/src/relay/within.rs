@@ -5,10 +5,10 @@
 mod above;
 pub(super) mod needs;
 
-pub(super) use above::WithinAbove;
+pub(super) use above::UpstreamMode;
 
-use super::{AgentStatus, End, HopStatus, RelayHandle, Shared};
-use crate::error::Seen;
+use super::{AgentStatus, End, HopStatus, RelayHandle, SessionHandle};
+use crate::error::JoinObstacle;
 use crate::event::RelayBelow;
 use crate::members::Tally;
 use faircast_core::packet::{Arrival, Data, Layer, Order, ReceiverId, Report, Seq, SessionId};
@@ -20,9 +20,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Role of a relay within its session, as its upstream side sees it.
-pub(crate) trait Within: fmt::Debug + Send {
+pub(crate) trait RelayMode: fmt::Debug + Send {
     /// Why it cannot take part in a session of this congestion control.
-    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen>;
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle>;
 
     /// Whether it forwards packets at exits, and so serves no hosts by unicast.
     fn has_exits(&self) -> bool;
@@ -46,14 +46,14 @@ pub(crate) trait Within: fmt::Debug + Send {
 
     /// Maintains the downstream side at intervals, also when none of its sockets is open.
     fn tick(&mut self, _now: Time) {}
-    /// When [`Within::tick`] wants to be called.
+    /// When [`RelayMode::tick`] wants to be called.
     fn tick_at(&self) -> Time {
         Time::NEVER
     }
 
     /// Returns the smallest window downstream, if it has changed and is to be reported.
     fn limit_due(&mut self, now: Time) -> Option<Seq>;
-    /// When [`Within::limit_due`] has something.
+    /// When [`RelayMode::limit_due`] has something.
     fn limit_at(&self) -> Time;
     /// Returns the smallest window downstream.
     fn limit(&self) -> Seq;
@@ -94,20 +94,20 @@ pub(crate) trait Within: fmt::Debug + Send {
 
 /// One of them.
 #[derive(Debug, Clone)]
-pub(super) struct Inside(Arc<Mutex<dyn Within>>);
+pub(super) struct SharedMode(Arc<Mutex<dyn RelayMode>>);
 
-impl Inside {
-    pub(super) fn new(node: Arc<Mutex<dyn Within>>) -> Inside {
-        Inside(node)
+impl SharedMode {
+    pub(super) fn new(node: Arc<Mutex<dyn RelayMode>>) -> SharedMode {
+        SharedMode(node)
     }
 
-    pub(super) fn with<T>(&self, act: impl FnOnce(&mut dyn Within) -> T) -> T {
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut dyn RelayMode) -> T) -> T {
         act(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// For the endpoints below of a relay within a session.
-impl Shared {
+impl SessionHandle {
     /// The process that it is part of.
     pub(crate) const fn process(&self) -> &RelayHandle {
         &self.process

@@ -43,7 +43,7 @@ pub(crate) enum BlockSource {
 }
 
 pub(crate) struct ObjectBlocks {
-    from: From,
+    from: StreamReader,
     /// As far as it is known: a pipe's length only at its end.
     geometry: Geometry,
     transfer: TransferId,
@@ -67,7 +67,7 @@ pub(crate) struct ObjectBlocks {
 }
 
 /// Reader of an object stream.
-enum From {
+enum StreamReader {
     /// Files are read ahead.
     Files(Reader),
     /// A pipe: its input so far can be read without waiting.
@@ -80,7 +80,7 @@ pub(crate) struct Live {
     transfer: TransferId,
     history: Span,
     /// Blocks from number `oldest` on.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<LiveBlock>,
     oldest: u32,
     whole: bool,
     bytes: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Live {
 }
 
 /// A block of a live pipe.
-struct Kept {
+struct LiveBlock {
     sealed: Vec<u8>,
     symbols: u16,
     hash: Hash,
@@ -163,7 +163,7 @@ impl BlockSource {
         geometry.check().map_err(ObjectError::from)?;
         let transfer = TransferId::of(&manifest, &geometry);
         let (k, hash) = seal_block(&mut manifest, symbol_size);
-        let kept = VecDeque::from([Kept { sealed: manifest, symbols: k, hash, made: now }]);
+        let kept = VecDeque::from([LiveBlock { sealed: manifest, symbols: k, hash, made: now }]);
         let symbols = u64::from(k);
         Ok(BlockSource::Live(Box::new(Live {
             pipe,
@@ -197,8 +197,8 @@ impl BlockSource {
             withdrawn_bytes: 0,
             affected: BTreeMap::new(),
             from: match pipe {
-                Some(pipe) => From::Pipe(Box::new(SealedBlocks::new(object)), pipe),
-                None => From::Files(Reader::new(SealedBlocks::new(object), ready)),
+                Some(pipe) => StreamReader::Pipe(Box::new(SealedBlocks::new(object)), pipe),
+                None => StreamReader::Files(Reader::new(SealedBlocks::new(object), ready)),
             },
         }))
     }
@@ -340,7 +340,7 @@ impl BlockSource {
     /// Announces that blocks will not be read in sequence: [`BlockSource::order`] names the next ones.
     pub(crate) fn read_as_told(&mut self) {
         if let BlockSource::ObjectStream(object) = self
-            && let From::Files(reader) = &mut object.from
+            && let StreamReader::Files(reader) = &mut object.from
         {
             reader.read_as_told();
         }
@@ -349,7 +349,7 @@ impl BlockSource {
     /// Block `block` will be read soon.
     pub(crate) fn order(&mut self, block: u32) {
         if let BlockSource::ObjectStream(object) = self
-            && let From::Files(reader) = &mut object.from
+            && let StreamReader::Files(reader) = &mut object.from
         {
             reader.order(block);
         }
@@ -426,7 +426,7 @@ impl ObjectBlocks {
         if self.is_whole() {
             return Ok(());
         }
-        let From::Pipe(object, pipe) = &mut self.from else { return Ok(()) };
+        let StreamReader::Pipe(object, pipe) = &mut self.from else { return Ok(()) };
         let room = self.geometry.capacity();
         let manifest = if self.ready == 0 { u64::from(self.geometry.manifest_len).min(room) } else { 0 };
         if !pipe.has(room - manifest) {
@@ -450,8 +450,8 @@ impl ObjectBlocks {
     fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
         loop {
             let (symbols, hash, age) = match &mut self.from {
-                From::Files(reader) => reader.take(block, bytes)?,
-                From::Pipe(object, _) => {
+                StreamReader::Files(reader) => reader.take(block, bytes)?,
+                StreamReader::Pipe(object, _) => {
                     let missing = ObjectError::NoSuchBlock { index: block, blocks: self.ready };
                     let (symbols, hash) = object.read(block, bytes)?.ok_or(missing)?;
                     (symbols, hash, Age::Current)
@@ -468,7 +468,7 @@ impl ObjectBlocks {
 
     /// Take in which files were withdrawn, and name them.
     fn follow_withdrawals(&mut self) {
-        let From::Files(reader) = &mut self.from else { return };
+        let StreamReader::Files(reader) = &mut self.from else { return };
         for Withdrawal { entry, path, error } in reader.take_withdrawals() {
             self.hashes.withdraw(entry);
             let affected = self.hashes.affected(&self.layout, entry);
@@ -500,7 +500,7 @@ impl ObjectBlocks {
     }
 
     fn is_pipe(&self) -> bool {
-        matches!(self.from, From::Pipe(..))
+        matches!(self.from, StreamReader::Pipe(..))
     }
 
     /// Whether all blocks are known.
@@ -510,7 +510,7 @@ impl ObjectBlocks {
 }
 
 impl Live {
-    fn get(&self, block: u32) -> Option<&Kept> {
+    fn get(&self, block: u32) -> Option<&LiveBlock> {
         block.checked_sub(self.oldest).and_then(|at| self.kept.get(at as usize))
     }
 
@@ -523,7 +523,7 @@ impl Live {
             self.bytes += data.len() as u64;
             let (symbols, hash) = seal_block(&mut data, self.geometry.symbol_size);
             self.symbols += u64::from(symbols);
-            self.kept.push_back(Kept { sealed: data, symbols, hash, made: now });
+            self.kept.push_back(LiveBlock { sealed: data, symbols, hash, made: now });
         }
         self.whole = self.pipe.is_drained();
         // The newest blocks stay, however old: a receiver may still be reading them. The block that describes the stream is discarded too

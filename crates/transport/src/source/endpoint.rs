@@ -1,7 +1,7 @@
 //! The source's session as an endpoint.
 
 use super::{Phase, SourceSession};
-use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
 use crate::error::{Error, TransferError};
 use crate::event::Event;
 use faircast_core::time::Time;
@@ -18,8 +18,8 @@ impl Endpoint for SourceSession {
         self.on_time(now);
     }
 
-    fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
-        if let Notice::NetworkChanged { local } = notice {
+    fn handle_host_event(&mut self, notice: HostEvent<'_>, now: Time) {
+        if let HostEvent::NetworkChanged { local } = notice {
             self.announce_soon(local, now);
         }
     }

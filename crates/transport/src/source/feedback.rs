@@ -1,7 +1,7 @@
 //! Processing of feedback at the source.
 
 use super::flood::Step;
-use super::scheduler::Asker;
+use super::scheduler::Requester;
 use super::window::GivenUp;
 use super::{BASE, Pacing, Phase, Serving, SourceSession};
 use crate::config::Slow;
@@ -218,7 +218,7 @@ impl SourceSession {
         for need in &request.needs {
             let run = u32::from(need.run).min(MAX_BLOCKS);
             let (from, seen, wrong) = (request.from, request.echo.seq, need.wrong);
-            let asker = |held| Asker { seen, held, wrong };
+            let asker = |held| Requester { seen, held, wrong };
             if need.symbols == 0 {
                 match &mut self.pages {
                     Some(pages) => pages.request(need.first, run, &*self.scheduler, now),

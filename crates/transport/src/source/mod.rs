@@ -52,9 +52,9 @@ use faircast_wire::{
 };
 use pace::Pace as Pacing;
 use pages::Pages;
-use reach::Left;
+use reach::SendTimes;
 use refusals::Refusals;
-use roll::Roll;
+use roll::RequiredHosts;
 use scheduler::{Chosen, Looked, Scheduler};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -146,14 +146,14 @@ pub(crate) struct SourceSession {
     followed_named: Vec<ReceiverId>,
     followed: Option<(ReceiverId, Time)>,
     counts: Counts,
-    left: Left,
+    left: SendTimes,
     rest: stuck::Rest,
     bursts: Bursts,
     /// Number of members on whose answers the scheme counts.
     answering: usize,
     budget: Budget,
     refusals: Refusals,
-    roll: Roll,
+    roll: RequiredHosts,
     receipts: receipts::Receipts,
     /// All receivers had most of the content when it began.
     resumes: bool,
@@ -300,13 +300,13 @@ impl SourceSession {
             followed_named: Vec::new(),
             followed: None,
             counts: Counts::default(),
-            left: Left::default(),
+            left: SendTimes::default(),
             rest: stuck::Rest::default(),
             bursts: if setup.one_way.is_some() { Bursts::one_by_one() } else { Bursts::new() },
             answering: 0,
             budget: Budget::default(),
             refusals: Refusals::default(),
-            roll: Roll::new(setup.required),
+            roll: RequiredHosts::new(setup.required),
             receipts: receipts::Receipts::new(setup.receipts),
             resumes: false,
             told_nobody: false,

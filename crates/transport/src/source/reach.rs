@@ -26,9 +26,9 @@ const MAX_NAMED: usize = 3;
 
 /// When packets of the base layer left, a sample each second.
 #[derive(Debug, Default)]
-pub(super) struct Left(VecDeque<(Time, Seq)>);
+pub(super) struct SendTimes(VecDeque<(Time, Seq)>);
 
-impl Left {
+impl SendTimes {
     /// `next` is the number of the next packet now.
     pub(super) fn sample(&mut self, now: Time, next: Seq) {
         self.0.push_back((now, next));
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn recent_packet_numbers_are_known_by_time() {
-        let mut left = Left::default();
+        let mut left = SendTimes::default();
         let at = |second| Time::ZERO + Span::from_secs(second);
         assert_eq!(left.before(at(0), UNREACHED_AFTER), Seq(0));
         (0..100).for_each(|second| left.sample(at(second), Seq(second * 10)));

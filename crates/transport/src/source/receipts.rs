@@ -24,7 +24,7 @@ const CHECKS: u32 = 2_000;
 pub(super) struct Receipts {
     /// Keys of the receivers that must sign.
     keys: Option<ReceiptKeys>,
-    kept: BTreeMap<ReceiverId, Kept>,
+    kept: BTreeMap<ReceiverId, StoredReceipt>,
     /// Checked since then.
     checked: (Time, u32),
     /// The roots that receivers were sent: each withdrawn file makes another one.
@@ -32,7 +32,7 @@ pub(super) struct Receipts {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredReceipt {
     receipt: Receipt,
     worth: Worth,
     /// The sender of the receipt: the receiver, or a relay.
@@ -52,7 +52,7 @@ enum Worth {
 
 /// Result of checking a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taken {
+enum ReceiptResult {
     /// There is no room or no time for it; it comes again.
     No,
     /// It is no better than the stored one.
@@ -73,16 +73,16 @@ impl Receipts {
         }
     }
 
-    fn take(&mut self, receipt: &Receipt, about: &Signed, now: Time) -> Taken {
+    fn take(&mut self, receipt: &Receipt, about: &Signed, now: Time) -> ReceiptResult {
         let known = self.kept.get(&receipt.receiver);
         if known.is_some_and(|kept| same(&kept.receipt, receipt)) {
-            return Taken::Again;
+            return ReceiptResult::Again;
         }
         if now.since(self.checked.0) >= Span::from_secs(1) {
             self.checked = (now, 0);
         }
         if self.checked.1 >= CHECKS || known.is_none() && self.kept.len() >= MAX_RECEIPTS {
-            return Taken::No;
+            return ReceiptResult::No;
         }
         self.checked.1 += 1;
         let worth = match &self.keys {
@@ -91,10 +91,10 @@ impl Receipts {
             _ => Worth::Signed,
         };
         if known.is_some_and(|kept| kept.worth >= worth) {
-            return Taken::Again; // a better one is never given up for what comes later
+            return ReceiptResult::Again; // a better one is never given up for what comes later
         }
-        self.kept.insert(receipt.receiver, Kept { receipt: *receipt, worth, via: receipt.from });
-        Taken::New
+        self.kept.insert(receipt.receiver, StoredReceipt { receipt: *receipt, worth, via: receipt.from });
+        ReceiptResult::New
     }
 
     /// The least that a receipt has to be worth to count.
@@ -103,7 +103,7 @@ impl Receipts {
     }
 
     /// Returns the receipts that count, by their sender.
-    fn good(&self) -> impl Iterator<Item = (&ReceiverId, &Kept)> {
+    fn good(&self) -> impl Iterator<Item = (&ReceiverId, &StoredReceipt)> {
         let least = self.least();
         self.kept.iter().filter(move |(_, kept)| kept.worth >= least)
     }
@@ -113,7 +113,7 @@ impl Receipts {
         self.kept.get(&id).map(|kept| self.told(kept))
     }
 
-    fn told(&self, kept: &Kept) -> ReceiptReport {
+    fn told(&self, kept: &StoredReceipt) -> ReceiptReport {
         ReceiptReport {
             receiver: kept.receipt.receiver.to_string(),
             host: kept.receipt.host.as_str().to_owned(),
@@ -168,12 +168,12 @@ impl SourceSession {
     /// At the source: whether it is answered.
     fn keep_receipt(&mut self, receipt: &Receipt, now: Time) -> bool {
         let taken = self.receipts.take(receipt, &self.about(), now);
-        if taken == Taken::New
+        if taken == ReceiptResult::New
             && let Some(told) = self.receipts.of(receipt.receiver)
         {
             self.events.push_back(Event::Receipt(told));
         }
-        taken != Taken::No
+        taken != ReceiptResult::No
     }
 
     /// Returns the subject of all receipts of this session.
@@ -255,11 +255,15 @@ mod tests {
         let take = |receipts: &mut Receipts, one| receipts.take(&one, &about(), Time::ZERO);
         let good = |receipts: &Receipts| receipts.good().count();
         let forged = Receipt { key: key(1).verify_key().to_bytes(), ..receipt(1, 2) };
-        assert_eq!((take(&mut receipts, forged), good(&receipts)), (Taken::New, 0));
-        assert_eq!((take(&mut receipts, receipt(1, 2)), good(&receipts)), (Taken::New, 0), "another key");
-        assert_eq!((take(&mut receipts, receipt(1, 1)), good(&receipts)), (Taken::New, 1));
-        assert_eq!((take(&mut receipts, forged), good(&receipts)), (Taken::Again, 1));
-        assert_eq!((take(&mut receipts, receipt(1, 2)), good(&receipts)), (Taken::Again, 1));
+        assert_eq!((take(&mut receipts, forged), good(&receipts)), (ReceiptResult::New, 0));
+        assert_eq!(
+            (take(&mut receipts, receipt(1, 2)), good(&receipts)),
+            (ReceiptResult::New, 0),
+            "another key"
+        );
+        assert_eq!((take(&mut receipts, receipt(1, 1)), good(&receipts)), (ReceiptResult::New, 1));
+        assert_eq!((take(&mut receipts, forged), good(&receipts)), (ReceiptResult::Again, 1));
+        assert_eq!((take(&mut receipts, receipt(1, 2)), good(&receipts)), (ReceiptResult::Again, 1));
         let told = receipts.of(id(1)).expect("it is kept");
         assert_eq!(
             (told.valid, told.known, told.key),
@@ -273,7 +277,7 @@ mod tests {
         for (about, root) in [(other, Some(ROOT)), (about(), Some([6; 32])), (about(), None)] {
             let mut receipts = Receipts::new(None);
             receipts.note_root(root);
-            assert_eq!(receipts.take(&receipt(1, 1), &about, Time::ZERO), Taken::New);
+            assert_eq!(receipts.take(&receipt(1, 1), &about, Time::ZERO), ReceiptResult::New);
             assert_eq!(receipts.good().count(), 0, "{about:?} {root:?}");
             assert!(receipts.of(id(1)).is_some_and(|told| !told.valid && told.known.is_none()));
         }
@@ -285,7 +289,7 @@ mod tests {
         receipts.note_root(Some(ROOT));
         let mut take = |number: u32, now| {
             let receipt = Receipt { unix_secs: number.into(), ..receipt(1, 1) };
-            receipts.take(&receipt, &about(), now) != Taken::No
+            receipts.take(&receipt, &about(), now) != ReceiptResult::No
         };
         let mut taken = 0;
         for number in 0..CHECKS + 10 {

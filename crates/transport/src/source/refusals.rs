@@ -21,7 +21,7 @@ const COUNTED: usize = 64;
 /// Hosts that have been named.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    named: Vec<(IpAddr, Told)>,
+    named: Vec<(IpAddr, ReportedRefusal)>,
     /// Hosts that state why they do not follow.
     refused: Vec<(IpAddr, IncompleteReceiver)>,
     more_told: bool,
@@ -30,7 +30,7 @@ pub(super) struct Refusals {
 
 /// Finding last reported about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum ReportedRefusal {
     Refuses(RefusalReason),
     Version(u8),
     DoesNotOpen,
@@ -52,7 +52,7 @@ impl Refusals {
         unix_secs: u64,
     ) -> Option<Event> {
         let ip = from.ip().to_canonical();
-        if let Some(instead) = self.instead_of(ip, Told::Refuses(refusal.reason)) {
+        if let Some(instead) = self.instead_of(ip, ReportedRefusal::Refuses(refusal.reason)) {
             return instead.map(Event::warning);
         }
         let host = refusal.host.as_str();
@@ -95,7 +95,7 @@ impl Refusals {
         let ip = from.ip().to_canonical();
         match error {
             OpenError::Parse(ParseError::Version(version)) => {
-                if let Some(instead) = self.instead_of(ip, Told::Version(*version)) {
+                if let Some(instead) = self.instead_of(ip, ReportedRefusal::Version(*version)) {
                     return instead;
                 }
                 Some(format!(
@@ -103,7 +103,7 @@ impl Refusals {
                 ))
             }
             OpenError::Forged | OpenError::Unsealed(_) | OpenError::NeedsKey(_) if self.comes_often(ip) => {
-                if let Some(instead) = self.instead_of(ip, Told::DoesNotOpen) {
+                if let Some(instead) = self.instead_of(ip, ReportedRefusal::DoesNotOpen) {
                     return instead;
                 }
                 let why = match error {
@@ -130,7 +130,7 @@ impl Refusals {
     }
 
     /// Returns the replacement of this report: nothing if it was reported, one line if there are too many.
-    fn instead_of(&mut self, ip: IpAddr, told: Told) -> Option<Option<String>> {
+    fn instead_of(&mut self, ip: IpAddr, told: ReportedRefusal) -> Option<Option<String>> {
         if self.named.contains(&(ip, told)) {
             return Some(None);
         }

@@ -9,13 +9,13 @@ const NAMED: usize = 8;
 
 /// Absent required hosts.
 #[derive(Debug, Default)]
-pub(super) struct Roll {
+pub(super) struct RequiredHosts {
     absent: Vec<RequiredHost>,
 }
 
-impl Roll {
-    pub(super) fn new(required: Vec<RequiredHost>) -> Roll {
-        Roll { absent: required }
+impl RequiredHosts {
+    pub(super) fn new(required: Vec<RequiredHost>) -> RequiredHosts {
+        RequiredHosts { absent: required }
     }
 
     /// A receiver has joined.
@@ -47,8 +47,9 @@ mod tests {
 
     #[test]
     fn absent_hosts_exclude_joined_ones_and_few_are_named() {
-        let mut roll =
-            Roll::new((0..20).map(|number| RequiredHost::new(&format!("lab-{number:02}"))).collect());
+        let mut roll = RequiredHosts::new(
+            (0..20).map(|number| RequiredHost::new(&format!("lab-{number:02}"))).collect(),
+        );
         let address = IpAddr::from([192, 0, 2, 1]);
         for number in 0..11 {
             roll.on_joined(&format!("LAB-{number:02}.example.org"), address);

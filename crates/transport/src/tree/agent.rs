@@ -18,10 +18,10 @@ mod child;
 pub(crate) use child::AgentChild;
 
 use crate::announced::scheme_of;
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use crate::event::RelayBelow;
 use crate::members::{Change, Members, Pace, Tally};
-use crate::relay::{AgentStatus, Needs, Within};
+use crate::relay::{AgentStatus, Needs, RelayMode};
 use crate::trace::{RELAY, Scope};
 use faircast_core::node::{Cx, Effect, Effects, Relay, SourceControl, To};
 use faircast_core::packet::{
@@ -262,10 +262,10 @@ impl Agent {
     }
 }
 
-impl Within for Agent {
-    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
+impl RelayMode for Agent {
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle> {
         let has_agents = scheme.is_some_and(|scheme| scheme.agents_beside_delivery().is_some());
-        (!has_agents).then_some(Seen::NoAgents)
+        (!has_agents).then_some(JoinObstacle::NoAgents)
     }
 
     fn has_exits(&self) -> bool {

@@ -2,7 +2,7 @@
 //! control (paper 002, chapter 3: RACCOOM; paper 003: RMANP).
 //!
 //! ```text
-//!   source ~~ packet n ~~> WithinAbove --> Router --> Exit --> the group, on another network
+//!   source ~~ packet n ~~> UpstreamMode --> Router --> Exit --> the group, on another network
 //!     ^                                      |  ^
 //!     |   one member's reports and requests  |  |  reports of who is there
 //!     +--------------------------------------+  +---------------------------
@@ -19,10 +19,10 @@ pub(crate) use endpoint::HopExit;
 pub(crate) use exit::ExitSetup;
 
 use crate::announced::scheme_of;
-use crate::error::Seen;
+use crate::error::JoinObstacle;
 use crate::event::RelayBelow;
 use crate::members::{Change, Tally};
-use crate::relay::{HopStatus, Needs, RouterKind, Within};
+use crate::relay::{HopStatus, Needs, RelayMode, RouterKind};
 use exit::Exit;
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterControl, To, Verdict};
 use faircast_core::packet::{Arrival, Body, Data, Layer, Order, Packet, ReceiverId, Report, Seq, SessionId};
@@ -73,7 +73,7 @@ struct Serving {
     router: Box<dyn Router + Send>,
     rng: Rng,
     effects: Effects,
-    kept: Vec<Kept>,
+    kept: Vec<CachedPacket>,
     needs: Needs,
     /// For its own parent.
     reports: VecDeque<Report>,
@@ -90,7 +90,7 @@ struct Serving {
 
 /// A packet that has come.
 #[derive(Debug, Clone, Default)]
-struct Kept {
+struct CachedPacket {
     packet: Option<(Data, Layer, u16)>,
     payload: Vec<u8>,
 }
@@ -327,10 +327,10 @@ impl Hop {
     }
 }
 
-impl Within for Hop {
-    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
+impl RelayMode for Hop {
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle> {
         let helps = scheme.is_some_and(|scheme| self.kind.helps(scheme));
-        (!helps).then_some(Seen::NoRouter(self.kind.scheme()))
+        (!helps).then_some(JoinObstacle::NoRouter(self.kind.scheme()))
     }
 
     fn has_exits(&self) -> bool {
@@ -354,7 +354,7 @@ impl Within for Hop {
             router,
             rng: Rng::new(self.seed, 0),
             effects: Effects::new(),
-            kept: vec![Kept::default(); KEPT],
+            kept: vec![CachedPacket::default(); KEPT],
             needs: Needs::default(),
             reports: VecDeque::new(),
             limits: BTreeMap::new(),

@@ -2,10 +2,10 @@
 //! in a session, in any role.
 //!
 //! A node stays in its session: it is one member of its parent and reports for its children. Its relay's upstream session calls it as
-//! `Within`; its downstream endpoints hold it as well.
+//! `RelayMode`; its downstream endpoints hold it as well.
 //!
 //! ```text
-//!   parent <-- receiver's session with WithinAbove --> Within (Agent, Hop) <-- AgentChild, HopExit <-- those below
+//!   parent <-- receiver's session with UpstreamMode --> RelayMode (Agent, Hop) <-- AgentChild, HopExit <-- those below
 //! ```
 
 mod agent;
@@ -16,7 +16,7 @@ pub(crate) use agent::{Agent, AgentChild};
 pub(crate) use hop::{ExitSetup, Hop, HopExit};
 pub use session::{BranchPlace, RelaySession, ServedHost};
 
-use crate::relay::Within;
+use crate::relay::RelayMode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A node, as its upstream session and its downstream endpoints hold it. All run in one thread, one after the other.
@@ -29,13 +29,13 @@ impl<T> Clone for Node<T> {
     }
 }
 
-impl<T: Within + 'static> Node<T> {
+impl<T: RelayMode + 'static> Node<T> {
     pub(crate) fn new(node: T) -> Node<T> {
         Node(Arc::new(Mutex::new(node)))
     }
 
     /// Returns the node as its upstream session calls it.
-    pub(crate) fn within(&self) -> Arc<Mutex<dyn Within>> {
+    pub(crate) fn within(&self) -> Arc<Mutex<dyn RelayMode>> {
         self.0.clone()
     }
 

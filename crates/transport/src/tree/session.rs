@@ -5,10 +5,10 @@ use super::{Agent, AgentChild, ExitSetup, Hop, HopExit, Node};
 use crate::config::{FilePolicy, span, spread_within};
 use crate::datagram::overhead;
 use crate::endpoint::Endpoint;
-use crate::object::gather::spill::Room;
+use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::relay::{
-    Branch, BranchSetup, Child, RelayConfig, RelayHandle, RelayRole, RelaySource, Shared, Upstream,
+    Branch, BranchSetup, Child, RelayConfig, RelayHandle, RelayRole, RelaySource, SessionHandle, Upstream,
 };
 use crate::worker::Worker;
 use crate::{Accept, Destination, Durability, Freshness, Output, Replace, receiver};
@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 pub struct RelaySession {
     config: RelayConfig,
     role: Role,
-    shared: Shared,
+    shared: SessionHandle,
     id: ReceiverId,
     random: [u64; 4],
 }
@@ -73,7 +73,7 @@ impl RelaySession {
         handle: &RelayHandle,
         branches: usize,
         random: [u64; 4],
-        room: Option<Room>,
+        room: Option<SpillFile>,
     ) -> RelaySession {
         let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
         let (process, key) = (handle.clone(), config.key.clone());
@@ -87,9 +87,9 @@ impl RelaySession {
             }
         };
         let shared = match &role {
-            Role::Repeater => Shared::new(process, branches, config.memory, room),
-            Role::Agent(agent) => Shared::of_within(process, agent.within(), 0),
-            Role::Hop(hop) => Shared::of_within(process, hop.within(), branches),
+            Role::Repeater => SessionHandle::new(process, branches, config.memory, room),
+            Role::Agent(agent) => SessionHandle::of_within(process, agent.within(), 0),
+            Role::Hop(hop) => SessionHandle::of_within(process, hop.within(), branches),
         };
         if config.paced {
             shared.hold_above(config.memory as u64 / 2);

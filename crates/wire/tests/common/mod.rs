@@ -10,9 +10,9 @@ use faircast_core::packet::{
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Activity, Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState,
-    Message, Name, Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Signed,
-    SigningKey, Status, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Withdrawn,
+    Activity, Announce, Attach, DataPacket, GroupKey, Hashes, Invite, KeyId, Member, MemberState, Message,
+    Name, Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Signed, SigningKey,
+    Status, SymbolMap, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Withdrawn,
     WithdrawnPart, Words,
 };
 use std::net::SocketAddr;
@@ -173,7 +173,7 @@ pub fn request() -> Request {
     Request {
         from: receiver(0x1122_3344),
         needs,
-        held: vec![Held { block: 9, symbols: [0x5a; 32] }],
+        held: vec![SymbolMap { block: 9, symbols: [0x5a; 32] }],
         echo: echo(501),
     }
 }

@@ -7,7 +7,7 @@ mod rules;
 use super::{Check, Verdict};
 use faircast::config::RELAY_PORT;
 use faircast_net::Choice;
-use rules::{Chain, Dropper, Fate, Hook, Message, Packet, Protocol, fate};
+use rules::{Chain, Dropper, Hook, Message, Packet, PacketDecision, Protocol, fate};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -65,12 +65,12 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
     let packet = |to| Packet { protocol: Protocol::Udp(port), to, interface: &choice.chosen.name };
     let mut checks = Vec::new();
     match (rules.fate(&packet(group.ip()), Hook::In), silent) {
-        (Fate::Dropped { by, .. }, true) => checks.push(
+        (PacketDecision::Dropped { by, .. }, true) => checks.push(
             Check::new("firewall", Verdict::Fail, format!("a packet filter drops it: {}", by.what))
                 .advise(rules.mend(&by, &packet(group.ip()), Hook::In)),
         ),
         // Rules may drop packets of other hosts and let those of this host pass.
-        (Fate::Dropped { by, .. }, false) => checks.push(
+        (PacketDecision::Dropped { by, .. }, false) => checks.push(
             Check::new(
                 "firewall",
                 Verdict::Warn,
@@ -78,14 +78,14 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
             )
             .advise(rules.mend(&by, &packet(group.ip()), Hook::In)),
         ),
-        (Fate::Passes, true) => checks.push(Check::new(
+        (PacketDecision::Passes, true) => checks.push(Check::new(
             "firewall",
             Verdict::Note,
             "no rule was found that drops it; look for ones that depend on more than group and port",
         )),
-        (Fate::Passes, false) => {}
+        (PacketDecision::Passes, false) => {}
     }
-    if let Fate::Dropped { by, unless } = rules.fate(&packet(choice.local), Hook::In) {
+    if let PacketDecision::Dropped { by, unless } = rules.fate(&packet(choice.local), Hook::In) {
         let (verdict, may) = if unless { (Verdict::Warn, "may drop") } else { (Verdict::Fail, "drops") };
         let found = format!(
             "as a source: a packet filter {may} the answers of receivers to port {port}: {}",
@@ -130,7 +130,7 @@ fn membership(rules: &Rules, group: IpAddr, choice: &Choice) -> Vec<Check> {
         ),
     ];
     let dropped = cases.into_iter().filter_map(|(hook, packet, what)| match rules.fate(&packet, hook) {
-        Fate::Dropped { by, unless: false } => {
+        PacketDecision::Dropped { by, unless: false } => {
             let found = format!("a packet filter drops {name} {what}: {}", by.what);
             Some(Check::new("membership", Verdict::Warn, found).advise(rules.mend(&by, &packet, hook)))
         }
@@ -150,12 +150,15 @@ impl Rules {
         }
     }
 
-    fn fate(&self, packet: &Packet<'_>, hook: Hook) -> Fate {
-        let Rules::Read { nft, iptables, program } = self else { return Fate::Passes };
+    fn fate(&self, packet: &Packet<'_>, hook: Hook) -> PacketDecision {
+        let Rules::Read { nft, iptables, program } = self else { return PacketDecision::Passes };
         let of_nft = nft.as_deref().map(|text| nft::chains(text, packet));
         let of_iptables = iptables.as_deref().map(|text| iptables::chains(text, program, packet));
         let all: [Vec<Chain>; 2] = [of_nft.unwrap_or_default(), of_iptables.unwrap_or_default()];
-        all.iter().map(|chains| fate(chains, hook)).find(|fate| *fate != Fate::Passes).unwrap_or(Fate::Passes)
+        all.iter()
+            .map(|chains| fate(chains, hook))
+            .find(|fate| *fate != PacketDecision::Passes)
+            .unwrap_or(PacketDecision::Passes)
     }
     /// The command that lets the packet pass.
     fn mend(&self, by: &Dropper, packet: &Packet<'_>, hook: Hook) -> String {

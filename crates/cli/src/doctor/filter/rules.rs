@@ -98,7 +98,7 @@ pub struct Chain {
 
 /// The fate of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketDecision {
     Passes,
     /// A rule or policy drops it, unless an earlier rule accepts it by what is not known here.
     Dropped {
@@ -120,7 +120,7 @@ pub struct Dropper {
 }
 
 /// The decision of a chain.
-enum Said {
+enum ChainDecision {
     Accepts,
     Drops(usize, usize),
     /// Nothing: it goes on behind the jump.
@@ -131,55 +131,55 @@ enum Said {
 const MAX_DEPTH: usize = 16;
 
 /// The fate of a packet at this hook: it has to pass all base chains there.
-pub fn fate(chains: &[Chain], hook: Hook) -> Fate {
+pub fn fate(chains: &[Chain], hook: Hook) -> PacketDecision {
     for base in chains.iter().filter(|chain| chain.hook == Some(hook)) {
         let mut unless = false;
         let by = match walk(chains, base, Fits::Yes, &mut unless, 0) {
-            Said::Accepts => continue,
-            Said::Nothing if !base.policy_drops => continue,
-            Said::Nothing => {
+            ChainDecision::Accepts => continue,
+            ChainDecision::Nothing if !base.policy_drops => continue,
+            ChainDecision::Nothing => {
                 let what = format!("the policy of chain {} in table {} is drop", base.name, base.table);
                 Dropper { what, base: base.name.clone(), table: base.table.clone(), removal: None }
             }
-            Said::Drops(chain, rule) => {
+            ChainDecision::Drops(chain, rule) => {
                 let (chain, base) = (&chains[chain], base.name.clone());
                 let rule = &chain.rules[rule];
                 let what = format!("`{}` of chain {} in table {}", rule.text, chain.name, chain.table);
                 Dropper { what, base, table: chain.table.clone(), removal: rule.removal.clone() }
             }
         };
-        return Fate::Dropped { by, unless };
+        return PacketDecision::Dropped { by, unless };
     }
-    Fate::Passes
+    PacketDecision::Passes
 }
 
-fn walk(chains: &[Chain], chain: &Chain, sure: Fits, unless: &mut bool, depth: usize) -> Said {
+fn walk(chains: &[Chain], chain: &Chain, sure: Fits, unless: &mut bool, depth: usize) -> ChainDecision {
     let below = |name: &str| chains.iter().find(|other| other.name == name && other.table == chain.table);
     for (at, rule) in chain.rules.iter().enumerate() {
         let fits = rule.fits.min(sure);
         match (&rule.target, fits) {
             (_, Fits::No) => {}
-            (Target::Accept, Fits::Yes) => return Said::Accepts,
+            (Target::Accept, Fits::Yes) => return ChainDecision::Accepts,
             (Target::Accept, Fits::Perhaps) => *unless = true,
             (Target::Drop, Fits::Yes) => {
                 let place = chains.iter().position(|other| std::ptr::eq(other, chain)).unwrap_or(0);
-                return Said::Drops(place, at);
+                return ChainDecision::Drops(place, at);
             }
-            (Target::Return, Fits::Yes) => return Said::Nothing,
+            (Target::Return, Fits::Yes) => return ChainDecision::Nothing,
             (Target::Drop | Target::Return, Fits::Perhaps) => {}
             (Target::Jump(name) | Target::Goto(name), _) => {
                 let Some(next) = below(name).filter(|_| depth < MAX_DEPTH) else { continue };
                 match walk(chains, next, fits, unless, depth + 1) {
-                    Said::Nothing if matches!(rule.target, Target::Goto(_)) && fits == Fits::Yes => {
-                        return Said::Nothing;
+                    ChainDecision::Nothing if matches!(rule.target, Target::Goto(_)) && fits == Fits::Yes => {
+                        return ChainDecision::Nothing;
                     }
-                    Said::Nothing => {}
+                    ChainDecision::Nothing => {}
                     said => return said,
                 }
             }
         }
     }
-    Said::Nothing
+    ChainDecision::Nothing
 }
 
 /// The parts of a list in braces, with commas.

@@ -41,7 +41,7 @@ impl Bench {
     }
 
     fn with(mut self, file: File) -> Bench {
-        let room = Room { disk: Disk::default(), file, path: "a temporary file".into() };
+        let room = SpillFile { disk: Disk::default(), file, path: "a temporary file".into() };
         self.slots = Some(self.gathering.give_room(room));
         self
     }

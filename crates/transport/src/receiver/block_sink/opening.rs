@@ -2,10 +2,12 @@
 
 use crate::config::Destination;
 use crate::object::abandoned::tidied;
-use crate::object::gather::spill::Room;
+use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::object::spool::nameless;
-use crate::object::{Admission, Geometry, KeepUnfinished, ObjectError, Store, Told, TransferId, Wanted};
+use crate::object::{
+    Admission, Geometry, JournalContent, KeepUnfinished, ObjectError, Store, TransferId, Wanted,
+};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
@@ -23,10 +25,10 @@ pub(in super::super) struct Admitting {
 }
 
 /// A store, the blocks of an earlier run by its journal, and the order for a temporary file where that is not made yet.
-pub(super) type Opened = (Box<Store>, Option<Told>, Option<RoomOrder>);
+pub(super) type Opened = (Box<Store>, Option<JournalContent>, Option<RoomOrder>);
 
 /// Receives a temporary file for symbols.
-pub(super) type RoomOrder = Sender<Result<Room, ObjectError>>;
+pub(super) type RoomOrder = Sender<Result<SpillFile, ObjectError>>;
 
 /// Makes the directory of a transfer, or takes over the one of an earlier run.
 pub(super) fn opened(
@@ -54,9 +56,9 @@ pub(super) fn make_room(store: &Store, order: Option<RoomOrder>) -> Option<RoomO
 }
 
 /// Makes the temporary file for symbols of content that does not become files.
-pub(super) fn temporary_room(disk: Disk, path: PathBuf) -> Result<Room, ObjectError> {
+pub(super) fn temporary_room(disk: Disk, path: PathBuf) -> Result<SpillFile, ObjectError> {
     let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
-    Ok(Room { disk, file, path })
+    Ok(SpillFile { disk, file, path })
 }
 
 pub(super) fn is_in_files(destination: &Destination, live: Option<u32>) -> bool {

@@ -55,7 +55,7 @@ fn fill(sink: &mut BlockSink, blocks: &[Vec<u8>]) {
 
 fn put(sink: &mut BlockSink, index: u32, bytes: &[u8]) {
     let (_, hash) = verify_block(bytes).expect("sealed");
-    assert_eq!(sink.put(index, bytes.to_vec(), hash).expect("room"), Placed::Kept);
+    assert_eq!(sink.put(index, bytes.to_vec(), hash).expect("room"), StoreResult::Kept);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn warning_of_immediately_published_content_is_returned() {
     std::fs::write(dir.path().join("file"), [7; 300]).expect("room");
     let (mut sink, _, geometry, blocks) = opened(dir.path(), &["file"]);
     fill(&mut sink, &blocks);
-    let To::Files(storage) = &mut sink.to else { panic!("its blocks go to files") };
+    let ContentSink::Files(storage) = &mut sink.to else { panic!("its blocks go to files") };
     storage.files().expect("no job has them").warnings.push("a name was escaped".to_owned());
     let mut all = crate::object::RootHasher::new(geometry);
     for (index, bytes) in (0..).zip(&blocks) {
@@ -184,7 +184,7 @@ fn a_live_stream_makes_the_directory_that_it_goes_to() {
         (&Disk::default(), dir.path()),
     )
     .expect("it is made");
-    assert_eq!(sink.put(0, sealed(), Hash([2; 32])).expect("room"), Placed::Kept);
+    assert_eq!(sink.put(0, sealed(), Hash([2; 32])).expect("room"), StoreResult::Kept);
     assert!(dir.path().join("not/there/yet/stream-07070707").is_file());
 }
 
@@ -207,7 +207,7 @@ fn memory_of_a_live_stream_does_not_grow_with_written_blocks() {
     let mut write = |blocks: std::ops::Range<u32>| {
         let all = || {
             blocks.for_each(|block| {
-                assert_eq!(sink.put(block, sealed(), hash).expect("room"), Placed::Kept);
+                assert_eq!(sink.put(block, sealed(), hash).expect("room"), StoreResult::Kept);
                 sink.take_spent();
             });
         };

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::mpsc::Receiver;
 
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]
-pub(super) enum To {
+pub(super) enum ContentSink {
     Files(Storage),
     Stream {
         sink: Box<StreamSink<Box<dyn Write + Send>>>,
@@ -63,28 +63,28 @@ impl Unwritten {
     }
 }
 
-impl To {
+impl ContentSink {
     pub(super) fn stream(
         to: Box<dyn Write + Send>,
         waiting: Option<Unwritten>,
         geometry: Geometry,
         first: u32,
         memory: usize,
-    ) -> To {
+    ) -> ContentSink {
         let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
         let sink = Box::new(StreamSink::new(to, first, skip, memory / EARLY));
-        To::Stream { sink, waiting, gathered: None, hashes: None, head: 0, lost: 0 }
+        ContentSink::Stream { sink, waiting, gathered: None, hashes: None, head: 0, lost: 0 }
     }
 
     /// Files in memory.
-    pub(super) fn memory(to: &Memory, geometry: Geometry, memory: usize) -> Result<To, Error> {
+    pub(super) fn memory(to: &Memory, geometry: Geometry, memory: usize) -> Result<ContentSink, Error> {
         let (limit, manifest) = (to.limit(), u64::from(geometry.manifest_len));
         if let Some(bytes) = geometry.stream_len.filter(|bytes| *bytes > limit.saturating_add(manifest)) {
             return Err(Error::Config(ConfigError::OverMemory { bytes: bytes - manifest, limit }));
         }
         let gathering = to.gather(manifest);
         let early = memory.min((limit as usize).max(EARLY * MIN_EARLY));
-        Ok(To::object(Box::new(gathering.clone()), None, Some(gathering), geometry, early))
+        Ok(ContentSink::object(Box::new(gathering.clone()), None, Some(gathering), geometry, early))
     }
 
     /// A whole object, its manifest first.
@@ -94,9 +94,9 @@ impl To {
         gathered: Option<Gathering>,
         geometry: Geometry,
         memory: usize,
-    ) -> To {
+    ) -> ContentSink {
         let sink = Box::new(StreamSink::new(to, 0, 0, memory / EARLY));
         let (hashes, head) = (Some(RootHasher::new(geometry)), geometry.manifest_len);
-        To::Stream { sink, waiting, gathered, hashes, head, lost: 0 }
+        ContentSink::Stream { sink, waiting, gathered, hashes, head, lost: 0 }
     }
 }

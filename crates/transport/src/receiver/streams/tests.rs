@@ -7,13 +7,13 @@ const T: u16 = 64;
 const LAYERS: u8 = 2;
 
 /// A block of a stream and its symbols: 4, and 2 repairs.
-struct Made {
+struct EncodedBlock {
     number: u32,
     data: Vec<u8>,
     symbols: Vec<Vec<u8>>,
 }
 
-fn block(number: u32) -> Made {
+fn block(number: u32) -> EncodedBlock {
     let data = vec![number as u8; 4 * usize::from(T) - crate::object::TRAILER];
     let mut sealed = data.clone();
     let (k, _) = seal_block(&mut sealed, T);
@@ -26,7 +26,7 @@ fn block(number: u32) -> Made {
         encoder.repair(symbol, &mut repair).expect("in range");
         symbols.push(repair);
     }
-    Made { number, data, symbols }
+    EncodedBlock { number, data, symbols }
 }
 
 struct Stage {
@@ -44,7 +44,7 @@ impl Stage {
         Stage { streams, dir }
     }
 
-    fn hear(&mut self, layer: u8, block: &Made, symbols: &[u32]) {
+    fn hear(&mut self, layer: u8, block: &EncodedBlock, symbols: &[u32]) {
         for &symbol in symbols {
             let data = Data {
                 seq: Seq(0),
@@ -171,8 +171,8 @@ fn incomplete_block_at_the_end_is_lost() {
 fn invalid_symbols_change_nothing() {
     let mut stage = Stage::new();
     stage.hear(0, &block(0), &[0]);
-    stage.hear(0, &Made { number: u32::MAX, ..block(1) }, &[0, 1, 2, 3]);
-    stage.hear(0, &Made { number: 1 << 20, ..block(1) }, &[0, 1, 2, 3]);
+    stage.hear(0, &EncodedBlock { number: u32::MAX, ..block(1) }, &[0, 1, 2, 3]);
+    stage.hear(0, &EncodedBlock { number: 1 << 20, ..block(1) }, &[0, 1, 2, 3]);
     stage.hear(7, &block(1), &[0, 1, 2, 3]);
     stage.hear(0, &block(0), &[1, 2, 3]);
     assert_eq!((stage.wrote(0), stage.lost(0)), (vec![0], 0));

@@ -29,10 +29,10 @@ fn drain(cache: &Cache, schedule: &mut Schedule, seq: &mut u64) -> Vec<(u32, u32
     left
 }
 
-fn held(block: u32, ids: &[u32]) -> Held {
-    let mut symbols = [0; Held::BYTES];
+fn held(block: u32, ids: &[u32]) -> SymbolMap {
+    let mut symbols = [0; SymbolMap::BYTES];
     ids.iter().for_each(|id| symbols[*id as usize / 8] |= 1 << (id % 8));
-    Held { block, symbols }
+    SymbolMap { block, symbols }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The upstream side of a relay within a session: a receiver's sink that stores no content, and reports for the receivers downstream.
 
-use super::super::Shared;
+use super::super::SessionHandle;
 use crate::config::Durability;
 use crate::error::{Error, TransferError};
 use crate::object::Geometry;
@@ -16,8 +16,8 @@ use faircast_wire::{Announce, DataPacket, Hashes, Status};
 const OUTDATED_AFTER: Span = Span::from_secs(15);
 
 /// Sink that discards the content of a session.
-pub(crate) struct WithinAbove {
-    shared: Shared,
+pub(crate) struct UpstreamMode {
+    shared: SessionHandle,
     geometry: Geometry,
     since: Option<Time>,
     now: Time,
@@ -30,19 +30,19 @@ pub(crate) struct WithinAbove {
     announced_at: Time,
 }
 
-impl WithinAbove {
+impl UpstreamMode {
     pub(crate) fn new(
-        shared: Shared,
+        shared: SessionHandle,
         session: SessionId,
         announce: Announce,
         geometry: Geometry,
-    ) -> WithinAbove {
+    ) -> UpstreamMode {
         {
             let mut passing = shared.lock();
             passing.announce = Some((session, announce));
             passing.blocks = geometry.blocks();
         }
-        WithinAbove {
+        UpstreamMode {
             shared,
             geometry,
             since: None,
@@ -61,7 +61,7 @@ impl WithinAbove {
     }
 }
 
-impl SymbolSink for WithinAbove {
+impl SymbolSink for UpstreamMode {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, _: &mut Rng) -> Result<Progressed, Error> {
         self.at(now);
         if self.is_other {

@@ -1,7 +1,7 @@
 //! A digital fountain: new symbols of all blocks on every layer, without end. It serves sessions in layers and sessions without feedback,
 //! where nothing is requested.
 
-use super::{Amounts, BlockStatus, Chosen, Looked, Said, Scheduler};
+use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
 use crate::config::Repeat;
 use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
@@ -217,7 +217,7 @@ impl Scheduler for Fountain {
             blocks: self.source.blocks(),
             root: self.source.root(),
             withdrawn: self.source.withdrawn().len() as u32,
-            said: Said::default(),
+            said: EndProof::default(),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::withdrawals::Slice;
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Announce, Hashes, Held, Receipt, Scheduled, Signature, Withdrawn};
+use faircast_wire::{Announce, Hashes, Receipt, Scheduled, Signature, SymbolMap, Withdrawn};
 
 /// A symbol that leaves.
 pub(crate) struct Chosen<'a> {
@@ -54,12 +54,12 @@ pub(crate) struct BlockStatus {
     /// How many files are withdrawn: the root covers them.
     pub(crate) withdrawn: u32,
     /// At a relay: the source's statements about the blocks.
-    pub(crate) said: Said,
+    pub(crate) said: EndProof,
 }
 
 /// Proof that a source stated the number of blocks, and their root.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Said {
+pub(crate) struct EndProof {
     /// Proof by a member of the group.
     pub(crate) proof: Option<[u8; 16]>,
     /// That this source did, where the content is signed.
@@ -94,11 +94,11 @@ pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Scheduler> {
 
 /// The sender of a request for symbols.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct Requester<'a> {
     /// It has seen the stream up to this packet,
     pub(crate) seen: Seq,
     /// and has this part of the block, as far as it has reported.
-    pub(crate) held: Option<&'a Held>,
+    pub(crate) held: Option<&'a SymbolMap>,
     /// Whether the symbols sent from here did not verify.
     pub(crate) wrong: bool,
 }
@@ -170,7 +170,7 @@ pub(crate) trait Scheduler: Send {
     }
 
     /// At a relay of signed content: handles a request for the pages of `run` blocks.
-    fn request_pages(&mut self, _first: u32, _run: u32, _by: &Asker<'_>) {}
+    fn request_pages(&mut self, _first: u32, _run: u32, _by: &Requester<'_>) {}
 
     /// Receivers are there.
     fn start(&mut self, _now: Time) {}
@@ -227,7 +227,7 @@ pub(crate) trait Scheduler: Send {
     fn hear_loss(&mut self, _loss: f64) {}
 
     /// A receiver lacks symbols of a block; whether anything is sent for it.
-    fn request(&mut self, _block: u32, _symbols: u16, _by: &Asker<'_>) -> bool {
+    fn request(&mut self, _block: u32, _symbols: u16, _by: &Requester<'_>) -> bool {
         false
     }
 

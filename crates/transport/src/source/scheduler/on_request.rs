@@ -1,6 +1,6 @@
 //! All content once, then repairs on request: sessions at one rate.
 
-use super::{Amounts, Asker, BlockStatus, Chosen, Looked, Said, Scheduler};
+use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Requester, Scheduler};
 use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
@@ -131,7 +131,7 @@ impl Scheduler for OnRequest {
         }
     }
 
-    fn request(&mut self, block: u32, symbols: u16, by: &Asker<'_>) -> bool {
+    fn request(&mut self, block: u32, symbols: u16, by: &Requester<'_>) -> bool {
         self.repairs.request(block, symbols, by.seen)
     }
 
@@ -162,7 +162,7 @@ impl Scheduler for OnRequest {
             blocks: self.source.blocks(),
             root: self.source.root(),
             withdrawn: self.source.withdrawn().len() as u32,
-            said: Said::default(),
+            said: EndProof::default(),
         }
     }
 

@@ -8,7 +8,7 @@
 //! A block leaves whole before the next one begins: a receiver that sees the next one knows that no more of this one will arrive, and
 //! continues without it. Late data is dropped: a layer leaves out in whole blocks what it could not send in time.
 
-use super::{Amounts, BlockStatus, Chosen, Looked, Said, Scheduler};
+use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
 use crate::announced::LIVE_ROOT;
 use crate::config::{LayerInput, Pacing};
 use crate::error::Error;
@@ -345,7 +345,7 @@ impl Scheduler for Streams {
             blocks: is_whole.then_some(0),
             root: is_whole.then_some(Hash(LIVE_ROOT)),
             withdrawn: 0,
-            said: Said::default(),
+            said: EndProof::default(),
         }
     }
 

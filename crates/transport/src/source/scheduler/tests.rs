@@ -67,7 +67,7 @@ fn no_repair_leaves_from_a_file_changed_in_place() {
         seq += 1;
     }
     change(&path, 220 * 5);
-    let by = |seq| Asker { seen: Seq(seq), held: None, wrong: false };
+    let by = |seq| Requester { seen: Seq(seq), held: None, wrong: false };
     assert!(scheduler.request(900, 1, &by(seq)));
     assert_eq!(left.take(&mut *scheduler, 0, seq).expect("that part is as it was"), Some(900));
     assert!(scheduler.request(5, 1, &by(seq)));
@@ -138,7 +138,7 @@ fn withdrawals_never_give_a_symbol_two_contents() {
         let (source, paths, _dir) = tree(&mut rng);
         let mut scheduler = of_blocks(source, layers);
         let mut left = Left::default();
-        let by = |seq| Asker { seen: Seq(seq), held: None, wrong: false };
+        let by = |seq| Requester { seen: Seq(seq), held: None, wrong: false };
         let blocks = scheduler.status().blocks.expect("files have a length");
         for seq in 0..12_000 {
             if rng.chance(0.005) {

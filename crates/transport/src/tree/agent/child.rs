@@ -4,7 +4,7 @@ use super::super::Node;
 use super::Agent;
 use crate::endpoint::{Datagram, Endpoint, Transmit};
 use crate::event::Event;
-use crate::relay::{End, Shared, Within as _};
+use crate::relay::{End, RelayMode as _, SessionHandle};
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Attach, Kind, Message, Newest, parse, peek};
@@ -21,7 +21,7 @@ const LAST_WORDS: Span = Span::from_secs(1);
 
 /// A child.
 pub(crate) struct AgentChild {
-    shared: Shared,
+    shared: SessionHandle,
     agent: Node<Agent>,
     place: usize,
     id: ReceiverId,
@@ -39,7 +39,7 @@ pub(crate) struct AgentChild {
 impl AgentChild {
     /// Creates the endpoint of the host that has attached from this address, in this place among the branches.
     pub(crate) fn new(
-        shared: Shared,
+        shared: SessionHandle,
         agent: Node<Agent>,
         place: usize,
         id: ReceiverId,

@@ -2,9 +2,9 @@
 
 use super::super::Node;
 use super::Hop;
-use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
 use crate::event::Event;
-use crate::relay::{End, Shared};
+use crate::relay::{End, SessionHandle};
 use faircast_core::time::{Span, Time};
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ const LAST_EVERY: Span = Span::from_millis(100);
 
 /// An exit.
 pub(crate) struct HopExit {
-    shared: Shared,
+    shared: SessionHandle,
     hop: Node<Hop>,
     place: usize,
     /// Among the hop's exits.
@@ -33,7 +33,7 @@ pub(crate) struct HopExit {
 impl HopExit {
     /// The exit of this number, which is in this place among the branches.
     pub(crate) fn new(
-        shared: Shared,
+        shared: SessionHandle,
         hop: Node<Hop>,
         place: usize,
         exit: usize,
@@ -90,8 +90,8 @@ impl Endpoint for HopExit {
         self.is_over |= now >= self.ends_at || end == End::Lost;
     }
 
-    fn handle_notice(&mut self, notice: Notice<'_>, _now: Time) {
-        if let Notice::NetworkChanged { local: Some(local) } = notice {
+    fn handle_host_event(&mut self, notice: HostEvent<'_>, _now: Time) {
+        if let HostEvent::NetworkChanged { local: Some(local) } = notice {
             self.shared.announces_from(local);
             self.hop.with(|hop| hop.move_exit(self.exit, local));
         }
