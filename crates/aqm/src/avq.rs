@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_are_marked_those_that_may_not_be_are_dropped_and_in_ns2_pass() {
+    fn packets_without_ecn_are_dropped_and_pass_in_ns2() {
         for (order, expected) in
             [(Order::Paper, Decision::Drop(DropCause::Early)), (Order::Ns2, Decision::Accept)]
         {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_arrivals_above_gamma_slow_the_virtual_queue_and_below_it_speed_it_up() {
+    fn arrivals_above_gamma_slow_the_virtual_queue() {
         // Every 1.01 ms are 99 % of the link: 0.15 * 0.01 of it are lost in each of 202 s. Every 1.03 ms are 97 %.
         for (gap, expected) in [(1010, 0.49..0.50), (1030, 0.99..1.01)] {
             let mut avq = avq(Config { packets: true, ecn: true, ..Config::default() });

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_packet_that_nobody_waits_behind_is_marked_in_linux_alone() {
+    fn only_linux_marks_a_late_packet_of_an_empty_queue() {
         for (step_from, marked) in [(1, [true, false]), (0, [true, true])] {
             let mut bench = Bench::new(Config { step_from, ..Config::default() });
             bench.arrive(2, Ecn::Ect1, Time::ZERO);

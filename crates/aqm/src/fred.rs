@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_with_as_many_packets_as_the_lower_threshold_gets_no_more() {
+    fn a_flow_with_the_lower_threshold_of_packets_gets_no_more() {
         let mut fred = with(3.0, &[(1, 4), (2, 5)]);
         assert_eq!(arrives(&mut fred, 1), Decision::Accept);
         assert_eq!(arrives(&mut fred, 1), Decision::Drop(DropCause::Early));

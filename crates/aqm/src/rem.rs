@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_price_rests_where_the_queue_is_at_its_target_and_arrivals_are_what_the_link_sends() {
+    fn the_price_rests_at_the_target_queue_and_full_rate() {
         let mut rem = Rem { price: 3.0, ..rem(Config::default()) };
         for _ in 0..100 {
             rem.on_arrival(&bench::busy(20), &mut Rng::new(1, 1));

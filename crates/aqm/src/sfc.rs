@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_integral_grows_with_the_distance_and_rests_when_nobody_comes() {
+    fn the_integral_grows_with_the_error_and_rests_when_idle() {
         let mut sfc = sfc(Config::product());
         sfc.integrate(150.0, Span::from_secs(1));
         assert!((sfc.integral - 0.02).abs() < 1e-12);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_a_positive_effect_on_a_probability_that_cannot_be_negative() {
+    fn noise_raises_a_probability_that_is_clipped_at_zero() {
         // Poisson arrivals of the link's rate at the target: 0.290 with one gap, 0.167 with two, 0.087 with four (k2 = 0.2).
         for (gaps, expected) in [(1, 0.290), (2, 0.167), (4, 0.087)] {
             let mut sfc = sfc(Config { measured: Measured::Gaps(gaps), ..Config::literal() });

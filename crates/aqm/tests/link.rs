@@ -383,7 +383,7 @@ fn a_link_without_a_rate_only_delays() {
 }
 
 #[test]
-fn a_rate_of_zero_nearly_stops_the_queue_until_there_is_a_rate_again() {
+fn a_rate_of_zero_nearly_stops_the_queue() {
     let mut link = link(drop_tail(10));
     link.set_rate(Time::ZERO, Rate::ZERO);
     let Fate::Arrives { at, .. } = link.offer(Time::ZERO, 1000, 0, false) else {

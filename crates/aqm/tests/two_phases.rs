@@ -422,7 +422,7 @@ fn watched() -> (Link, Arc<Mutex<Seen>>) {
 }
 
 #[test]
-fn a_discipline_that_asks_for_it_learns_of_departures_and_idle_times() {
+fn a_discipline_observes_departures_and_idle_times_on_request() {
     let (mut link, seen) = watched();
     let mut rng = Rng::new(2, 2);
     let mut now = Time::ZERO;
@@ -445,7 +445,7 @@ fn a_discipline_that_asks_for_it_learns_of_departures_and_idle_times() {
 }
 
 #[test]
-fn a_change_of_the_rate_moves_what_a_watching_discipline_is_told() {
+fn a_rate_change_moves_the_notifications_of_a_discipline() {
     let (mut link, seen) = watched();
     for flow in 0..3 {
         link.offer(Time::ZERO, 1000, flow, false);

@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_holds_the_settings_and_the_name_where_the_loader_writes_them() {
+    fn the_object_has_settings_and_name_at_the_loaders_offsets() {
         let place = Place::new("cocoon_x", Path::new("/sys/fs/bpf")).unwrap();
         let opened = ObjectBuilder::default().open_memory(OBJECT).unwrap();
         let mut found = 0;

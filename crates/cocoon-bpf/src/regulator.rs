@@ -162,7 +162,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn the_window_is_the_mean_of_tcps_times_the_flows_and_acknowledgements_open_it() {
+    fn the_window_is_the_mean_tcp_window_times_the_flows() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 2, Some(&group(&[2, 6], 1000, 0, true)));
         assert_eq!(regulator.window(), 8.0 * 1460.0);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_four_tcps_one_flow_gets_a_quarter_of_what_is_acknowledged_or_all_of_it() {
+    fn one_flow_gets_a_quarter_or_all_of_four_tcps_acknowledgements() {
         for (opening, packets) in [(Opening::Share, 2), (Opening::All, 8)] {
             let mut regulator = Regulator::new(opening);
             regulator.observe(MS, 1, Some(&group(&[9, 9, 9, 9], 0, 0, true)));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_freezes_it_whatever_the_window_and_the_next_acknowledgement_frees_it() {
+    fn a_timeout_freezes_the_window_until_an_acknowledgement() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 1, Some(&group(&[8], 0, 1, true)));
         assert!(!regulator.may_send());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_group_the_default_window_leaves_once_per_default_round_trip() {
+    fn without_a_group_the_default_window_leaves_per_default_rtt() {
         let mut regulator = Regulator::default();
         let mut left = 0;
         for tenth in 0..=100 {

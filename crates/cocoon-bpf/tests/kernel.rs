@@ -109,7 +109,7 @@ fn turn() -> std::sync::MutexGuard<'static, ()> {
 }
 
 #[test]
-fn three_times_loaded_used_and_unloaded_live_connections_go_on_and_nothing_stays() {
+fn three_loads_and_unloads_keep_connections_and_leave_nothing() {
     let Some(place) = place("cyc") else { return };
     let _turn = turn();
     let before = complaints();
@@ -188,7 +188,7 @@ fn a_second_connection_begins_with_half_the_window_of_the_first() {
 }
 
 #[test]
-fn live_connections_follow_the_groups_that_user_space_makes_and_their_hosts_are_counted() {
+fn live_connections_follow_groups_of_user_space() {
     let Some(place) = place("grp") else { return };
     let _turn = turn();
     let _registered = Registered::new(&place, &Settings::default());
@@ -258,7 +258,7 @@ fn live_connections_follow_the_groups_that_user_space_makes_and_their_hosts_are_
 }
 
 #[test]
-fn an_ipv4_client_of_an_ipv6_socket_is_in_the_ipv4_group_and_an_ipv6_client_in_its_64() {
+fn clients_of_an_ipv6_socket_are_in_their_address_groups() {
     let Some(place) = place("six") else { return };
     let _turn = turn();
     let _registered = Registered::new(&place, &Settings::default());
@@ -311,7 +311,7 @@ fn a_connection_that_finds_the_table_of_groups_full_runs_alone() {
 }
 
 #[test]
-fn a_name_that_is_registered_is_refused_and_one_that_is_not_says_so() {
+fn a_registered_name_is_refused_and_an_unknown_one_reported() {
     let Some(place) = place("dup") else { return };
     let _turn = turn();
     let registered = Registered::new(&place, &Settings::default());

@@ -29,7 +29,7 @@ fn send(controller: &mut dyn Controller, now: Instant, packets: u64) {
 }
 
 #[test]
-fn the_first_connection_begins_as_without_us_and_the_others_with_half_of_the_smallest() {
+fn later_connections_begin_with_half_of_the_smallest_window() {
     let (cocoon, now) = (cocoon(), Instant::now());
     let first = build(&cocoon, "192.0.2.1", now);
     assert_eq!((first.window(), first.initial_window()), (INITIAL, INITIAL));
@@ -44,7 +44,7 @@ fn the_first_connection_begins_as_without_us_and_the_others_with_half_of_the_sma
 }
 
 #[test]
-fn a_loss_at_one_cuts_another_that_has_as_much_in_flight_at_its_next_call() {
+fn a_loss_cuts_another_connection_with_as_much_in_flight() {
     let config = Config { start: Start::Alone, ..Config::published() };
     let cocoon = Cocoon::with(Arc::new(NewRenoConfig::default()), Prefixes::default(), config);
     let now = Instant::now();
@@ -83,7 +83,7 @@ fn news_that_is_older_than_two_round_trips_is_forgotten() {
 }
 
 #[test]
-fn persistent_congestion_takes_the_window_to_its_least_even_when_it_is_covered() {
+fn persistent_congestion_sets_the_minimum_window() {
     let (cocoon, now) = (cocoon(), Instant::now());
     let mut one = build(&cocoon, "192.0.2.1", now);
     send(&mut *one, now + MS, 8);
@@ -95,7 +95,7 @@ fn persistent_congestion_takes_the_window_to_its_least_even_when_it_is_covered()
 }
 
 #[test]
-fn a_connection_is_a_member_until_its_last_controller_is_dropped() {
+fn a_connection_is_a_member_until_its_controllers_are_dropped() {
     let (cocoon, now) = (cocoon(), Instant::now());
     let one = build(&cocoon, "2001:db8::1", now);
     let members = || cocoon.groups().iter().map(|group| group.members).sum::<usize>();

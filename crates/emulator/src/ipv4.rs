@@ -103,7 +103,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ports_tell_flows_apart_and_fragments_stay_with_their_addresses() {
+    fn ports_separate_flows_and_addresses_group_fragments() {
         let flow = |packet: &[u8]| parse(packet).expect("this is a packet").flow;
         let (mut one, mut other) = (udp(A, B, 0, 100), udp(A, B, 0, 100));
         (one[21], other[21]) = (1, 2);

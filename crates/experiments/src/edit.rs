@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_takes_the_place_of_tables_and_a_list_may_stand_in_brackets() {
+    fn a_key_replaces_tables_and_lists_may_have_brackets() {
         let mut edit = edit();
         edit.set("window", "[{ from = \"1 s\", to = \"2 s\" }]").expect("it is there");
         edit.set("window.1.to", "3 s").expect("it is there");

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn jains_index_is_one_for_equal_shares_and_one_nth_for_a_monopoly() {
+    fn jains_index_ranges_from_one_nth_to_one() {
         near(jain(&[3.0, 3.0, 3.0]), 1.0, 1e-12);
         near(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25, 1e-12);
         near(jain(&[1.0, 2.0]), 0.9, 1e-12);

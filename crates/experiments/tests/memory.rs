@@ -88,7 +88,7 @@ fn an_estimate_is_above_what_a_run_takes_and_not_far_above_it() {
 }
 
 #[test]
-fn scenarios_of_absurd_sizes_are_refused_before_they_are_laid_out() {
+fn absurdly_large_scenarios_are_refused_before_layout() {
     for (text, from, to, what) in [
         (STAR, "leaves = 20\n", "leaves = 200000000\n", "200000000 receivers of \"multicast\""),
         (STAR, "duration = \"5 s\"", "duration = \"1000000000 s\"", "moments of flows' series"),
@@ -126,7 +126,7 @@ fn a_run_that_may_take_more_or_less_than_usual_is_held_to_that() {
 }
 
 #[test]
-fn runs_whose_results_together_would_take_too_much_are_not_begun() {
+fn runs_with_too_large_results_do_not_begin() {
     let text = changed(DUMBBELL, &[("sample = \"10 ms\"", "sample = \"1 ms\"")]);
     let mut scenario = parsed(&text);
     scenario.set_seeds((1..=20_000).collect());

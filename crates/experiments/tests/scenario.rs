@@ -380,7 +380,7 @@ queue = { set = "topology.bottleneck.queue", to = ["red,buffer=60,ecn", "dualpi2
 }
 
 #[test]
-fn delays_of_unicast_flows_and_the_verdict_on_a_link_are_metrics() {
+fn unicast_delays_and_link_verdicts_are_metrics() {
     let scenario = r#"
 title = "Delays"
 duration = "20 s"

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_waits_for_the_next_event_and_no_longer_than_it_wants() {
+    fn a_reader_waits_for_an_event_up_to_its_timeout() {
         let (mut sink, events) = queue::<Event>();
         assert_eq!(events.next_within(Duration::from_millis(1)), None);
         let teller = std::thread::spawn(move || sink.push(warning(1)));

@@ -92,7 +92,7 @@ fn files_in_memory_arrive_in_memory_by_name() {
 }
 
 #[test]
-fn content_beyond_the_memory_that_is_allowed_is_refused_and_the_source_told() {
+fn content_beyond_the_memory_limit_is_refused_and_reported() {
     let memory = Memory::new(999_999);
     let (sent, error) =
         carry_in_vain(Sender::bytes("big", content(1_000_000)), Receiver::into_memory(memory.clone()), 2);
@@ -105,7 +105,7 @@ fn content_beyond_the_memory_that_is_allowed_is_refused_and_the_source_told() {
 }
 
 #[test]
-fn a_reader_of_unknown_length_goes_to_a_writer_and_to_memory_with_a_limit() {
+fn a_reader_of_unknown_length_reaches_a_writer_and_memory() {
     let out = Shared::default();
     let read = || io::Cursor::new(content(700_000)).take(700_000);
     let (sent, received) = carry(Sender::reader("stream", read()), Receiver::into_writer(out.clone()), 3);
@@ -168,7 +168,7 @@ fn a_session_that_cannot_begin_says_so_when_it_is_started() {
 }
 
 #[test]
-fn a_session_is_stopped_from_another_thread_and_when_it_is_dropped() {
+fn a_session_stops_from_another_thread_or_when_dropped() {
     let waits = || {
         let receiver = Receiver::into_memory(Memory::new(1)).group(group(9)).interface("lo");
         receiver.start().expect("it joins")
@@ -317,7 +317,7 @@ fn handles_go_to_other_threads() {
 }
 
 #[test]
-fn a_receiver_signs_what_it_has_verified_and_the_sender_has_its_receipt() {
+fn a_sender_gets_the_receipt_that_a_receiver_signed() {
     let key = faircast::SigningKey::from_seed([7; 32]);
     let keys = || faircast::ReceiptKeys::from_iter([key.verify_key()]);
     let receiver = Receiver::into_memory(Memory::new(100_000)).sign_receipts(key.clone());

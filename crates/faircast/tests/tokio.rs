@@ -69,14 +69,14 @@ fn carries(runtime: &Runtime, scheme: &str, number: u8) {
 }
 
 #[test]
-fn a_file_reaches_two_receivers_in_tasks_of_one_thread_and_of_several() {
+fn a_file_reaches_two_receivers_on_both_runtimes() {
     for (runtime, number) in runtimes().iter().zip([1, 2]) {
         carries(runtime, "ormcc", number);
     }
 }
 
 #[test]
-fn layers_are_joined_and_left_while_tasks_wait_for_their_sockets() {
+fn tasks_that_wait_for_sockets_join_and_leave_layers() {
     for (runtime, number) in runtimes().iter().zip([3, 4]) {
         carries(runtime, "rlc,layers=4,base=4M", number);
     }
@@ -101,7 +101,7 @@ fn a_future_is_told_to_stop_from_another_task() {
 }
 
 #[test]
-fn a_task_that_waits_for_a_session_leaves_the_processor_to_others() {
+fn a_waiting_task_yields_the_processor() {
     let [runtime, _] = runtimes();
     let memory = Memory::new(1);
     let ticks = runtime.block_on(async {
@@ -144,7 +144,7 @@ fn a_session_in_a_thread_is_awaited_with_its_events() {
 }
 
 #[test]
-fn a_session_in_a_thread_that_is_awaited_ends_when_it_is_stopped() {
+fn an_awaited_session_thread_ends_when_stopped() {
     let [runtime, _] = runtimes();
     let session = receiver(&Memory::new(1), 9).start().expect("it starts");
     let stopper = session.stopper();

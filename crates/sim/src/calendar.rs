@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn of_packets_that_arrive_together_those_of_lower_rank_come_first() {
+    fn simultaneous_arrivals_are_ordered_by_rank() {
         for moment in 0..1000 {
             assert!(Entry::arrival(moment, 1, 0) < Entry::arrival(moment, 2, 1));
             assert!(Entry::arrival(moment, 7, 254) < Entry::arrival(moment, 3, 255));

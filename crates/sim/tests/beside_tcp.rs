@@ -79,7 +79,7 @@ fn medians(scheme: &str, rtt_millis: u64) -> Vec<f64> {
 }
 
 #[test]
-fn from_the_first_minute_on_ormcc_and_le_sbcc_get_about_what_tcp_gets_at_every_distance() {
+fn ormcc_and_le_sbcc_share_fairly_at_every_rtt() {
     for (scheme, least, most) in [("ormcc", 0.75, 1.25), ("le-sbcc", 0.6, 1.4)] {
         for rtt in [1, 20, 50, 100, 200] {
             let medians = medians(scheme, rtt);

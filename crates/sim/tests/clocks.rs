@@ -41,7 +41,7 @@ fn datagrams(net: &mut Network) -> FlowId {
 }
 
 #[test]
-fn a_source_whose_clock_is_fast_keeps_its_timetable_by_that_clock() {
+fn a_source_keeps_its_timetable_by_its_own_fast_clock() {
     let (exact, fast) = sent(timetable);
     assert!(exact > 7_990.0, "eight packets a second: {exact}");
     assert!((fast / exact - 1.01).abs() < 2e-4, "{exact} and {fast}");

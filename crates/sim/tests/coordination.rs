@@ -195,7 +195,7 @@ fn groups_of(outcome: &Outcome) -> Vec<u32> {
 }
 
 #[test]
-fn measured_groups_are_those_that_share_a_bottleneck_in_both_modes() {
+fn measured_groups_share_a_bottleneck_in_both_modes() {
     // By 2 ms of difference one path, by 8 ms another (figure 4.3 with delta = 1 and 4 ms), and another slow link a third.
     let clients = [(2, 0), (2, 0), (3, 0), (6, 0), (6, 0), (2, 1), (2, 1)];
     for seed in 1..4 {

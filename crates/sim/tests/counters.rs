@@ -127,7 +127,7 @@ fn datagrams_that_links_lose_are_counted_to_the_last() {
 }
 
 #[test]
-fn counts_up_to_a_moment_do_not_depend_on_bins_and_agree_with_a_run_that_ends_there() {
+fn counts_up_to_a_time_equal_those_of_a_run_that_ends_there() {
     let mut net = bottleneck(3, "tcp-reno", transfers());
     let moments = [at(17.123), at(31.0), at(44.4)];
     let short: Vec<Outcome> =

@@ -73,7 +73,7 @@ fn got(outcome: &Outcome, receiver: usize, bytes: u64) -> Option<usize> {
 }
 
 #[test]
-fn under_gmcc_the_fastest_of_six_has_half_of_tcps_rate_within_ten_seconds() {
+fn gmccs_fastest_receiver_has_half_of_tcps_rate_in_ten_seconds() {
     let mut after: Vec<usize> =
         (31..36).map(|seed| half_after(&six("gmcc", seed), FASTEST).unwrap_or(usize::MAX)).collect();
     after.sort_unstable();
@@ -81,7 +81,7 @@ fn under_gmcc_the_fastest_of_six_has_half_of_tcps_rate_within_ten_seconds() {
 }
 
 #[test]
-fn under_gmcc_everybody_has_half_of_tcps_rate_from_20_megabytes_on() {
+fn gmccs_receivers_have_half_of_tcps_rate_from_20_megabytes() {
     for seed in [31, 32, 33] {
         let outcome = six("gmcc", seed);
         for (receiver, link) in LINKS.iter().enumerate() {
@@ -94,7 +94,7 @@ fn under_gmcc_everybody_has_half_of_tcps_rate_from_20_megabytes_on() {
 }
 
 #[test]
-fn under_smcc_receivers_behind_fast_links_have_half_of_tcps_rate_within_15_seconds_and_keep_it() {
+fn smccs_fast_receivers_have_half_of_tcps_rate_in_15_seconds() {
     for seed in [31, 32, 33] {
         let outcome = six("smcc", seed);
         let after = half_after(&outcome, FASTEST);
@@ -107,7 +107,7 @@ fn under_smcc_receivers_behind_fast_links_have_half_of_tcps_rate_within_15_secon
 }
 
 #[test]
-fn under_rlc_the_fastest_of_six_climbs_in_seconds_and_not_in_minutes() {
+fn rlcs_fastest_receiver_climbs_within_seconds() {
     for seed in [31, 32, 33] {
         let outcome = six("rlc", seed);
         let letter = six("rlc,points=doubling", seed);

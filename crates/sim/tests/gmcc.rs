@@ -160,7 +160,7 @@ fn two_bottlenecks_take_two_layers_and_no_more() {
 
 /// T-GM-10.
 #[test]
-fn shifts_let_a_receiver_join_that_shares_its_bottleneck_with_the_layer_above() {
+fn shifts_let_a_receiver_join_at_a_shared_bottleneck() {
     for seed in 1..=2 {
         let outcome = run(&shared(seed, ""), 300.0);
         let [first, late, slow] = members(&outcome) else { panic!("three receivers") };
@@ -187,7 +187,7 @@ fn receivers_behind_six_bottlenecks_get_what_these_take() {
 
 /// T-GM-12, with the harmonic mean: with the letter's, receivers often leave before the pause is over.
 #[test]
-fn a_receiver_joins_soon_after_traffic_pauses_and_leaves_at_once_when_it_goes_on() {
+fn a_receiver_joins_when_traffic_pauses_and_leaves_on_resume() {
     for seed in 1..=2 {
         let outcome = run(&pausing(seed, ",cor=harmonic", 14.0), 220.0);
         let [_, second] = members(&outcome) else { panic!("two receivers") };

@@ -70,7 +70,7 @@ fn before(moment: Time, span: Span) -> Time {
 }
 
 #[test]
-fn a_link_carries_a_layer_while_its_receiver_has_it_and_a_little_longer() {
+fn a_link_carries_a_layer_until_the_leave_delay() {
     let (net, links) = star(&[0.5], |_, _| {});
     let outcome = run(&net, 120.0);
     let member = &outcome.flows[0].members[0];
@@ -85,7 +85,7 @@ fn a_link_carries_a_layer_while_its_receiver_has_it_and_a_little_longer() {
 }
 
 #[test]
-fn the_first_receiver_of_a_layer_waits_for_two_routers_and_the_next_one_for_one() {
+fn a_second_receiver_of_a_layer_waits_for_one_router() {
     let (net, links) = star(&[0.5, 4.0], |number, it| {
         if number == 0 {
             it.join = at(60.0);
@@ -113,7 +113,7 @@ fn the_first_receiver_of_a_layer_waits_for_two_routers_and_the_next_one_for_one(
 }
 
 #[test]
-fn who_leaves_leaves_all_layers_and_begins_with_the_base_layer_when_it_comes_back() {
+fn a_returning_receiver_begins_with_the_base_layer() {
     let (mut net, links) = star(&[2.0], |_, it| it.leave = at(60.0));
     net.come_back(faircast_sim::FlowId(0), 0, at(70.0), at(100.0));
     let outcome = run(&net, 120.0);

@@ -178,7 +178,7 @@ fn three_sessions_of_mca_share_a_bottleneck_evenly() {
 /// T-MC-11 (paper 000, D.4.2). The thesis: more than a third and less than a half. Here it is about a quarter, for the long
 /// session has also two and a half times the others' round-trip time.
 #[test]
-fn a_session_over_two_bottlenecks_of_mca_gets_less_than_one_over_one() {
+fn two_mca_bottlenecks_give_less_than_one() {
     for mode in ["bin", "er"] {
         let outcome = two_in_a_row(scheme(&format!("mca,preset=published,mode={mode}")), 1);
         let [long, one, two] = [0, 1, 2].map(|flow| rate(&outcome, flow, 10.0, 100.0));
@@ -200,7 +200,7 @@ fn a_group_of_sixteen_of_mca_does_not_drop_to_zero() {
 
 /// T-M+-6 (paper 000, 5.3.1) with two sessions of each source on 2 Mbit/s instead of ten on 10 Mbit/s.
 #[test]
-fn mca_plus_uses_a_bottleneck_without_loss_and_with_a_short_queue() {
+fn mca_plus_fills_a_bottleneck_without_loss_or_a_long_queue() {
     let outcome = one_bottleneck(scheme("mca-plus,preset=published"), 200, 2, 2.0, 1);
     for (from, share) in [(5.0, 1.0), (25.0, 0.5), (45.0, 1.0 / 3.0), (65.0, 0.5), (85.0, 1.0)] {
         let (used, waiting) = link_use(&outcome, 0, 2.0, from, from + 15.0);

@@ -30,7 +30,7 @@ fn used_and_lost(scheme: &str) -> (f64, f64) {
 }
 
 #[test]
-fn every_policy_uses_a_bottleneck_under_every_scheme_that_takes_one() {
+fn every_policy_fills_a_bottleneck_under_every_scheme() {
     for scheme in ["le-sbcc", "ormcc", "mca-plus"] {
         for policy in ["aimd", "sqrt", "iiad", "equation"] {
             let name = format!("{scheme},preset=published,policy={policy}");

@@ -178,7 +178,7 @@ fn both_engines_agree_on_every_discipline() {
 }
 
 #[test]
-fn what_waits_for_a_slow_link_arrives_when_that_becomes_faster_before_the_end() {
+fn packets_queued_at_a_slow_link_arrive_after_it_speeds_up() {
     for queue in ["droptail,unlimited", "fifo,limit=unlimited", "red,limit=1000,min=500,max=900"] {
         let mut network = Network::new(1);
         let (from, to) = (network.node(), network.node());

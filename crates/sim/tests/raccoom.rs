@@ -79,7 +79,7 @@ fn rate(outcome: &Outcome, member: usize, from: usize) -> f64 {
 }
 
 #[test]
-fn routers_and_designated_receivers_give_the_source_one_acknowledgement_for_each_packet() {
+fn the_source_gets_one_acknowledgement_per_packet() {
     let heard = |by| {
         let outcome = nets::in_both_engines(&tree(by, SCHEME, ALWAYS).net, 20.0);
         let flow = &outcome.flows[0];
@@ -130,7 +130,7 @@ fn who_joins_and_leaves_changes_the_target_and_stops_nobody() {
 }
 
 #[test]
-fn routers_that_restart_and_links_that_break_delay_the_session_and_no_more() {
+fn restarted_routers_and_broken_links_only_delay_a_session() {
     let Tree { mut net, routers, last_hops, .. } = tree(By::Routers, SCHEME, ALWAYS);
     for (turn, router) in routers.iter().enumerate() {
         net.restart_router(Time::from_secs_f64(8.0 + turn as f64), *router);

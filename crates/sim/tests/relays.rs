@@ -38,7 +38,7 @@ fn tree(scheme: &str, relays: usize, worst: f64) -> Network {
 
 /// A slow child slows its relay's group alone: the other group is as fast as without it.
 #[test]
-fn relays_carry_sessions_of_every_scheme_with_reports_and_isolate_a_slow_child() {
+fn relays_isolate_a_slow_child_with_every_scheme() {
     for scheme in REPORTING {
         let outcome = nets::in_both_engines(&tree(scheme, 2, 0.5), 60.0);
         let received = |flow: usize, member: usize| outcome.flows[flow].members[member].packets;

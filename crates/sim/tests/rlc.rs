@@ -118,7 +118,7 @@ fn agreement(members: &[MemberOutcome], from: f64, to: f64) -> f64 {
 
 /// T-RL-7.
 #[test]
-fn receivers_behind_one_bottleneck_that_came_at_different_times_keep_to_one_level() {
+fn late_joiners_of_one_bottleneck_converge_to_one_level() {
     for packets in [10, 20, 30, 100] {
         for seed in [1, 2] {
             let outcome = together(link(1.5, 20, packets), seed);
@@ -139,7 +139,7 @@ fn receivers_behind_one_bottleneck_that_came_at_different_times_keep_to_one_leve
 
 /// T-RL-10: what does not fit is left before the routers could have noticed, and tried again when it is due.
 #[test]
-fn a_layer_that_does_not_fit_is_left_within_the_leave_delay_and_tried_again_at_the_next_point() {
+fn a_layer_beyond_the_path_is_left_within_the_leave_delay() {
     let leave = Span::from_secs(2);
     for packets in [20, 60] {
         let outcome = together(link(1.5, 20, packets), 3);

@@ -72,7 +72,7 @@ fn rate(outcome: &Outcome, member: usize, from: usize, to: usize) -> f64 {
 }
 
 #[test]
-fn all_receivers_get_every_packet_whatever_is_lost_and_whoever_is_active() {
+fn all_receivers_get_every_packet_with_any_active_routers() {
     for active in [&[0, 1, 2][..], &[1, 2], &[0], &[1], &[]] {
         // With such random losses the rate stays at the minimum; no receiver is excluded for that.
         let config = rmanp::Config { exclude: 0, ..rmanp::Config::default() };
@@ -94,7 +94,7 @@ fn all_receivers_get_every_packet_whatever_is_lost_and_whoever_is_active() {
 }
 
 #[test]
-fn active_routers_give_the_source_one_acknowledgement_and_repair_where_it_was_lost() {
+fn active_routers_merge_acknowledgements_and_repair_locally() {
     let outcome = nets::in_both_engines(&with(tree(SCHEME, 0.0), &[0, 1, 2]).net, 120.0);
     let flow = &outcome.flows[0];
     assert!(flow.feedback < flow.sent + flow.sent / 10, "{} of {}", flow.feedback, flow.sent);
@@ -108,7 +108,7 @@ fn active_routers_give_the_source_one_acknowledgement_and_repair_where_it_was_lo
 }
 
 #[test]
-fn who_cannot_have_the_least_rate_is_excluded_and_the_others_go_on() {
+fn a_receiver_below_the_minimum_rate_is_excluded() {
     for active in [&[0, 1, 2][..], &[]] {
         let mut tree = with(tree(SCHEME, 0.0), active);
         // A receiver's link carries half of the least rate, with a short queue.
@@ -127,7 +127,7 @@ fn who_cannot_have_the_least_rate_is_excluded_and_the_others_go_on() {
 }
 
 #[test]
-fn routers_that_restart_and_links_that_break_delay_the_session_and_no_more() {
+fn restarted_routers_and_broken_links_only_delay_a_session() {
     let mut tree = with(tree(&format!("{SCHEME},begin=start"), 0.0), &[0, 1, 2]);
     for (turn, node) in tree.nodes.iter().enumerate() {
         tree.net.restart_router(Time::from_secs_f64(40.0 + 5.0 * turn as f64), *node);
@@ -167,7 +167,7 @@ fn a_session_through_routers_of_different_schemes_stays_whole() {
 }
 
 #[test]
-fn sessions_of_every_scheme_pass_an_active_router_as_if_it_were_not_there() {
+fn an_active_router_is_transparent_to_other_schemes() {
     for entry in faircast_core::schemes::CATALOGUE {
         let plain = nets::in_both_engines(&tree(entry.name, 0.01).net, 20.0);
         let routed = nets::in_both_engines(&with(tree(entry.name, 0.01), &[0, 1, 2]).net, 20.0);

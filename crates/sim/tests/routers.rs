@@ -53,7 +53,7 @@ fn data(outcome: &Outcome, link: LinkId) -> Vec<(u64, bool, Time, Layer)> {
 }
 
 #[test]
-fn a_router_that_holds_changes_and_sends_carries_sessions_of_every_scheme() {
+fn a_modifying_router_carries_every_scheme() {
     for entry in faircast_core::schemes::CATALOGUE {
         let plain = net(entry.name, 6, &[]);
         let (plain, links) = (nets::in_both_engines(&plain.0, 20.0), plain.1);

@@ -79,7 +79,7 @@ fn members_that_answer_probes_are_known_when_the_source_starts() {
 }
 
 #[test]
-fn an_application_that_is_silent_now_and_then_sends_in_its_spans_only() {
+fn an_intermittent_application_sends_in_its_periods_only() {
     let (mut net, flow) = pair(drop_tail());
     for (from, to) in [(5.5, 10.0), (20.0, 30.5)] {
         net.send_during(flow, Time::from_secs_f64(from), Time::from_secs_f64(to));
@@ -104,7 +104,7 @@ fn what_a_source_counted_is_part_of_its_samples_and_of_the_end() {
 }
 
 #[test]
-fn data_that_may_be_marked_is_marked_where_other_data_is_dropped() {
+fn ecn_data_is_marked_where_other_data_is_dropped() {
     let red = QueueSpec::Red(red::Config { ecn: true, ..red::Config::red_parameters() });
     let (mut net, flow) = pair(red);
     let dropped = run(&net, 60.0).links[0].counts;
@@ -117,7 +117,7 @@ fn data_that_may_be_marked_is_marked_where_other_data_is_dropped() {
 }
 
 #[test]
-fn a_member_that_comes_back_gets_packets_again_and_is_a_new_receiver() {
+fn a_returning_member_is_a_new_receiver() {
     let (mut net, _) = {
         let mut net = Network::new(3);
         let (source, router, first, second) = (net.node(), net.node(), net.node(), net.node());
@@ -143,7 +143,7 @@ fn a_member_that_comes_back_gets_packets_again_and_is_a_new_receiver() {
 
 /// A source with a window has nothing to wait for but reports: each acknowledgement lets packets go at that very moment.
 #[test]
-fn a_source_with_a_window_sends_at_the_moment_an_acknowledgement_comes() {
+fn a_window_source_sends_when_an_acknowledgement_arrives() {
     let mut net = Network::new(3);
     let (source, leaf) = (net.node(), net.node());
     let queue = drop_tail();
@@ -163,7 +163,7 @@ fn a_source_with_a_window_sends_at_the_moment_an_acknowledgement_comes() {
 
 /// Ackers and limiting receivers fall silent like representatives, and another receiver takes their place.
 #[test]
-fn whoever_limits_the_rate_can_fall_silent_in_every_scheme_that_names_it() {
+fn the_limiting_receiver_may_fall_silent_in_every_scheme() {
     for scheme in ["pgmcc,preset=published", "tfmcc,preset=published"] {
         let mut net = Network::new(3);
         let (source, router) = (net.node(), net.node());
@@ -210,7 +210,7 @@ fn two_groups(aggregators: &[usize]) -> Network {
 
 /// Paper 000, 2.2.3: every node that aggregates hides loss reports from those above it.
 #[test]
-fn a_source_hears_of_each_packet_as_often_as_nodes_that_aggregate_let_it() {
+fn aggregation_bounds_the_reports_per_packet() {
     let heard = |aggregators: &[usize]| {
         let outcome = run(&two_groups(aggregators), 60.0);
         let flow = &outcome.flows[0];
@@ -238,7 +238,7 @@ fn both_engines_aggregate_alike() {
 }
 
 #[test]
-fn a_network_without_nodes_that_aggregate_is_not_changed_by_one_that_hears_no_loss_reports() {
+fn an_idle_aggregating_node_changes_nothing() {
     let mut net = nets::star(4, nets::Background::None);
     let without = run(&net, 30.0);
     net.aggregate(faircast_sim::NodeId(1), Span::from_secs(1));

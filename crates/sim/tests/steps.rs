@@ -76,7 +76,7 @@ fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
 }
 
 #[test]
-fn steps_change_nothing_and_both_engines_tell_the_same_on_the_way() {
+fn stepwise_runs_equal_whole_runs_in_both_engines() {
     for (name, network, seconds) in networks() {
         let plain = Options { events: Events::Off, ..options(Mode::Eager, seconds) };
         let plain = network.run(&plain).expect("a sound network");

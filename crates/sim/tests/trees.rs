@@ -155,7 +155,7 @@ fn an_agent_dies_and_comes_back() {
 /// An agent dies, then the one to which its children went, and the second one comes back: they always have a
 /// parent.
 #[test]
-fn children_of_agents_that_die_one_above_the_other_go_to_who_is_there() {
+fn children_of_failed_agents_move_to_live_ancestors() {
     for seed in 1..=3 {
         let scheme = "mtcp,preset=published,localize=off";
         let mut tree = tree_until(scheme, (3, 2), &[8.0, 4.0], Some(0.02), seed);

@@ -170,7 +170,7 @@ fn the_kernel_ignores_losses_below_the_watermark_and_no_others() {
 }
 
 #[test]
-fn the_kernel_begins_new_connections_beside_the_reference_as_the_coordinator_does() {
+fn kernel_and_coordinator_begin_connections_alike() {
     let starts = of_kind("start", 20);
     assert!(starts.iter().any(|event| event.get("of") == 0), "no connection began alone");
     for event in starts {

@@ -129,7 +129,7 @@ fn drops_begin_anew_after_sixteen_intervals() {
 }
 
 #[test]
-fn with_ecn_packets_that_allow_it_are_marked_at_the_same_moments() {
+fn ecn_marks_packets_at_the_times_of_drops() {
     let mut bench = Bench::new(Config { ecn: true, ..Config::default() });
     bench.fill(1000, Time::ZERO, true);
     assert_eq!(bench.events(0, 470), [105, 205, 276, 334, 384, 429, 469]);

@@ -76,7 +76,7 @@ fn turns_are_as_in_the_paper() {
 }
 
 #[test]
-fn flows_with_small_and_large_packets_send_the_same_number_of_bytes() {
+fn flows_of_small_and_large_packets_send_equal_bytes() {
     let mut bench = Bench::new(1500, MANY);
     let sizes = [1500, 300, 700];
     let mut flows = Vec::new();
@@ -117,7 +117,7 @@ fn the_longest_queue_loses_its_oldest_packet() {
 }
 
 #[test]
-fn bytes_limit_the_buffer_too_and_one_large_packet_may_cost_several() {
+fn the_buffer_has_a_limit_in_bytes() {
     let mut bench = Bench::new(1500, Limit::Bytes(3_000));
     bench.fill(5, 1, 500);
     bench.enqueue(2, 1500);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn without_weights_the_printed_solution_is_right_inside_and_with_weights_it_rewards_drops() {
+    fn the_printed_solution_rewards_drops_with_weights() {
         let problem = Problem { x: 10.0, y: 5.0, f: (40.0, 40.0), b: (0.0, 0.0) };
         for solution in [Solution::Exact, Solution::Clamp, Solution::Literal] {
             assert_eq!(problem.solve(solution), (10.0, 5.0), "(5.10)");

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn correlated_traffic_is_predicted_better_than_by_its_last_value() {
+    fn prediction_beats_the_last_value_for_correlated_traffic() {
         let mut rng = Rng::new(2, 2);
         let mut errors = [0.0; 3];
         let predictors = [Predictor::Lmmse, Predictor::Adaptive, Predictor::Last];

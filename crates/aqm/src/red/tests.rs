@@ -222,7 +222,7 @@ fn an_average_in_the_middle_is_left_alone() {
 }
 
 #[test]
-fn a_long_queue_raises_the_probability_and_a_short_one_lowers_it() {
+fn the_probability_follows_the_queue_length() {
     assert!((adapted(11.1, 3) - 0.13).abs() < 1e-12);
     assert!((adapted(8.9, 3) - 0.0729).abs() < 1e-12);
 }
@@ -239,7 +239,7 @@ fn without_adaptation_there_is_no_timer() {
 }
 
 #[test]
-fn a_step_marks_from_its_threshold_on_and_drops_what_may_not_be_marked() {
+fn a_step_marks_above_its_threshold_and_drops_without_ecn() {
     let step = Config { min_th: 65.0, max_th: 65.0, w_q: 1.0, gentle: false, ecn: true, ..frozen() };
     let marked = |waiting| Offer { ecn: true.into(), ..busy(waiting) };
     assert!(step.check().is_ok());

@@ -110,7 +110,7 @@ fn one_address_in_two_namespaces_is_two_hosts() {
 }
 
 #[test]
-fn a_silent_host_is_forgotten_and_one_that_comes_back_is_in_its_group_again() {
+fn a_silent_host_expires_and_rejoins_its_group() {
     let mut it = World::new(&[("10.1.1.1", 48.0, 0), ("10.1.2.1", 48.0, 0)]);
     it.run(40, 60.0);
     assert_eq!(it.groups(), "aa");

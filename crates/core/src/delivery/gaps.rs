@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_gaps_than_are_kept_each_packet_comes_or_is_told_as_lost_or_is_waited_for_once() {
+    fn each_packet_of_excess_gaps_is_accounted_for_once() {
         let (mut most, mut split) = (0, 0);
         for seed in 0..40 {
             let (mut rng, mut gaps) = (crate::rng::Rng::new(seed, 7), Gaps::new(200));

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_lags_is_answered_by_all_batches_that_are_still_to_reach_it() {
+    fn a_lagging_receiver_counts_all_batches_in_flight_to_it() {
         let (mut scheduler, mut seq) = sent_once(3);
         let before = Seq(seq - 1);
         for needed in [3, 1, 1, 1, 1] {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_caught_up_within_a_round_trip_and_ten_milliseconds_always() {
+    fn the_pacer_catches_up_within_an_rtt_or_ten_milliseconds() {
         let mut slow = Pacer::new(Rate::from_mbps(0.08), CatchUp::default());
         slow.book(at(1000), 1000, Span::from_millis(150));
         assert_eq!(slow.departure(), at(950), "two packets would be 200 ms");

@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_never_answer_are_given_up_and_the_rate_does_not_grow_meanwhile() {
+    fn the_rate_waits_for_members_until_they_are_given_up() {
         let mut start = starting();
         start.set_group(2);
         let (mut seq, mut at) = (Seq(0), Time::ZERO);
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_slower_while_the_source_waits_for_the_first_answer() {
+    fn packets_leave_slower_before_the_first_answer() {
         let mut start = starting();
         assert_eq!(start.pace(), 1.0);
         let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));

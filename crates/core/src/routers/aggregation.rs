@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_while_the_same_packet_is_news_again_and_nothing_is_kept_for_ever() {
+    fn an_aggregation_entry_expires() {
         let mut router = router();
         assert_eq!(router.news(SESSION, at(10), 7, 1), Some((7, 1)));
         assert_eq!(router.news(SESSION, at(109), 7, 1), None);

@@ -24,7 +24,7 @@ fn used(star: &mut Star, receiver: usize, from: f64, to: f64) -> f64 {
 }
 
 #[test]
-fn start_up_uses_half_of_a_path_soon_and_never_sends_twice_its_rate() {
+fn slow_start_reaches_half_a_path_and_never_twice_its_rate() {
     const TENTH: Span = Span::from_millis(100);
     let paths = [
         (path(1.0, 20, 50_000), 2.0, 2.0),

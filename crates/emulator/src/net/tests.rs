@@ -228,7 +228,7 @@ fn a_hosts_own_link_may_queue_and_the_driver_may_be_late() {
 }
 
 #[test]
-fn codel_drops_at_departure_what_does_not_allow_marks_and_marks_the_rest() {
+fn codel_marks_or_drops_at_departure() {
     for (ecn, marks, drops) in [(0, false, true), (2, true, false)] {
         let mut net = pair("rate=8M queue=codel,target=1ms,interval=20ms,ecn");
         for _ in 0..200 {
@@ -352,7 +352,7 @@ proptest! {
 }
 
 #[test]
-fn a_plan_beyond_its_memory_is_refused_before_it_is_built_with_what_makes_it_large() {
+fn a_plan_beyond_its_memory_is_refused_with_the_reason() {
     // 20,000 hosts: 400 million ways, which would take 1.6 GB, and as many nodes of trees.
     let mut text = String::from("router r\n");
     (0..20_000).for_each(|host| text += &format!("host h{host}\nlink h{host} r\n"));

@@ -29,7 +29,7 @@ mod tests {
 
     /// Analysis A2.
     #[test]
-    fn in_a_large_group_the_original_filter_passes_hardly_more_than_one_receiver_s_losses() {
+    fn the_original_filter_passes_one_receivers_losses() {
         for (n, receivers) in [(10.0, 1000), (10.0, 10), (1000.0, 1000)] {
             let mut counts = vec![n; receivers - 1];
             counts.push(10.0 * n);
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_original_filter_never_passes_more_than_the_worst_receiver_has() {
+    fn the_original_filter_passes_at_most_the_worst_losses() {
         for counts in [&[3.0, 1.0, 4.0, 1.0, 5.0][..], &[7.0], &[2.0, 2.0], &[]] {
             assert!(lprf_passes(counts) <= max_lprf_passes(counts) + 1e-12);
         }

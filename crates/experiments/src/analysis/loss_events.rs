@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn six_thousand_packets_have_the_published_numbers_of_loss_events() {
+    fn six_thousand_packets_have_the_published_loss_events() {
         for (p, events) in [(0.04, 212.0), (0.1, 507.0), (0.2, 983.0)] {
             assert_near(6000.0 * point(Losses::Independent, p, 100).events, events, 0.005);
         }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_with_the_lowest_standing_has_the_lowest_throughput() {
+    fn the_lowest_standing_has_the_lowest_throughput() {
         let (mut rng, growth, rate) = (Rng::new(3, 1), 32_000.0, Rate::from_mbps(0.5));
         let mut any = || Bottleneck {
             rate: Rate::from_mbps(0.5 + 5.0 * rng.unit()),

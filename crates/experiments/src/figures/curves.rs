@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_receivers_and_flows_are_on_one_axis_and_others_are_named() {
+    fn chosen_receivers_and_flows_share_an_axis() {
         let (scenario, results) = results();
         let wanted =
             ["multicast:leaf2", "multicast", "tcp:leaf5"].map(|text| Curve::from_str(text).expect("a curve"));

@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_metrics_have_a_panel_each_and_a_series_for_each_setting() {
+    fn each_chosen_metric_has_a_panel_with_a_series_per_setting() {
         let text = crate::scenario::template("dumbbell").expect("there is one");
         let text = text.replace("\"100 s\"", "\"3 s\"").replace("\"20 s\"", "\"1 s\"");
         let sweep = "\n[sweep]\n\"topology.leaves\" = [5, 6, 7]\n\"topology.bottleneck.delay\" = [\"5 ms\", \"9 ms\"]\n";

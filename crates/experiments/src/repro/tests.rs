@@ -26,7 +26,7 @@ fn every_embedded_scenario_can_be_read_in_full_and_quick_form() {
 }
 
 #[test]
-fn every_figure_and_table_with_results_has_an_entry_that_claims_something() {
+fn every_figure_and_table_with_results_has_a_claim() {
     for name in [
         "2.5", "2.6", "2.7", "2.10", "2.12", "2.13", "2.14", "2.15", "2.16", "2.18", "2.19", "5.8", "5.10",
         "5.12",
@@ -99,7 +99,7 @@ fn every_entry_runs_and_all_its_claims_have_values() {
 }
 
 #[test]
-fn a_reproduction_is_the_same_each_time_and_with_any_number_of_threads() {
+fn a_reproduction_is_deterministic_with_any_number_of_threads() {
     let entry = find("000/fig-3.10").expect("it exists");
     let settings = |threads| Settings {
         seeds: Some(vec![1, 2]),
@@ -187,7 +187,7 @@ alternative = [
 "#;
 
 #[test]
-fn a_verdict_says_whether_a_value_was_chosen_and_whether_the_document_contradicts_itself() {
+fn a_verdict_states_choices_and_contradictions() {
     let scenario = Scenario::parse(OPEN, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let results = run(&scenario, &RunOptions::default(), &Silent).expect("it runs");
     let verdicts: Vec<Verdict> = judge(&scenario, &results).iter().map(|claim| claim.verdict).collect();
@@ -206,7 +206,7 @@ fn alternatives_are_run_and_stand_beside_what_was_run() {
 }
 
 #[test]
-fn a_key_that_is_set_is_changed_and_one_that_is_not_there_is_an_error() {
+fn an_existing_key_changes_and_an_unknown_one_is_an_error() {
     let entry = find("000/fig-3.10").expect("it exists");
     let embedded = entry.scenario.as_ref().expect("it is simulated");
     let set = |key: &str, value: &str| {

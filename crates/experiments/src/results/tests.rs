@@ -134,7 +134,7 @@ fn feedback_is_counted_per_session_and_per_receiver() {
 }
 
 #[test]
-fn counts_belong_to_their_window_and_goodput_to_the_time_that_flows_are_there() {
+fn counts_cover_the_window_and_goodput_the_lifetime_of_flows() {
     assert!((metric("t.loss") - 1.0 / 11.0).abs() < 1e-12);
     assert_eq!(metric("t.timeouts"), 2.0, "what happens at the end of the run belongs to it");
     assert_eq!(metric("t.timeouts@early"), 1.0, "what happens at the end of a window is behind it");

@@ -50,7 +50,7 @@ fn a_caret_points_at_what_is_wrong() {
 }
 
 #[test]
-fn a_node_on_which_nothing_depends_and_a_receiver_that_joins_after_the_end_are_refused() {
+fn useless_nodes_and_joins_after_the_end_are_refused() {
     let dangling = format!("{}\n[[link]]\nfrom = \"hubb\"\nto = \"leaf1\"\n", star(""));
     let said = refusal(&dangling);
     assert!(said.contains("hubb hangs on one link, and no flow begins or ends there"), "{said}");
@@ -81,7 +81,7 @@ fn names_that_do_not_exist_are_answered_with_those_that_do() {
 }
 
 #[test]
-fn schemes_protocols_and_queues_are_asked_for_by_their_own_names() {
+fn schemes_protocols_and_queues_have_their_own_names() {
     assert!(refusal(&star("").replace("\"ormcc\"", "\"omrcc\"")).contains("did you mean `ormcc`?"));
     assert!(refusal(&star("").replace("\"ormcc\"", "\"ormcc,beta=7\"")).contains("beta"));
     let tcp = star("").replace("session", "tcp-rino").replace("scheme = \"ormcc\"\n", "");
@@ -320,7 +320,7 @@ fn hostile_texts_are_refused_without_harm() {
 }
 
 #[test]
-fn an_axis_may_set_each_key_to_a_value_of_its_own_and_name_its_points() {
+fn an_axis_may_set_several_keys_and_name_its_points() {
     let axis =
         "[sweep.variant]\nset = [\"flow.m.packet\", \"topology.leaves\"]\neach = [[500, 1], [1000, 2]]\n";
     let named = parse(&star(&format!("{axis}names = [\"few\", \"many\"]")));
@@ -345,7 +345,7 @@ fn a_claim_may_compare_with_another_point_of_the_sweep() {
 }
 
 #[test]
-fn receivers_may_come_and_go_again_and_again_but_for_the_steady_ones() {
+fn receivers_may_join_and_leave_repeatedly() {
     let text = star("") + "present = \"pareto 2 s\"\nabsent = \"exponential 1 s\"\nsteady = \"leaf2\"\n";
     let scenario = parse(&text);
     let flow = &scenario.layout(0, 1).flows[0];
@@ -358,7 +358,7 @@ fn receivers_may_come_and_go_again_and_again_but_for_the_steady_ones() {
 }
 
 #[test]
-fn a_session_may_end_after_some_packets_or_be_silent_now_and_then() {
+fn a_session_may_end_after_some_packets_or_pause() {
     let sent = |more: &str| {
         let scenario = parse(&(star("start_jitter = 0\n") + more));
         let options = faircast_sim::Options { until: Time::from_secs_f64(10.0), ..Default::default() };
@@ -370,7 +370,7 @@ fn a_session_may_end_after_some_packets_or_be_silent_now_and_then() {
 }
 
 #[test]
-fn a_node_of_a_tree_has_sixteen_children_or_as_many_as_are_allowed() {
+fn a_tree_node_has_sixteen_children_or_the_configured_number() {
     let text = |leaves, more| {
         format!(
             "title = \"t\"\nduration = \"1 s\"\n[topology]\nkind = \"star\"\nleaves = {leaves}\n[[flow]]\nname = \"t\"\n\
@@ -536,7 +536,7 @@ to = "b"
 "#;
 
 #[test]
-fn a_network_may_be_written_line_by_line_and_nothing_passes_through_its_hosts() {
+fn a_network_of_single_links_does_not_forward_through_hosts() {
     let scenario = Scenario::parse(WRITTEN, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let outcome = scenario.network(0, 1).run(&faircast_sim::Options::default()).expect("it is sound");
     let offered: Vec<bool> = outcome.links.iter().map(|link| link.counts.offered > 0).collect();

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_that_lives_on_marks_is_warned_before_queues_that_never_mark() {
+    fn a_warning_names_an_ecn_tcp_at_queues_that_never_mark() {
         let queue = |queue: &str| {
             let topology = DUMBBELL.replace("10 Gbit/s\"", &format!("10 Mbit/s\", queue = \"{queue}\""));
             warnings(&topology, &tcp("tcp-prague"))
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_without_agents_and_a_scheme_of_trees_without_one_are_named() {
+    fn a_warning_names_trees_without_agents_and_the_reverse() {
         let star = "kind = \"star\"\nleaves = 40";
         let session = |scheme: &str, more: &str| {
             let flow =

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_join_reaches_one_router_after_the_other_up_to_the_first_that_has_the_layer() {
+    fn a_join_travels_to_the_first_router_with_the_layer() {
         let (mut gates, mut calendar) = fork();
         gates.ask(2, 0, &mut calendar);
         assert_eq!(run(&mut gates, &mut calendar, 1000), [(10, 2, true), (20, 1, true), (30, 0, true)]);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_flows_on_until_the_last_member_below_has_been_gone_for_a_while() {
+    fn a_layer_flows_until_the_leave_delay_of_the_last_member() {
         let (mut gates, mut calendar) = fork();
         gates.open_at_start(2);
         gates.open_at_start(3);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_while_the_branch_before_is_about_to_close_has_to_ask_one_router_only() {
+    fn a_rejoin_before_pruning_reaches_one_router() {
         let (mut gates, mut calendar) = fork();
         gates.open_at_start(2);
         gates.release(2, 0, &mut calendar);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_before_the_join_took_effect_is_served_for_the_time_that_a_leave_takes() {
+    fn a_leave_before_the_join_took_effect_lasts_the_leave_delay() {
         let (mut gates, mut calendar) = fork();
         gates.ask(2, 0, &mut calendar);
         gates.release(2, 5, &mut calendar);

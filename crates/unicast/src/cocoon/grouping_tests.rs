@@ -95,7 +95,7 @@ impl World {
 }
 
 #[test]
-fn equal_round_trips_become_one_group_and_four_milliseconds_more_another() {
+fn rtts_that_differ_by_four_milliseconds_make_two_groups() {
     // Figure 4.3: 48 ms, and 48 or 56 ms, over one bottleneck.
     let mut same = World::new(&[place(1, 48.0, 0), place(2, 48.0, 0), place(3, 48.0, 0), place(4, 48.0, 0)]);
     assert_eq!(same.groups(), "abcd");
@@ -107,7 +107,7 @@ fn equal_round_trips_become_one_group_and_four_milliseconds_more_another() {
 }
 
 #[test]
-fn equal_round_trips_over_other_bottlenecks_part_once_there_is_congestion() {
+fn equal_rtts_over_two_bottlenecks_split_under_congestion() {
     let mut it = World::new(&[place(1, 48.0, 0), place(2, 48.0, 1)]);
     it.run(40, 2.0);
     assert_eq!(it.groups(), "aa", "nothing tells them apart");
@@ -150,7 +150,7 @@ fn grouping_costs_at_most_a_fortieth_of_the_acknowledgements() {
 }
 
 #[test]
-fn counters_that_somebody_else_kept_come_to_the_same_as_acknowledgements() {
+fn external_counters_give_the_same_groups_as_acknowledgements() {
     let places = [place(1, 48.0, 0), place(2, 48.0, 0), place(3, 48.0, 1)];
     let mut each = World::new(&places);
     let mut together = World::new(&places);

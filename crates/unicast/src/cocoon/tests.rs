@@ -98,7 +98,7 @@ fn a_member_in_fast_recovery_goes_on_with_the_threshold() {
 }
 
 #[test]
-fn a_timeout_halves_those_with_as_much_out_and_makes_others_careful() {
+fn a_timeout_halves_windows_as_large_and_makes_others_careful() {
     let (mut it, _, [first, ..]) = together(Config::published(), [with(4), with(10), with(4), with(3)]);
     let own = it.on_timeout(first, with(4), 100, at(500), NOW);
     assert_eq!(own, Own::Cut { cwnd: 1.0, ssthresh: 2.0 });
@@ -108,7 +108,7 @@ fn a_timeout_halves_those_with_as_much_out_and_makes_others_careful() {
 }
 
 #[test]
-fn first_unacknowledged_packets_from_before_the_one_that_timed_out_are_sent_again_once() {
+fn packets_before_the_timed_out_one_are_resent_once() {
     let sent = |millis: u64| View { una_sent_at: at(millis), ..with(5) };
     let late = View { recovery: Recovery::Timeout, ..sent(350) };
     for (again, times) in [(Again::All, 2), (Again::NotTimedOut, 1), (Again::Nobody, 0)] {
@@ -124,7 +124,7 @@ fn first_unacknowledged_packets_from_before_the_one_that_timed_out_are_sent_agai
 }
 
 #[test]
-fn a_new_connection_begins_with_half_of_the_smallest_window_of_those_that_send() {
+fn a_new_connection_begins_with_half_of_the_smallest_window() {
     let cases = [
         // cwnd_r, ssthresh_r -> cwnd_k, ssthresh_k
         (10.0, 64.0, 5.0, 10.0), // in slow start
@@ -148,7 +148,7 @@ fn a_new_connection_begins_with_half_of_the_smallest_window_of_those_that_send()
 }
 
 #[test]
-fn all_members_feed_one_round_trip_and_double_their_own_timeouts() {
+fn members_share_an_rtt_estimate_but_not_timeout_backoff() {
     let (mut it, _, [a, b]) = together(Config::published(), [with(4), with(4)]);
     assert_eq!(it.retransmission_timeout(a), None);
     it.on_rtt_sample(a, Span::from_millis(400));
@@ -260,7 +260,7 @@ fn datagrams_get_the_mean_window_and_wait_for_acknowledgements() {
 }
 
 #[test]
-fn a_timeout_freezes_datagrams_until_that_connection_is_answered_or_gone() {
+fn a_timeout_freezes_datagrams_until_it_is_resolved() {
     for leaves in [false, true] {
         let (mut it, group, [a, b]) = together(Config::published(), [with(4), with(8)]);
         let socket = it.open_socket(group).expect("there is room");
@@ -342,7 +342,7 @@ fn an_ensemble_divides_its_windows_evenly_and_cuts_nobody_else() {
 }
 
 #[test]
-fn compared_with_what_the_loser_keeps_equal_windows_are_all_halved() {
+fn a_loss_halves_all_windows_equal_to_the_losers() {
     let config = Config { compared: Compared::After, ..Config::published() };
     let (mut it, _, [first, _]) = together(config, [with(10), with(10)]);
     it.on_loss(first, with(10), 100, NOW);

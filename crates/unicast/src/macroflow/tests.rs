@@ -59,7 +59,7 @@ fn run(
 }
 
 #[test]
-fn a_connection_without_supply_pauses_and_goes_on_with_what_the_pause_leaves_of_the_window() {
+fn a_connection_resumes_with_the_window_that_its_pause_left() {
     for law in [Config::integrated(), Config::manager()] {
         let mut it = started(law, 1);
         run(&mut it, 5, |_, _, _| false);
@@ -118,7 +118,7 @@ fn run_on(it: &mut Macroflow, from: u64) {
 }
 
 #[test]
-fn an_acknowledgement_of_what_another_connection_sent_later_tells_of_a_loss() {
+fn a_later_acknowledgement_of_another_connection_shows_a_loss() {
     let mut it = started(Config::integrated(), 2);
     run(&mut it, 3, |_, _, _| false); // 1, 2, 4
     let sent = leaving(&mut it, at(150));
@@ -137,7 +137,7 @@ fn an_acknowledgement_of_what_another_connection_sent_later_tells_of_a_loss() {
 }
 
 #[test]
-fn a_timeout_sends_all_connections_of_tcp_int_back_and_one_of_the_managers() {
+fn a_timeout_restarts_all_of_tcp_int_but_one_of_the_manager() {
     for (config, again) in [(Config::integrated(), 2), (Config::manager(), 1)] {
         let mut it = started(config, 2);
         run(&mut it, 3, |_, _, _| false);
@@ -167,7 +167,7 @@ fn the_managers_packets_leave_apart() {
 }
 
 #[test]
-fn after_a_pause_fast_start_goes_on_with_nearly_the_window_that_was() {
+fn fast_start_resumes_with_nearly_the_old_window() {
     for (fast_start, expected) in [(FastStart::On, 8.0), (FastStart::Off, 1.0)] {
         let mut it = started(Config { fast_start, ..Config::integrated() }, 1);
         run(&mut it, 4, |_, _, _| false);

@@ -88,7 +88,7 @@ const LOSSES: &[(&str, &[u32], &[u32], f64)] = &[
 ];
 
 #[test]
-fn losses_in_one_window_are_repaired_packet_by_packet_as_in_ns_2_35() {
+fn losses_in_one_window_are_repaired_as_in_ns_2_35() {
     for &(name, lost, expected, last) in LOSSES {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.trace = Some(Vec::new());
@@ -113,7 +113,7 @@ const RANDOM: &[(&str, f64, f64)] = &[
 ];
 
 #[test]
-fn random_losses_and_marks_give_the_rate_that_they_give_in_ns_2_35() {
+fn random_losses_and_marks_give_the_rate_of_ns_2_35() {
     for &(name, probability, theirs) in RANDOM {
         let sent = (1..3).map(|seed| {
             let mut pipe =
@@ -129,7 +129,7 @@ fn random_losses_and_marks_give_the_rate_that_they_give_in_ns_2_35() {
 }
 
 #[test]
-fn the_standards_sack_repairs_a_hole_per_acknowledgement_and_loses_no_round_trip() {
+fn standard_sack_repairs_a_hole_per_acknowledgement() {
     let mut pipe = Pipe::new(protocol("tcp-sack,preset=rfc"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.trace = Some(Vec::new());
     pipe.lose_once(&[100, 101, 105, 106, 107]);
@@ -160,7 +160,7 @@ fn after_a_loss(name: &str) -> (Span, u64) {
 }
 
 #[test]
-fn a_window_that_comes_down_in_proportion_lets_packets_leave_all_the_time() {
+fn proportional_rate_reduction_never_stops_sending() {
     let (silent, at_once) = after_a_loss("tcp-sack,preset=rfc");
     let (quiet, in_proportion) = after_a_loss("tcp-sack,preset=rfc,shrinking=proportional");
     println!("at once: {silent}, {at_once}; in proportion: {quiet}, {in_proportion}");
@@ -170,7 +170,7 @@ fn a_window_that_comes_down_in_proportion_lets_packets_leave_all_the_time() {
 }
 
 #[test]
-fn the_standards_sack_sends_the_last_packet_again_when_nothing_else_can_go() {
+fn standard_sack_resends_the_last_packet_as_a_rescue() {
     let mut pipe = Pipe::new(protocol("tcp-sack,preset=rfc"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.sender.supply(40, Time::ZERO);
     pipe.lose_once(&[30, 39]);
@@ -247,7 +247,7 @@ fn a_receiver_echoes_a_mark_until_the_window_was_reduced() {
 }
 
 #[test]
-fn the_timeout_doubles_each_time_and_starts_again_after_an_answer() {
+fn the_timeout_doubles_and_resets_after_an_answer() {
     let mut pipe =
         Pipe::new(protocol("tcp-reno,preset=rfc,window=1"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.trace = Some(Vec::new());
@@ -376,7 +376,7 @@ fn growth(options: &str) -> f64 {
 }
 
 #[test]
-fn with_delayed_acknowledgements_the_window_grows_by_a_packet_per_round_trip_only_if_packets_are_counted() {
+fn delayed_acks_slow_the_growth_unless_packets_are_counted() {
     let (acks, packets) = (growth(""), growth(",counting=packets"));
     assert!((1.8..2.2).contains(&(packets / acks)), "{packets} against {acks}");
 }
@@ -386,7 +386,7 @@ const RECOVERING: [&str; 5] =
     ["tcp-reno", "tcp-newreno", "tcp-sack", "tcp-sack,preset=rfc", "tcp-newreno,preset=rfc,ecn"];
 
 #[test]
-fn a_neighbour_reduces_a_window_once_per_window_of_data_and_nothing_is_sent_again() {
+fn a_neighbours_loss_reduces_a_window_once_per_window() {
     for name in RECOVERING.into_iter().chain(["tcp-tahoe", "tcp-vegas"]) {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.run_until(Time::from_secs_f64(0.75));
@@ -408,7 +408,7 @@ fn a_neighbour_reduces_a_window_once_per_window_of_data_and_nothing_is_sent_agai
 }
 
 #[test]
-fn a_loss_within_a_window_that_a_neighbour_reduced_is_repaired_without_a_second_reduction() {
+fn a_loss_after_a_neighbours_reduction_is_only_repaired() {
     for name in RECOVERING {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.lose_once(&[40]);

@@ -119,7 +119,7 @@ fn bounds_and_margins_agree() {
 }
 
 #[test]
-fn the_literal_law_fills_the_buffer_and_the_equilibriums_probability_brings_the_target() {
+fn only_the_corrected_law_reaches_the_target_queue() {
     for flows in [100.0, 200.0] {
         let link = Link { flows, rtt: Span::from_millis(200), packets_per_second: 1250.0, per_ack: 1.0 };
         let fluid = Fluid { link, bias: 0.0, k1: 5e-4, k2: 0.2, target: 50.0, buffer: 100.0 };

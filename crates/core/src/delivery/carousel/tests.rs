@@ -167,7 +167,7 @@ fn source_symbols_leave_first_and_on_one_layer_in_order() {
 }
 
 #[test]
-fn what_describes_the_content_comes_early_and_for_late_comers_again() {
+fn the_manifest_leaves_early_and_again_for_late_joiners() {
     let all = vec![K; 200];
     let mut carousel = fountain(3, 1, &all);
     for _ in 0..2 {
@@ -200,7 +200,7 @@ fn a_lead_costs_those_who_have_it_no_more_than_its_symbols() {
 }
 
 #[test]
-fn who_loses_much_of_the_lead_has_what_describes_the_content_before_the_rest() {
+fn a_receiver_that_loses_the_start_gets_the_manifest_first() {
     let all = vec![K; 55];
     let mut carousel = fountain(1, 2, &all);
     carousel.lead();
@@ -270,7 +270,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_symbol_leaves_twice_and_every_level_is_even_whatever_the_layers_do(
+    fn symbols_leave_once_and_levels_stay_even_in_all_layers(
         layers in 1..6_u8,
         run in 1..12_u16,
         full in 1..30_usize,
@@ -301,7 +301,7 @@ proptest! {
 }
 
 #[test]
-fn a_round_sends_every_block_once_and_other_symbols_the_next_time() {
+fn a_generation_sends_each_block_once_with_new_symbols() {
     let mut carousel = Carousel::new(1, 100, 1);
     carousel.set_run(113);
     [100, 100, 100, 7].into_iter().for_each(|symbols| carousel.push(symbols));

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_grows_to_what_is_needed_and_no_further_than_its_limit() {
+    fn the_ring_grows_on_demand_up_to_its_limit() {
         let mut log = ArrivalLog::default();
         (1..=100_000).for_each(|packet| log.record(1000, at(packet * 10)));
         assert_eq!(log.places.len(), MOST);

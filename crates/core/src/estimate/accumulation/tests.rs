@@ -60,7 +60,7 @@ impl Path {
 
 /// T-MC-1.
 #[test]
-fn on_a_path_of_constant_delay_there_is_no_accumulation_and_no_new_synchronisation() {
+fn constant_delay_gives_no_accumulation_and_no_resync() {
     let mut path = Path::synchronised();
     for _ in 0..100 {
         assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
@@ -69,7 +69,7 @@ fn on_a_path_of_constant_delay_there_is_no_accumulation_and_no_new_synchronisati
 
 /// T-MC-2.
 #[test]
-fn packets_queued_before_a_control_packet_and_itself_are_the_accumulation() {
+fn accumulation_counts_packets_queued_up_to_the_control_packet() {
     for queued in 1..=4 {
         let mut path = Path::synchronised();
         assert_eq!(path.held(queued + 1), Reading::Congested(u64::from(SIZE) * (queued + 1)));
@@ -78,7 +78,7 @@ fn packets_queued_before_a_control_packet_and_itself_are_the_accumulation() {
 
 /// T-MC-3.
 #[test]
-fn a_control_packet_that_comes_early_is_the_new_synchronisation_point() {
+fn an_early_control_packet_becomes_the_synchronisation_point() {
     let mut path = Path::new();
     path.packet(50); // behind somebody else's queue
     assert_eq!(path.interval([45, 40, 35, 30, 25]), Reading::Synchronised);
@@ -88,7 +88,7 @@ fn a_control_packet_that_comes_early_is_the_new_synchronisation_point() {
 
 /// T-MC-4.
 #[test]
-fn congestion_begins_at_the_high_threshold_and_ends_at_the_low_one_with_what_is_left_carried() {
+fn congestion_starts_at_the_high_and_ends_at_the_low_threshold() {
     let measuring = Measuring { high: 4.0, low: 2.0, ..Measuring::published() };
     for (carry, carried) in [(Carry::Rest, 1000), (Carry::All, 2000)] {
         let mut path = Path::with(Measuring { carry, ..measuring });
@@ -172,7 +172,7 @@ fn drifting_clocks_are_synchronised_now_and_then() {
 }
 
 #[test]
-fn a_longer_route_is_taken_for_a_queue_unless_asked_for_otherwise() {
+fn a_longer_route_counts_as_a_queue_by_default() {
     for (reroute, reports) in [(None, 99), (Some(64), 62)] {
         let mut path = Path::with(Measuring { reroute, ..Measuring::published() });
         path.packet(20);

@@ -63,7 +63,7 @@ fn evenly_spaced_loss_events_are_one_in_so_many_packets() {
 
 /// T-LE-13.
 #[test]
-fn a_run_without_loss_raises_the_rate_once_its_mean_is_the_larger() {
+fn a_loss_free_run_raises_the_rate_once_its_mean_is_larger() {
     let mut equation = after(Averaging::Thesis, [100.0; 30]);
     let rate = equation.on_tick(AT);
     assert_near(rate.bps(), tcp_rate(AT, 0.01).bps(), 1e-9);
@@ -135,7 +135,7 @@ fn after_a_start_up_in_rounds_the_rate_grows_by_packets() {
 }
 
 #[test]
-fn a_loss_event_never_raises_the_rate_and_the_next_tick_catches_up() {
+fn a_loss_event_never_raises_the_rate_before_the_next_tick() {
     let mut equation = after(Averaging::Thesis, [1e6; 8]);
     depart(&mut equation, 1_000_000);
     assert_eq!(equation.on_congestion(AT, congestion(AT)), AT.rate);
@@ -161,7 +161,7 @@ fn guesses_that_are_far_too_long_do_not_stay() {
 }
 
 #[test]
-fn answers_between_loss_events_do_not_change_the_round_trip_of_the_equation() {
+fn the_equation_samples_the_rtt_at_loss_events_only() {
     let mut equation = after(Averaging::Thesis, [100.0; 30]);
     depart(&mut equation, 110);
     let rate = equation.on_tick(AT);

@@ -65,7 +65,7 @@ mod tests {
 
     /// T-GM-2, (4.1): 1.25 * 2 + 1.64 * sqrt((0.6^2 + (1.25 * 0.4)^2) / 30) = 2.7338...
     #[test]
-    fn a_receiver_replaces_the_representative_from_a_quarter_more_and_a_margin_on() {
+    fn a_quarter_and_a_margin_more_replace_the_representative() {
         let representative = of(2.0, 0.4);
         assert!(!of(2.733, 0.6).replaces(representative));
         assert!(of(2.735, 0.6).replaces(representative));
@@ -73,7 +73,7 @@ mod tests {
 
     /// T-GM-2, (4.2): 2 * 0.5 + 2.58 * sqrt(((2 * 0.3)^2 + 0.8^2) / 30) = 1.4710...; with 0.8 unsquared it would be 1.507.
     #[test]
-    fn the_representatives_deviation_is_squared_in_the_second_comparison() {
+    fn the_second_comparison_squares_the_deviation() {
         let me = of(0.5, 0.3);
         assert!(!me.is_well_below(of(1.471, 0.8)));
         assert!(me.is_well_below(of(1.4712, 0.8)));
@@ -90,7 +90,7 @@ mod tests {
 
     /// T-GM-2, (4.4): 2 + 3.5 * sqrt((0.6^2 + 0.4^2) / 30) = 2.4608...
     #[test]
-    fn a_receiver_may_become_representative_with_more_confidence_and_no_bias() {
+    fn more_confidence_and_no_bias_may_elect_a_receiver() {
         let representative = of(2.0, 0.4);
         assert!(!of(2.460, 0.6).may_replace(representative));
         assert!(of(2.462, 0.6).may_replace(representative));

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_harmonic_mean_of_occurrence_hardly_sees_a_single_short_interval() {
+    fn one_short_interval_hardly_changes_the_harmonic_mean() {
         let mut taf = taf(|config| config.cor = CorMean::Harmonic);
         for time in [1.0, 3.0, 3.0, 5.0] {
             taf.on_epoch(Some(0.5), none(), at(time));

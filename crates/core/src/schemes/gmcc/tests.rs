@@ -150,7 +150,7 @@ fn causes(effects: &[Effect]) -> Vec<(u8, Cause)> {
 
 /// T-GM-1, as it comes from packets: 1 - 0.8 Mbit/s over 1 Mbit/s, once a second.
 #[test]
-fn the_attenuation_factor_is_measured_on_the_two_packets_before_a_loss() {
+fn the_attenuation_factor_uses_the_two_packets_before_a_loss() {
     let mut hand = Hand::new(short());
     hand.losses(0, 3);
     let (mean, deviation, samples) = hand.receiver.attenuation(Layer(0)).expect("joined");
@@ -159,7 +159,7 @@ fn the_attenuation_factor_is_measured_on_the_two_packets_before_a_loss() {
 }
 
 #[test]
-fn the_attenuation_factor_is_measured_over_a_window_where_times_are_uncertain() {
+fn the_attenuation_factor_uses_a_window_if_times_are_uncertain() {
     let mut hand = Hand::new(Config { samples: 4, ..Config::transport(SIZE) });
     for turn in 0..600u32 {
         // In bursts of four back to back, one in 100 packets lost: what one pair says would be nonsense.
@@ -202,7 +202,7 @@ fn a_representative_with_few_samples_is_not_compared_with() {
 }
 
 #[test]
-fn a_receiver_without_losses_joins_at_those_of_the_representative() {
+fn a_loss_free_receiver_joins_at_losses_of_the_representative() {
     let mut hand = Hand::new(short());
     hand.packet(0, RTT, 0);
     assert_eq!(joins(&hand.others_loss(0)), []);
@@ -328,7 +328,7 @@ fn a_layer_that_never_comes_is_left_and_not_joined_again_soon() {
 
 /// T-GM-7.
 #[test]
-fn a_representative_sends_a_heartbeat_each_round_trip_and_none_after_a_loss() {
+fn a_representative_sends_a_heartbeat_per_rtt_unless_it_lost() {
     let mut hand = Hand::new(short());
     hand.follow(0, Some(ME));
     hand.packet(0, RTT, 0);
@@ -369,7 +369,7 @@ fn others_report_only_when_they_are_worse_for_sure() {
 }
 
 #[test]
-fn everybody_answers_when_the_representative_is_gone_until_another_one_is_named() {
+fn all_receivers_answer_while_no_representative_is_named() {
     let mut hand = Hand::new(short());
     hand.packet(0, RTT, 0);
     hand.follow(0, None);
@@ -395,7 +395,7 @@ fn nobody_answers_before_anybody_was_followed() {
 }
 
 #[test]
-fn a_receiver_that_limits_two_layers_leaves_the_upper_one_and_not_the_base_layer() {
+fn a_receiver_that_limits_two_layers_leaves_the_upper_one() {
     let mut hand = Hand::new(Config { farewell: LeaveNotice::Told, ..short() });
     hand.climb();
     hand.stand(1, LayerState::Settled);
@@ -466,7 +466,7 @@ impl Desk {
 }
 
 #[test]
-fn a_layer_grows_by_a_packet_per_round_trip_and_halves_at_most_once_in_one() {
+fn a_layer_grows_by_a_packet_and_halves_at_most_once_per_rtt() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(2));
     let before = desk.layer_rate(0);
@@ -479,7 +479,7 @@ fn a_layer_grows_by_a_packet_per_round_trip_and_halves_at_most_once_in_one() {
 }
 
 #[test]
-fn only_a_receiver_that_is_worse_for_sure_takes_the_representatives_place() {
+fn only_a_significantly_worse_receiver_becomes_representative() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
@@ -491,7 +491,7 @@ fn only_a_receiver_that_is_worse_for_sure_takes_the_representatives_place() {
 }
 
 #[test]
-fn a_representative_without_samples_gives_way_to_anybody_with_one() {
+fn any_receiver_with_samples_replaces_one_without() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (0.0, 0.0, 0));
@@ -501,7 +501,7 @@ fn a_representative_without_samples_gives_way_to_anybody_with_one() {
 
 /// T-GM-6.
 #[test]
-fn a_layer_is_on_when_it_is_asked_for_and_off_when_nobody_answers_any_more() {
+fn a_layer_runs_from_a_join_until_its_members_fall_silent() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     assert_eq!((desk.layer_rate(1), desk.source.departure(Layer(1))), (0.0, Departure::At(Time::NEVER)));
@@ -538,7 +538,7 @@ fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
 
 /// T-GM-6.
 #[test]
-fn the_base_layer_is_never_off_and_an_answer_makes_it_grow_again() {
+fn the_base_layer_never_stops_and_grows_after_an_answer() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
@@ -576,7 +576,7 @@ fn a_representative_that_says_farewell_is_replaced_at_once() {
 
 /// T-GM-8.
 #[test]
-fn shifts_move_a_tenth_between_two_layers_in_a_tenth_of_the_periods() {
+fn shifts_move_a_tenth_of_the_rate_in_a_tenth_of_periods() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     (1..4).for_each(|layer| desk.hear(layer, OTHER, Cause::Joining, (0.0, 0.0, 0)));
@@ -644,7 +644,7 @@ fn acknowledge(desk: &mut Desk) {
 }
 
 #[test]
-fn a_window_sends_what_the_representative_acknowledges_and_no_more() {
+fn a_window_is_clocked_by_acknowledgements() {
     let mut desk = Desk::new(Config { control: LayerScheme::Pgmcc, ..Config::published() });
     desk.run_for(Span::from_millis(500));
     assert_eq!(desk.newest_seq(0), 0, "one packet");
@@ -666,7 +666,7 @@ fn a_window_sends_what_the_representative_acknowledges_and_no_more() {
 }
 
 #[test]
-fn a_representative_acknowledges_every_packet_where_a_window_wants_that() {
+fn a_window_makes_the_representative_acknowledge_every_packet() {
     let mut hand = Hand::new(Config { control: LayerScheme::Pgmcc, ..short() });
     hand.follow(0, Some(ME));
     for _ in 0..5 {

@@ -55,7 +55,7 @@ impl Sender {
 
 /// T-LE-7.
 #[test]
-fn the_rate_grows_by_a_packet_in_each_interval_and_not_in_an_epoch() {
+fn the_rate_grows_by_a_packet_per_interval_outside_epochs() {
     let mut sender = Sender::settled(Config::published());
     let round_trip = *sender.source.round_trip();
     let interval = round_trip.window();
@@ -90,7 +90,7 @@ fn nothing_is_sent_for_half_a_round_trip_after_a_reduction() {
 }
 
 #[test]
-fn without_the_last_filter_reductions_follow_each_other_and_there_is_no_silence() {
+fn without_the_last_filter_reductions_follow_without_silence() {
     let mut sender = Sender::settled(Config { atf: Part::Off, ..Config::published() });
     let before = sender.rate();
     sender.lost(1, 1, RTT);
@@ -103,7 +103,7 @@ fn without_the_last_filter_reductions_follow_each_other_and_there_is_no_silence(
 }
 
 #[test]
-fn the_first_loss_of_a_start_up_halves_the_rate_whatever_later_ones_do() {
+fn the_first_loss_of_a_slow_start_halves_the_rate() {
     let mut sender = Sender::new(Config::transport(1000));
     sender.run_until(at(0.5));
     sender.alive(1, Span::from_millis(20));
@@ -183,7 +183,7 @@ fn a_repeated_request_is_an_indication_but_no_sample() {
 }
 
 #[test]
-fn each_packet_of_a_burst_is_timed_when_reports_name_the_lost_ones() {
+fn reports_that_name_losses_time_each_packet_of_a_burst() {
     let mut sender = Sender::new(Config { prune: Part::Off, ..Config::published() });
     sender.run_until(at(2.0));
     let first = sender.sent.len() as u64 - 4;
@@ -195,7 +195,7 @@ fn each_packet_of_a_burst_is_timed_when_reports_name_the_lost_ones() {
 }
 
 #[test]
-fn an_unknown_packet_is_an_indication_without_a_sample_and_a_future_one_is_nothing() {
+fn an_unknown_packet_gives_no_sample_and_a_future_one_no_event() {
     let mut sender = Sender::settled(Config::published());
     let before = sender.source.observe();
     let lost = |seq, hold| ReportContent::Lost {
@@ -261,7 +261,7 @@ fn the_first_rate_can_be_chosen() {
 }
 
 #[test]
-fn before_the_first_loss_everybody_times_the_round_trip_and_then_the_worst() {
+fn all_receivers_measure_the_rtt_before_the_first_loss() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     sender.alive(4, Span::from_millis(40));
@@ -322,7 +322,7 @@ impl Hand {
 }
 
 #[test]
-fn one_report_covers_the_packets_that_an_arrival_reveals_as_lost() {
+fn one_report_covers_all_losses_that_an_arrival_reveals() {
     let mut hand = Hand::new(&Config::published());
     assert_eq!(hand.after(0), []);
     for lost in [1, 30] {
@@ -334,7 +334,7 @@ fn one_report_covers_the_packets_that_an_arrival_reveals_as_lost() {
 }
 
 #[test]
-fn on_real_networks_a_report_names_the_packet_that_revealed_the_loss() {
+fn transport_reports_name_the_packet_that_revealed_the_loss() {
     let mut hand = Hand::new(&Config::transport(1400));
     let contents = hand.after(2);
     let echo = Echo { seq: Seq(hand.seq), hold: Span::ZERO };
@@ -351,7 +351,7 @@ fn a_congestion_mark_is_reported_of_the_packet_that_carries_it() {
 
 /// The transport's bound on the stream of reports.
 #[test]
-fn a_receiver_that_loses_every_second_packet_reports_two_hundred_times_a_second() {
+fn a_receiver_sends_at_most_200_reports_per_second() {
     let mut hand = Hand::new(&Config::transport(1400));
     let mut reports = 0;
     let mut longest = Span::ZERO;
@@ -369,7 +369,7 @@ fn a_receiver_that_loses_every_second_packet_reports_two_hundred_times_a_second(
 }
 
 #[test]
-fn a_loss_within_the_spacing_is_reported_after_it_with_the_time_it_was_held() {
+fn a_spaced_report_states_its_hold_time() {
     let mut hand = Hand::new(&Config::transport(1400));
     assert_eq!(hand.after(1).len(), 1);
     let reported_at = hand.now;

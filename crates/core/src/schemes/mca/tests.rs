@@ -61,7 +61,7 @@ fn a_control_packet_leaves_every_interval() {
 }
 
 #[test]
-fn the_rate_grows_by_a_packet_per_round_trip_and_not_just_after_a_cut() {
+fn the_rate_grows_by_a_packet_per_rtt_but_not_after_a_cut() {
     let mut sender = Sender::er();
     sender.run_until(at(2.04));
     assert!(near(sender.rate(), 80_000.0 * 21.0), "20 ticks of 8 s / RTT: {}", sender.rate());
@@ -121,7 +121,7 @@ fn a_late_cut_goes_back_to_the_rate_when_it_was_due() {
 }
 
 #[test]
-fn a_late_cut_can_take_the_growth_off_once_and_is_then_as_one_in_time() {
+fn a_late_cut_removes_the_growth_once() {
     let mut rng = Rng::new(1, 1);
     let mut cut_at = |rate| {
         let mut bin = Bin::new(Rate::from_bps(80_000.0));
@@ -160,7 +160,7 @@ fn of_many_receivers_events_as_many_pass_as_the_worst_has() {
 }
 
 #[test]
-fn events_are_forgotten_slowly_and_those_of_a_receiver_that_left_at_once() {
+fn events_decay_and_those_of_a_departed_receiver_vanish() {
     let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
     for event in 0..10 {
         on_report(&mut bin, 1, 1.0, f64::from(event), &mut rng);
@@ -197,7 +197,7 @@ fn the_last_filter_passes_one_event_per_round_trip() {
 
 /// T-MC-9, conditions 1 and 2.
 #[test]
-fn the_first_report_is_accepted_and_then_those_of_the_same_receiver() {
+fn after_the_first_report_only_its_receiver_is_accepted() {
     let mut sender = Sender::er();
     sender.run_until(at(3.0));
     sender.congested(1, mbps(1.0));
@@ -233,7 +233,7 @@ fn a_receiver_that_is_slower_by_three_deviations_is_followed() {
 
 /// T-MC-9, condition 4: both of its halves are needed.
 #[test]
-fn another_receiver_is_followed_when_the_first_is_silent_and_the_rate_has_grown() {
+fn a_silent_representative_is_replaced_after_the_rate_grew() {
     let mut sender = Sender::er();
     sender.run_until(at(3.0));
     sender.congested(1, mbps(1.0));
@@ -345,7 +345,7 @@ fn a_loss_is_reported_once_with_the_first_lost_packet() {
 }
 
 #[test]
-fn congestion_is_reported_once_per_control_packet_with_the_egress_rate() {
+fn congestion_reports_carry_the_egress_rate_once_per_control() {
     let mut hand = Hand::new();
     (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
     let mut reported = Vec::new();

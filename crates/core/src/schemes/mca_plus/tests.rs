@@ -56,7 +56,7 @@ impl Hand {
 
 /// T-M+-1.
 #[test]
-fn receivers_that_are_not_slower_keep_silent_and_the_representative_never_does() {
+fn only_slower_receivers_and_the_representative_report() {
     let mut hand = Hand::new(Config::published());
     hand.mark = followed(8, 0.7e6, 0.1e6); // ours is about 0.8 Mbit/s
     assert_eq!(hand.loss(), []);
@@ -79,7 +79,7 @@ fn the_letter_of_the_thesis_silences_the_others() {
 }
 
 #[test]
-fn while_nobody_is_valid_reports_are_spread_on_real_networks_and_say_how_long_they_were_held() {
+fn without_a_representative_reports_back_off_and_state_it() {
     let mut hand = Hand::new(Config::published());
     assert_eq!(hand.loss().len(), 1, "at once in the thesis");
     let mut hand = Hand::new(Config { while_invalid: WhileInvalid::Spread, ..Config::published() });
@@ -128,7 +128,7 @@ fn the_rate_of_congestion_counts_what_was_suppressed() {
 }
 
 #[test]
-fn congestion_is_seen_by_accumulation_before_loss_and_loss_wins_in_one_packet() {
+fn accumulation_precedes_loss_and_loss_wins_in_one_packet() {
     let mut hand = Hand::new(Config::published());
     hand.mark = followed(7, 1e6, 0.0);
     let mut causes = Vec::new();
@@ -194,7 +194,7 @@ impl Sender {
 
 /// T-M+-2.
 #[test]
-fn accumulation_costs_a_tenth_and_loss_a_quarter_once_per_period() {
+fn a_period_costs_a_tenth_by_accumulation_a_quarter_by_loss() {
     for (cause, keep) in [(Cause::Accumulation, 0.9), (Cause::Loss, 0.75), (Cause::Mark, 0.9)] {
         let mut sender = Sender::started();
         let before = sender.rate();
@@ -226,7 +226,7 @@ fn the_rate_grows_by_a_packet_per_period() {
 
 /// T-M+-4.
 #[test]
-fn a_representative_that_is_silent_at_a_high_rate_is_absent_after_four_periods() {
+fn a_silent_representative_is_absent_after_four_periods() {
     let mut sender = Sender::started();
     sender.accumulation(1, 1.4e6, 0.1e6); // full at 1.8 Mbit/s
     assert_eq!(sender.named().0, Some(1));
@@ -256,7 +256,7 @@ fn a_report_of_the_representative_ends_the_waiting() {
 
 /// T-M+-5.
 #[test]
-fn a_slower_receiver_replaces_the_representative_with_its_own_mean_and_deviation() {
+fn a_slower_receiver_becomes_representative_with_its_own_mean() {
     let mut sender = Sender::started();
     sender.accumulation(1, 1e6, 0.25e6);
     assert_eq!(sender.named(), (Some(1), 1e6, 0.25e6));
@@ -306,7 +306,7 @@ fn absurd_and_repeated_reports_are_dropped() {
 }
 
 #[test]
-fn only_followed_receivers_time_the_source_unless_asked_for_otherwise() {
+fn only_representatives_measure_the_rtt_by_default() {
     for samples in [Samples::Followed, Samples::All] {
         let mut sender = Sender::new(Config { samples, ..Config::published() });
         sender.run_until(at(2.04));

@@ -71,7 +71,7 @@ fn a_burst_of_losses_is_one_report() {
 
 /// T-OR-2.
 #[test]
-fn the_representative_always_reports_and_a_faster_receiver_never_does() {
+fn the_representative_reports_and_faster_receivers_do_not() {
     let mut hand = Hand::new();
     hand.mark = followed(7, 0.1e6, 0.0);
     assert_eq!(hand.packet(1).len(), 1, "even if its mean is the higher one");
@@ -90,7 +90,7 @@ fn the_representative_always_reports_and_a_faster_receiver_never_does() {
 
 /// T-OR-3.
 #[test]
-fn a_header_that_names_a_slower_receiver_cancels_what_is_pending() {
+fn a_header_with_a_slower_receiver_cancels_pending_reports() {
     let mut hand = Hand::new();
     assert_eq!(hand.packet(1), []);
     assert!(!hand.receiver.deadline().is_never());
@@ -158,7 +158,7 @@ const RTT: Span = Span::from_millis(100);
 
 /// T-OR-6.
 #[test]
-fn the_rate_grows_by_a_packet_per_round_trip_and_not_just_after_a_cut() {
+fn the_rate_grows_by_a_packet_per_rtt_but_not_after_a_cut() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     assert_eq!(sender.rate(), 80_000.0 * 21.0, "one packet per RTT at first, then 20 ticks of 8 s / RTT");
@@ -187,7 +187,7 @@ fn a_cut_is_to_a_part_of_the_level_at_most_once_per_round_trip() {
 
 /// T-OR-8.
 #[test]
-fn a_mute_representative_is_dropped_and_the_farther_receiver_elected_in_its_place() {
+fn a_silent_representative_yields_to_a_farther_receiver() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
@@ -223,7 +223,7 @@ fn patience_learns_a_constant_response_time() {
 }
 
 #[test]
-fn a_slower_receiver_replaces_the_representative_and_an_equal_one_does_not() {
+fn only_a_slower_receiver_replaces_the_representative() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
@@ -498,7 +498,7 @@ fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
 }
 
 #[test]
-fn of_a_large_group_that_loses_the_same_packet_of_a_slow_stream_few_report() {
+fn few_of_a_large_group_report_a_shared_loss() {
     let shipped = Config::transport(1000);
     for receivers in [1, 100, 3_000] {
         let few = who_report_the_same_loss(&shipped, receivers);

@@ -59,7 +59,7 @@ mod tests {
 
     /// T-PG-1.
     #[test]
-    fn one_loss_counts_by_the_gain_and_fades_by_a_factor_of_e_in_131_packets() {
+    fn a_loss_enters_by_the_gain_and_fades_by_e_in_131_packets() {
         let mut filter = filter();
         filter.lost(1);
         assert!((filter.loss() - 0.00763).abs() < 1e-5, "{}", filter.loss());

@@ -55,7 +55,7 @@ impl Sender {
 }
 
 #[test]
-fn the_first_to_offer_itself_becomes_the_acker_and_gets_the_first_token_back() {
+fn the_first_candidate_becomes_the_acker() {
     let mut sender = Sender::new(Config::published());
     assert_eq!(sender.burst(), (1, None));
     sender.now += millis(100);
@@ -79,7 +79,7 @@ fn without_a_token_nothing_leaves_before_an_acknowledgement() {
 
 /// T-PG-7, with reports.
 #[test]
-fn the_acker_changes_for_clearly_more_loss_and_not_for_a_little_more() {
+fn only_clearly_more_loss_changes_the_acker() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
@@ -144,7 +144,7 @@ fn an_acker_that_leaves_is_followed_by_an_election() {
 }
 
 #[test]
-fn an_absurd_loss_rate_and_a_packet_that_never_left_make_no_acker() {
+fn absurd_loss_rates_and_unsent_packets_make_no_acker() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
@@ -168,7 +168,7 @@ fn a_lowest_rate_lets_packets_leave_without_acknowledgements() {
 }
 
 #[test]
-fn a_highest_rate_spaces_packets_and_keeps_the_window_from_growing() {
+fn a_maximum_rate_paces_packets_and_limits_the_window() {
     let mut config = Config::transport(SIZE);
     config.sending.bounds.max = Rate::from_mbps(1.0);
     let path = Path { rate: Rate::from_mbps(100.0), rtt: millis(20), buffer: 100_000 };
@@ -246,7 +246,7 @@ fn without_an_acker_every_receiver_offers_itself_within_50_ms() {
 }
 
 #[test]
-fn the_acker_acknowledges_each_packet_once_with_what_has_arrived() {
+fn the_acker_acknowledges_each_packet_once_with_a_bitmap() {
     let mut ear = Ear::new();
     ear.hear(0, 10, Some(2), PLAIN);
     ear.hear(1, 11, Some(2), PLAIN);
@@ -268,7 +268,7 @@ fn the_acker_acknowledges_each_packet_once_with_what_has_arrived() {
 }
 
 #[test]
-fn a_fast_stream_is_acknowledged_every_fourth_packet_and_a_slow_one_within_a_millisecond() {
+fn acknowledgements_cover_four_packets_or_a_millisecond() {
     let mut ear = Ear::of(&Config::transport(SIZE));
     assert_eq!(ear.hear(5, 0, Some(2), PLAIN).len(), 1);
     for seq in 1..4 {
@@ -345,7 +345,7 @@ fn changing_between_two_equal_paths_costs_nothing() {
 }
 
 #[test]
-fn the_exponential_opening_fills_a_long_fat_path_in_a_few_seconds() {
+fn slow_start_fills_a_long_fat_path_in_a_few_seconds() {
     let path = bottleneck(100.0, 50, 625);
     let mut star = Star::new(&Scheme::Pgmcc(Config::transport(SIZE)), SIZE, &[path], 1);
     star.run_until(Time::from_secs_f64(10.0));

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_gives_three_times_itself_and_later_ones_are_smoothed() {
+    fn the_first_sample_sets_three_times_itself_then_smooths() {
         let mut timeout = published();
         assert_eq!(timeout.span(), Span::from_secs(3));
         timeout.sample(Span::from_millis(100));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn it_doubles_up_to_64_seconds_until_acknowledgements_come_again() {
+    fn the_timeout_doubles_up_to_64_s_until_acknowledgements_return() {
         let mut timeout = published();
         timeout.sample(Span::from_millis(10));
         assert_eq!(timeout.span(), Span::from_millis(200), "the shortest");

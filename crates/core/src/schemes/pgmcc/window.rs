@@ -302,7 +302,7 @@ mod tests {
 
     /// T-PG-3.
     #[test]
-    fn above_the_threshold_the_window_grows_by_one_packet_per_round_trip() {
+    fn above_the_threshold_the_window_grows_by_a_packet_per_rtt() {
         let mut window = window(4.0);
         (window.size, window.tokens) = (10.0, 10.0);
         let mut acknowledged = 0;
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_halving_half_a_window_of_acknowledgements_brings_no_packet_out() {
+    fn after_a_cut_half_a_window_of_acks_sends_nothing() {
         let mut window = flying(16);
         window.acknowledge(A, Seq(3), 0b0111, WindowGrowth::Open);
         assert_eq!((window.size, window.tokens), (8.0, -4.0), "three came, one is lost");
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_beyond_the_bitmap_are_lost_if_the_sender_was_asked_and_forgotten_if_not() {
+    fn packets_beyond_the_bitmap_are_lost_only_if_requested() {
         for (asked, outcome) in [
             (A, AckOutcome { acknowledged: 1, lost: 2, cut: true }),
             (B, AckOutcome { acknowledged: 1, lost: 0, cut: false }),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_of_a_packet_that_has_not_left_counts_for_nothing() {
+    fn an_acknowledgement_of_an_unsent_packet_is_ignored() {
         let mut window = flying(3);
         assert_eq!(window.acknowledge(A, Seq(3), u32::MAX, WindowGrowth::Open), AckOutcome::default());
     }

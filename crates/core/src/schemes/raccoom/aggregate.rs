@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn where_few_packets_are_acknowledged_at_a_time_few_acknowledgements_go_on_and_the_last_one_does() {
+    fn sparse_acknowledgements_are_aggregated_and_the_last_passes() {
         let mut router = two();
         router.thin();
         let (mut passed, mut last) = (0, 0);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn on_an_empty_queue_the_rate_grows_by_a_packet_per_round_trip_and_round_trip() {
+    fn on_an_empty_queue_the_rate_grows_by_a_packet_per_rtt_squared() {
         let before = Rates { accumulated: 100.0, sending: 100.0 };
         let after = gains(Law::Steady).apply(before, &seen(10.0, RTT));
         assert!((after.accumulated - 110.0).abs() < 1e-9, "a packet per 100 ms more: {after:?}");

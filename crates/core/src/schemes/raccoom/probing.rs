@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_looks_when_queues_did_not_drain_for_long_and_takes_the_least_that_it_sees() {
+    fn probing_starts_if_queues_do_not_drain_and_takes_the_minimum() {
         let mut probing = Probing::new(Some(Span::from_secs(10)));
         let (short, long) = (Span::from_millis(100), Span::from_millis(180));
         let at = Time::from_secs_f64;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_table_a_new_target_begins_with_the_newest_round_trip() {
+    fn without_a_table_a_new_target_starts_at_the_latest_rtt() {
         let mut target = Target::new(0);
         [(1, 54), (2, 64), (1, 85)].iter().for_each(|&(of, rtt)| target.sample(id(of), ms(rtt), at(1.0)));
         assert_eq!(target.shortest(), Some(ms(85)));

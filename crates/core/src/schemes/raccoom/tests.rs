@@ -71,7 +71,7 @@ fn it_begins_with_5000_bytes_per_second() {
 }
 
 #[test]
-fn on_an_empty_path_the_rate_grows_by_a_packet_per_round_trip_and_round_trip() {
+fn on_an_empty_path_the_rate_grows_by_a_packet_per_rtt_squared() {
     let mut sender = Sender::new(steady());
     sender.echo_until(1, RTT, at(5.0));
     let (before, _, _) = sender.source.inside();
@@ -140,7 +140,7 @@ fn each_target_brings_its_shortest_round_trip() {
 
 /// Checklist 9.
 #[test]
-fn without_acknowledgements_the_rate_is_halved_at_longer_and_longer_intervals() {
+fn without_acknowledgements_the_rate_halves_with_backoff() {
     let mut sender = Sender::new(steady());
     sender.echo_until(1, RTT, at(20.0));
     assert_eq!(sender.cuts(), 0);
@@ -223,7 +223,7 @@ fn few(id: u64, since_cut: u16) -> Mark {
 }
 
 #[test]
-fn where_few_answer_the_target_acknowledges_and_others_take_turns() {
+fn suppression_lets_the_target_acknowledge_and_others_alternate() {
     let config = Config { ack_every: 1, ..Config::transport(500) };
     let (mut target, mut other) = (Listener::new(1, &config), Listener::new(2, &config));
     let (mut of_target, mut of_other) = (0, 0);
@@ -254,7 +254,7 @@ fn where_few_answer_a_loss_that_a_cut_has_answered_is_not_told() {
 
 /// Checklist 10, and what a designated receiver passes on.
 #[test]
-fn a_designated_receiver_passes_on_the_least_of_its_own_and_its_childrens() {
+fn a_designated_receiver_forwards_the_minimum_of_its_subtree() {
     let config = Config::published();
     let mut agent = Ear::by_hand(designated::Designated::new(receiver_id(9), &config), at(1.0));
     let child = |of: u64, newest: u64, lost: u64| {

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_was_too_much_is_waited_for_longer_after_each_short_visit() {
+    fn each_short_visit_to_a_level_lengthens_its_next_delay() {
         let mut patience = Patience::new();
         let waited = |patience: &Patience, from: u64| {
             (1..).find(|n| patience.is_over(3, from + n)).expect("some time")

@@ -67,7 +67,7 @@ fn sent_in(seconds: f64, config: Config) -> Vec<Sent> {
 
 /// T-RL-1.
 #[test]
-fn every_level_is_equally_spaced_and_twice_as_fast_as_the_one_below() {
+fn every_level_is_evenly_spaced_at_twice_the_lower_rate() {
     let sent = sent_in(0.75, Config::published());
     for level in 0..8 {
         let times: Vec<Time> = sent.iter().filter(|p| p.layer.0 <= level).map(|p| p.at).collect();
@@ -132,7 +132,7 @@ fn points(sent: &[Sent], level: u8) -> Vec<u32> {
 
 /// T-RL-3.
 #[test]
-fn points_of_a_level_are_twice_as_far_apart_and_points_of_the_level_below() {
+fn synchronisation_points_are_half_as_frequent_per_level() {
     let config = Config { layers: 5, bursts: 3, ..Config::published() };
     let sent = sent_in(100.0, config);
     for level in 0..4 {
@@ -145,7 +145,7 @@ fn points_of_a_level_are_twice_as_far_apart_and_points_of_the_level_below() {
 
 /// T-RL-3.
 #[test]
-fn a_point_is_flagged_on_the_last_packet_of_its_level_in_the_burst() {
+fn a_synchronisation_point_flags_the_last_packet_of_the_burst() {
     let sent = sent_in(8.0, Config { layers: 4, ..Config::published() });
     for point in sent.iter().filter(|p| p.is_point()) {
         let later = |p: &&Sent| p.layer <= point.layer && p.at > point.at && p.is_burst();
@@ -179,7 +179,7 @@ fn the_latest_turn_is_the_last_one_whose_time_has_come() {
 }
 
 #[test]
-fn a_burst_is_less_than_half_of_the_distance_however_long_it_is_wanted() {
+fn a_burst_is_limited_to_half_of_the_distance() {
     let timetable = Timetable::new(SLOT, 8, 60);
     let even = (0..8).filter(|&slot| timetable.phase(slot) == Phase::Even).count();
     assert_eq!((even, timetable.packets_of_burst(0)), (2, 6));
@@ -227,7 +227,7 @@ fn the_highest_rate_takes_layers_away_from_the_top() {
 }
 
 #[test]
-fn limits_beyond_the_base_layer_change_its_rate_from_a_new_cycle_on() {
+fn limits_change_the_base_layers_rate_at_the_next_cycle() {
     let mut sender = Sender::new(Config { layers: 2, ..Config::published() });
     sender.sent_until(at(0.3));
     for (min, max, rate) in [(1e3, 16e3, 16e3), (64e3, 1e9, 128e3)] {
@@ -241,7 +241,7 @@ fn limits_beyond_the_base_layer_change_its_rate_from_a_new_cycle_on() {
 }
 
 #[test]
-fn the_transport_sends_from_half_a_megabit_to_64_with_a_point_per_second() {
+fn transport_levels_span_half_to_64_mbit_a_point_per_second() {
     let source = Source::new(Config::transport(1400));
     assert_eq!((source.layer_rate(Layer(0)).bps(), source.observe().rate.bps()), (0.5e6, 64e6));
     let timetable = Config::transport(1400).timetable();
@@ -323,7 +323,7 @@ fn without_losses_a_receiver_goes_up_at_each_point_of_its_level() {
 
 /// T-RL-4.
 #[test]
-fn every_step_up_comes_with_the_last_packet_of_a_burst_at_a_point_of_the_level() {
+fn each_step_up_follows_the_burst_of_a_synchronisation_point() {
     let mut pair = Pair::new(Config { deaf: Some(Span::from_millis(300)), ..Config::published() });
     let mut rng = Rng::new(5, 5);
     let (mut points, mut ups) = (Vec::new(), 0);
@@ -403,7 +403,7 @@ fn no_step_up_happens_in_the_deaf_period() {
 /// T-RL-10, without a network: the next layer does not fit, so all even packets of it and some of the others are lost
 /// while it is subscribed to.
 #[test]
-fn a_failed_step_up_is_undone_at_once_and_tried_again_at_the_next_point_of_the_level() {
+fn a_failed_step_up_is_undone_and_retried_at_the_next_point() {
     let mut pair = Pair::new(Config::published());
     for tenth in 1..400 {
         let full = pair.receiver.level() == 4;
@@ -444,7 +444,7 @@ fn a_loss_that_is_told_late_still_counts_where_it_happened() {
 }
 
 #[test]
-fn a_burst_out_of_order_still_comes_through_and_a_copy_makes_up_for_nothing() {
+fn a_reordered_burst_passes_and_duplicates_do_not_count() {
     let burst = |pair: &mut Pair| -> Vec<Sent> {
         let sent = pair.sender.sent_until(at(0.9));
         sent.into_iter().filter(|p| p.layer.0 == 0).collect()

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_asked_for_in_ranges_and_again_after_a_while() {
+    fn missing_packets_are_requested_in_ranges_and_again_later() {
         let mut requests = Requests::default();
         requests.note(4..6, false, 100);
         requests.note(9..10, true, 100);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_asked_for_too_often_is_told_of_and_asked_for_anew_or_given_up() {
+    fn a_packet_requested_too_often_is_reported() {
         let mut requests = Requests::default();
         requests.ask(7, 100, at(0.0));
         let mut now = 0.0;

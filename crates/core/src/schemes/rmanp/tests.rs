@@ -56,7 +56,7 @@ fn the_rate_grows_e_fold_in_what_size_over_is_and_rm_give() {
 }
 
 #[test]
-fn it_goes_down_to_what_is_indicated_and_once_for_all_who_say_so() {
+fn equal_indications_reduce_the_rate_once() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(150.0));
     let rate = sender.rate();
@@ -72,7 +72,7 @@ fn it_goes_down_to_what_is_indicated_and_once_for_all_who_say_so() {
 }
 
 #[test]
-fn without_acknowledgements_it_slows_down_and_sends_the_first_packet_again() {
+fn without_acknowledgements_it_slows_and_resends_the_first() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(100.0));
     let (rate, acked) = (sender.rate(), sender.source.inside().0);
@@ -99,7 +99,7 @@ fn no_more_is_out_than_caches_on_the_way_hold() {
 }
 
 #[test]
-fn what_was_asked_for_goes_first_at_the_same_rate_and_once_for_all_who_ask() {
+fn retransmissions_leave_first_once_and_within_the_rate() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(20.0));
     let next = sender.sent.len() as u64;
@@ -118,7 +118,7 @@ fn what_was_asked_for_goes_first_at_the_same_rate_and_once_for_all_who_ask() {
 }
 
 #[test]
-fn who_asks_for_less_than_the_least_rate_five_times_is_told_to_leave() {
+fn a_receiver_below_the_minimum_rate_is_removed() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(10.0));
     for turn in 0..5 {
@@ -233,7 +233,7 @@ impl Hearer {
 const NEW: Flags = Flags(0);
 
 #[test]
-fn a_receiver_acknowledges_asks_and_tells_of_what_nobody_else_has_told() {
+fn a_receiver_reports_what_no_other_has_reported() {
     let mut it = Hearer::new(&Config::published());
     assert_eq!(it.data(4, NEW), [Said::Ack(5)], "it begins with the first packet that it hears");
     assert_eq!(it.data(7, NEW), [Said::Ack(5), Said::Lost(5, 2), Said::Ci(6_400)]);
@@ -246,7 +246,7 @@ fn a_receiver_acknowledges_asks_and_tells_of_what_nobody_else_has_told() {
 }
 
 #[test]
-fn what_does_not_come_is_asked_for_again_and_is_congestion_after_three_times() {
+fn three_unanswered_requests_indicate_congestion() {
     let mut it = Hearer::new(&Config::published());
     it.data(0, NEW);
     assert_eq!(it.data(2, Flags::GAP_SEEN), [Said::Ack(1), Said::Lost(1, 1)]);
@@ -275,7 +275,7 @@ fn who_is_excluded_leaves_and_says_nothing_more() {
 }
 
 #[test]
-fn where_few_answer_one_is_heard_of_a_loss_and_nobody_asks_for_what_nobody_sends() {
+fn with_suppression_one_receiver_reports_a_loss() {
     let config = Config::transport(1057);
     let mark = Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 2.0, excluded: None };
     let mut told = 0;
@@ -296,7 +296,7 @@ fn where_few_answer_one_is_heard_of_a_loss_and_nobody_asks_for_what_nobody_sends
 }
 
 #[test]
-fn behind_a_router_that_listens_every_packet_is_acknowledged_and_asked_for() {
+fn behind_a_router_each_packet_is_acknowledged_or_requested() {
     let mut it = Hearer::new(&Config::transport(1057));
     assert_eq!(it.data(0, NEW), [Said::Ack(1)]);
     assert_eq!(it.data(2, NEW), [Said::Ack(1), Said::Lost(1, 1), Said::Ci(6_400)]);

@@ -21,7 +21,7 @@ fn mbps(rate: f64) -> Rate {
 }
 
 #[test]
-fn layers_may_have_1_2_4_megabits_and_so_3_takes_two_and_100_seven() {
+fn layers_of_1_2_4_mbit_give_two_for_3_and_seven_for_100() {
     let config = Config::published();
     assert_eq!([0, 1, 2, 6].map(|layer| config.cap_of(layer)), [1.0, 2.0, 4.0, 64.0].map(mbps));
     let needed = |rate: f64| (0..8).take_while(|&layer| config.cap_below(layer).bps() < rate * 1e6).count();
@@ -78,7 +78,7 @@ impl Sender {
 }
 
 #[test]
-fn a_layer_is_off_until_asked_for_and_again_when_nobody_reports_about_it() {
+fn a_layer_runs_only_while_it_is_reported() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     assert_eq!((sender.on(), sender.source.departure(Layer(1))), (vec![0], Departure::At(Time::NEVER)));
@@ -110,7 +110,7 @@ fn no_layer_is_faster_than_its_highest_rate() {
 }
 
 #[test]
-fn a_layer_makes_room_for_who_joins_it_but_not_less_than_a_fifth_of_its_highest_rate() {
+fn a_layer_slows_for_a_join_to_a_fifth_of_its_maximum_at_least() {
     for (config, wanted, room) in [
         (Config::published(), 0.8, 2.0),
         (Config::transport(1000), 0.8, 0.8),
@@ -138,7 +138,7 @@ fn nobody_slows_the_base_layer_by_asking_for_it() {
 }
 
 #[test]
-fn the_limits_of_the_session_take_from_the_top_and_raise_the_base() {
+fn session_limits_cut_top_layers_and_raise_the_base() {
     for (min, max, rates) in
         [(0.01, 2.5, [1.0, 1.5, 0.0]), (0.01, 0.5, [0.5, 0.0, 0.0]), (2.0, 6.0, [2.0, 2.0, 2.0])]
     {
@@ -257,7 +257,7 @@ impl Fed {
 }
 
 #[test]
-fn a_receiver_joins_when_its_estimate_was_above_the_cap_for_a_whole_round() {
+fn a_receiver_joins_after_a_round_of_estimates_above_the_cap() {
     // Without loss the estimate is twice what comes.
     for (rate, joins) in [(0.45, 0), (0.6, 1)] {
         let mut fed = Fed::new();
@@ -272,7 +272,7 @@ fn a_receiver_joins_when_its_estimate_was_above_the_cap_for_a_whole_round() {
 }
 
 #[test]
-fn the_estimate_is_over_all_layers_and_reports_say_what_lower_ones_leave_over() {
+fn reports_state_the_estimate_less_the_lower_layers() {
     let mut fed = Fed::new();
     fed.feed(1.0, &[1.0], 0.0);
     fed.feed(2.0, &[1.0, 1.0], 0.0);
@@ -285,7 +285,7 @@ fn the_estimate_is_over_all_layers_and_reports_say_what_lower_ones_leave_over() 
 }
 
 #[test]
-fn a_receiver_leaves_when_its_estimate_falls_below_the_cap_of_the_level_beneath() {
+fn a_receiver_leaves_if_its_estimate_is_below_the_lower_cap() {
     let mut fed = Fed::new();
     fed.feed(1.0, &[1.0], 0.0);
     fed.feed(1.0, &[1.0, 1.9], 0.0);

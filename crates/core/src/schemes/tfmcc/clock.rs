@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limiting_receiver_is_steadier_and_absurd_stamps_change_nothing() {
+    fn limiting_receiver_smooths_more_and_absurd_stamps_are_void() {
         for (role, millis) in [(Role::Limiting, 60), (Role::Other, 100)] {
             let mut clock = Clock::new(SHORTEST);
             clock.measure(Clock::stamp(at(1.0)), at(1.03), role, at(1.05));

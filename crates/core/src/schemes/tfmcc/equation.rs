@@ -53,7 +53,7 @@ mod tests {
 
     /// T-TF-1.
     #[test]
-    fn a_megabit_over_a_tenth_of_a_second_is_a_first_interval_of_104_packets() {
+    fn one_mbit_at_100_ms_gives_a_first_interval_of_104_packets() {
         let interval = first_interval(1000.0, Rate::from_mbps(1.0), Span::from_millis(100));
         assert!((interval - 104.17).abs() < 0.01, "{interval}");
         assert_eq!(first_interval(1000.0, Rate::ZERO, Span::from_millis(100)), 1.0);

@@ -321,7 +321,7 @@ mod tests {
 
     /// T-TF-2: a long open interval counts where it lowers the rate.
     #[test]
-    fn a_long_open_interval_lowers_the_rate_and_a_short_one_does_not_raise_it() {
+    fn only_a_long_open_interval_lowers_the_loss_rate() {
         let history = regular(200, 12);
         let newest = 2400;
         assert!((history.rate(Seq(newest), ON) * 200.0 - 1.0).abs() < 1e-9);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn discounts_stay_with_the_old_intervals_when_the_open_one_closes() {
+    fn discounts_stay_with_old_intervals_after_a_close() {
         let mut history = regular(200, 12);
         lose(&mut history, 2400 + 1600);
         let weights = 1.0 + 0.5 * (3.0 + 0.8 + 0.6 + 0.4 + 0.2);
@@ -346,7 +346,7 @@ mod tests {
 
     /// T-TF-3.
     #[test]
-    fn two_losses_within_a_round_trip_are_one_event_and_a_later_one_is_another() {
+    fn losses_within_a_round_trip_are_one_event() {
         let mut history = History::default();
         assert!(lose(&mut history, 1000));
         assert!(!lose(&mut history, 1050));
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_begins_later_takes_in_what_follows_within_a_round_trip() {
+    fn a_later_event_includes_losses_within_its_round_trip() {
         let mut history = regular(200, 2);
         lose(&mut history, 460);
         assert!(lose(&mut history, 510));

@@ -114,7 +114,7 @@ fn a_slower_receiver_takes_the_place_and_a_faster_one_does_not() {
 
 /// T-TF-4, case 3.
 #[test]
-fn after_a_farewell_anybody_takes_the_place_and_the_rate_waits_for_a_round() {
+fn after_a_leave_any_receiver_limits_and_the_rate_holds_a_round() {
     let mut sender = Sender::limited_to(1000.0);
     sender.calculated(1, 1000.0, millis(100), ALL.with(Knows::LEAVING));
     sender.calculated(2, 3000.0, millis(100), ALL);
@@ -138,7 +138,7 @@ fn who_says_farewell_never_limits() {
 
 /// T-TF-4, case 4.
 #[test]
-fn the_rate_rises_by_a_packet_per_largest_round_trip_time_however_many_reports_come() {
+fn the_rate_rises_by_a_packet_per_maximum_rtt() {
     for reports_per_second in [4, 20, 100] {
         let mut sender = Sender::limited_to(1000.0);
         let gap = Span::from_secs(1) / reports_per_second;
@@ -155,7 +155,7 @@ fn the_rate_rises_by_a_packet_per_largest_round_trip_time_however_many_reports_c
 
 /// T-TF-5.
 #[test]
-fn reports_of_others_lower_what_is_suppressed_and_those_of_the_limiting_one_do_not() {
+fn only_reports_of_other_receivers_lower_the_suppression_rate() {
     let mut sender = Sender::limited_to(1000.0);
     let after_first = sender.source.round_state().1;
     assert_eq!(after_first, 900_000.0, "when it reported it did not limit yet");
@@ -171,7 +171,7 @@ fn reports_of_others_lower_what_is_suppressed_and_those_of_the_limiting_one_do_n
 /// T-TF-5: a receiver that does not know its round-trip time calculates with the largest one. The source corrects that for the rate and not
 /// for the suppression, since others without a measurement make the same mistake.
 #[test]
-fn suppression_takes_the_rate_as_reported_and_the_rate_takes_the_corrected_one() {
+fn suppression_uses_the_reported_and_control_the_corrected_rate() {
     let mut sender = Sender::limited_to(1000.0);
     sender.calculated(2, 300.0, millis(100), Knows::LOSS);
     assert_eq!(sender.source.round_state().1, 270_000.0);
@@ -182,7 +182,7 @@ fn suppression_takes_the_rate_as_reported_and_the_rate_takes_the_corrected_one()
 
 /// T-TF-8, with headers.
 #[test]
-fn the_new_limiting_receiver_hears_first_and_is_heard_of_when_nobody_else_waits() {
+fn the_new_limiting_receiver_is_echoed_first() {
     let mut sender = Sender::limited_to(1000.0);
     let came = sender.now;
     sender.now += millis(3);
@@ -232,7 +232,7 @@ fn without_any_report_the_rate_falls_to_the_lowest() {
 
 /// T-TF-12.
 #[test]
-fn the_largest_round_trip_time_falls_by_a_tenth_per_round_and_not_below_what_is_seen() {
+fn the_maximum_rtt_falls_by_a_tenth_per_round_to_the_samples() {
     let mut sender = Sender::limited_to(1000.0);
     let mut before = sender.source.observe().rtt_max;
     assert_eq!(before, millis(500));
@@ -390,7 +390,7 @@ fn rate_of(content: &ReportContent) -> (f64, Knows) {
 }
 
 #[test]
-fn without_loss_a_receiver_reports_twice_what_it_receives_once_a_round() {
+fn without_loss_a_report_states_twice_the_received_rate() {
     let mut ear = Ear::new();
     let reports = ear.stream(0, 200, header(0, f32::INFINITY));
     assert_eq!(reports.len(), 1);
@@ -412,7 +412,7 @@ fn a_report_that_is_not_lower_than_anothers_is_not_sent() {
 }
 
 #[test]
-fn a_receiver_farther_away_than_all_others_reports_whatever_its_rate() {
+fn the_receiver_with_the_longest_rtt_always_reports() {
     let mut ear = Ear::new();
     ear.stream(0, 10, header(0, 1.0));
     // A round trip of 150 ms is measured, where the header says 100 ms.
@@ -426,7 +426,7 @@ fn a_receiver_farther_away_than_all_others_reports_whatever_its_rate() {
 }
 
 #[test]
-fn the_limiting_receiver_reports_each_round_trip_time_and_stops_when_another_limits() {
+fn the_limiting_receiver_reports_once_per_rtt() {
     let mut ear = Ear::new();
     ear.stream(0, 10, header(0, f32::INFINITY));
     let now = at(10.0) + millis(80);
@@ -441,7 +441,7 @@ fn the_limiting_receiver_reports_each_round_trip_time_and_stops_when_another_lim
 }
 
 #[test]
-fn a_loss_makes_the_equation_count_from_the_rate_that_was_received() {
+fn a_first_loss_starts_the_equation_at_the_received_rate() {
     let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     let lossy = Arrival { lost: 1, ..PLAIN };
@@ -476,7 +476,7 @@ fn a_packet_that_was_lost_and_comes_late_is_no_loss() {
 }
 
 #[test]
-fn a_stream_that_paused_for_ten_largest_round_trip_times_has_forgotten_its_losses() {
+fn a_pause_of_ten_maximum_rtts_clears_the_loss_history() {
     for (pause, forgotten) in [(900, false), (1100, true)] {
         let mut ear = Ear::new();
         ear.stream(0, 100, header(0, f32::INFINITY));
@@ -507,7 +507,7 @@ fn bottleneck(mbps: f64, rtt: u64, packets: u64) -> Path {
 
 /// T-TF-11.
 #[test]
-fn slow_start_overshoots_the_bottleneck_by_no_more_than_a_factor_of_two() {
+fn slow_start_overshoots_the_bottleneck_by_at_most_two() {
     for (mbps, rtt) in [(1.0, 100u32), (10.0, 30), (50.0, 10)] {
         let packets = (mbps * 1e6 * f64::from(rtt) / 1e3 / 8e3) as u64;
         let path = bottleneck(mbps, rtt.into(), packets.max(10));

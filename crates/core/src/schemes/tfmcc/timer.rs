@@ -66,7 +66,7 @@ mod tests {
     /// T-TF-7: reports per round from many receivers of equal or spread rates, with half a largest round-trip time to the
     /// source and back again before a report silences others.
     #[test]
-    fn a_round_has_few_reports_whatever_the_group_and_nearly_the_lowest_rate_is_among_them() {
+    fn a_round_has_few_reports_and_nearly_the_lowest_rate() {
         let mut rng = Rng::new(7, 7);
         for spread in [0.0, 0.5] {
             for receivers in [10usize, 100, 1_000, 10_000] {

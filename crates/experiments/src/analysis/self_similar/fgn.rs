@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_values_have_none_and_lags_are_positive_above_one_half() {
+    fn lags_correlate_only_above_a_hurst_parameter_of_one_half() {
         assert_eq!(autocorrelation(0.7, 0), 1.0);
         assert!((1..5).all(|lag| autocorrelation(0.5, lag).abs() < 1e-12));
         let (exact, far) = (autocorrelation(0.8, 50), asymptotic_autocorrelation(0.8, 50));

@@ -87,7 +87,7 @@ fn joins_and_leaves_are_counted_layer_by_layer() {
 }
 
 #[test]
-fn receivers_agree_while_all_that_are_there_have_equally_many_layers() {
+fn receivers_agree_while_all_present_have_equal_layers() {
     // The first two until 4 s, all three from 7 to 8 s.
     is("m.layers.agreement", 0.5);
     is("m.rest.layers.agreement", 3.0 / 6.0);

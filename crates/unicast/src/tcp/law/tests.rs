@@ -84,7 +84,7 @@ fn response(rtt: f64, loss: f64) -> f64 {
 }
 
 #[test]
-fn cubic_under_deterministic_loss_drifts_to_the_window_of_rfc_9438() {
+fn cubic_under_periodic_loss_reaches_the_window_of_rfc_9438() {
     // The plateau is flat: a window above or below finds its cycle in hundreds of periods only, which is why both sides are tried.
     for (rtt, every, start) in
         [(0.1, 10_000_u64, 0.85), (0.1, 10_000, 1.15), (0.2, 4_000, 0.85), (0.2, 4_000, 1.15)]
@@ -308,7 +308,7 @@ fn bbr_starts_up_drains_and_probes_in_order() {
 }
 
 #[test]
-fn a_sample_of_the_delivery_rate_is_the_slower_of_sending_and_arriving() {
+fn a_delivery_rate_sample_is_the_slower_of_send_and_ack_rate() {
     let mut delivery = Delivery::default();
     let at = Time::from_nanos;
     // Four packets leave 1 ms apart, and arrive 2 ms apart.

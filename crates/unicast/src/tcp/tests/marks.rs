@@ -63,7 +63,7 @@ const NS_2: [Config; 2] = [Config::ns235(Variant::Reno), Config::ns2001(Variant:
 const RFC: Config = Config::rfc(Variant::Reno);
 
 #[test]
-fn with_a_window_below_one_packet_nothing_leaves_until_the_timer_has_run_out() {
+fn a_window_below_one_packet_waits_for_the_timer() {
     for config in [NS_2[0], RFC] {
         let mut bench = Bench::new(config, 1);
         assert_eq!(bench.acknowledge(1, true), []);
@@ -73,7 +73,7 @@ fn with_a_window_below_one_packet_nothing_leaves_until_the_timer_has_run_out() {
 }
 
 #[test]
-fn a_duplicate_lets_a_packet_leave_below_a_window_of_one_in_ns_2_only() {
+fn only_ns_2_sends_on_a_duplicate_below_a_window_of_one() {
     for (config, expected) in [(NS_2[0], vec![(1, true)]), (RFC, vec![])] {
         let mut bench = Bench::new(config, 1);
         assert_eq!(bench.acknowledge(1, true), []);
@@ -82,7 +82,7 @@ fn a_duplicate_lets_a_packet_leave_below_a_window_of_one_in_ns_2_only() {
 }
 
 #[test]
-fn a_latest_packet_that_is_sent_again_says_that_the_window_was_reduced_in_ns_2_only() {
+fn only_ns_2_sets_cwr_on_a_resent_packet() {
     for (config, says) in [(NS_2[0], true), (NS_2[1], true), (RFC, false)] {
         let mut bench = Bench::new(config, 1);
         assert_eq!(bench.time_out(), [(0, says)]);
@@ -94,7 +94,7 @@ fn a_latest_packet_that_is_sent_again_says_that_the_window_was_reduced_in_ns_2_o
 }
 
 #[test]
-fn a_timeout_after_a_mark_leaves_the_threshold_as_the_mark_set_it_in_ns_2_only() {
+fn only_ns_2_keeps_the_marks_threshold_at_a_timeout() {
     for (config, expected) in [(NS_2[0], 4.0), (RFC, 2.0), (Config::linux(Variant::Reno), 2.0)] {
         let mut bench = Bench::new(config, 8);
         bench.acknowledge(8, true);

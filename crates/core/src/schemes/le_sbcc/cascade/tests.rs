@@ -53,7 +53,7 @@ fn indications_of_a_round_trip_are_one_event_for_each_receiver() {
 }
 
 #[test]
-fn in_slots_the_first_indication_of_a_slot_is_an_event_for_each_receiver() {
+fn slots_count_each_receivers_first_indication() {
     let mut cycles = Cycles::new(&Config { events: Events::Slots, ..Config::published() }, 1);
     let mut events_at = |millis: f64, from| {
         cycles.now = Time::from_secs_f64(millis / 1000.0);
@@ -106,7 +106,7 @@ fn without_the_first_filter_every_indication_is_an_event() {
 }
 
 #[test]
-fn without_the_last_filter_every_event_that_passes_is_a_reduction() {
+fn without_the_last_filter_every_passed_event_reduces_the_rate() {
     let none = Config { li2le: Off, filter: Selection::All, atf: Off, ..Config::published() };
     let mut cycles = Cycles::new(&none, 1);
     assert_eq!(cycles.indicate(1, 30), 30);
@@ -196,7 +196,7 @@ fn mean_star(worst: f64, others: u64, filter: Selection) -> (f64, f64) {
 /// They are events that leave the second filter: of several within a round trip one becomes a reduction, so there
 /// are a fifth fewer reductions in a large group.
 #[test]
-fn the_events_that_pass_are_the_worst_receivers_however_many_others_there_are() {
+fn passed_events_follow_the_worst_receiver_at_any_group_size() {
     for (worst, range) in [(0.1, 480.0..=525.0), (0.2, 880.0..=1010.0)] {
         let (_, alone) = mean_star(worst, 0, Selection::MaxLprf);
         for others in [0, 10, 100, 1000, 5000] {

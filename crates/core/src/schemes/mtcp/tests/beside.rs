@@ -69,7 +69,7 @@ fn low(effects: &[Effect]) -> Option<u64> {
 }
 
 #[test]
-fn what_a_child_lost_is_repaired_and_what_nobody_has_is_not_waited_for() {
+fn a_loss_is_repaired_unless_no_parent_has_the_packet() {
     let mut agent = Driven::new();
     let mut all = Vec::new();
     for seq in 0..2 {
@@ -96,7 +96,7 @@ fn what_a_child_lost_is_repaired_and_what_nobody_has_is_not_waited_for() {
 }
 
 #[test]
-fn a_moved_child_gets_what_is_here_past_what_is_not_and_past_the_end() {
+fn a_moved_child_gets_all_packets_that_the_parent_has() {
     let mut agent = Driven::new();
     agent.hears(0);
     agent.says(all_up_to(1, 0));

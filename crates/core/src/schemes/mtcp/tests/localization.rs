@@ -20,7 +20,7 @@ fn tree(config: Config, slow: f64) -> Grove {
 }
 
 #[test]
-fn others_get_on_when_the_congested_child_hears_its_parent_instead() {
+fn localizing_a_congested_child_frees_its_siblings() {
     let without = |slow, localize| {
         let mut grove = tree(Config { localize, store: 50_000, ..moving() }, slow);
         grove.run_until(60.0);

@@ -67,7 +67,7 @@ impl Sender {
 }
 
 #[test]
-fn a_silent_child_holds_the_others_for_a_second_and_comes_back_as_a_new_one() {
+fn a_silent_child_is_removed_after_a_second_and_rejoins() {
     let mut pair = Sender::new(Config::transport(1000), 2, 0.0);
     pair.run(3.0, [true, true]);
     let running = pair.sent.len() as f64 / 3.0;
@@ -95,7 +95,7 @@ fn a_child_far_away_is_not_silent() {
 
 /// An agent that is new under its name, or has got children that miss more, says so.
 #[test]
-fn a_child_that_misses_more_than_before_gets_it_and_closes_no_window() {
+fn a_child_with_new_losses_is_repaired_without_a_cut() {
     let config = Config { localize: Localize::Off, ..Config::published() };
     let mut pair = Sender::new(config, 2, 0.0);
     pair.departs(40);

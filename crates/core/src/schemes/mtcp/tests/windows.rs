@@ -99,7 +99,7 @@ fn a_round_has_one_cut_however_many_children_lose_a_packet() {
 
 /// 6: a timeout three levels down.
 #[test]
-fn a_timeout_far_below_closes_the_sending_window_within_a_quarter_of_a_second() {
+fn a_distant_timeout_closes_the_window_in_a_quarter_second() {
     let mut grove = chain(without_moves(), &[]);
     grove.run_until(20.0);
     let before = grove.agent(1).parent().windows().slow_starts;

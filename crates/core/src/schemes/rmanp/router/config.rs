@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_change_the_papers_values_and_errors_say_what_would_be_right() {
+    fn options_replace_published_values_and_errors_suggest_a_fix() {
         assert_eq!("".parse(), Ok(Config::default()));
         assert_eq!("da=0.9,cache=50".parse(), Ok(Config { absolute: 0.9, cache: 50, ..Config::default() }));
         let error = "gain=1".parse::<Config>().expect_err("there is none").to_string();

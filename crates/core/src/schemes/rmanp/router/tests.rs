@@ -173,7 +173,7 @@ fn close(out: &[Out], rates: &[f64]) {
 }
 
 #[test]
-fn figure_1_eight_becomes_six_point_four_and_then_six_point_three_three_six() {
+fn figure_1_reduces_8_to_6_4_and_then_6_336() {
     // AR4 sees the gap: 0.8 * 8.
     let mut ar4 = Bench::known(Config::default());
     let out = ar4.data(2, 8_000.0);
@@ -245,7 +245,7 @@ fn what_was_indicated_ages_with_acknowledgements() {
 }
 
 #[test]
-fn a_source_that_grows_faster_than_the_router_expects_is_told_again() {
+fn a_source_that_grows_too_fast_gets_another_indication() {
     let mut it = Bench::known(Config { increase: 0.0, ..Config::default() });
     it.data(1, 8_000.0);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
@@ -261,7 +261,7 @@ fn a_source_that_grows_faster_than_the_router_expects_is_told_again() {
 }
 
 #[test]
-fn a_full_queue_is_congestion_and_the_limit_goes_when_it_is_empty() {
+fn a_full_queue_sets_a_limit_until_it_is_empty() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.report(1, ci(4_000.0, Cause::Loss));
@@ -287,7 +287,7 @@ fn a_full_queue_is_congestion_and_the_limit_goes_when_it_is_empty() {
 }
 
 #[test]
-fn what_is_sent_again_goes_before_what_is_new_and_to_those_who_asked() {
+fn retransmissions_precede_new_packets_on_requesting_branches() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.report(1, ci(4_000.0, Cause::Loss));
@@ -307,7 +307,7 @@ fn what_is_sent_again_goes_before_what_is_new_and_to_those_who_asked() {
 }
 
 #[test]
-fn one_acknowledgement_goes_up_and_what_all_have_is_kept_no_more() {
+fn acknowledgements_merge_and_release_cached_packets() {
     let mut it = Bench::known(Config::default());
     (1..5).for_each(|seq| drop(it.data(seq, 8_000.0)));
     assert_eq!(it.router.observe().stored, 4);
@@ -324,7 +324,7 @@ fn one_acknowledgement_goes_up_and_what_all_have_is_kept_no_more() {
 }
 
 #[test]
-fn a_branch_whose_last_receiver_left_is_pruned_but_for_a_packet_in_a_while() {
+fn a_branch_without_receivers_is_pruned_but_for_probes() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.report(2, ci(0.0, Cause::Leaving));
@@ -339,7 +339,7 @@ fn a_branch_whose_last_receiver_left_is_pruned_but_for_a_packet_in_a_while() {
 }
 
 #[test]
-fn who_cannot_have_the_least_rate_is_named_and_holds_nobody_back() {
+fn a_branch_below_the_minimum_rate_is_excluded() {
     let mut it = Bench::known(Config::default());
     it.data(1, 2_000.0);
     for _ in 0..4 {
@@ -367,7 +367,7 @@ fn who_cannot_have_the_least_rate_is_named_and_holds_nobody_back() {
 }
 
 #[test]
-fn a_router_that_restarts_claims_nothing_before_all_may_have_spoken() {
+fn a_restarted_router_acknowledges_nothing_at_first() {
     let mut it = Bench::new(Config::default());
     it.data(50, 8_000.0);
     assert_eq!(it.report(1, acknowledged(51, Span::ZERO)), []);
@@ -383,7 +383,7 @@ fn a_router_that_restarts_claims_nothing_before_all_may_have_spoken() {
 }
 
 #[test]
-fn who_is_silent_is_forgotten_and_a_session_without_a_word_as_well() {
+fn silent_branches_and_silent_sessions_expire() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     for _ in 0..8 {

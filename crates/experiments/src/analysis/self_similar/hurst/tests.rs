@@ -47,7 +47,7 @@ fn ninety_five_of_a_hundred_intervals_hold_the_parameter() {
 
 /// Sources that send for a time and are silent for a time, both of Pareto's distribution.
 #[test]
-fn the_sum_of_on_off_sources_is_as_self_similar_as_their_times_are_heavy() {
+fn heavy_tails_of_on_off_times_set_the_self_similarity() {
     let found = [1.5, 1.7].map(|shape| {
         let mut counts = vec![0.0; 65_536];
         for source in 0..60 {
