@@ -6,11 +6,11 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package sbom reproducible audit semver bench bench-peers bench-hosts bench-disk bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
+.PHONY: help needs dist test lint lint-format lint-spelling lint-clippy lint-doc lint-deps lint-package sbom reproducible audit semver bench bench-peers bench-hosts bench-disk bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
-	@echo "make lint            format, clippy, documentation, dependencies, packages, oldest Rust, the book; all warnings are errors"
+	@echo "make lint            format, spelling, clippy, documentation, dependencies, packages, oldest Rust, the book; all warnings are errors"
 	@echo "make dist            what people install: a .deb with pages, completions and units, and the program in archives"
 	@echo "make try-install     install what make dist made in an empty Debian, send to three such hosts (root; fetches Debian once)"
 	@echo "make sbom            what the program is made of, as CycloneDX and SPDX, in target/dist (fetches a tool)"
@@ -50,10 +50,15 @@ needs:
 test: needs
 	scripts/test $(CARGO)
 
-lint: lint-format lint-clippy lint-doc lint-deps lint-package lint-book
+lint: lint-format lint-spelling lint-clippy lint-doc lint-deps lint-package lint-book
 
 lint-format:
 	$(CARGO) fmt --all --check
+
+# Misspelled words of all tracked texts; .codespellrc has the exceptions.
+lint-spelling:
+	@scripts/needs spelling
+	git ls-files -z | xargs -0 codespell
 
 # Everything, and the command without the simulator.
 lint-clippy:
