@@ -48,7 +48,7 @@ table! {
         classic: f64 = 0.1
             => number["classic", Within::PART, "share of turns of the classic queue while both have packets"];
         /// Bytes of two packets of the largest size: a shorter queue loses nothing.
-        least_bytes: u32 = 3000 => whole["least", 0, 1_000_000, "bytes below which nothing is dropped early"];
+        min_bytes: u32 = 3000 => whole["least", 0, 1_000_000, "bytes below which nothing is dropped early"];
     }
 
     /// Values of Linux, for round-trip times of up to 100 ms; but for `step_from`, which is RFC 9332's, and 0 in Linux.
@@ -133,7 +133,7 @@ impl DualPi2 {
         let marks = self.config.coupling * self.p;
         let overload = marks > 1.0;
         let bytes = self.backlog().1 + u64::from(packet.size);
-        let is_short = bytes < u64::from(self.config.least_bytes);
+        let is_short = bytes < u64::from(self.config.min_bytes);
         let mut squared = || rng.chance(self.p) && rng.chance(self.p);
         let verdict = match kind {
             _ if is_short => Verdict::Goes,

@@ -179,7 +179,7 @@ fn seen(before: &AtomCounters, now: &AtomCounters) -> Seen {
         newly: now.acked.saturating_sub(before.acked) as f64,
         samples: now.samples.wrapping_sub(before.samples),
         round_trips: Span::from_micros(now.rtt_us.saturating_sub(before.rtt_us)),
-        shortest: Span::from_micros(u64::from(now.shortest_us)),
+        shortest: Span::from_micros(u64::from(now.min_us)),
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub const BACKLOG: usize = 64;
 
 /// Flows of one gate; packets of more are dropped.
-pub const MOST_FLOWS: usize = 256;
+pub const MAX_FLOWS: usize = 256;
 
 /// A flow no longer counts after this silence.
 const FORGET: Duration = Duration::from_secs(10);
@@ -136,7 +136,7 @@ impl Gate {
     }
 
     fn new_flow(&mut self, from: SocketAddr) -> Option<usize> {
-        if self.flows.len() >= MOST_FLOWS {
+        if self.flows.len() >= MAX_FLOWS {
             return None;
         }
         let any: IpAddr = match self.to {

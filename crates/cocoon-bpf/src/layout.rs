@@ -114,7 +114,7 @@ pub struct AtomCounters {
     /// Samples of the round trip.
     pub samples: u32,
     /// The shortest of them, microseconds; 0 before the first.
-    pub shortest_us: u32,
+    pub min_us: u32,
     /// Fast retransmits, echoes of ECN marks and timeouts.
     pub losses: u32,
     /// Connections to it.
@@ -135,7 +135,7 @@ impl AtomCounters {
             rtt_us: read.u64()?,
             last: read.u64()?,
             samples: read.u32()?,
-            shortest_us: read.u32()?,
+            min_us: read.u32()?,
             losses: read.u32()?,
             members: read.u32()?,
         })
@@ -188,7 +188,7 @@ pub struct Settings {
     /// Whether a loss below the watermark halves its own window, as any TCP's does, without a cut of the others.
     pub cut_below: bool,
     /// Packets that a new connection begins with at least, beside a reference.
-    pub least_start: u32,
+    pub min_start: u32,
 }
 
 impl Default for Settings {
@@ -200,7 +200,7 @@ impl Default for Settings {
             share_start: true,
             pace_start: false,
             cut_below: false,
-            least_start: 1,
+            min_start: 1,
         }
     }
 }
@@ -219,7 +219,7 @@ impl Settings {
             u32::from(self.share_start),
             u32::from(self.pace_start),
             u32::from(self.cut_below),
-            self.least_start,
+            self.min_start,
         ];
         let mut bytes = [0; Self::SIZE];
         for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -239,7 +239,7 @@ impl Settings {
             share_start: read.u32()? != 0,
             pace_start: read.u32()? != 0,
             cut_below: read.u32()? != 0,
-            least_start: read.u32()?,
+            min_start: read.u32()?,
         })
     }
 }

@@ -76,7 +76,7 @@ struct Load {
     cut_below: bool,
     /// Packets that a new connection begins with at least, beside a reference
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
-    least_start: u32,
+    min_start: u32,
 }
 
 fn main() -> ExitCode {
@@ -139,7 +139,7 @@ impl Load {
             share_start: !self.no_shared_start,
             pace_start: self.pace_start,
             cut_below: self.cut_below,
-            least_start: self.least_start,
+            min_start: self.min_start,
         }
     }
 }

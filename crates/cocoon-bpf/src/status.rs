@@ -47,7 +47,7 @@ pub struct Status {
     /// Whether a loss below the watermark halves its own window.
     pub cut_below: bool,
     /// Packets that a new connection begins with at least, beside a reference.
-    pub least_start: u32,
+    pub min_start: u32,
     /// Connections that began.
     pub connections_begun: u64,
     /// Connections that ended.
@@ -121,7 +121,7 @@ impl Status {
             share_start: settings.share_start,
             pace_start: settings.pace_start,
             cut_below: settings.cut_below,
-            least_start: settings.least_start,
+            min_start: settings.min_start,
             connections_begun: totals.begun,
             connections_ended: totals.ended,
             ungrouped: totals.ungrouped,
@@ -202,7 +202,7 @@ pub fn text(status: &Status) -> String {
         status.prefix6,
         switch(status.coordinate),
         switch(status.share_start),
-        status.least_start,
+        status.min_start,
         switch(status.pace_start),
         switch(status.cut_below),
     );

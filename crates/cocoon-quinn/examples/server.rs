@@ -24,7 +24,7 @@ use std::time::Instant;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Bytes that a client may ask for.
-const MOST: u64 = 1 << 30;
+const MAX: u64 = 1 << 30;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
@@ -111,7 +111,7 @@ async fn answer(incoming: Incoming, config: ServerConfig) -> Outcome<()> {
     let (mut send, mut receive) = connection.accept_bi().await?;
     let mut wanted = [0; 8];
     receive.read_exact(&mut wanted).await?;
-    let mut left = u64::from_be_bytes(wanted).min(MOST) as usize;
+    let mut left = u64::from_be_bytes(wanted).min(MAX) as usize;
     let block = [7; 16_384];
     while left > 0 {
         let part = left.min(block.len());
@@ -161,7 +161,7 @@ async fn fetch(from: SocketAddr, bytes: u64) -> Outcome<Done> {
     let (mut send, mut receive) = connection.open_bi().await?;
     send.write_all(&bytes.to_be_bytes()).await?;
     send.finish()?;
-    let got = receive.read_to_end(MOST as usize).await?;
+    let got = receive.read_to_end(MAX as usize).await?;
     let seconds = begin.elapsed().as_secs_f64();
     match got.len() as u64 == bytes {
         true => Ok(Done { seconds, _connection: connection, _endpoint: endpoint }),

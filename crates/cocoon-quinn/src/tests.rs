@@ -109,7 +109,7 @@ fn a_connection_is_a_member_until_its_controllers_are_dropped() {
 
 #[test]
 fn with_no_room_a_connection_goes_on_by_itself() {
-    let config = Config { most_members: 1, ..Config::published() };
+    let config = Config { max_members: 1, ..Config::published() };
     let cocoon = Cocoon::with(Arc::new(NewRenoConfig::default()), Prefixes::default(), config);
     let now = Instant::now();
     let _one = build(&cocoon, "192.0.2.1", now);

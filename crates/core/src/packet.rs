@@ -410,11 +410,11 @@ pub struct Hole {
 
 /// Holes of a report, the newest first; those behind the last one count no packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Holes(pub [Hole; Holes::MOST]);
+pub struct Holes(pub [Hole; Holes::MAX]);
 
 impl Holes {
     /// The number of holes that fit into a report.
-    pub const MOST: usize = 3;
+    pub const MAX: usize = 3;
 
     /// Those that count packets.
     pub fn iter(&self) -> impl Iterator<Item = Hole> {

@@ -116,7 +116,7 @@ impl<C: 'static, T: 'static> Clone for Field<C, T> {
 
 impl<C: 'static, T: 'static> Copy for Field<C, T> {}
 
-/// The field of a configuration that an option sets: `field!(beta)`, `field!(sending.shortest_rtt)`; with the type of a whole number that
+/// The field of a configuration that an option sets: `field!(beta)`, `field!(sending.min_rtt)`; with the type of a whole number that
 /// is stored in fewer bits, `field!(layers as u8)`; `field!(deaf?)` for one that may have no value.
 #[macro_export]
 macro_rules! field {
@@ -331,7 +331,7 @@ impl<C: 'static> Opt<C> {
             }
             Value::BitsPerSecond(range, field) => {
                 let bps = scaled(text, &BITS_PER_SECOND).and_then(|text| range.parse(&text));
-                let bps = or_word(bps.filter(|bps| *bps <= MOST_RATE))?;
+                let bps = or_word(bps.filter(|bps| *bps <= MAX_RATE))?;
                 (field.set)(config, bps.map(Rate::from_bps));
             }
             Value::Whole(..) if self.word == Some(text) => self.clear(config),
@@ -374,7 +374,7 @@ impl<C: 'static> Opt<C> {
         let takes = match &self.value {
             Value::Number(range, _) => range.to_string(),
             Value::Seconds(range, _) => format!("{range} s"),
-            Value::BitsPerSecond(range, _) => format!("{range} bit/s, at most {MOST_RATE:e}"),
+            Value::BitsPerSecond(range, _) => format!("{range} bit/s, at most {MAX_RATE:e}"),
             Value::Whole(least, most, _) => format!("{least} to {most}"),
             Value::Choice(words, _) => words.join(" | "),
             Value::Word(..) => "nothing, it stands alone".to_owned(),
@@ -393,7 +393,7 @@ impl<C: 'static> Opt<C> {
 }
 
 /// The rate above which no link exists, in bits per second.
-pub const MOST_RATE: f64 = 1e15;
+pub const MAX_RATE: f64 = 1e15;
 
 /// Units that may stand behind a number, and their factors.
 type Units = [(&'static str, f64)];

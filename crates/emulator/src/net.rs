@@ -58,7 +58,7 @@ pub struct Net {
     order: u64,
     packets: Packets,
     /// How many of them there may be.
-    most_packets: usize,
+    max_packets: usize,
     /// The packet that the last [`Net::due`] returned.
     given: Option<u32>,
     /// A marked copy of it where other branches need it unmarked.
@@ -154,7 +154,7 @@ impl Net {
         let routes = Routes::new(plan)?;
         // Each with its copies: as many as there are hosts.
         let packet = u64::from(plan.mtu) + 100 + 40 * routes.hosts() as u64;
-        let most_packets = (plan.memory - estimate.total()) / packet;
+        let max_packets = (plan.memory - estimate.total()) / packet;
         let line = |(number, edge): (u32, &Edge)| {
             let link = Link::new(&edge.spec, Rng::new(plan.seed, number.into()));
             Line {
@@ -174,7 +174,7 @@ impl Net {
             due: BinaryHeap::new(),
             order: 0,
             packets: Packets::default(),
-            most_packets: most_packets as usize,
+            max_packets: max_packets as usize,
             given: None,
             marked_copy: Vec::with_capacity(usize::from(plan.mtu)),
             entries: Entries::default(),
@@ -206,7 +206,7 @@ impl Net {
         }
         let header = ipv4::parse(bytes).ok_or(Ignored::NotIpv4)?;
         let goal = self.routes.goal(host, header.destination)?;
-        if self.packets.free.is_empty() && self.packets.slots.len() >= self.most_packets {
+        if self.packets.free.is_empty() && self.packets.slots.len() >= self.max_packets {
             return Err(Ignored::NoRoom);
         }
         let slot = self.packets.insert(bytes, &header, goal, self.mtu);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// Bound of the queue, in events: a crowd of 10,000 receivers joins within a second.
-pub(crate) const MOST: usize = 16_384;
+pub(crate) const MAX: usize = 16_384;
 
 /// Events of a session, the oldest first: an iterator ([`IntoIterator`]) that waits for the next event and ends with the session, and a
 /// [`Stream`](futures_core::Stream) for any runtime.
@@ -84,7 +84,7 @@ impl<T: Queued> EventSink<T> {
     pub(crate) fn push(&mut self, event: T) {
         let mut state = self.0.lock();
         state.waiting.retain(|waiting| !event.supersedes(waiting));
-        if state.waiting.len() == MOST {
+        if state.waiting.len() == MAX {
             state.waiting.pop_front();
             state.dropped += 1;
             state.unreported += 1;
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn a_slow_reader_loses_the_oldest_events_and_learns_how_many() {
         let (mut sink, events) = queue::<Event>();
-        (0..MOST + 3).for_each(|number| sink.push(warning(number)));
+        (0..MAX + 3).for_each(|number| sink.push(warning(number)));
         assert_eq!((events.dropped(), events.try_next()), (3, Some(Event::Dropped { count: 3 })));
         assert_eq!(events.try_next(), Some(warning(3)));
         drop(sink);
-        assert_eq!(events.into_iter().count(), MOST - 1);
+        assert_eq!(events.into_iter().count(), MAX - 1);
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub struct DelayCounts {
 }
 
 const CELLS_PER_DECADE: f64 = 48.0;
-const LEAST: f64 = 1e-6;
+const MIN: f64 = 1e-6;
 const CELLS: usize = 9 * 48 + 2;
 
 impl Default for DelayCounts {
@@ -24,7 +24,7 @@ impl Default for DelayCounts {
 impl DelayCounts {
     /// Adds a packet's delay, seconds.
     pub(crate) fn add(&mut self, seconds: f64) {
-        let cell = (seconds.max(LEAST * 0.5) / LEAST).log10() * CELLS_PER_DECADE + 1.0;
+        let cell = (seconds.max(MIN * 0.5) / MIN).log10() * CELLS_PER_DECADE + 1.0;
         self.cells[(cell.max(0.0) as usize).min(CELLS - 1)] += 1;
         self.packets += 1;
         self.sum += seconds;
@@ -66,7 +66,7 @@ impl DelayCounts {
             let here = f64::from(*cell);
             if below + here >= wanted {
                 let within = ((wanted - below) / here).clamp(0.0, 1.0);
-                return Some(LEAST * 10_f64.powf((place as f64 - 1.0 + within) / CELLS_PER_DECADE));
+                return Some(MIN * 10_f64.powf((place as f64 - 1.0 + within) / CELLS_PER_DECADE));
             }
             below += here;
         }

@@ -157,7 +157,7 @@ fn mean_rate(outcome: &Outcome, flows: std::ops::Range<usize>, from: f64, to: f6
 /// explicit rates. Its queues, 5.7 kB and 20.4 kB, are longer than these, and in the other order.
 #[test]
 fn three_sessions_of_mca_share_a_bottleneck_evenly() {
-    for (mode, least_used, most_waiting) in [("bin", 0.83, 8_000.0), ("er", 0.97, 8_000.0)] {
+    for (mode, min_used, max_waiting) in [("bin", 0.83, 8_000.0), ("er", 0.97, 8_000.0)] {
         for seed in 1..=3 {
             let (outcome, link) = three_sessions(scheme(&format!("mca,preset=published,mode={mode}")), seed);
             let (used, waiting) = link_use(&outcome, link, 0.9, 5.0, 100.0);
@@ -168,8 +168,8 @@ fn three_sessions_of_mca_share_a_bottleneck_evenly() {
             assert!((0.75..=0.91).contains(&alone), "{alone}");
             assert!(two.iter().all(|rate| (0.33..0.55).contains(rate)), "{two:?}");
             assert!(three.iter().all(|rate| (0.24..0.36).contains(rate)), "{three:?}");
-            assert!(used > least_used, "{mode}: {used}");
-            assert!(waiting < most_waiting, "{mode}: {waiting} bytes");
+            assert!(used > min_used, "{mode}: {used}");
+            assert!(waiting < max_waiting, "{mode}: {waiting} bytes");
             assert_eq!(outcome.links[link].counts.overflow, 0, "nothing is lost");
         }
     }
@@ -216,7 +216,7 @@ fn mca_plus_fills_a_bottleneck_without_loss_or_a_long_queue() {
 /// reports, with and without losses.
 #[test]
 fn a_group_of_64_of_mca_plus_gets_what_single_receivers_get() {
-    for (packets, most_reports) in [(200, 5.0), (10, 2.0)] {
+    for (packets, max_reports) in [(200, 5.0), (10, 2.0)] {
         let outcome = plus_star(scheme("mca-plus,preset=published"), 64, packets, 100.0, 1);
         let (group, single) = (rate(&outcome, 0, 10.0, 100.0), mean_rate(&outcome, 1..193, 10.0, 100.0));
         let reports = |flow: usize| -> u64 { outcome.flows[flow].members.iter().map(|it| it.reports).sum() };
@@ -224,6 +224,6 @@ fn a_group_of_64_of_mca_plus_gets_what_single_receivers_get() {
         let ratio = reports(0) as f64 / of_single;
         println!("{packets} packets: {group:.3} beside {single:.3} Mbit/s, {ratio:.2} times the reports");
         assert!((0.7..1.3).contains(&(group / single)), "{group} beside {single}");
-        assert!(ratio < most_reports, "{ratio}");
+        assert!(ratio < max_reports, "{ratio}");
     }
 }

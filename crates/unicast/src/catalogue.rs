@@ -172,11 +172,11 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
             "explicit congestion notification",
         ),
     ),
-    Opt::whole("window", 1, MOST, field!(receiver_window as u32), "the receiver's window in packets"),
+    Opt::whole("window", 1, MAX, field!(receiver_window as u32), "the receiver's window in packets"),
     Opt::whole(
         "initial-window",
         1,
-        MOST,
+        MAX,
         field!(initial_window as u32),
         "congestion window at the start in packets",
     ),
@@ -199,7 +199,7 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
         field!(jitter),
         "a window that opens is used after a random time up to this",
     ),
-    Opt::whole("max-burst", 1, MOST, field!(max_burst as u32), "packets sent at most on one acknowledgement"),
+    Opt::whole("max-burst", 1, MAX, field!(max_burst as u32), "packets sent at most on one acknowledgement"),
     Opt::choice(
         "syn",
         choice!(handshake: "off" => Handshake::None, "on" => Handshake::Syn),
@@ -243,7 +243,7 @@ const fn of_variant(variant: Variant) -> &'static [Opt<tcp::Config>] {
 }
 
 /// Windows count packets in 32 bits.
-const MOST: u64 = u32::MAX as u64;
+const MAX: u64 = u32::MAX as u64;
 
 impl Protocol {
     /// Its name, as in [`CATALOGUE`].

@@ -36,13 +36,13 @@ const FIRST: f64 = 1.0;
 const MEAN_GAIN: f64 = 0.125;
 const DEVIATION_GAIN: f64 = 0.25;
 /// No timeout is shorter, in seconds.
-const SHORTEST_TIMEOUT: f64 = 0.2;
+const MIN_TIMEOUT: f64 = 0.2;
 /// No round trip is taken for shorter, in seconds: rates stay finite.
 const SHORTEST: f64 = 1e-6;
 /// Later packets that must have arrived before one counts as lost.
 const REORDERING: u32 = 3;
 /// Longest time between packets, in seconds.
-const LONGEST_GAP: f64 = 64.0;
+const MAX_GAP: f64 = 64.0;
 /// No rate is above, in packets per second.
 const FASTEST: f64 = 1e7;
 
@@ -97,7 +97,7 @@ impl Sender {
     }
 
     fn timeout(&self) -> Span {
-        Span::from_secs_f64((self.rtt + 4.0 * self.deviation).max(SHORTEST_TIMEOUT))
+        Span::from_secs_f64((self.rtt + 4.0 * self.deviation).max(MIN_TIMEOUT))
     }
 
     fn sample(&mut self, secs: f64, now: Time) {
@@ -165,7 +165,7 @@ impl Sender {
         } else if self.arrived > 0 && self.next < self.supply {
             self.rate = (2.0 * self.rate).min(FASTEST);
         }
-        self.rate = self.rate.max(1.0 / LONGEST_GAP);
+        self.rate = self.rate.max(1.0 / MAX_GAP);
         self.cuts += u32::from(self.rate < before);
         if self.rate != before && self.next_at > now && !self.next_at.is_never() {
             // The wait that is left shrinks or grows with the gap.

@@ -41,7 +41,7 @@ const GAIN: f64 = 0.5;
 const FAST_GAIN: f64 = 0.9;
 const SLOW_GAIN: f64 = 0.01;
 /// Part of the allowed packets that must have been sent before the rate may rise.
-const LEAST_USE: f64 = 0.5;
+const MIN_USE: f64 = 0.5;
 /// No round trip is taken for shorter, in seconds: rates stay finite.
 const SHORTEST: f64 = 1e-6;
 /// Later packets that must have arrived before one counts as lost.
@@ -136,7 +136,7 @@ impl Sender {
 
     /// One packet per round trip more, if the rate was used.
     fn rise(&mut self, now: Time) {
-        if f64::from(self.used) * self.gap / self.rtt >= LEAST_USE {
+        if f64::from(self.used) * self.gap / self.rtt >= MIN_USE {
             self.gap *= self.rtt / (self.gap + self.rtt);
         }
         self.used = 0;

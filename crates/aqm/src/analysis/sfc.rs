@@ -94,14 +94,14 @@ impl Link {
     }
 
     /// The most flows for which there is an equilibrium.
-    pub fn most_flows(&self, model: Model) -> f64 {
+    pub fn max_flows(&self, model: Model) -> f64 {
         let b = self.per_ack;
-        let least_window = match model {
+        let min_window = match model {
             // b w^2 + w - 1 = 2 and 2 b w^2 + w - 1 = 4.
             Model::Paper => (-1.0 + (1.0 + 12.0 * b).sqrt()) / (2.0 * b),
             Model::Corrected | Model::Exact => (-1.0 + (1.0 + 40.0 * b).sqrt()) / (4.0 * b),
         };
-        self.rtt.as_secs_f64() * self.packets_per_second / least_window
+        self.rtt.as_secs_f64() * self.packets_per_second / min_window
     }
 
     /// (6.13): how fast a window that is off comes back, in 1/s, and what a probability does to it.
@@ -136,7 +136,7 @@ impl Link {
     }
 
     /// The largest k2 for which some k1 is stable.
-    pub fn most_k2(&self, model: Model) -> f64 {
+    pub fn max_k2(&self, model: Model) -> f64 {
         let ((back, push), rtt) = (self.linear(model), self.rtt.as_secs_f64());
         // tan(theta) = -theta / (c tau) between pi/2 and pi.
         let pi = std::f64::consts::PI;
@@ -149,7 +149,7 @@ impl Link {
     }
 
     /// The largest k1 that is stable with this k2.
-    pub fn most_k1(&self, model: Model, k2: f64) -> f64 {
+    pub fn max_k1(&self, model: Model, k2: f64) -> f64 {
         let ((back, push), rtt) = (self.linear(model), self.rtt.as_secs_f64());
         let (scale, x) = (back / push, back * rtt);
         let on_edge = |z: f64| k2 / scale + z.cos() - z * z.sin() / x;

@@ -6,7 +6,7 @@ use faircast_core::estimate::prediction::{self, Adaptive};
 /// Paper gap: how much of the variance is added to it, so that the normal equations have one solution.
 const RIDGE: f64 = 1e-6;
 /// No prediction exceeds this many times the largest value.
-const MOST: f64 = 4.0;
+const MAX: f64 = 4.0;
 /// Step of the predictor that learns, as a share of the power of its values.
 const STEP: f64 = 0.5;
 
@@ -65,7 +65,7 @@ impl History {
             }
             Predictor::Lmmse => self.linear(),
         };
-        let most = MOST * self.values.iter().copied().fold(0.0, f64::max);
+        let most = MAX * self.values.iter().copied().fold(0.0, f64::max);
         (one.clamp(0.0, most), two.clamp(0.0, most))
     }
 

@@ -50,7 +50,7 @@ pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
     };
     let rest = link.equilibrium(Model::Corrected);
     if !(rest.loss > 0.0 && rest.loss < 1.0) || rest.window < 1.0 {
-        let most = link.most_flows(Model::Corrected);
+        let most = link.max_flows(Model::Corrected);
         return Err(Failure::Check(format!(
             "{} flows have {:.2} packets each in a round trip, and no probability keeps them there; at most {most:.0} \
              flows can be designed for",
@@ -86,11 +86,11 @@ pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
 
 /// Gains of a packet of queue and of a packet of window.
 fn choose(link: &Link, k1: Option<f64>, k2: Option<f64>) -> Gains {
-    let k2 = k2.map_or_else(|| SHARE * link.most_k2(Model::Corrected), |k2| link.per_window(k2));
+    let k2 = k2.map_or_else(|| SHARE * link.max_k2(Model::Corrected), |k2| link.per_window(k2));
     if let Some(k1) = k1 {
         return Gains { k1, k2 };
     }
-    let (mut low, mut high) = (0.0, link.most_k1(Model::Corrected, k2).max(0.0));
+    let (mut low, mut high) = (0.0, link.max_k1(Model::Corrected, k2).max(0.0));
     for _ in 0..50 {
         let k1 = (low + high) / 2.0;
         let margins = link.open(Model::Corrected, Gains { k1, k2 }).margins();
@@ -129,13 +129,13 @@ fn tell(link: &Link, gains: Gains, designs: &[Design], out: &mut impl Write) -> 
         rtt.as_secs_f64() * 1e3
     )?;
     writeln!(out, "at rest: a window of {:.2} packets, a probability of {:.4}", rest.window, rest.loss)?;
-    writeln!(out, "an equilibrium exists up to {:.0} flows", link.most_flows(Model::Corrected))?;
+    writeln!(out, "an equilibrium exists up to {:.0} flows", link.max_flows(Model::Corrected))?;
     writeln!(
         out,
         "SFC is stable for k2 below {:.4} (of R / C), and with k2 = {:.4} for k1 below {:.3e}\n",
-        link.most_k2(Model::Corrected) * link.window(),
+        link.max_k2(Model::Corrected) * link.window(),
         gains.k2 * link.window(),
-        link.most_k1(Model::Corrected, gains.k2)
+        link.max_k1(Model::Corrected, gains.k2)
     )?;
     writeln!(out, "{:<5} {:>13} {:>12} {:>10}  queue", "", "phase margin", "gain margin", "crossover")?;
     for design in designs {

@@ -53,7 +53,7 @@ impl World {
                 it.acked += 50_000;
                 it.samples += 50;
                 it.rtt_us += 50 * u64::from(us);
-                it.shortest_us = if it.shortest_us == 0 { us } else { it.shortest_us.min(us) };
+                it.min_us = if it.min_us == 0 { us } else { it.min_us.min(us) };
                 it.losses += u32::from(self.queues[host.bottleneck] > 0.95 * most && most > 10.0);
             }
             let counted: Vec<_> = self.hosts.iter().map(|host| (host.key, host.counters)).collect();

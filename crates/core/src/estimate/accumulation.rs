@@ -93,9 +93,9 @@ const FIRST_NOISE: f32 = 1e-3;
 const NOISE_GAIN: f32 = 1.0 / 16.0;
 /// A larger difference between two consecutive delays counts as this much, in seconds: a host that stood still for a while is no evidence
 /// of ordinary noise.
-const LARGEST_STEP: f32 = 5e-3;
+const MAX_STEP: f32 = 5e-3;
 /// Noise adds at most this to a threshold, so that a queue of a few tens of milliseconds is always noticed.
-const MOST_NOISE: f64 = 10e-3;
+const MAX_NOISE: f64 = 10e-3;
 /// The source has answered when it sends at less than this part of its rate: whether that is enough is another question.
 const ANSWERED: f64 = 0.97;
 /// An accumulation that has not fallen to this part of itself has not changed.
@@ -165,7 +165,7 @@ pub struct Accumulation {
     noise: Noise,
     run: Run,
     stuck: Stuck,
-    largest_packet: u16,
+    max_packet: u16,
 }
 
 /// The synchronisation point: a control packet that met no queue, as far as we know.
@@ -226,14 +226,14 @@ impl Accumulation {
             noise: Noise { delay: None, mean: FIRST_NOISE },
             run: NO_RUN,
             stuck: NOT_STUCK,
-            largest_packet: 0,
+            max_packet: 0,
         }
     }
 
     /// A packet of `size` bytes arrives, whichever it is.
     #[inline]
     pub fn on_arrival(&mut self, size: u16, now: Time) {
-        self.largest_packet = self.largest_packet.max(size);
+        self.max_packet = self.max_packet.max(size);
         self.log.record(size, now);
     }
 
@@ -281,7 +281,7 @@ impl Accumulation {
     fn left(&self, bytes: u64) -> u64 {
         match self.measuring.carry {
             Carry::All => bytes,
-            Carry::Rest => bytes.saturating_sub(u64::from(self.largest_packet)),
+            Carry::Rest => bytes.saturating_sub(u64::from(self.max_packet)),
         }
     }
 
@@ -328,9 +328,9 @@ impl Accumulation {
     /// From this accumulation on there is congestion, in bytes, while the source sends at `rate`.
     pub fn threshold(&self, rate: Rate) -> u64 {
         let Measuring { high, floor, noise, .. } = self.measuring;
-        let span = floor.as_secs_f64() + (noise * f64::from(self.noise.mean)).min(MOST_NOISE);
+        let span = floor.as_secs_f64() + (noise * f64::from(self.noise.mean)).min(MAX_NOISE);
         let sent = if rate.is_usable() { rate.bps() * span / 8.0 } else { 0.0 };
-        (high * f64::from(self.largest_packet)).max(sent) as u64
+        (high * f64::from(self.max_packet)).max(sent) as u64
     }
 
     /// How fast packets arrive: over the latest `window` set by [`Accumulation::measure_over`] or the latest eight
@@ -355,7 +355,7 @@ impl Noise {
     fn add(&mut self, sent: Time, now: Time) {
         let delay = now.as_nanos().wrapping_sub(sent.as_nanos()) as i64;
         if let Some(before) = self.delay.replace(delay) {
-            let step = (delay.wrapping_sub(before).unsigned_abs() as f32 / 1e9).min(LARGEST_STEP);
+            let step = (delay.wrapping_sub(before).unsigned_abs() as f32 / 1e9).min(MAX_STEP);
             self.mean += NOISE_GAIN * (step - self.mean);
         }
     }

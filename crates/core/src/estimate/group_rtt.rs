@@ -45,7 +45,7 @@ struct MemberRtt {
 /// The number of latest samples of a member that count.
 const SAMPLES: usize = 3;
 /// The number of members that are remembered: those with the largest round-trip times.
-const MOST_MEMBERS: usize = 16;
+const MAX_MEMBERS: usize = 16;
 
 impl GroupRtt {
     /// Nothing is known: `assumed` stands in. Without a `memory` the largest sample counts without limit, as in the paper; with one, recent
@@ -54,7 +54,7 @@ impl GroupRtt {
         let estimate = match memory {
             None => Estimate::Largest(Span::ZERO),
             Some(memory) => {
-                let members = Vec::with_capacity(MOST_MEMBERS);
+                let members = Vec::with_capacity(MAX_MEMBERS);
                 Estimate::Recent(Box::new(Recent { memory, members, largest: Span::ZERO }))
             }
         };
@@ -113,7 +113,7 @@ impl Recent {
 
     /// In a full table a newcomer takes the place of the nearest member, if it is farther away.
     fn insert(&mut self, newcomer: MemberRtt) {
-        if self.members.len() < MOST_MEMBERS {
+        if self.members.len() < MAX_MEMBERS {
             self.members.push(newcomer);
         } else if let Some(nearest) = self.members.iter_mut().min_by_key(|member| member.typical())
             && nearest.typical() < newcomer.typical()
@@ -126,7 +126,7 @@ impl Recent {
     fn measure(&self) -> Span {
         let confirmed = self.members.iter().filter(|member| member.count > 1).map(MemberRtt::typical).max();
         confirmed.unwrap_or_else(|| {
-            let mut single = [Span::ZERO; MOST_MEMBERS];
+            let mut single = [Span::ZERO; MAX_MEMBERS];
             let count = self.members.len();
             for (place, member) in single.iter_mut().zip(&self.members) {
                 *place = member.typical();

@@ -24,7 +24,7 @@ impl Binomial {
 }
 
 /// The smallest window, in packets, that the formulas are used for.
-const SMALLEST: f64 = 1.0;
+const MIN: f64 = 1.0;
 
 /// Bits of a packet over the round-trip time: the rate of a window of one.
 fn unit(at: Operating) -> Rate {
@@ -34,14 +34,14 @@ fn unit(at: Operating) -> Rate {
 impl RatePolicy for Binomial {
     fn on_tick(&mut self, at: Operating) -> Rate {
         let unit = unit(at);
-        let window = (at.rate.bps() / unit.bps()).max(SMALLEST);
+        let window = (at.rate.bps() / unit.bps()).max(MIN);
         at.rate + unit * window.powf(-self.k)
     }
 
     fn on_congestion(&mut self, at: Operating, congestion: Congestion) -> Rate {
         let unit = unit(at);
         let window = congestion.level.bps() / unit.bps();
-        let lost = (1.0 - congestion.keep) * window.max(SMALLEST).powf(self.l);
+        let lost = (1.0 - congestion.keep) * window.max(MIN).powf(self.l);
         at.rate.min(unit * (window - lost).max(0.0))
     }
 }

@@ -25,7 +25,7 @@ pub struct Sending {
     /// Round-trip time assumed before the first sample (paper 000, 3.3).
     pub initial_rtt: Span,
     /// No round-trip time counts as shorter than this when the rate is controlled.
-    pub shortest_rtt: Span,
+    pub min_rtt: Span,
     /// How long a member counts for the largest round-trip time after its latest sample, and then with the least of its
     /// latest samples; `None` for the largest sample ever, as in the paper.
     // Paper gap: 3.1.4 spreads reports over the largest round-trip time ever seen, so one hiccup of one host would slow
@@ -62,7 +62,7 @@ impl Sending {
         Sending {
             packet_size,
             initial_rtt,
-            shortest_rtt: Span::from_micros(100),
+            min_rtt: Span::from_micros(100),
             rtt_max_memory: None,
             start: Start::Linear,
             bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
@@ -78,7 +78,7 @@ impl Sending {
         let slowest = Rate::of(u64::from(packet_size), Span::from_secs(8));
         Sending {
             packet_size,
-            shortest_rtt: Span::from_millis(1),
+            min_rtt: Span::from_millis(1),
             rtt_max_memory: Some(Span::from_secs(30)),
             start: Start::Doubling(Doubling::default()),
             bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
@@ -177,7 +177,7 @@ pub enum Growth {
 }
 
 /// Samples above this are mistakes of a clock or a receiver.
-const LONGEST_RTT: Span = Span::from_secs(10);
+const MAX_RTT: Span = Span::from_secs(10);
 /// When the group is another one, before its first answer.
 const ASSUMED_RTT: Span = Span::from_millis(5);
 /// The number of round trips without data after which it is idle.
@@ -320,7 +320,7 @@ impl SendController {
 
     /// This round-trip time of the followed path, or the largest without a sample; at least the configured minimum.
     pub(crate) fn rtt_or_max(&self, followed: Option<Span>) -> Span {
-        followed.unwrap_or(self.rtt_max()).max(self.config.shortest_rtt)
+        followed.unwrap_or(self.rtt_max()).max(self.config.min_rtt)
     }
 
     /// Whether it comes from samples.
@@ -382,7 +382,7 @@ impl SendController {
 
     /// The group has changed: starts up again, where the configuration does so at all.
     pub fn start_again(&mut self, now: Time) {
-        let assumed = self.config.shortest_rtt.max(ASSUMED_RTT);
+        let assumed = self.config.min_rtt.max(ASSUMED_RTT);
         self.rtt_max = GroupRtt::new(assumed, self.config.rtt_max_memory);
         self.threshold = None;
         self.silence.lowered = None;
@@ -544,7 +544,7 @@ impl SendController {
 
     /// Returns a round-trip sample from an answer to `echo` that came now. `None` for an unknown packet and for an impossible time.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
-        self.history.sample(echo, now).filter(|sample| *sample <= LONGEST_RTT)
+        self.history.sample(echo, now).filter(|sample| *sample <= MAX_RTT)
     }
 
     /// Whether `echo` names a packet that has left.

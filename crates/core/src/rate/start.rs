@@ -35,7 +35,7 @@ pub struct Doubling {
     /// Packets of the first round.
     pub initial_packets: u32,
     /// The shortest round.
-    pub shortest_round: Span,
+    pub min_round: Span,
     /// A round that arrives at less than this part of its rate is slow.
     pub slow_below: f64,
     /// Times the received rate after a slow round.
@@ -46,8 +46,8 @@ pub struct Doubling {
 
 impl Default for Doubling {
     fn default() -> Doubling {
-        let shortest_round = Span::from_micros(2_500);
-        Doubling { initial_packets: 10, shortest_round, slow_below: 0.75, after_slow: 1.5, settle: 0.9 }
+        let min_round = Span::from_micros(2_500);
+        Doubling { initial_packets: 10, min_round, slow_below: 0.75, after_slow: 1.5, settle: 0.9 }
     }
 }
 
@@ -55,7 +55,7 @@ impl Doubling {
     /// The rate of the first round.
     pub fn initial_rate(&self, rtt: Span, packet_size: u16) -> Rate {
         let bytes = u64::from(self.initial_packets) * u64::from(packet_size);
-        Rate::of(bytes, rtt.max(self.shortest_round))
+        Rate::of(bytes, rtt.max(self.min_round))
     }
 }
 
@@ -111,17 +111,17 @@ struct StartUpRound {
 /// Receivers that have answered a round.
 #[derive(Debug, Clone, Copy)]
 struct Answers {
-    from: [Option<ReceiverId>; MOST_ANSWERS],
+    from: [Option<ReceiverId>; MAX_ANSWERS],
     count: usize,
     slowest: Rate,
 }
 
 impl Answers {
-    const NONE: Answers = Answers { from: [None; MOST_ANSWERS], count: 0, slowest: Rate::UNLIMITED };
+    const NONE: Answers = Answers { from: [None; MAX_ANSWERS], count: 0, slowest: Rate::UNLIMITED };
 
     fn add(&mut self, from: ReceiverId, received: Rate) {
         self.slowest = self.slowest.min(received);
-        if self.count < MOST_ANSWERS && !self.from[..self.count].contains(&Some(from)) {
+        if self.count < MAX_ANSWERS && !self.from[..self.count].contains(&Some(from)) {
             self.from[self.count] = Some(from);
             self.count += 1;
         }
@@ -151,7 +151,7 @@ const UNUSED_ROUNDS: u8 = 8;
 /// No answer is missed before this, however near the receivers: a host may be held up.
 const PATIENCE: Span = Span::from_millis(200);
 /// The number of answers that is enough in larger groups.
-const MOST_ANSWERS: usize = 24;
+const MAX_ANSWERS: usize = 24;
 /// The number of rounds not answered by all after which the other receivers are given up.
 const PARTIAL_ROUNDS: u8 = 3;
 
@@ -212,7 +212,7 @@ impl StartUp {
     /// a long path first (`docs/design/congestion-control.md`).
     fn round_of(&self, rtt: Span) -> Span {
         let round = if self.everybody { rtt * 3 / 4 } else { rtt };
-        round.max(self.config.shortest_round)
+        round.max(self.config.min_round)
     }
 
     /// A receiver got the round that `seq` ended at this rate, with this part of it lost.
@@ -246,8 +246,8 @@ impl StartUp {
 
     /// Sets the number of members that answer; 0 when it is unknown.
     pub fn set_group(&mut self, members: usize) {
-        self.wanted = members.clamp(1, MOST_ANSWERS);
-        self.everybody = (1..=MOST_ANSWERS).contains(&members);
+        self.wanted = members.clamp(1, MAX_ANSWERS);
+        self.everybody = (1..=MAX_ANSWERS).contains(&members);
     }
 
     /// A round-trip sample: before any answer, the first round's rate depends on it. A first round that is waiting

@@ -24,7 +24,7 @@ pub struct Aggregation {
 }
 
 /// The bound of the memory: beyond this number of packets the oldest are forgotten, and reports about them pass again.
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 
 impl RouterSpec for Config {
     fn router(&self) -> Box<dyn Router + Send> {
@@ -41,7 +41,7 @@ impl Aggregation {
     /// The part of these packets that was not reported yet, from the first to the last of them; they are known from now on.
     fn news(&mut self, session: SessionId, now: Time, first: u64, count: u16) -> Option<(u64, u16)> {
         while let Some(&(end, key)) = self.ends.front()
-            && (end <= now || self.ends.len() > MOST)
+            && (end <= now || self.ends.len() > MAX)
         {
             self.ends.pop_front();
             self.known.remove(&key);

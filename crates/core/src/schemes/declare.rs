@@ -29,7 +29,7 @@
 /// | `number["name", RANGE, "meaning"]` | a number without a unit |
 /// | `seconds[..]` `rate[..]` | a time, a rate |
 /// | `number["name" or "word", RANGE, "meaning"]` | the same, or the word for `None`; also of times and rates |
-/// | `whole["name", LEAST, MOST, "meaning"]` | a whole number, kept in fewer bits; `"name" or "word"` as above |
+/// | `whole["name", MIN, MAX, "meaning"]` | a whole number, kept in fewer bits; `"name" or "word"` as above |
 /// | `choice["name", { "word" => Variant, .. }, "meaning"]` | a variant of the field's type |
 /// | `word["name", "meaning"]` `not[..]` | nothing: the field is true, or false |
 /// | `spread["name", "meaning"]` | the steepness of a law of report delays |

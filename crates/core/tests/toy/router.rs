@@ -25,7 +25,7 @@ struct Toy {
     merged: u64,
 }
 
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 
 impl RouterSpec for ToyRouter {
     fn router(&self) -> Box<dyn Router + Send> {
@@ -38,7 +38,7 @@ impl Router for Toy {
         if exit.0.is_multiple_of(2) {
             return Verdict::Pass;
         }
-        if self.waiting.len() == MOST {
+        if self.waiting.len() == MAX {
             return Verdict::Drop;
         }
         if let Body::Data(data) = &mut packet.body {

@@ -73,7 +73,7 @@ pub fn curves(title: &str, results: &Results, wanted: &[Curve]) -> Result<Figure
     }
     let groups: Vec<&str> = wanted.iter().map(|curve| curve.flow.as_str()).collect();
     let unit = Unit::of(largest(results, &groups));
-    let panels = results.points.iter().take(super::MOST_PANELS + 1).map(|point| {
+    let panels = results.points.iter().take(super::MAX_PANELS + 1).map(|point| {
         let (mut bands, mut lines) = (Vec::new(), Vec::new());
         for (number, curve) in wanted.iter().enumerate() {
             let receiver = curve.receiver.as_deref().map_or(Receiver::All, Receiver::Named);

@@ -8,7 +8,7 @@ use crate::table::Table;
 use std::collections::BTreeSet;
 
 /// Most lines of a panel.
-const MOST_LINES: usize = 7;
+const MAX_LINES: usize = 7;
 
 /// The flows that a table is about, in the order of the scenario.
 fn flows<'a>(scenario: &'a Scenario, table: &Table) -> Vec<&'a str> {
@@ -51,7 +51,7 @@ pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize,
         true => format!("{} ({})", receivers[row], copies[row]),
         false => receivers[row].clone(),
     };
-    let traces = traces_of(table, point, flow, "layers", key).into_iter().take(MOST_LINES).enumerate();
+    let traces = traces_of(table, point, flow, "layers", key).into_iter().take(MAX_LINES).enumerate();
     let layer = |(colour, (name, mut trace)): (usize, (String, Trace))| {
         if let Some(&(_, last)) = trace.last() {
             trace.push((scenario.duration(point), last));
@@ -98,7 +98,7 @@ pub fn rates(scenario: &Scenario, results: &Results) -> Option<Figure> {
                 join: Join::Straight,
                 points: unit.scaled(trace),
             };
-            let layers = traces.filter(on).take(MOST_LINES).enumerate().map(line).collect();
+            let layers = traces.filter(on).take(MAX_LINES).enumerate().map(line).collect();
             panels.push(Panel::over_time(titled(flow, point), format!("rate ({})", unit.name), layers));
         }
     }

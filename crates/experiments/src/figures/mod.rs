@@ -13,7 +13,7 @@ use crate::table::{Column, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most panels of a figure.
-const MOST_PANELS: usize = 12;
+const MAX_PANELS: usize = 12;
 
 /// A figure and the name of its file, without ending.
 pub type Named = (&'static str, Figure);
@@ -127,11 +127,11 @@ fn titled(what: &str, point: &Point) -> String {
     if place.is_empty() { what.to_owned() } else { format!("{what}, {place}") }
 }
 
-/// Cuts a figure to [`MOST_PANELS`] panels; the subtitle states that there are more.
+/// Cuts a figure to [`MAX_PANELS`] panels; the subtitle states that there are more.
 fn cut(mut figure: Figure) -> Figure {
-    if figure.panels.len() > MOST_PANELS {
-        figure.panels.truncate(MOST_PANELS);
-        figure.subtitle.push_str(&format!(" Only the first {MOST_PANELS} panels are shown."));
+    if figure.panels.len() > MAX_PANELS {
+        figure.panels.truncate(MAX_PANELS);
+        figure.subtitle.push_str(&format!(" Only the first {MAX_PANELS} panels are shown."));
     }
     figure
 }
@@ -174,7 +174,7 @@ fn runs(results: &Results) -> String {
 /// Over-time averages of all groups: a panel for each point.
 pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
-    let panels = results.points.iter().take(MOST_PANELS + 1).map(|point| {
+    let panels = results.points.iter().take(MAX_PANELS + 1).map(|point| {
         Panel::over_time(
             panel_title(point),
             format!("rate so far ({})", unit.name),
@@ -278,7 +278,7 @@ fn others_of(point: &Point, without: usize) -> String {
 fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
     let across = Across::of(results);
-    let panels = across.others.iter().take(MOST_PANELS + 1).map(|others| {
+    let panels = across.others.iter().take(MAX_PANELS + 1).map(|others| {
         let rate = |(colour, group): (usize, &&str)| {
             across.layer(others, &format!("{group}.rate"), group, colour, unit.size)
         };
@@ -395,7 +395,7 @@ fn representatives(title: &str, results: &Results) -> Option<Figure> {
     let table = results.table("representatives")?;
     let flows: BTreeSet<&String> = table.texts("flow").iter().collect();
     let mut panels = Vec::new();
-    for point in results.points.iter().take(MOST_PANELS + 1) {
+    for point in results.points.iter().take(MAX_PANELS + 1) {
         for flow in &flows {
             let trace = representative_trace(results, point.index, flow);
             let several: BTreeSet<&String> = trace.iter().map(|(_, receiver)| receiver).collect();

@@ -48,9 +48,9 @@ impl AddAssign for Forecast {
 }
 
 /// Points of a sweep that are looked at; the others are taken to be like these.
-const MOST_POINTS: usize = 16;
+const MAX_POINTS: usize = 16;
 /// Rounds in which flows get their shares; those that are left after them have the share of the last round.
-const MOST_ROUNDS: usize = 1_000;
+const MAX_ROUNDS: usize = 1_000;
 /// The constant of the square-root formula: packets in flight are this over the root of the loss probability.
 const SQUARE_ROOT: f64 = 1.22;
 
@@ -68,7 +68,7 @@ pub fn forecast(scenario: &Scenario, options: &RunOptions) -> Result<Forecast, R
     for &(point, seed) in &left {
         seeds.entry(point).or_insert((seed, 0)).1 += 1;
     }
-    let every = seeds.len().div_ceil(MOST_POINTS).max(1);
+    let every = seeds.len().div_ceil(MAX_POINTS).max(1);
     let (mut seen, mut packets) = (0, 0.0);
     for (point, (seed, runs)) in seeds.iter().step_by(every) {
         seen += runs;
@@ -129,12 +129,12 @@ fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
     }
     // The free rates count what flows with a rate have taken; open flows all have the rate `level`.
     let mut level = 0.0_f64;
-    for round in 0..MOST_ROUNDS {
+    for round in 0..MAX_ROUNDS {
         let used = open.iter().flat_map(|flow| demands[*flow].links.iter().map(|(link, _)| *link as usize));
         let full = |link: usize| free[link] / weights[link].max(1e-12);
         let links = used.map(full).fold(f64::INFINITY, f64::min);
         level = open.iter().map(|flow| demands[*flow].most).fold(links, f64::min).max(level);
-        let last = round + 1 == MOST_ROUNDS;
+        let last = round + 1 == MAX_ROUNDS;
         let is_done = |flow: &usize| {
             let demand = &demands[*flow];
             let narrow = demand.links.iter().any(|(link, _)| full(*link as usize) <= level * (1.0 + 1e-9));

@@ -21,7 +21,7 @@ pub struct Diagnostic {
 pub struct Diagnostics {
     file: String,
     text: String,
-    /// The first of them, at most [`MOST`].
+    /// The first of them, at most [`MAX`].
     all: Vec<Diagnostic>,
     /// How many there are.
     count: usize,
@@ -29,7 +29,7 @@ pub struct Diagnostics {
 }
 
 /// Largest number of stored diagnostics: a reader needs no more, and each is searched for in the text.
-const MOST: usize = 100;
+const MAX: usize = 100;
 
 /// How diagnostics are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Diagnostics {
             }
         }
         let count = once.len();
-        once.truncate(MOST);
+        once.truncate(MAX);
         let severity = miette::Severity::Error;
         Diagnostics { file: file.to_owned(), text: text.to_owned(), all: once, count, severity }
     }

@@ -40,7 +40,7 @@ const METRICS: u64 = 20_000;
 /// Bytes of a packet that is recorded, with its place in a capture.
 const RECORDED: u64 = 250;
 /// Longest queue, seconds at the rate of the narrowest link.
-const LONGEST_QUEUE: f64 = 100.0;
+const MAX_QUEUE: f64 = 100.0;
 /// The deepest way through a network that is written line by line.
 const DEEPEST: u64 = 64;
 
@@ -77,7 +77,7 @@ pub(crate) fn of(plan: &RunPlan) -> OfRun {
         rows: BTreeMap::new(),
         links: 0,
         depth: 1,
-        packet: smallest_packet(plan),
+        packet: min_packet(plan),
         watched: plan.watched().into(),
         narrow: narrowest(plan),
         widest: 0.0,
@@ -116,7 +116,7 @@ pub(crate) fn of_plan(plan: &RunPlan) -> u64 {
 }
 
 /// Bits of the smallest packet of a flow.
-fn smallest_packet(plan: &RunPlan) -> f64 {
+fn min_packet(plan: &RunPlan) -> f64 {
     let smallest = plan.flows.iter().map(|flow| flow.packet).min().unwrap_or(1_000);
     f64::from(smallest.max(1)) * 8.0
 }
@@ -228,7 +228,7 @@ impl Sizes<'_> {
         let through = self.narrow.min(rate) / bits;
         let under_way = whole(through * delay.min(until));
         // No more than congestion control leaves there, however long it lasts; what comes without, `overload` counts.
-        let waits = whole(through * until.min(LONGEST_QUEUE));
+        let waits = whole(through * until.min(MAX_QUEUE));
         let (waits, queues) = match limit(queue, bits) {
             None => (waits, 1),
             Some(limit) => (waits.min(limit), count),

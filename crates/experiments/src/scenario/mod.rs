@@ -219,7 +219,7 @@ impl fmt::Display for Point {
 const HEAD: &[&str] = &["title", "about", "source", "seeds", "sweep", "claim", "chosen"];
 
 /// Most points of a sweep.
-const MOST_POINTS: usize = 10_000;
+const MAX_POINTS: usize = 10_000;
 
 /// An axis as it stands in the file.
 struct Ruled<'a> {
@@ -260,10 +260,10 @@ impl Scenario {
         let root = Node::parse(text)?;
         let axes = axes(&root)?;
         let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.values.len()));
-        let count = count.filter(|count| *count <= MOST_POINTS).ok_or_else(|| {
+        let count = count.filter(|count| *count <= MAX_POINTS).ok_or_else(|| {
             vec![Diagnostic::new(
                 &root.place("sweep"),
-                format!("more than {MOST_POINTS} points"),
+                format!("more than {MAX_POINTS} points"),
                 "too many combinations",
             )]
         })?;

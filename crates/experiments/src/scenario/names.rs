@@ -32,7 +32,7 @@ pub(crate) enum Nothing {
 }
 
 /// Most nodes.
-pub(crate) const MOST: u64 = 1 << 28;
+pub(crate) const MAX: u64 = 1 << 28;
 
 impl Names {
     /// How many nodes.
@@ -177,7 +177,7 @@ pub(crate) fn brackets(pattern: &str) -> Brackets<'_> {
     let parts = rest.split_once(']').and_then(|(range, after)| Some((range.split_once('-')?, after)));
     let Some(((from, to), after)) = parts else { return Brackets::Bad };
     match (from.trim().parse(), to.trim().parse()) {
-        (Ok(from), Ok(to)) if from <= to && u64::from(to) < MOST && !after.contains(['[', ']']) => {
+        (Ok(from), Ok(to)) if from <= to && u64::from(to) < MAX && !after.contains(['[', ']']) => {
             Brackets::Range { before, from, to, after }
         }
         _ => Brackets::Bad,

@@ -76,8 +76,8 @@ fn number(node: &Node, key: &str) -> Option<f64> {
 fn count(node: &Node, key: &str, wrong: &mut Vec<Diagnostic>) -> Option<u32> {
     let node = node.get(key)?;
     let whole = units::whole(node)?;
-    if whole > names::MOST {
-        wrong.push(Diagnostic::new(&node.span, format!("at most {} of them", names::MOST), "too many"));
+    if whole > names::MAX {
+        wrong.push(Diagnostic::new(&node.span, format!("at most {} of them", names::MAX), "too many"));
         return None;
     }
     Some(whole as u32)
@@ -142,9 +142,9 @@ fn topology(node: &Node, wrong: &mut Vec<Diagnostic>) -> Topology {
         },
         Some("tree") => {
             let counts = node.list("fanout").iter().filter_map(units::whole);
-            let counts: Vec<u32> = counts.map(|count| count.clamp(1, names::MOST) as u32).collect();
+            let counts: Vec<u32> = counts.map(|count| count.clamp(1, names::MAX) as u32).collect();
             let leaves = counts.iter().try_fold(1u64, |leaves, fan| leaves.checked_mul(u64::from(*fan)));
-            if leaves.is_none_or(|leaves| leaves > names::MOST) {
+            if leaves.is_none_or(|leaves| leaves > names::MAX) {
                 wrong.push(Diagnostic::new(&node.place("fanout"), "too many leaves", "too many"));
             }
             Topology::Tree {
@@ -333,7 +333,7 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         packets: node.get("packets").and_then(units::whole),
         talks: both(node, "on", "off", wrong),
         tree: tree(node, wrong),
-        most_children: count(node, "most_children", wrong).unwrap_or(MOST_CHILDREN),
+        most_children: count(node, "most_children", wrong).unwrap_or(MAX_CHILDREN),
         ecn: if is_on(node, "ecn") { Ecn::On } else { Ecn::Off },
         is_timed: is_on(node, "delays"),
     }))
@@ -373,7 +373,7 @@ fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan
 }
 
 /// Most children of a node; figure 2 of paper 001 concludes: "a reasonable upper bound on the number of children".
-const MOST_CHILDREN: u32 = 16;
+const MAX_CHILDREN: u32 = 16;
 
 /// Reads the parents of a session's tree.
 fn tree(node: &Node, wrong: &mut Vec<Diagnostic>) -> TreePlan {
@@ -468,9 +468,9 @@ fn rates(node: &Node, at: Time, until: Time, wrong: &mut Vec<Diagnostic>) -> Vec
         length if length > 0 && repeats => until.since(at).as_nanos() / length + 1,
         _ => 1,
     };
-    if rounds.saturating_mul(trace.steps.len() as u64) > traces::MOST_ENTRIES as u64 {
+    if rounds.saturating_mul(trace.steps.len() as u64) > traces::MAX_ENTRIES as u64 {
         let message =
-            format!("{rounds} times {} rates are more than {}", trace.steps.len(), traces::MOST_ENTRIES);
+            format!("{rounds} times {} rates are more than {}", trace.steps.len(), traces::MAX_ENTRIES);
         let help = "take a longer `rates_bin`, a longer trace or a shorter run";
         wrong.push(Diagnostic::new(&place.span, message, "too many").help(help));
         return Vec::new();

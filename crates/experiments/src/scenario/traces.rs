@@ -7,11 +7,11 @@
 use faircast_core::time::{Rate, Span};
 
 /// Entries of a trace at most.
-pub const MOST_ENTRIES: usize = 1_000_000;
+pub const MAX_ENTRIES: usize = 1_000_000;
 /// The last moment of a trace, in seconds.
 const LAST: f64 = 1e6;
 /// Bytes of one entry at most.
-const MOST_BYTES: f64 = 1e9;
+const MAX_BYTES: f64 = 1e9;
 /// Bytes of a packet that Mahimahi's opportunities are for (its manual page, `mm-link`).
 const OPPORTUNITY: u64 = 1504;
 
@@ -32,7 +32,7 @@ pub enum TraceError {
         why: String,
     },
     /// More than can be kept.
-    #[error("the trace has more than {MOST_ENTRIES} entries; cut it, or sum several into one")]
+    #[error("the trace has more than {MAX_ENTRIES} entries; cut it, or sum several into one")]
     TooLong,
     /// A repeated trace that takes no time.
     #[error(
@@ -97,12 +97,12 @@ pub fn sends(text: &str) -> Result<SendTrace, TraceError> {
     let mut from = 0.0;
     for (number, line) in lines(text) {
         let (time, bytes) = pair(number, line, from)?;
-        if !(1.0..=MOST_BYTES).contains(&bytes) {
-            return Err(refuse(number, line, format!("an entry sends 1 to {MOST_BYTES} bytes")));
+        if !(1.0..=MAX_BYTES).contains(&bytes) {
+            return Err(refuse(number, line, format!("an entry sends 1 to {MAX_BYTES} bytes")));
         }
         from = time;
         all.push((Span::from_secs_f64(time), bytes as u64));
-        if all.len() > MOST_ENTRIES {
+        if all.len() > MAX_ENTRIES {
             return Err(TraceError::TooLong);
         }
     }
@@ -133,7 +133,7 @@ fn steps(text: &str) -> Result<RateTrace, TraceError> {
         }
         from = time;
         steps.push((Span::from_secs_f64(time), Rate::from_bps(rate)));
-        if steps.len() > MOST_ENTRIES {
+        if steps.len() > MAX_ENTRIES {
             return Err(TraceError::TooLong);
         }
     }
@@ -153,7 +153,7 @@ fn opportunities(text: &str, bin: Span) -> Result<RateTrace, TraceError> {
         }
         last = at;
         entries += 1;
-        if entries > MOST_ENTRIES {
+        if entries > MAX_ENTRIES {
             return Err(TraceError::TooLong);
         }
         let at = Span::from_millis(at);
@@ -229,8 +229,8 @@ mod tests {
 
     #[test]
     fn a_trace_has_a_million_entries_at_most() {
-        let text = "1,1500\n".repeat(MOST_ENTRIES);
-        assert_eq!(sends(&text).map(|trace| trace.len()), Ok(MOST_ENTRIES));
+        let text = "1,1500\n".repeat(MAX_ENTRIES);
+        assert_eq!(sends(&text).map(|trace| trace.len()), Ok(MAX_ENTRIES));
         assert_eq!(sends(&(text + "1,1500")), Err(TraceError::TooLong));
     }
 }

@@ -5,7 +5,7 @@ use super::plan::RouterKind;
 use super::syntax::{Node, Value};
 use super::traces::{self, RateTrace, SendTrace};
 use faircast_aqm::{Limit, LossSpec, QueueSpec};
-use faircast_core::spec::MOST_RATE;
+use faircast_core::spec::MAX_RATE;
 use faircast_core::time::Span;
 use faircast_sim::{Law, Topology};
 use faircast_topology::Edge;
@@ -112,7 +112,7 @@ pub(crate) fn rate(node: &Node) -> Option<f64> {
     match node.text().map(str::trim) {
         Some("unlimited") => Some(f64::INFINITY),
         _ if bare(node).is_some() => None,
-        _ => number(node, RATES).filter(|rate| *rate > 0.0 && *rate <= MOST_RATE),
+        _ => number(node, RATES).filter(|rate| *rate > 0.0 && *rate <= MAX_RATE),
     }
 }
 

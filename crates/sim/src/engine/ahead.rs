@@ -43,9 +43,9 @@ pub(super) struct Structure {
 }
 
 /// Fewer last hops are not worth a log.
-const SMALLEST_BUNDLE: u32 = 4;
+const MIN_BUNDLE: u32 = 4;
 /// With less time to gather packets, a log is not worth its trouble; in nanoseconds.
-const SHORTEST_LOOKAHEAD: u64 = 100_000;
+const MIN_LOOKAHEAD: u64 = 100_000;
 
 impl Builder<'_> {
     /// Returns the feeder of each link, and the links over which each host's agents get packets.
@@ -261,7 +261,7 @@ impl Builder<'_> {
             }
         }
         // A packet that fans out goes into inboxes only, or into none.
-        let usable = |bound: Option<u64>| bound.filter(|bound| (SHORTEST_LOOKAHEAD..NEVER).contains(bound));
+        let usable = |bound: Option<u64>| bound.filter(|bound| (MIN_LOOKAHEAD..NEVER).contains(bound));
         loop {
             let mut removed = false;
             for branch in &self.branches {
@@ -321,8 +321,7 @@ impl Builder<'_> {
         links: &mut [SimLink],
         bundles: &mut Vec<Bundle>,
     ) -> u32 {
-        if parts.1 - parts.0 < SMALLEST_BUNDLE
-            || self.sees_data(self.begin(self.branches[parts.0 as usize].link))
+        if parts.1 - parts.0 < MIN_BUNDLE || self.sees_data(self.begin(self.branches[parts.0 as usize].link))
         {
             return NONE;
         }
@@ -337,7 +336,7 @@ impl Builder<'_> {
             let there = self.network.topology.edges()[branch.link as usize].spec.delay.as_nanos();
             lookahead = lookahead.min(there.saturating_add(way_out[self.end(branch.link) as usize]));
         }
-        if lookahead < SHORTEST_LOOKAHEAD {
+        if lookahead < MIN_LOOKAHEAD {
             return NONE;
         }
         let id = bundles.len() as u32;

@@ -210,7 +210,7 @@ impl Engine {
         if let Some(windows) = it.source.windows() {
             tree.outcome.samples.push((time(now), None, windows));
         }
-        if tree.places.len() <= MOST_SAMPLED {
+        if tree.places.len() <= MAX_SAMPLED {
             for (member, place) in (0..).zip(&tree.places) {
                 if let Some(windows) = place.agent.as_ref().and_then(|agent| agent.windows()) {
                     tree.outcome.samples.push((time(now), Some(member), windows));
@@ -423,7 +423,7 @@ fn release(place: &Place, gates: &mut MulticastForwarding, now: u64, calendar: &
 }
 
 /// In larger trees the windows of agents are not sampled.
-const MOST_SAMPLED: usize = 1000;
+const MAX_SAMPLED: usize = 1000;
 
 impl Builder<'_> {
     /// The tree of a session, and the way to its parent of each member.

@@ -91,9 +91,9 @@ pub struct Config {
     /// Granularity "G" of clocks (RFC 6298, 2).
     pub granularity: Span,
     /// The shortest retransmission timeout.
-    pub least_rto: Span,
+    pub min_rto: Span,
     /// The longest, and the end of backing off.
-    pub most_rto: Span,
+    pub max_rto: Span,
     /// The group's round trip before the first sample, for sockets that send by rate (4.5, rule 5).
     pub default_rtt: Span,
     /// The virtual connection's window per socket before there is a TCP in the group, in segments (4.5, rule 1).
@@ -101,9 +101,9 @@ pub struct Config {
     /// Datagrams that a socket holds while it may not send.
     pub backlog: usize,
     /// Members of a group at most.
-    pub most_members: usize,
+    pub max_members: usize,
     /// Groups at most.
-    pub most_groups: usize,
+    pub max_groups: usize,
 }
 
 impl Config {
@@ -118,14 +118,14 @@ impl Config {
             cuts: Cuts::Others,
             start: Start::Reference,
             granularity: Span::from_millis(1),
-            least_rto: Span::from_secs(1),
-            most_rto: Span::from_secs(60),
+            min_rto: Span::from_secs(1),
+            max_rto: Span::from_secs(60),
             default_rtt: Span::from_millis(200),
             // Paper gap: 4.5, rule 1, has "a default value" for a group without TCP. Here two segments a socket.
             default_window: 2.0,
             backlog: 64,
-            most_members: 1024,
-            most_groups: 4096,
+            max_members: 1024,
+            max_groups: 4096,
         }
     }
 

@@ -94,7 +94,7 @@ impl Coordinator {
     /// A new group, without members.
     ///
     /// # Errors
-    /// When there are [`Config::most_groups`].
+    /// When there are [`Config::max_groups`].
     pub fn open_group(&mut self) -> Result<GroupId, Full> {
         let fresh = |generation| Group {
             generation,
@@ -112,7 +112,7 @@ impl Coordinator {
             *group = fresh(group.generation);
             return Ok(GroupId { index, generation: group.generation });
         }
-        if self.groups.len() >= self.config.most_groups {
+        if self.groups.len() >= self.config.max_groups {
             return Err(Full::Groups(self.groups.len()));
         }
         self.groups.push(fresh(0));
@@ -136,14 +136,14 @@ impl Coordinator {
     /// if it has one. Costs a step per member.
     ///
     /// # Errors
-    /// When one of them is closed, or both together have more than [`Config::most_members`]; nothing has changed then.
+    /// When one of them is closed, or both together have more than [`Config::max_members`]; nothing has changed then.
     pub fn merge(&mut self, into: GroupId, from: GroupId) -> Result<(), Full> {
         let (Some(to), Some(other)) = (self.group(into), self.group(from)) else { return Err(Full::Closed) };
         if into == from {
             return Ok(());
         }
         let sum = to.members + other.members;
-        if sum > self.config.most_members {
+        if sum > self.config.max_members {
             return Err(Full::Members(to.members));
         }
         if let (None, Some(estimate)) = (to.rtt.estimate(), other.rtt.estimate()) {
@@ -167,7 +167,7 @@ impl Coordinator {
     /// When the group is closed or full; the member stays where it is then.
     pub fn move_member(&mut self, member: MemberId, to: GroupId) -> Result<(), Full> {
         let group = self.group(to).ok_or(Full::Closed)?;
-        if group.members >= self.config.most_members {
+        if group.members >= self.config.max_members {
             return Err(Full::Members(group.members));
         }
         if let Some(index) = self.index(member)
@@ -197,7 +197,7 @@ impl Coordinator {
     /// # Errors When the group is closed or full; the connection continues alone.
     pub fn join(&mut self, group: GroupId, view: View) -> Result<Joined, Full> {
         let it = self.group(group).ok_or(Full::Closed)?;
-        if it.members >= self.config.most_members {
+        if it.members >= self.config.max_members {
             return Err(Full::Members(it.members));
         }
         let mut view = sane(view);
@@ -348,10 +348,10 @@ impl Coordinator {
     /// group's first sample.
     pub fn retransmission_timeout(&self, member: MemberId) -> Option<Span> {
         let it = &self.members[self.index(member)? as usize];
-        let Config { granularity, least_rto, most_rto, .. } = self.config;
-        let timeout = self.groups[it.group as usize].rtt.timeout(granularity, least_rto, most_rto)?;
+        let Config { granularity, min_rto, max_rto, .. } = self.config;
+        let timeout = self.groups[it.group as usize].rtt.timeout(granularity, min_rto, max_rto)?;
         let doubled = timeout.as_nanos().saturating_mul(1 << it.backoff.min(16));
-        Some(Span::from_nanos(doubled).min(most_rto))
+        Some(Span::from_nanos(doubled).min(max_rto))
     }
 
     // Congestion.
@@ -530,7 +530,7 @@ impl Coordinator {
     pub fn open_socket(&mut self, group: GroupId) -> Result<SocketId, Full> {
         let it = self.group(group).ok_or(Full::Closed)?;
         let there = it.sockets.as_ref().map_or(0, |it| it.count());
-        if there >= self.config.most_members {
+        if there >= self.config.max_members {
             return Err(Full::Members(there));
         }
         let socket = SocketId(self.sockets);
@@ -711,13 +711,13 @@ fn share(view: &View) -> i64 {
 
 /// A caller's numbers within bounds that keep sums exact.
 fn sane(view: View) -> View {
-    const MOST: f64 = (1_u64 << 36) as f64;
-    let mss = if view.mss > 0.0 { view.mss.min(MOST) } else { 1.0 };
+    const MAX: f64 = (1_u64 << 36) as f64;
+    let mss = if view.mss > 0.0 { view.mss.min(MAX) } else { 1.0 };
     View {
         nxt: view.nxt.max(view.una),
-        flight: if view.flight > 0.0 { view.flight.min(MOST) } else { 0.0 },
+        flight: if view.flight > 0.0 { view.flight.min(MAX) } else { 0.0 },
         mss,
-        cwnd: view.cwnd.max(mss).min(MOST),
+        cwnd: view.cwnd.max(mss).min(MAX),
         ssthresh: if view.ssthresh > 0.0 { view.ssthresh } else { 0.0 },
         ..view
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub struct SocketId(pub(super) u64);
 
 /// Upper bound of a datagram's size, whatever the caller states.
-const MOST_SIZE: f64 = 1e9;
+const MAX_SIZE: f64 = 1e9;
 
 /// Fate of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Sockets {
         if waiting.len() >= most {
             return Offered::Dropped;
         }
-        waiting.push_back(if size > 0.0 { size.min(MOST_SIZE) } else { 0.0 });
+        waiting.push_back(if size > 0.0 { size.min(MAX_SIZE) } else { 0.0 });
         Offered::Queued
     }
 

@@ -47,7 +47,7 @@ pub struct Config {
     /// Time for which an atom is left alone after it was split off because merging had cost it half of its rate.
     pub left_alone: Span,
     /// Atoms at most; those without connections make room.
-    pub most_atoms: usize,
+    pub max_atoms: usize,
 }
 
 impl Default for Config {
@@ -61,7 +61,7 @@ impl Default for Config {
             overhead: 0.025,
             remembered: Span::from_secs(600),
             left_alone: Span::from_secs(60),
-            most_atoms: 4096,
+            max_atoms: 4096,
         }
     }
 }
@@ -272,7 +272,7 @@ impl Grouping {
     }
 
     fn new_atom(&mut self, coordinator: &mut Coordinator, at: IpAddr, now: Time) -> Result<(), Full> {
-        if self.atoms.len() >= self.config.most_atoms {
+        if self.atoms.len() >= self.config.max_atoms {
             let idle = self.atoms.iter().find(|(_, atom)| atom.connections == 0).map(|(at, _)| *at);
             self.forget(coordinator, idle.ok_or(Full::Groups(self.atoms.len()))?);
         }
@@ -380,7 +380,7 @@ impl Grouping {
             bin.delay += delay;
         }
         self.cache.insert(subnet(*at), (atom.group, atom.shortest, now));
-        if self.cache.len() > self.config.most_atoms {
+        if self.cache.len() > self.config.max_atoms {
             self.cache.pop_first();
         }
     }

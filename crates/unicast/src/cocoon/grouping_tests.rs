@@ -206,7 +206,7 @@ fn a_new_destination_joins_the_group_of_its_subnet() {
 #[test]
 fn destinations_without_connections_make_room() {
     let mut coordinator = Coordinator::new(Rules::published());
-    let mut grouping = Grouping::new(Config { most_atoms: 2, ..Config::default() });
+    let mut grouping = Grouping::new(Config { max_atoms: 2, ..Config::default() });
     let view = View::in_packets(0, 0, 2.0, 64.0);
     let mut members = Vec::new();
     for third in 0..2 {

@@ -73,7 +73,7 @@
 //!
 //! # Bounds
 //!
-//! A group has at most [`Config::most_members`], a coordinator at most [`Config::most_groups`]. A call costs a few additions, but
+//! A group has at most [`Config::max_members`], a coordinator at most [`Config::max_groups`]. A call costs a few additions, but
 //! congestion, which walks over the members of one group; at most once per window of data and member. Memory is taken when
 //! members and groups are new and used again after they have left, never per packet.
 

@@ -211,7 +211,7 @@ fn members_that_left_are_not_told_and_not_heard() {
 
 #[test]
 fn groups_have_room_for_so_many() {
-    let config = Config { most_members: 2, most_groups: 2, ..Config::published() };
+    let config = Config { max_members: 2, max_groups: 2, ..Config::published() };
     let (mut it, group, [_, b]) = together(config, [with(1), with(1)]);
     assert_eq!(it.join(group, with(1)), Err(Full::Members(2)));
     let second = it.open_group().expect("there is room");

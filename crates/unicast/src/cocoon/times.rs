@@ -13,7 +13,7 @@ pub struct SendTimes {
 }
 
 /// Largest number of stored entries: those beyond are taken for new.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 
 impl SendTimes {
     /// Packet `seq` leaves.
@@ -24,7 +24,7 @@ impl SendTimes {
         let Some(at) = seq.checked_sub(self.first) else { return };
         if let Some(time) = self.times.get_mut(at as usize) {
             *time = now;
-        } else if at == self.times.len() as u64 && self.times.len() < MOST {
+        } else if at == self.times.len() as u64 && self.times.len() < MAX {
             self.times.push_back(now);
         }
     }

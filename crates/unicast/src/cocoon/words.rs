@@ -20,10 +20,10 @@ pub struct MemberId {
 /// There is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// As many groups as [`Config::most_groups`](super::Config::most_groups) allows.
+    /// As many groups as [`Config::max_groups`](super::Config::max_groups) allows.
     #[error("{0} groups are there, which is all that may be; leave some, or allow more")]
     Groups(usize),
-    /// As many members as [`Config::most_members`](super::Config::most_members) allows.
+    /// As many members as [`Config::max_members`](super::Config::max_members) allows.
     #[error("the group has {0} members, which is all that may be; this connection goes on by itself")]
     Members(usize),
     /// The group is closed.

@@ -4,7 +4,7 @@
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
 /// Discounting goes no further than this.
-const LEAST_DISCOUNT: f64 = 0.5;
+const MIN_DISCOUNT: f64 = 0.5;
 
 /// Closed loss intervals in packets, newest first, and how much each still counts.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +42,7 @@ impl Intervals {
         }
         let closed = self.mean(None, 1.0);
         if open > 2.0 * closed {
-            self.discount = (2.0 * closed / open).max(LEAST_DISCOUNT);
+            self.discount = (2.0 * closed / open).max(MIN_DISCOUNT);
         }
         1.0 / self.mean(Some(open), self.discount).max(closed).max(1.0)
     }

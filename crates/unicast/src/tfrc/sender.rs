@@ -14,7 +14,7 @@ const TICK: f64 = 0.1;
 const FIRST_RATE: f64 = 300.0;
 
 /// Longest time between packets, in seconds, "t_mbi" (RFC 5348, 4.3).
-const LONGEST_GAP: f64 = 64.0;
+const MAX_GAP: f64 = 64.0;
 
 /// No round trip is taken for shorter, in seconds: rates stay finite.
 const SHORTEST: f64 = 1e-6;
@@ -178,7 +178,7 @@ impl Sender {
         self.limit = 2.0 * self.heard[0].max(self.heard[1]);
         if self.loss > 0.0 {
             self.slow_start = false;
-            self.rate = self.fair().min(self.limit).max(size / LONGEST_GAP);
+            self.rate = self.fair().min(self.limit).max(size / MAX_GAP);
         } else if now.since(self.changed_at).as_secs_f64() >= self.rtt {
             self.rate = (2.0 * self.rate).min(self.limit).max(self.initial_rate());
             self.changed_at = now;
@@ -241,7 +241,7 @@ impl Sender {
     /// No report for long: half the rate (RFC 5348, 4.4), but an idle sender keeps its initial rate.
     fn on_silence(&mut self, now: Time) {
         let floor = if self.rtt > 0.0 && self.next >= self.supply { self.initial_rate() } else { 0.0 };
-        let floor = floor.max(self.size() / LONGEST_GAP);
+        let floor = floor.max(self.size() / MAX_GAP);
         if self.rate > floor {
             self.rate = (self.rate / 2.0).max(floor);
             self.cuts += 1;
@@ -266,7 +266,7 @@ impl Sender {
         } else if self.newest_root > 0.0 {
             rate *= self.root / self.newest_root; // RFC 5348, 4.5
         }
-        (self.size() / rate).min(LONGEST_GAP)
+        (self.size() / rate).min(MAX_GAP)
     }
 }
 

@@ -44,23 +44,23 @@ fn beyond_so_many_flows_there_is_no_equilibrium() {
         (Model::Corrected, 2.0, 1.0),
     ] {
         let link = example(per_ack);
-        near(link.most_flows(model) / 750.0, share);
-        let at = Link { flows: link.most_flows(model), ..link };
+        near(link.max_flows(model) / 750.0, share);
+        let at = Link { flows: link.max_flows(model), ..link };
         near(at.equilibrium(model).loss, 1.0);
     }
 }
 
 #[test]
 fn figure_6_2_and_the_example_have_these_bounds_of_k2() {
-    near(example(2.0).most_k2(Model::Paper), 0.5228);
-    near(example(1.0).most_k2(Model::Paper), 0.5412);
+    near(example(2.0).max_k2(Model::Paper), 0.5228);
+    near(example(1.0).max_k2(Model::Paper), 0.5412);
     let shares = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7];
     let of_one = [0.0311, 0.1256, 0.2904, 0.5412, 0.9047, 1.426, 2.179];
     let of_two = [0.0313, 0.1257, 0.2870, 0.5228, 0.8460, 1.276, 1.841];
     for (per_ack, expected) in [(1.0, of_one), (2.0, of_two)] {
         for (share, expected) in shares.iter().zip(expected) {
             let link = Link { flows: share * 750.0, ..example(per_ack) };
-            let found = link.most_k2(Model::Paper);
+            let found = link.max_k2(Model::Paper);
             assert!((found - expected).abs() < 6e-4, "{share}: {found} beside {expected}");
         }
     }
@@ -73,7 +73,7 @@ fn the_example_has_these_bounds_of_k1() {
     let of_one = [7.39e-4, 8.82e-4, 1.005e-3, 1.177e-3, 1.219e-3, 1.063e-3];
     for (per_ack, expected) in [(2.0, of_two), (1.0, of_one)] {
         for (k2, expected) in k2.iter().zip(expected) {
-            near(example(per_ack).most_k1(Model::Paper, *k2), expected);
+            near(example(per_ack).max_k1(Model::Paper, *k2), expected);
         }
     }
     // Only as printed does one get the paper's "k1 < 0.0007 at k2 = 0.2".
@@ -83,7 +83,7 @@ fn the_example_has_these_bounds_of_k1() {
 #[test]
 fn example_6_2_is_not_stable_for_small_k2() {
     let link = example(2.0);
-    assert!(link.most_k1(Model::Paper, 0.035) > 5e-4 && link.most_k1(Model::Paper, 0.033) < 5e-4);
+    assert!(link.max_k1(Model::Paper, 0.035) > 5e-4 && link.max_k1(Model::Paper, 0.033) < 5e-4);
     let margins = |k2| link.open(Model::Paper, Gains { k1: 5e-4, k2 }).margins();
     assert!(margins(0.033).phase_deg < 0.0 && margins(0.033).gain_db < 0.0);
     assert!(margins(0.035).phase_deg > 0.0 && margins(0.035).gain_db > 0.0);
@@ -111,7 +111,7 @@ fn the_examples_loop_has_these_margins() {
 fn bounds_and_margins_agree() {
     for model in [Model::Paper, Model::Corrected] {
         for k2 in [0.0, 0.1, 0.3] {
-            let k1 = example(2.0).most_k1(model, k2);
+            let k1 = example(2.0).max_k1(model, k2);
             let at = |k1| example(2.0).open(model, Gains { k1, k2 }).margins().phase_deg;
             assert!(at(k1 * 0.99) > 0.0 && at(k1 * 1.01) < 0.0, "{model:?}, {k2}");
         }

@@ -13,7 +13,7 @@ pub enum Interval {
 }
 
 const SHORTEST: Span = Span::from_millis(1);
-const LONGEST: Span = Span::from_millis(50);
+const MAX: Span = Span::from_millis(50);
 const PER_RTT: u64 = 4;
 
 impl Interval {
@@ -29,7 +29,7 @@ impl Interval {
     pub fn at(self, rtt: Span) -> Span {
         match self {
             Interval::Every(span) => span,
-            Interval::OfRtt => (rtt / PER_RTT).clamp(SHORTEST, LONGEST),
+            Interval::OfRtt => (rtt / PER_RTT).clamp(SHORTEST, MAX),
         }
     }
 }

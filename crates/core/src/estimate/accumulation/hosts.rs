@@ -35,7 +35,7 @@ struct Hosts {
     /// The receiver's process does not run until then.
     asleep_until: Time,
     newest_arrival: Time,
-    most_waiting: u64,
+    max_waiting: u64,
 }
 
 impl Hosts {
@@ -54,7 +54,7 @@ impl Hosts {
             drift,
             asleep_until: Time::ZERO,
             newest_arrival: Time::ZERO,
-            most_waiting: 0,
+            max_waiting: 0,
         }
     }
 
@@ -81,7 +81,7 @@ impl Hosts {
     /// A packet crosses the bottleneck and arrives.
     fn carry(&mut self, signal: Signal) -> u32 {
         let waiting = self.bottleneck.bytes_in(self.busy_until.since(self.now));
-        self.most_waiting = self.most_waiting.max(waiting);
+        self.max_waiting = self.max_waiting.max(waiting);
         self.busy_until = self.busy_until.max(self.now) + self.bottleneck.span_of(SIZE.into());
         let data = Data {
             seq: Seq(self.seq),
@@ -157,7 +157,7 @@ fn a_queue_shows_long_before_50_kilobytes_are_full() {
                 }
             }
             assert!(hosts.rate.bps() > 9.5e6, "{}", hosts.rate);
-            assert!(hosts.most_waiting < 25_000, "{} bytes, seed {seed}", hosts.most_waiting);
+            assert!(hosts.max_waiting < 25_000, "{} bytes, seed {seed}", hosts.max_waiting);
         }
     }
 }

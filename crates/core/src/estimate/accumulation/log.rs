@@ -2,7 +2,7 @@
 
 use crate::time::{Rate, Span, Time};
 
-/// Cumulative bytes at arrivals. Grows rarely, by doubling. A ring of [`MOST`] places forgets every second arrival
+/// Cumulative bytes at arrivals. Grows rarely, by doubling. A ring of [`MAX`] places forgets every second arrival
 /// instead: of the latest 2048 packets it knows all, of each 2048 before them half as many as of the next.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArrivalLog {
@@ -30,7 +30,7 @@ struct Arrived {
 }
 
 const FEWEST: usize = 16;
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 /// Ten marks an eighth of a window apart reach back a whole window.
 const MARKS: usize = 10;
 /// The number of packets, after the first, over which a rate is measured at least.
@@ -125,7 +125,7 @@ impl ArrivalLog {
         if spare {
             self.oldest = self.place(1);
             self.len -= 1;
-        } else if self.places.len() < MOST {
+        } else if self.places.len() < MAX {
             let mut places = vec![Arrived::default(); (self.places.len() * 2).max(FEWEST)].into_boxed_slice();
             for (index, place) in places.iter_mut().enumerate().take(self.len) {
                 *place = self.at(index);
@@ -168,7 +168,7 @@ mod tests {
     fn the_ring_grows_on_demand_up_to_its_limit() {
         let mut log = ArrivalLog::default();
         (1..=100_000).for_each(|packet| log.record(1000, at(packet * 10)));
-        assert_eq!(log.places.len(), MOST);
+        assert_eq!(log.places.len(), MAX);
         let off = log.bytes_after(at(900_000)).abs_diff(10_000_000);
         assert!(off <= 64_000, "{off} bytes off, although most arrivals are forgotten");
     }

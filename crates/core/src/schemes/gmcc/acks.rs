@@ -20,7 +20,7 @@ pub(super) struct Acknowledged {
     /// When there was no token last: only a window that is used may open.
     starved_at: Option<Time>,
     /// Up to where the opening is exponential at least.
-    least_threshold: f64,
+    min_threshold: f64,
 }
 
 /// Whether the window was halved.
@@ -39,10 +39,10 @@ impl Acknowledged {
         };
         Acknowledged {
             window: CongestionWindow::new(&rules, threshold),
-            timeout: Timeout::new(rules.shortest_rto, rules.first_rto, rules.longest_rto),
+            timeout: Timeout::new(rules.min_rto, rules.first_rto, rules.max_rto),
             timeout_at: Time::NEVER,
             starved_at: None,
-            least_threshold: rules.ssthresh,
+            min_threshold: rules.ssthresh,
         }
     }
 
@@ -103,7 +103,7 @@ impl Acknowledged {
             self.restart_timer(now);
         }
         if outcome.cut {
-            self.window.set_threshold(self.least_threshold.max(before / 2.0));
+            self.window.set_threshold(self.min_threshold.max(before / 2.0));
             return Halved::Yes;
         }
         Halved::No
@@ -113,7 +113,7 @@ impl Acknowledged {
     pub(super) fn restart(&mut self) {
         let half = self.window.size() / 2.0;
         self.window.restart();
-        self.window.set_threshold(self.least_threshold.max(half));
+        self.window.set_threshold(self.min_threshold.max(half));
         self.timeout_at = Time::NEVER;
     }
 

@@ -10,7 +10,7 @@ use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
 /// The most samples that can be stored.
-pub(super) const MOST: usize = 30;
+pub(super) const MAX_SAMPLES: usize = 30;
 
 configuration! {
     /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
@@ -30,7 +30,7 @@ configuration! {
             => number["beta", Within::of(0.5, 1.0),
                 "with control=ormcc, part of the throughput at congestion that is kept after a cut"];
         /// Samples that statistics are made of, "N" (paper 000, 4.1.1.2).
-        samples: u8 = 30 => whole["n", 2, MOST as u64, "samples that statistics are made of"];
+        samples: u8 = 30 => whole["n", 2, MAX_SAMPLES as u64, "samples that statistics are made of"];
         /// Comparisons in a row that a join takes, "J" (paper 000, 4.1.4.1).
         comparisons: u8 = 30 => whole["j", 1, 200, "comparisons in a row that a join takes"];
         /// The sample of the attenuation factor.
@@ -72,7 +72,7 @@ configuration! {
         // Paper gap: 4.1.3 has a heartbeat each round-trip time, a thousand a second on a local network, and calls a layer
         // without a representative after eight of them, which a host that is held up misses. `Config::transport` has one in
         // 25 ms at most.
-        shortest_beat: Span = Span::ZERO
+        min_beat: Span = Span::ZERO
             => seconds["beat", Within::of(0.0, 10.0), "least time between two heartbeats"];
         /// The number of losses per round-trip time that the representative reports; `None` for each.
         reports_per_rtt: Option<u16> = None;
@@ -205,7 +205,7 @@ impl Config {
             joins: Joins::Early,
             checks: 3,
             rejoin: Span::from_secs(2),
-            shortest_beat: Span::from_millis(25),
+            min_beat: Span::from_millis(25),
             reports_per_rtt: Some(8),
             farewell: LeaveNotice::Told,
             ..Config::published()

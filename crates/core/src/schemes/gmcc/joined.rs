@@ -184,7 +184,7 @@ impl Joined {
         let input = f64::from(heard.rate);
         let output = match settings.output {
             Output::Pair => {
-                let gap = heard.at.since(self.before_at?).max(SHORTEST_GAP);
+                let gap = heard.at.since(self.before_at?).max(MIN_GAP);
                 Rate::of(u64::from(heard.size), gap)
             }
             Output::Window => self.arrival_rate(settings, now),
@@ -256,7 +256,7 @@ impl Joined {
 }
 
 /// The least gap of the two packets before a loss.
-const SHORTEST_GAP: Span = Span::from_micros(1);
+const MIN_GAP: Span = Span::from_micros(1);
 
 impl NewestHeader {
     fn first() -> NewestHeader {

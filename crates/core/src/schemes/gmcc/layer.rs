@@ -25,7 +25,7 @@ pub(super) struct LayerControl {
     joins: Joins,
     /// "N".
     wanted: u8,
-    shortest_beat: Span,
+    min_beat: Span,
     /// The present or last representative.
     representative: Option<Representative>,
     rtt: Ewma,
@@ -115,7 +115,7 @@ impl LayerControl {
             on_throughput,
             joins: config.joins,
             wanted: config.samples,
-            shortest_beat: config.shortest_beat,
+            min_beat: config.min_beat,
             representative: None,
             rtt: Ewma::new(RTT_GAIN),
             updates: 0,
@@ -245,7 +245,7 @@ impl LayerControl {
 
     /// How often the representative gives a sign of life.
     fn beat(&self) -> Span {
-        self.control_rtt().max(self.shortest_beat)
+        self.control_rtt().max(self.min_beat)
     }
 
     /// Returns the rate of the layer's own control, without the shifted part.

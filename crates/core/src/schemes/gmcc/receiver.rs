@@ -100,7 +100,7 @@ const STALE_AFTER: Span = Span::from_secs(10);
 const TRIES: u8 = 20;
 const PATIENCE: Span = Span::from_secs(2);
 /// The number of doublings of the shortest time for which a layer is barred.
-const LONGEST: u8 = 6;
+const MAX: u8 = 6;
 /// Round-trip times without a join after a layer that never came.
 const HOLD_OFF: u64 = 64;
 
@@ -423,7 +423,7 @@ impl Receiver {
     fn bar(&mut self, now: Time) {
         let top = self.top();
         let barred = &mut self.barred[top];
-        let span = |visits: u8| self.settings.rejoin * (1 << visits.min(LONGEST));
+        let span = |visits: u8| self.settings.rejoin * (1 << visits.min(MAX));
         let short = now.since(barred.joined_at) < span(barred.visits) * 2;
         barred.visits = if short { barred.visits.saturating_add(1) } else { 0 };
         barred.until = now + span(barred.visits);

@@ -38,7 +38,7 @@ impl Settings {
             checks: config.checks,
             rejoin: config.rejoin,
             farewell: config.farewell,
-            beat: config.shortest_beat,
+            beat: config.min_beat,
             reports_per_rtt: config.reports_per_rtt,
             law: config.delay_law,
         }

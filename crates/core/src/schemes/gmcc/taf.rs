@@ -1,23 +1,23 @@
 //! How congested a receiver is in a layer: the throughput attenuation factor and its two parts (paper 000, 4.1.1).
 
 use super::conditions::Estimate;
-use super::config::{Config, CorMean, MOST, TafSample};
+use super::config::{Config, CorMean, MAX_SAMPLES, TafSample};
 use crate::packet::Signal;
 use crate::time::{Span, Time};
 
 /// The latest samples of something.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring {
-    values: [f32; MOST],
+    values: [f32; MAX_SAMPLES],
     next: u8,
     count: u8,
     limit: u8,
 }
 
 impl Ring {
-    /// For `limit` samples, 2 to [`MOST`].
+    /// For `limit` samples, 2 to [`MAX_SAMPLES`].
     pub(super) const fn new(limit: u8) -> Ring {
-        Ring { values: [0.0; MOST], next: 0, count: 0, limit }
+        Ring { values: [0.0; MAX_SAMPLES], next: 0, count: 0, limit }
     }
 
     pub(super) const fn len(&self) -> u8 {
@@ -279,7 +279,7 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) fn new(config: &Config) -> Rules {
         Rules {
-            samples: config.samples.clamp(2, MOST as u8),
+            samples: config.samples.clamp(2, MAX_SAMPLES as u8),
             comparisons: config.comparisons.max(1),
             taf: config.taf,
             cor: config.cor,

@@ -35,7 +35,7 @@ const DECAY_AFTER: u64 = 100;
 // and it has had no loss event for 1000 round trips.
 const SWEEP_AFTER: u32 = 10;
 /// Without LI2LE each indication is processed; of one report, at most this number.
-const MOST_AT_ONCE: u32 = 1024;
+const MAX_AT_ONCE: u32 = 1024;
 
 impl Cascade {
     pub(super) fn new(config: &Config) -> Cascade {
@@ -115,7 +115,7 @@ impl Cascade {
             Some(slots) => passed_at < slots.since(round_trip.mean(), now),
         };
         let events = match self.li2le {
-            Part::Off => indications.min(MOST_AT_ONCE),
+            Part::Off => indications.min(MAX_AT_ONCE),
             Part::On => u32::from(passed_at.is_none_or(begins)),
         };
         if events > 0 {

@@ -50,12 +50,12 @@ configuration! {
             => number["decay", Within::of(0.01, 1.0), "part of the counts that is left after 100 round trips"];
         /// Receivers wait for a random time up to this before they report a loss; zero to report at once.
         backoff: Span = Span::ZERO
-            => seconds["backoff", Within::of(0.0, LONGEST_WAIT), "longest random delay of a loss report"];
+            => seconds["backoff", Within::of(0.0, MAX_WAIT), "longest random delay of a loss report"];
         // Paper gap: 2.1.2 leaves it to the transport protocol that reports do not become a flood. `Config::transport` has
         // receivers send one in 5 ms at most; what is lost meanwhile is in the next one.
         /// Receivers send two reports of losses no closer to each other than this.
         spacing: Span = Span::ZERO
-            => seconds["spacing", Within::of(0.0, LONGEST_WAIT), "least time between two loss reports of a receiver"];
+            => seconds["spacing", Within::of(0.0, MAX_WAIT), "least time between two loss reports of a receiver"];
         /// Which packet reports name for the round-trip time.
         echoes: Echoes = Echoes::Lost
             => choice["echo", { "lost" => Lost, "revealing" => Revealing },
@@ -191,4 +191,4 @@ const ENTRY: Entry = Entry {
 };
 
 /// Receivers hold no report longer than this, in seconds.
-const LONGEST_WAIT: f64 = 10.0;
+const MAX_WAIT: f64 = 10.0;

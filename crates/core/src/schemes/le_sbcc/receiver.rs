@@ -18,7 +18,7 @@ pub struct Receiver {
     layer: Layer,
     start_up: StartUpReceiver,
     round: RoundLength,
-    waiting: [Option<Waiting>; MOST_WAITING],
+    waiting: [Option<Waiting>; MAX_WAITING],
     /// No report leaves before this.
     open_at: Time,
     suppressed: u32,
@@ -51,7 +51,7 @@ struct RoundLength {
 }
 
 /// The number of reports that may wait. When there are more, the one that is due first leaves.
-const MOST_WAITING: usize = 4;
+const MAX_WAITING: usize = 4;
 /// Rounds are taken to be no shorter and no longer.
 const ROUNDS: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
 
@@ -67,7 +67,7 @@ impl Receiver {
             layer: Layer::default(),
             start_up: StartUpReceiver::default(),
             round: RoundLength { rate: f32::NAN, since: None, length: config.sending.initial_rtt },
-            waiting: [None; MOST_WAITING],
+            waiting: [None; MAX_WAITING],
             open_at: Time::ZERO,
             suppressed: 0,
         }
@@ -87,7 +87,7 @@ impl Receiver {
             self.report(waiting, cx);
             return;
         }
-        if let Some(first) = self.waiting[MOST_WAITING - 1].and(self.waiting[0]) {
+        if let Some(first) = self.waiting[MAX_WAITING - 1].and(self.waiting[0]) {
             self.take_first();
             self.report(first, cx);
         }
@@ -97,7 +97,7 @@ impl Receiver {
     /// Moves the one that is due first to the front, without gaps.
     fn insert(&mut self, waiting: Waiting) {
         let later = |other: &Option<Waiting>| other.is_none_or(|other| other.at > waiting.at);
-        let place = self.waiting.iter().position(later).unwrap_or(MOST_WAITING - 1);
+        let place = self.waiting.iter().position(later).unwrap_or(MAX_WAITING - 1);
         self.waiting[place..].rotate_right(1);
         self.waiting[place] = Some(waiting);
     }
@@ -184,7 +184,7 @@ impl crate::node::Receiver for Receiver {
 
     /// A leaving receiver just stops; its count decays.
     fn on_leave(&mut self, _cx: &mut Cx<'_>) {
-        self.waiting = [None; MOST_WAITING];
+        self.waiting = [None; MAX_WAITING];
         self.start_up.cancel();
     }
 

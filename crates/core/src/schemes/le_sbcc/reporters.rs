@@ -53,7 +53,7 @@ pub(super) struct Shares {
 /// Places of an empty table.
 const FEWEST: usize = 16;
 /// The highest number of reporters: a source must not run out of memory when an attacker invents receivers.
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 /// A count that has decayed to this is forgotten.
 const FORGOTTEN_BELOW: f32 = 0.01;
 
@@ -80,7 +80,7 @@ impl Reporters {
         if self.places[at].is.is_some() {
             return Some(Reporter(at));
         }
-        if self.used >= MOST {
+        if self.used >= MAX {
             return None;
         }
         if (self.used + 1) * 4 > self.places.len() * 3 {

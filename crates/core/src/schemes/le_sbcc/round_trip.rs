@@ -38,7 +38,7 @@ impl RoundTrip {
             pruned: 0,
             prune: config.prune,
             literal: config.rtt_literal,
-            shortest: config.sending.shortest_rtt,
+            shortest: config.sending.min_rtt,
         }
     }
 

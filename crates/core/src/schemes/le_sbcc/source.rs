@@ -36,7 +36,7 @@ struct Losses {
 /// The reduction that ends a start-up leaves at most this part of a rate that has just been doubled.
 const AFTER_START_UP: f64 = 0.5;
 /// The number of packets of one report that are timed.
-const MOST_SAMPLES: u16 = 64;
+const MAX_SAMPLES: u16 = 64;
 
 impl Policy {
     /// How much longer a round trip is with the queue full that loses packets: one where all samples are of losses.
@@ -81,7 +81,7 @@ impl Policy {
         let Losses { echo, first, count } = losses;
         // A report that names the lost packet itself stands for one such report of each packet of the burst.
         let names_lost_packet = echo.seq == first && echo.hold == Span::ZERO;
-        let samples = if names_lost_packet { u64::from(count.min(MOST_SAMPLES)) } else { 1 };
+        let samples = if names_lost_packet { u64::from(count.min(MAX_SAMPLES)) } else { 1 };
         for nth in 0..samples {
             let echo = Echo { seq: Seq(echo.seq.0 + nth), hold: echo.hold };
             if let Some(sample) = self.controller.sample(echo, now) {

@@ -35,7 +35,7 @@ configuration! {
                 "over this time egress rates are measured, at least eight packets"];
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published()
-            => option[Opt::seconds("period", Within::POSITIVE, field!(sending.shortest_rtt),
+            => option[Opt::seconds("period", Within::POSITIVE, field!(sending.min_rtt),
                 "no round-trip time counts as shorter than this")];
         /// The law of the delay of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
@@ -97,7 +97,7 @@ impl Config {
     /// counts as shorter than 20 ms. Egress rates are taken over a tenth of a second, so that a few milliseconds of noise are a few
     /// percent. They lower the rate once per round trip, because the lowest of several noisy samples is too low.
     pub fn transport(packet_size: u16) -> Config {
-        let sending = Sending { shortest_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
+        let sending = Sending { min_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
         Config {
             sending,
             measuring: Measuring::transport(),

@@ -45,7 +45,7 @@ enum Phase {
 }
 
 /// The shortest time over which start-up measures an arrival rate.
-const SHORTEST_WINDOW: Span = Span::from_millis(5);
+const MIN_WINDOW: Span = Span::from_millis(5);
 /// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
 /// Largest round-trip times that a header can carry.
@@ -93,7 +93,7 @@ impl Receiver {
         let before = self.heard.map(|heard| heard.phase);
         self.heard = Some(NewestHeader { seq: data.seq, layer, limiting, rtt_max, phase });
         match phase {
-            Phase::Starting => self.detector.measure_over(rtt_max.max(SHORTEST_WINDOW)),
+            Phase::Starting => self.detector.measure_over(rtt_max.max(MIN_WINDOW)),
             Phase::Running => {
                 if before == Some(Phase::Starting) {
                     self.detector.measure_anew();

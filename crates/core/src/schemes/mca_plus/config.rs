@@ -54,7 +54,7 @@ configuration! {
                 "when receivers report while there is no representative"];
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published()
-            => option[Opt::seconds("period", Within::POSITIVE, field!(sending.shortest_rtt),
+            => option[Opt::seconds("period", Within::POSITIVE, field!(sending.min_rtt),
                 "no round-trip time counts as shorter than this")];
         /// The law of the delay of reports without a valid representative, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
@@ -136,7 +136,7 @@ impl Config {
     /// no round-trip time counts as shorter than 20 ms. Throughput is taken over at least a tenth of a second, so that a
     /// few milliseconds of noise are a few percent.
     pub fn transport(packet_size: u16) -> Config {
-        let sending = Sending { shortest_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
+        let sending = Sending { min_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
         Config {
             sending,
             measuring: Measuring::transport(),

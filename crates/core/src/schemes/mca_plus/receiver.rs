@@ -90,7 +90,7 @@ enum Turn {
 }
 
 /// The shortest time over which throughput is measured.
-const SHORTEST_WINDOW: Span = Span::from_millis(5);
+const MIN_WINDOW: Span = Span::from_millis(5);
 /// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
 /// Largest round-trip times that a header can carry.
@@ -101,7 +101,7 @@ const STALE_AFTER: u64 = 10;
 const FIRST_DEVIATION: f64 = 0.25;
 // Paper gap: 5.2.1.3 weights throughput with one less the rate of congestion, which is nothing where every packet shows
 // congestion. A tenth is always left, so that a level is a rate.
-const LEAST_WEIGHT: f64 = 0.1;
+const MIN_WEIGHT: f64 = 0.1;
 
 impl Receiver {
     /// Creates a receiver that has received nothing yet.
@@ -190,7 +190,7 @@ impl Receiver {
         }
         self.heard = Some(heard);
         let least = match phase {
-            Phase::Starting => SHORTEST_WINDOW,
+            Phase::Starting => MIN_WINDOW,
             Phase::Running => self.settings.window,
         };
         if before == Some(Phase::Starting) && phase == Phase::Running {
@@ -202,7 +202,7 @@ impl Receiver {
     fn on_congestion(&mut self, instance: Instance, data: &Data, cx: &mut Cx<'_>) {
         let often = self.rate.count(data.seq);
         let Some(throughput) = self.detector.egress(data, cx.now) else { return };
-        let level = throughput.bps() * (1.0 - often).max(LEAST_WEIGHT);
+        let level = throughput.bps() * (1.0 - often).max(MIN_WEIGHT);
         self.level.add(level, level * FIRST_DEVIATION);
         let turn = if self.speaks_too_often(cx.now) { Turn::Never } else { self.turn() };
         let event =

@@ -78,7 +78,7 @@ impl Agent {
 
     /// Reports the state of this part of the tree, and the packets missing here.
     fn report(&mut self, cx: &mut Cx<'_>) {
-        let (window, transit, low) = (self.parent.least_window(), self.parent.transit(), self.low());
+        let (window, transit, low) = (self.parent.min_window(), self.parent.transit(), self.low());
         self.said = Said { window, transit, low, at: cx.now };
         // Missing packets go first: a parent that receives less than before has to know them.
         if self.inbound.has_holes() {
@@ -96,7 +96,7 @@ impl Agent {
 
     /// Returns whether the parent must learn the state of this part of the tree at once.
     fn has_news(&self, now: Time) -> bool {
-        let (window, low, end) = (self.parent.least_window(), self.low(), self.inbound.end());
+        let (window, low, end) = (self.parent.min_window(), self.low(), self.inbound.end());
         if end == 0 {
             return false;
         }
@@ -146,7 +146,7 @@ impl crate::node::Receiver for Agent {
             && rtt.is_finite()
         {
             self.parent.session_window = f64::from(window).max(1.0);
-            self.parent.session_round = Span::from_secs_f64(f64::from(rtt)).min(LONGEST_ROUND);
+            self.parent.session_round = Span::from_secs_f64(f64::from(rtt)).min(MAX_ROUND);
         }
         if arrival.marked {
             congested(&self.inbound, Cause::Mark, cx);
@@ -214,7 +214,7 @@ impl crate::node::Receiver for Agent {
 }
 
 /// No round is longer.
-const LONGEST_ROUND: Span = Span::from_secs(60);
+const MAX_ROUND: Span = Span::from_secs(60);
 
 impl Relay for Agent {
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

@@ -111,7 +111,7 @@ impl SlowStarts {
 }
 
 /// No timeout is doubled more often (TCP's).
-pub(super) const MOST_BACKOFF: u32 = 64;
+pub(super) const MAX_BACKOFF: u32 = 64;
 
 impl Child {
     /// One that has everything below `base`.

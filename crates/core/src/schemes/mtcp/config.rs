@@ -68,14 +68,14 @@ configuration! {
             => number["deviations", Within::up_to(100.0),
                 "mean deviations of the delay after which a packet is late"];
         /// And at least this. Open in the paper; as in later TCPs.
-        shortest_slack: Span = Span::from_millis(200)
+        min_slack: Span = Span::from_millis(200)
             => seconds["slack", Within::up_to(60.0),
                 "a packet is late after this more than its delay at least"];
         /// Before there is a delay, it is late after this.
         first_timeout: Span = Span::from_secs(3)
             => seconds["first-timeout", Within::up_to(60.0), "the same before there is a delay"];
         /// Time-outs in a row double that slack up to this; `None` for up to 64 times (TCP's). Open in the paper.
-        longest_slack: Option<Span> = None
+        max_slack: Option<Span> = None
             => seconds["longest-slack" or "off", Within::up_to(1e4),
                 "time-outs in a row double the slack up to this; off: up to 64 times"];
         /// Which rounds of slow start grow. Vegas' rule is every second one; the paper has no other.
@@ -251,7 +251,7 @@ impl Config {
     /// Returns the wait beyond a delay: `times` times `slack`, up to the longest slack.
     pub(super) fn doubled(&self, slack: Span, times: u32) -> Span {
         let long = slack * u64::from(times);
-        self.longest_slack.map_or(long, |longest| long.min(longest.max(slack)))
+        self.max_slack.map_or(long, |longest| long.min(longest.max(slack)))
     }
 
     /// A real network: the session's delivery repairs, only agents below the source move children, and a first timeout of 1 s as in RFC
@@ -264,7 +264,7 @@ impl Config {
             pacing: Some(2.0),
             localize: Localize::Off,
             first_timeout: Span::from_secs(1),
-            longest_slack: Some(Span::from_secs(1)),
+            max_slack: Some(Span::from_secs(1)),
             slow_start: SlowStart::Every,
             silence: Span::from_secs(1),
             ..Config::published()

@@ -53,7 +53,7 @@ impl RelativeDelay {
     /// Returns when a packet of `sent_at` is late here, by the mean delay and a slack that was doubled `times` times.
     pub(super) fn late(&self, sent_at: Time, config: &Config, times: u32) -> Option<Time> {
         let (mean, deviation) = self.mean?;
-        let slack = Span::from_secs_f64(config.deviations * deviation).max(config.shortest_slack);
+        let slack = Span::from_secs_f64(config.deviations * deviation).max(config.min_slack);
         let slack = config.doubled(slack, times).as_secs_f64();
         let after = self.origin.saturating_add(((mean + slack) * 1e9) as i64);
         let late = (sent_at.as_nanos() as i64).saturating_add(after);
@@ -148,13 +148,13 @@ impl RoundTrip {
     pub(super) fn timeout(&self, config: &Config) -> Span {
         let Some((mean, deviation)) = self.mean else { return UNKNOWN };
         let span = Span::from_secs_f64(mean + config.deviations * deviation);
-        span.clamp(config.shortest_slack, LONGEST)
+        span.clamp(config.min_slack, MAX)
     }
 }
 
 /// A repair's timeout before there is a round-trip time.
 const UNKNOWN: Span = Span::from_secs(1);
-const LONGEST: Span = Span::from_secs(60);
+const MAX: Span = Span::from_secs(60);
 
 #[cfg(test)]
 mod tests {

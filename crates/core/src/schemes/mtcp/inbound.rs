@@ -160,9 +160,9 @@ impl Inbound {
         let behind = self.behind();
         self.send(ReportContent::Acknowledged { echo, behind, holes: first, newer: 0 }, cx);
         if older > 0 && self.repair == Repair::Tree {
-            let skipped = self.turn % older.div_ceil(Holes::MOST) * Holes::MOST;
+            let skipped = self.turn % older.div_ceil(Holes::MAX) * Holes::MAX;
             self.turn += 1;
-            let newer = Holes::MOST + skipped;
+            let newer = Holes::MAX + skipped;
             let mut rest = self.board.holes(self.end).skip(newer);
             let holes = list(&mut rest, self.end);
             let echo = Echo { hold: Span::MAX, ..echo };

@@ -10,7 +10,7 @@ use crate::packet::Flags;
 use crate::time::{Span, Time};
 
 /// Between two packets to the local group, at the least.
-pub(super) const SHORTEST_GAP: Span = Span::from_micros(50);
+pub(super) const MIN_GAP: Span = Span::from_micros(50);
 /// The session's window and this part's count as equal within a packet.
 const EQUAL: f64 = 1.0;
 
@@ -53,7 +53,7 @@ impl Parent {
             return false;
         }
         let often = child.slow_starts.within(local.within, now) >= usize::from(local.slow_starts);
-        let limits = self.least_window() <= self.session_window + EQUAL;
+        let limits = self.min_window() <= self.session_window + EQUAL;
         let a_sibling_is_free =
             self.of(Group::Session).any(|other| other.id != child.id && other.low_since.is_some());
         let slow = child.high_since.is_some_and(|since| now.since(since) >= local.hold)
@@ -173,7 +173,7 @@ impl Parent {
         self.next_local += 1;
         self.send_data(To::Group, Group::Local, seq, Flags::default(), now, effects);
         let round = self.round_trip(Group::Local).unwrap_or(Span::ZERO);
-        self.local_at = now + round.scaled(0.5 / size.max(1.0)).max(SHORTEST_GAP);
+        self.local_at = now + round.scaled(0.5 / size.max(1.0)).max(MIN_GAP);
     }
 
     /// Something came that the local group may wait for.

@@ -83,9 +83,9 @@ pub(super) enum Use {
 }
 
 /// A child whose delays are longer than this lies, or its clock does.
-const LONGEST_HOLD: Span = Span::from_secs(10);
+const MAX_HOLD: Span = Span::from_secs(10);
 /// Between two turns of sending, at the least.
-const SHORTEST_GAP: Span = Span::from_micros(50);
+const MIN_GAP: Span = Span::from_micros(50);
 /// An agent asks its own parent for packets at most so old for a child, or half of its store: it has to keep all since then.
 const REACH: u64 = Board::SPAN / 2;
 /// Upper bound of the window in multiples of the session's; the headroom comes on top.
@@ -145,14 +145,14 @@ impl Parent {
     }
 
     /// The smallest window of this part of the tree; infinite without a limit.
-    pub(super) fn least_window(&self) -> f64 {
+    pub(super) fn min_window(&self) -> f64 {
         let own = if self.has(Group::Session) { self.window().size() } else { f64::INFINITY };
         own.min(self.children.extremes().window)
     }
 
     /// The child whose part of the tree has the smallest window, where that is not this node's own.
     pub(super) fn limiting(&self) -> Option<ReceiverId> {
-        let least = self.least_window();
+        let least = self.min_window();
         let place = self.children.first(|it| it.window <= least && it.window.is_finite());
         place.map(|place| self.children[place].id)
     }
@@ -195,7 +195,7 @@ impl Parent {
         let moved = self.count(Group::Local) as u32;
         Windows {
             own: session.window.size(),
-            least: self.least_window(),
+            least: self.min_window(),
             local: if moved > 0 { local.window.size() } else { 0.0 },
             moved,
             stored: self.store.len() as u32,
@@ -346,7 +346,7 @@ impl Parent {
             }
         }
         let leaves = leaves.min(self.children.extremes().tell_at).min(self.children.extremes().ask_at);
-        next.min(leaves.max(self.pumped_at + SHORTEST_GAP))
+        next.min(leaves.max(self.pumped_at + MIN_GAP))
     }
 
     /// Performs the actions whose deadline has passed.
@@ -503,7 +503,7 @@ impl Parent {
             }
             if let Some(known) = known_to
                 && listed > 0
-                && listed < Holes::MOST
+                && listed < Holes::MAX
             {
                 new += (base..known).filter(|seq| child.set(*seq)).count() as u64;
             }
@@ -554,7 +554,7 @@ impl Parent {
     /// The sender's time of a packet against this node's.
     fn sample(&mut self, place: usize, echo: Echo, now: Time) {
         let mut child = self.children.edit(place);
-        if echo.hold > LONGEST_HOLD || !child.is_there {
+        if echo.hold > MAX_HOLD || !child.is_there {
             return;
         }
         let Some(slot) = self.store.get(echo.seq.0) else { return };

@@ -29,9 +29,9 @@ struct Repair {
 }
 
 /// The number of doublings of consecutive timeouts.
-const MOST_BACKOFF: u32 = 6;
+const MAX_BACKOFF: u32 = 6;
 /// Between two repairs, at the least.
-const SHORTEST_GAP: Span = Span::from_micros(50);
+const MIN_GAP: Span = Span::from_micros(50);
 
 impl Repairs {
     pub(super) const fn new(config: &Config) -> Repairs {
@@ -107,7 +107,7 @@ impl Repairs {
             self.sent += 1;
         }
         let gap = round.unwrap_or(Span::ZERO).scaled(0.5 / self.size.max(1.0));
-        self.next_at = now + gap.max(SHORTEST_GAP);
+        self.next_at = now + gap.max(MIN_GAP);
     }
 
     /// It cannot be repaired from here.
@@ -126,7 +126,7 @@ impl Repairs {
         self.threshold = (self.size / 2.0).max(1.0);
         self.size = 1.0;
         self.out = 0;
-        self.backoff = (self.backoff + 1).min(MOST_BACKOFF);
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.list.iter_mut().for_each(|repair| repair.sent_at = None);
     }
 

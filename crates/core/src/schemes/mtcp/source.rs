@@ -2,7 +2,7 @@
 
 use super::child::{Group, Role};
 use super::config::{Config, Mode, Repair};
-use super::local::SHORTEST_GAP;
+use super::local::MIN_GAP;
 use super::parent::{From, Parent, Use};
 use super::store::Slot;
 use crate::estimate::{Ewma, SendHistory};
@@ -39,7 +39,7 @@ const ALONE: Span = Span::from_secs(1);
 /// The window of the tree was cut when it lost this part.
 const CUT: f64 = 0.25;
 /// Samples above this are mistakes of a clock or a receiver.
-const LONGEST_ROUND: Span = Span::from_secs(60);
+const MAX_ROUND: Span = Span::from_secs(60);
 
 impl Source {
     /// A source that has not started.
@@ -65,12 +65,12 @@ impl Source {
     /// Returns a round of the tree; before there is a sample, the assumed one.
     fn round(&self) -> Span {
         let known = self.round.mean().map(Span::from_secs_f64);
-        known.unwrap_or(self.parent.config.sending.initial_rtt).max(self.parent.config.sending.shortest_rtt)
+        known.unwrap_or(self.parent.config.sending.initial_rtt).max(self.parent.config.sending.min_rtt)
     }
 
     /// The smallest window of the tree.
     fn window(&self) -> f64 {
-        let least = self.parent.least_window();
+        let least = self.parent.min_window();
         if least.is_finite() { least } else { 1.0 }
     }
 
@@ -120,7 +120,7 @@ impl Source {
         {
             self.measured = None;
             let sample = now.since(at);
-            if sample <= LONGEST_ROUND {
+            if sample <= MAX_ROUND {
                 self.round.add(sample.as_secs_f64(), 0.0);
             }
         }
@@ -193,7 +193,7 @@ impl crate::node::Source for Source {
             Slot { sent_at: Some(now), here_at: now, local_at: Time::NEVER, size, payload: Payload::NONE };
         self.parent.put(seq.0, slot);
         // Its turn comes by a deadline, and that is never now.
-        self.parent.wake_local(now + SHORTEST_GAP);
+        self.parent.wake_local(now + MIN_GAP);
         if self.measured.is_none() || self.parent.children.is_empty() {
             self.measured = Some((seq.0, now));
         }
@@ -212,7 +212,7 @@ impl crate::node::Source for Source {
             return;
         }
         if !self.is_running {
-            if let Some(sample) = self.history.sample(echo, now).filter(|sample| *sample <= LONGEST_ROUND) {
+            if let Some(sample) = self.history.sample(echo, now).filter(|sample| *sample <= MAX_ROUND) {
                 self.round.add(sample.as_secs_f64(), 0.0);
             }
             return;

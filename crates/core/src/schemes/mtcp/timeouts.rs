@@ -1,6 +1,6 @@
 //! Timeouts of a parent: packets that children did not acknowledge in time, and children that are silent (paper 001, 3.1).
 
-use super::child::{Child, Group, MOST_BACKOFF};
+use super::child::{Child, Group, MAX_BACKOFF};
 use super::config::Repair;
 use super::parent::Parent;
 use crate::time::Time;
@@ -99,7 +99,7 @@ impl Parent {
             if self.groups[group as usize].window.on_timeout(seq, next) {
                 let mut child = self.children.edit(place);
                 child.slow_starts.add(now);
-                child.backoff = (child.backoff * 2).min(MOST_BACKOFF);
+                child.backoff = (child.backoff * 2).min(MAX_BACKOFF);
                 if self.config.repair == Repair::Session {
                     // Nothing that is out opens the window any more.
                     let it = &mut self.groups[group as usize];

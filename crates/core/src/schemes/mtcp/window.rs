@@ -39,7 +39,7 @@ struct Spared {
 }
 
 /// No window is larger; a summary carries it as a float.
-const LARGEST: f64 = 1e6;
+const MAX: f64 = 1e6;
 
 impl Window {
     pub(super) const fn new(size: f64, threshold: f64, next: u64, now: Time) -> Window {
@@ -81,7 +81,7 @@ impl Window {
         } else if self.growth == Growth::PerRound {
             self.size += packets / self.size;
         }
-        self.size = self.size.min(LARGEST);
+        self.size = self.size.min(MAX);
     }
 
     /// A packet has arrived everywhere. After time-outs, packets below `next` left while nothing arrived: their loss is the same event.

@@ -91,7 +91,7 @@ struct Pending {
 }
 
 /// The shortest time over which start-up measures throughput.
-const SHORTEST_WINDOW: Span = Span::from_millis(5);
+const MIN_WINDOW: Span = Span::from_millis(5);
 /// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
 /// Largest round-trip times that a header can carry.
@@ -186,7 +186,7 @@ impl Receiver {
         let four = self.arrivals.latest_four(now)?;
         let Settings { trac_window, trac_least, .. } = self.settings;
         let most = trac_least.max(self.rtt_max()).max(four * 4).min(trac_window);
-        let least = self.rtt_max().max(four).max(SHORTEST_WINDOW).min(most);
+        let least = self.rtt_max().max(four).max(MIN_WINDOW).min(most);
         let window = now.since(self.measure_from).max(least).min(most);
         let present = now.since(self.joined_at);
         (present >= window).then(|| self.arrivals.rate(now, window)).filter(|rate| rate.is_usable())
@@ -320,5 +320,5 @@ impl crate::node::Receiver for Receiver {
 
 /// How far back throughput may have to be measured.
 fn now_wanted(present: Span, rtt_max: Span, window: Span) -> Span {
-    present.max(rtt_max * 2).max(SHORTEST_WINDOW * 2).min(window)
+    present.max(rtt_max * 2).max(MIN_WINDOW * 2).min(window)
 }

@@ -45,12 +45,12 @@ configuration! {
             => choice["tokens", { "returned" => Returned, "kept" => Kept },
                 "the tokens of lost packets; kept is the draft"];
         /// The shortest retransmission timeout.
-        shortest_rto: Span = Span::from_millis(200) => seconds["rto-min", Within::up_to(60.0), "shortest timeout"];
+        min_rto: Span = Span::from_millis(200) => seconds["rto-min", Within::up_to(60.0), "shortest timeout"];
         /// The timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", Within::up_to(60.0), "timeout before the first round-trip sample"];
         /// No timeout is longer, however often it was doubled, but for a longer round-trip time.
-        longest_rto: Span = Span::from_secs(64);
+        max_rto: Span = Span::from_secs(64);
         /// Packets leave no faster than this times the window per round-trip time; `None` for at once when there is a token.
         pacing: Option<f64> = None
             => number["pacing" or "off", Within::of(1.0, 10.0), "how many windows leave per round-trip time at most"];
@@ -95,7 +95,7 @@ pub enum Tokens {
 }
 
 /// The draft's longest timeout, and so its slowest sending.
-const LONGEST_RTO: Span = Span::from_secs(64);
+const MAX_RTO: Span = Span::from_secs(64);
 
 impl Config {
     /// A real network: exponential opening, bursts spread, at least a packet per 8 s, an acknowledgement for four
@@ -104,7 +104,7 @@ impl Config {
         Config {
             sending: Sending::transport(packet_size),
             first_rto: Span::from_secs(1),
-            longest_rto: Span::from_secs(1),
+            max_rto: Span::from_secs(1),
             pacing: Some(1.25),
             ack_every: 4,
             ..Config::published()
@@ -115,7 +115,7 @@ impl Config {
 /// How packets are sent in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published();
-    let slowest = Rate::of(u64::from(sending.packet_size), LONGEST_RTO);
+    let slowest = Rate::of(u64::from(sending.packet_size), MAX_RTO);
     Sending { bounds: Bounds { min: slowest, max: Rate::UNLIMITED }, ..sending }
 }
 

@@ -43,7 +43,7 @@ pub struct Source {
 /// Timeouts without an acknowledgement before the acker is given up.
 const RETRIES: u32 = 2;
 /// Samples above this are mistakes of a clock or a receiver.
-const LONGEST_RTT: Span = Span::from_secs(10);
+const MAX_RTT: Span = Span::from_secs(10);
 /// A part of the window that is worth keeping after a pause (RFC 2861).
 const AFTER_PAUSE: f64 = 0.75;
 
@@ -53,7 +53,7 @@ impl Source {
         let sending = &config.sending;
         let mut source = Source {
             window: CongestionWindow::new(&config, first_threshold(&config)),
-            timeout: Timeout::new(config.shortest_rto, config.first_rto, config.longest_rto),
+            timeout: Timeout::new(config.min_rto, config.first_rto, config.max_rto),
             acker: None,
             former: None,
             load: 0.0,
@@ -77,7 +77,7 @@ impl Source {
     /// Round-trip time to the acker; before there is a sample, the assumed one.
     fn rtt(&self) -> Span {
         let sending = &self.config.sending;
-        self.timeout.smoothed().unwrap_or(sending.initial_rtt).max(sending.shortest_rtt)
+        self.timeout.smoothed().unwrap_or(sending.initial_rtt).max(sending.min_rtt)
     }
 
     /// The window per round-trip time.
@@ -107,7 +107,7 @@ impl Source {
 
     /// Any sample counts for the largest round-trip time.
     fn sample(&mut self, from: ReceiverId, echo: Echo, now: Time) -> Option<Span> {
-        let sample = self.history.sample(echo, now).filter(|sample| *sample <= LONGEST_RTT)?;
+        let sample = self.history.sample(echo, now).filter(|sample| *sample <= MAX_RTT)?;
         self.rtt_max.add(from, sample, now);
         Some(sample)
     }

@@ -51,7 +51,7 @@ pub(in crate::schemes) struct AckOutcome {
 }
 
 const FEWEST: usize = 64;
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 /// A packet is lost when this many later ones have arrived.
 const LATER: u32 = 3;
 /// Bits of an acknowledgement's bitmap.
@@ -95,7 +95,7 @@ impl CongestionWindow {
     /// The next packet leaves and requests an acknowledgement of `acker`.
     pub(in crate::schemes) fn depart(&mut self, acker: Option<ReceiverId>) {
         if self.next - self.oldest == self.slots.len() as u64 {
-            if self.slots.len() < MOST { self.grow() } else { self.credit_oldest() }
+            if self.slots.len() < MAX { self.grow() } else { self.credit_oldest() }
         }
         let place = self.place(self.next);
         self.slots[place] = Slot { in_flight: true, acker };
@@ -225,7 +225,7 @@ impl CongestionWindow {
             rest -= exponential;
         }
         grow += rest / (self.size + grow);
-        let grow = grow.min((MOST as f64 - self.size).max(0.0));
+        let grow = grow.min((MAX as f64 - self.size).max(0.0));
         self.size += grow;
         self.tokens += grow;
     }

@@ -57,7 +57,7 @@ struct Child {
 }
 
 /// The number of children with an entry; beyond, the one that was silent longest is removed.
-const MOST_CHILDREN: usize = 4096;
+const MAX_CHILDREN: usize = 4096;
 /// A child that is silent for three times this, or three times this number of packets, while others go on is gone.
 // Paper gap: 3.2 leaves the end of a child to the soft state of multicast routing.
 const PATIENCE: (Span, f64) = (Span::from_secs(1), 8.0);
@@ -130,7 +130,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         if self.knows(child) {
             return;
         }
-        if self.children.len() >= MOST_CHILDREN
+        if self.children.len() >= MAX_CHILDREN
             && let Some(silent) =
                 self.children.iter().min_by_key(|(_, child)| child.heard_at).map(|(key, _)| *key)
         {

@@ -53,13 +53,13 @@ configuration! {
         /// The part of the accumulated rate at which it sends then.
         probe_part: f64 = 0.5 => number["probe-part", Within::of(0.01, 1.0), "part of the rate during such a look"];
         /// Least and first acknowledgement time-out.
-        shortest_rto: Span = Span::from_millis(200)
+        min_rto: Span = Span::from_millis(200)
             => seconds["rto-min", Within::up_to(60.0), "shortest acknowledgement time-out"];
         /// Before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", Within::up_to(60.0), "time-out before the first round-trip sample"];
         /// No time-out is longer, however often it was doubled.
-        longest_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
+        max_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
         /// The receivers that acknowledge, and the packets.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
@@ -125,7 +125,7 @@ const PRINTED_K1: f64 = 4.0;
 const STEADY_DELTA: f64 = 0.5;
 const PRINTED_DELTA: f64 = 2.0;
 /// Packets per second at the lowest rate.
-const LEAST_PACKETS: Span = Span::from_secs(5);
+const MIN_PACKETS: Span = Span::from_secs(5);
 
 impl Config {
     /// A real network: the law that stands, the queue of a TCP flow, start by doubling, looks for the shortest round trip,
@@ -139,7 +139,7 @@ impl Config {
             table: 64,
             probe: Some(Span::from_secs(10)),
             first_rto: Span::from_secs(1),
-            longest_rto: Span::from_secs(1),
+            max_rto: Span::from_secs(1),
             answers: Answers::Few,
             ack_every: 4,
             ..Config::published()
@@ -161,7 +161,7 @@ impl Config {
 /// How packets are sent in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published().with_packet_size(500);
-    let bounds = Bounds { min: Rate::of(500, LEAST_PACKETS), max: sending.bounds.max };
+    let bounds = Bounds { min: Rate::of(500, MIN_PACKETS), max: sending.bounds.max };
     Sending { bounds, ..sending }
 }
 

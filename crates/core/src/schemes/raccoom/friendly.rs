@@ -13,7 +13,7 @@ pub(super) struct Friendly {
 /// No queue is wanted shorter than this, in packets; and none longer than this or twice the expected packets.
 // Paper gap: (3.10) becomes negative when losses follow each other closely.
 const SHORTEST: f64 = 1.0;
-const LONGEST: f64 = 64.0;
+const MAX: f64 = 64.0;
 
 impl Friendly {
     /// Begins with this queue, in packets.
@@ -32,7 +32,7 @@ impl Friendly {
         let Some(before) = before else { return };
         let periods = now.since(before).as_secs_f64() / rtt.as_secs_f64().max(1e-6);
         let queue = 0.75 * self.queue + 0.375 * periods - 0.25 * expected;
-        self.queue = queue.clamp(SHORTEST, LONGEST.max(2.0 * expected));
+        self.queue = queue.clamp(SHORTEST, MAX.max(2.0 * expected));
     }
 }
 

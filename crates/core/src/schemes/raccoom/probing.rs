@@ -29,7 +29,7 @@ pub(super) enum Look {
 /// A round trip up to this times the shortest is one of an empty path.
 const NEAR: f64 = 1.01;
 /// A look lasts two round trips, at least this.
-const LEAST: Span = Span::from_millis(200);
+const MIN: Span = Span::from_millis(200);
 const ROUND_TRIPS: u64 = 2;
 
 impl Probing {
@@ -58,7 +58,7 @@ impl Probing {
         }
         match self.after {
             Some(after) if now.since(self.since) > after => {
-                self.looking = Some((now + (rtt * ROUND_TRIPS).max(LEAST), None));
+                self.looking = Some((now + (rtt * ROUND_TRIPS).max(MIN), None));
                 Look::Begins
             }
             _ => Look::No,

@@ -55,7 +55,7 @@ const ACK_SPACING: Span = Span::from_millis(1);
 const STALE_AFTER: Span = Span::from_secs(10);
 /// The round-trip times and turns that headers can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
-const LONGEST_TURN: f64 = 60.0;
+const MAX_TURN: f64 = 60.0;
 
 impl Receiver {
     /// Creates a receiver that has received nothing yet.
@@ -99,7 +99,7 @@ impl Receiver {
                 fresh.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
             }
             if every.is_finite() && every > 0.0 {
-                fresh.every = Span::from_secs_f64(f64::from(every).min(LONGEST_TURN));
+                fresh.every = Span::from_secs_f64(f64::from(every).min(MAX_TURN));
             }
         }
         let Some(heard) = &mut self.heard else {

@@ -47,7 +47,7 @@ struct Session {
 }
 
 /// The number of known sessions; beyond, the one that was silent longest is forgotten.
-const MOST_SESSIONS: usize = 1024;
+const MAX_SESSIONS: usize = 1024;
 
 impl RouterSpec for Config {
     fn router(&self) -> Box<dyn Router + Send> {
@@ -115,7 +115,7 @@ impl Session {
 impl Acknowledgements {
     fn session(&mut self, id: SessionId, now: Time) -> &mut Session {
         if !self.sessions.contains_key(&id)
-            && self.sessions.len() >= MOST_SESSIONS
+            && self.sessions.len() >= MAX_SESSIONS
             && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.heard_at).map(|(id, _)| *id)
         {
             self.sessions.remove(&silent);

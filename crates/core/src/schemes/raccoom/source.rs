@@ -209,8 +209,8 @@ impl Policy {
         let seen = Seen {
             outstanding: self.controller.next_seq().0.saturating_sub(self.acked) as f64,
             wanted: self.wanted(),
-            shortest: shortest.max(self.config.sending.shortest_rtt),
-            rtt: rtt.max(self.config.sending.shortest_rtt),
+            shortest: shortest.max(self.config.sending.min_rtt),
+            rtt: rtt.max(self.config.sending.min_rtt),
             passed: now.since(self.applied_at),
         };
         self.applied_at = now;
@@ -293,7 +293,7 @@ impl PacedPolicy for Policy {
             probing: Probing::new(config.probe),
             applied_at: Time::ZERO,
             growth: Growth::Allowed,
-            timeout: Timeout::new(config.shortest_rto, config.first_rto, config.longest_rto),
+            timeout: Timeout::new(config.min_rto, config.first_rto, config.max_rto),
             timeout_at: Time::NEVER,
             silences: 0,
             newest_rtt: Span::ZERO,

@@ -17,7 +17,7 @@ pub(super) struct Patience {
 
 /// A level that is left sooner is waited for longer the next time.
 const SHORT: Span = Span::from_secs(8);
-const MOST_DOUBLINGS: u8 = 4;
+const MAX_DOUBLINGS: u8 = 4;
 /// The paper's points of level i are 2^i bursts apart, as a TCP flow with a round trip of tau sqrt(P W) would need; a quarter
 /// of that is one with half the round trip.
 const QUARTER: u32 = 2;
@@ -36,7 +36,7 @@ impl Patience {
         let index = usize::from(level).min(LAYERS - 1);
         self.left |= 1 << index;
         let was_short = now.since(self.joined_at) < SHORT;
-        self.short[index] = if was_short { (self.short[index] + 1).min(MOST_DOUBLINGS) } else { 0 };
+        self.short[index] = if was_short { (self.short[index] + 1).min(MAX_DOUBLINGS) } else { 0 };
         self.quiet_from = cycle;
         // The level below was not visited for nothing.
         self.joined_at = Time::ZERO;

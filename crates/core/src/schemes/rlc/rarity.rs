@@ -19,7 +19,7 @@ pub(super) struct Rarity {
 /// Losses within this number of round-trip times are of one overflow of a queue, which lasts until its senders have learned of it.
 const OVERFLOW: u64 = 2;
 /// Losses that come more often than once in this number of round-trip times are not TCP's, however slow it is.
-const FEWEST_ROUND_TRIPS: u64 = 4;
+const MIN_ROUND_TRIPS: u64 = 4;
 
 impl Rarity {
     pub(super) fn new(config: &Config) -> Option<Rarity> {
@@ -42,7 +42,7 @@ impl Rarity {
         }
         let apart = now.since(self.met_at);
         self.met_at = now;
-        let is_rare = apart >= (self.base * (1 << level)).max(self.rtt * FEWEST_ROUND_TRIPS);
+        let is_rare = apart >= (self.base * (1 << level)).max(self.rtt * MIN_ROUND_TRIPS);
         if is_rare {
             self.excused_until = now + self.rtt * OVERFLOW;
         }

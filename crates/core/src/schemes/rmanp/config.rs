@@ -58,13 +58,13 @@ configuration! {
             => seconds["silence", Within::POSITIVE, "who is not heard for so long holds nobody back"];
         /// Shortest acknowledgement time-out.
         // Paper gap: the time-out is named and not defined.
-        shortest_rto: Span = Span::from_secs(1)
+        min_rto: Span = Span::from_secs(1)
             => seconds["rto-min", Within::up_to(60.0), "shortest acknowledgement time-out"];
         /// Before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", Within::up_to(60.0), "time-out before the first round-trip sample"];
         /// No time-out is longer, however often it was doubled.
-        longest_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
+        max_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
         /// Where few answer: the number of acknowledgements of all receivers together, per second.
         answers_per_second: f64 = 50.0
             => number["others", Within::of(0.1, 1e6),
@@ -140,7 +140,7 @@ impl Config {
             outstanding: None,
             exclude: 0,
             first_rto: Span::from_secs(1),
-            longest_rto: Span::from_secs(1),
+            max_rto: Span::from_secs(1),
             ..Config::published()
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Exclusion {
 pub(crate) struct LowRates(Vec<(ReceiverId, u8, Time)>);
 
 /// The number of receivers that are remembered.
-const MOST: usize = 16;
+const MAX: usize = 16;
 
 impl LowRates {
     /// A receiver asks for less than the least rate: whether that was once too often.
@@ -27,7 +27,7 @@ impl LowRates {
         let place = match self.0.iter().position(|(id, _, _)| *id == from) {
             Some(place) => place,
             None => {
-                if self.0.len() >= MOST {
+                if self.0.len() >= MAX {
                     self.0.remove(0);
                 }
                 self.0.push((from, 0, now));

@@ -58,14 +58,14 @@ struct Congestion {
 }
 
 /// The number of missing packets that are remembered: as many as an active router stores packets (paper 003, 3).
-const MOST_MISSING: usize = 100;
+const MAX_MISSING: usize = 100;
 /// Requests that one call has room for.
 const RANGES: usize = 1;
 /// A stream that was silent this long is over: pending feedback has no value.
 const STALE_AFTER: Span = Span::from_secs(10);
 /// The round-trip times and turns that headers can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
-const LONGEST_TURN: f64 = 60.0;
+const MAX_TURN: f64 = 60.0;
 /// On a real network this number of packets are acknowledged together, or all that arrived in this time.
 const TOGETHER: u8 = 4;
 const ACK_SPACING: Span = Span::from_millis(1);
@@ -111,13 +111,13 @@ impl Receiver {
                 fresh.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
             }
             if every.is_finite() && every > 0.0 {
-                fresh.every = Span::from_secs_f64(f64::from(every).min(LONGEST_TURN));
+                fresh.every = Span::from_secs_f64(f64::from(every).min(MAX_TURN));
             }
         }
         let Some(heard) = &mut self.heard else {
             if self.begin == Begin::AtStart && seq > 0 {
                 // All packets before it count as lost, and are not reported as congestion.
-                self.missing.note(0..seq, true, MOST_MISSING);
+                self.missing.note(0..seq, true, MAX_MISSING);
                 self.missing.declare(u32::MAX, now);
             }
             self.heard = Some(fresh);
@@ -132,7 +132,7 @@ impl Receiver {
         }
         let step = u32::try_from(seq - heard.newest).unwrap_or(u32::MAX);
         fresh.bitmap = heard.bitmap.checked_shl(step).unwrap_or(0) | 1;
-        self.missing.note(heard.newest + 1..seq, data.flags.has(Flags::GAP_SEEN), MOST_MISSING);
+        self.missing.note(heard.newest + 1..seq, data.flags.has(Flags::GAP_SEEN), MAX_MISSING);
         *heard = fresh;
         true
     }

@@ -39,7 +39,7 @@ pub(crate) enum Overdue {
 // Paper gap: how long is waited for a repair.
 pub(crate) const RETRY: Span = Span::from_millis(500);
 const RETRY_RTTS: f64 = 1.5;
-const LONGEST_RETRY: f64 = 10.0;
+const MAX_RETRY: f64 = 10.0;
 const GAIN: f64 = 0.125;
 /// Requests that one call has no room for wait this long.
 const NEXT_CALL: Span = Span::from_millis(1);
@@ -121,17 +121,17 @@ impl Requests {
     }
 
     fn retry(&self) -> Span {
-        let rtt = self.rtt.unwrap_or(0.0).min(LONGEST_RETRY);
+        let rtt = self.rtt.unwrap_or(0.0).min(MAX_RETRY);
         Span::from_secs_f64(rtt * RETRY_RTTS).max(RETRY)
     }
 
     /// Hands the ranges that are due to `ask`, `ranges` at most; the rest waits for the next call. Whether one of them was due for the
-    /// `most_asked`-th time before.
+    /// `max_asked`-th time before.
     pub(crate) fn take_due(
         &mut self,
         now: Time,
         ranges: usize,
-        most_asked: u8,
+        max_asked: u8,
         overdue: Overdue,
         mut ask: impl FnMut(Range<u64>),
     ) -> bool {
@@ -144,7 +144,7 @@ impl Requests {
             if missing.at > now {
                 return true;
             }
-            if missing.asked >= most_asked {
+            if missing.asked >= max_asked {
                 is_overdue = true;
                 if overdue == Overdue::GiveUp {
                     return false;

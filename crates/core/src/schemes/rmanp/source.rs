@@ -44,9 +44,9 @@ pub struct Policy {
 }
 
 /// The number of children that are distinguished; beyond, the one that was silent longest is forgotten.
-const MOST_CHILDREN: usize = 4096;
+const MAX_CHILDREN: usize = 4096;
 /// The number of packets that wait to be repeated, and of repeated packets that are remembered.
-const MOST_AGAIN: usize = 100;
+const MAX_AGAIN: usize = 100;
 /// A time-out is no shorter than the transmission of this number of packets.
 const PACKETS_OF_TIMEOUT: u64 = 2;
 /// Bounds of the interval between answers of each receiver, in seconds, where few answer.
@@ -117,7 +117,7 @@ impl Policy {
     fn on_acknowledged(&mut self, report: &Report, now: Time) {
         let Some(acked) = newest_of(&report.content) else { return };
         let before = self.acked;
-        if !self.children.knows(report.from) && self.children.len() >= MOST_CHILDREN {
+        if !self.children.knows(report.from) && self.children.len() >= MAX_CHILDREN {
             self.children.forget_oldest();
         }
         self.children.on_ack(report.from, acked, now);
@@ -140,14 +140,14 @@ impl Policy {
             return;
         }
         let end = first.0.saturating_add(count.into()).min(self.controller.next_seq().0);
-        let begin = first.0.max(end.saturating_sub(MOST_AGAIN as u64));
+        let begin = first.0.max(end.saturating_sub(MAX_AGAIN as u64));
         let lately = self.rtt().min(super::requests::RETRY);
         while self.repeated.front().is_some_and(|(_, at)| now.since(*at) >= lately) {
             self.repeated.pop_front();
         }
         for seq in begin..end {
             let is_on_its_way = self.repeated.iter().any(|(other, _)| *other == seq);
-            if !is_on_its_way && self.again.len() < MOST_AGAIN && !self.again.contains(&seq) {
+            if !is_on_its_way && self.again.len() < MAX_AGAIN && !self.again.contains(&seq) {
                 self.again.push_back(seq);
             }
         }
@@ -156,7 +156,7 @@ impl Policy {
     /// A packet leaves again, in place of the next new one.
     fn repeat(&mut self, cx: &mut Cx<'_>) {
         let Some(seq) = self.again.pop_front() else { return };
-        if self.repeated.len() >= MOST_AGAIN {
+        if self.repeated.len() >= MAX_AGAIN {
             self.repeated.pop_front();
         }
         self.repeated.push_back((seq, cx.now));
@@ -243,7 +243,7 @@ impl PacedPolicy for Policy {
             acked: 0,
             again: VecDeque::new(),
             repeated: VecDeque::new(),
-            timeout: Timeout::new(config.shortest_rto, config.first_rto, config.longest_rto),
+            timeout: Timeout::new(config.min_rto, config.first_rto, config.max_rto),
             timeout_at: Time::NEVER,
             growth: Growth::Allowed,
             low: LowRates::default(),

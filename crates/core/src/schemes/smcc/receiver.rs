@@ -62,7 +62,7 @@ struct Wait {
 }
 
 /// The number of requests for a layer that does not arrive, before it is left.
-const MOST_ASKS: u8 = 20;
+const MAX_ASKS: u8 = 20;
 /// Not more often than this.
 const ASK_EVERY: Span = Span::from_millis(100);
 /// The duration after that in which no layer is joined.
@@ -75,9 +75,9 @@ const JOINS_AFTER: u64 = 4;
 /// that low for a moment, and a leave costs more than that.
 const LEAVES_AFTER: u64 = 4;
 /// Losses are forgotten after this number of round-trip times, and at least this duration, without further ones: at most
-/// `MOST_FORGOTTEN` times, with `FORGETS_UP_TO` as the highest layer.
+/// `MAX_FORGOTTEN` times, with `FORGETS_UP_TO` as the highest layer.
 const QUIET: (u64, Span) = (8, Span::from_millis(500));
-const MOST_FORGOTTEN: u8 = 2;
+const MAX_FORGOTTEN: u8 = 2;
 const FORGETS_UP_TO: u8 = 1;
 /// Where layers count with their rates, another one is joined when TCP would have this much of what all bring.
 const CLEARLY: f64 = 1.25;
@@ -237,7 +237,7 @@ impl ReceiverState {
     /// goes on.
     fn forget_start(&mut self, now: Time) {
         if self.config.joins != Joins::Early
-            || self.forgotten == MOST_FORGOTTEN
+            || self.forgotten == MAX_FORGOTTEN
             || self.level() > FORGETS_UP_TO
         {
             return;
@@ -277,7 +277,7 @@ impl ReceiverState {
         if cx.now < wait.next_at {
             return;
         }
-        if wait.asks == MOST_ASKS {
+        if wait.asks == MAX_ASKS {
             self.hold_until = cx.now + HOLD_OFF;
             return self.leave(cx);
         }

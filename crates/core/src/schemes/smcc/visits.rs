@@ -21,7 +21,7 @@ struct Visit {
 const SHORT: Span = Span::from_secs(8);
 /// The time that a receiver stays away after a visit, doubled after each short one, and the greatest number of doublings.
 const AWAY: Span = Span::from_secs(1);
-const MOST_DOUBLINGS: u8 = 4;
+const MAX_DOUBLINGS: u8 = 4;
 
 impl Visits {
     pub(super) fn on_join(&mut self, layer: u8, now: Time) {
@@ -31,7 +31,7 @@ impl Visits {
     pub(super) fn on_leave(&mut self, layer: u8, now: Time) {
         let visit = self.of(layer);
         let is_short = now.since(visit.joined_at) < SHORT;
-        visit.short = if is_short { (visit.short + 1).min(MOST_DOUBLINGS) } else { 0 };
+        visit.short = if is_short { (visit.short + 1).min(MAX_DOUBLINGS) } else { 0 };
         visit.again_at = now + AWAY * (1 << visit.short);
     }
 

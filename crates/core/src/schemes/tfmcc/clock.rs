@@ -36,7 +36,7 @@ const KEPT_OTHER: f64 = 0.5;
 /// A one-way delay moves the estimate by this part: there is one with every packet.
 const ONE_WAY_GAIN: f64 = 0.005;
 /// Longer round trips are mistakes.
-const LONGEST: Span = Span::from_secs(10);
+const MAX: Span = Span::from_secs(10);
 
 impl Clock {
     /// Without a measurement.
@@ -63,7 +63,7 @@ impl Clock {
     /// no absurdity.
     pub(super) fn measure(&mut self, echo: u32, sent_at: Time, role: Role, now: Time) -> bool {
         let passed = Span::from_micros(u64::from(Clock::stamp(now).wrapping_sub(echo)));
-        if passed > LONGEST {
+        if passed > MAX {
             return false;
         }
         let sample = passed.max(self.shortest);
@@ -83,7 +83,7 @@ impl Clock {
     pub(super) fn by_one_way(&self, sent_at: Time, now: Time) -> Option<Span> {
         let nanos = self.reverse?.wrapping_sub(difference(sent_at, now));
         let span = Span::from_nanos(u64::try_from(nanos).unwrap_or(0)).max(self.shortest);
-        (span <= LONGEST).then_some(span)
+        (span <= MAX).then_some(span)
     }
 
     /// Follow the one-way delay of a packet.

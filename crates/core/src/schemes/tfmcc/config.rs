@@ -145,7 +145,7 @@ fn published_sending() -> Sending {
     let slowest = Rate::of(u64::from(sending.packet_size), Span::from_secs(8));
     Sending {
         initial_rtt: Span::from_millis(500),
-        shortest_rtt: Span::from_millis(1),
+        min_rtt: Span::from_millis(1),
         start: Start::Doubling(Doubling::default()),
         bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
         ..sending

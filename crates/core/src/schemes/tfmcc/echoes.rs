@@ -45,18 +45,18 @@ impl Echo {
 }
 
 /// Reports of a round are about ten; more than this wait only in strange groups.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 impl Echoes {
     pub(super) fn new() -> Echoes {
-        Echoes { waiting: Vec::with_capacity(MOST) }
+        Echoes { waiting: Vec::with_capacity(MAX) }
     }
 
     /// A stamp is to be returned, instead of an older one of the same receiver.
     pub(super) fn add(&mut self, echo: Echo) {
         self.forget(echo.to);
-        if self.waiting.len() == MOST {
-            self.waiting.remove(MOST - 1);
+        if self.waiting.len() == MAX {
+            self.waiting.remove(MAX - 1);
         }
         // Kept in order, the least urgent last; equal ones in order of coming.
         let place = self.waiting.partition_point(|other| !comes_before(&echo, other));

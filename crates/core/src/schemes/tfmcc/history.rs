@@ -14,7 +14,7 @@ const CLOSED: usize = 8;
 /// One more event than closed intervals: the newest one begins the open interval.
 const EVENTS: usize = CLOSED + 1;
 /// Discounting goes no further than this (RFC 4654, 5.5; a quarter in RFC 5348).
-const LEAST_DISCOUNT: f64 = 0.5;
+const MIN_DISCOUNT: f64 = 0.5;
 /// Missing stretches that wait for their packets at most; of more, the place is not known exactly.
 const STRETCHES: usize = 8;
 
@@ -255,7 +255,7 @@ impl History {
         }
         let open = end.saturating_sub(self.events[0].first) as f64;
         let mean = closed / weight;
-        if open > 2.0 * mean { (2.0 * mean / open).max(LEAST_DISCOUNT) } else { 1.0 }
+        if open > 2.0 * mean { (2.0 * mean / open).max(MIN_DISCOUNT) } else { 1.0 }
     }
 
     /// Weighted sum of the newest closed intervals, and the sum of the weights: `shift` is 1 where the open interval has

@@ -78,9 +78,9 @@ const FORGOTTEN_AFTER: u64 = 10;
 /// How fast the mean packet size follows.
 const SIZE_GAIN: f32 = 1.0 / 16.0;
 /// Four packets that came within less came as a burst.
-const SHORTEST_SPAN: Span = Span::from_micros(20);
+const MIN_SPAN: Span = Span::from_micros(20);
 /// No measurement of a received rate is over a shorter time.
-const SHORTEST_WINDOW: Span = Span::from_millis(2);
+const MIN_WINDOW: Span = Span::from_millis(2);
 
 /// Where the stream began, for the last time.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +116,7 @@ impl Receiver {
             me,
             settings,
             heard: None,
-            clock: Clock::new(config.sending.shortest_rtt),
+            clock: Clock::new(config.sending.min_rtt),
             role: Role::Other,
             arrivals: Throughput::new(),
             joined_at: Time::ZERO,
@@ -173,13 +173,13 @@ impl Receiver {
     /// Returns the rate at which packets came, over this number of round-trip times up to the latest of them ("X_recv"): a pause of the
     /// source is no evidence about the path.
     fn received(&self, round_trips: f64, latest: Time) -> Rate {
-        let four = self.arrivals.latest_four(latest).filter(|four| *four >= SHORTEST_SPAN);
+        let four = self.arrivals.latest_four(latest).filter(|four| *four >= MIN_SPAN);
         let Some(four) = four else {
             // Too few to measure: the rate that the source states, where it does.
             let said = self.heard.map_or(0.0, |heard| f64::from(heard.rate));
             return if said > 0.0 { Rate::from_bps(said) } else { Rate::UNLIMITED };
         };
-        let window = self.rtt().scaled(round_trips).max(four).max(SHORTEST_WINDOW);
+        let window = self.rtt().scaled(round_trips).max(four).max(MIN_WINDOW);
         let window = window.min(latest.since(self.joined_at));
         if four >= self.arrivals.covered() {
             return Rate::of(4 * self.size as u64, four); // slower than the buckets reach back
@@ -418,7 +418,7 @@ impl crate::node::Receiver for Receiver {
         self.arrivals.record(now, arrival.size);
         let round = self.heard.map(|heard| heard.round);
         self.copy_header(data, layer, now);
-        let wanted = self.rtt().scaled(f64::from(self.settings.received_over)) + SHORTEST_WINDOW;
+        let wanted = self.rtt().scaled(f64::from(self.settings.received_over)) + MIN_WINDOW;
         if self.arrivals.covered() < wanted {
             self.arrivals.reach(wanted);
         }

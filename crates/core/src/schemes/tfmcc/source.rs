@@ -126,7 +126,7 @@ const MISSED_AFTER: u64 = 4;
 /// up.
 const GIVEN_UP_AFTER: u64 = 10;
 /// Round-trip times above this are mistakes.
-const LONGEST_RTT: Span = Span::from_secs(10);
+const MAX_RTT: Span = Span::from_secs(10);
 
 impl Policy {
     /// A packet per largest round-trip time: the permitted rise of the rate in that time.
@@ -218,7 +218,7 @@ impl Policy {
             return None;
         };
         let bps = Rate::from_bps(f64::from(rate));
-        let rtt = self.controller.sample(echo, now)?.max(self.config.sending.shortest_rtt);
+        let rtt = self.controller.sample(echo, now)?.max(self.config.sending.min_rtt);
         if !bps.is_usable() {
             return None;
         }
@@ -237,7 +237,7 @@ impl Policy {
         }
         self.round.peak = self.round.peak.max(rtt);
         if rtt > self.rtt_max {
-            self.rtt_max = rtt.min(LONGEST_RTT);
+            self.rtt_max = rtt.min(MAX_RTT);
             self.round.grew = true;
         }
     }
@@ -248,7 +248,7 @@ impl Policy {
     fn follow_group(&mut self) {
         let packet = self.controller.rate().span_of(u64::from(self.config.sending.packet_size));
         let largest = self.controller.rtt_max().max(packet);
-        self.rtt_max = largest.clamp(self.config.sending.shortest_rtt, LONGEST_RTT);
+        self.rtt_max = largest.clamp(self.config.sending.min_rtt, MAX_RTT);
     }
 
     /// A receiver that does not limit has answered: its rate silences those that are hardly lower.
@@ -396,7 +396,7 @@ impl Policy {
         } else if !self.round.grew {
             let packet = self.controller.rate().span_of(u64::from(self.config.sending.packet_size));
             let lower = self.rtt_max.scaled(self.config.rtt_max_kept).max(self.round.peak).max(packet);
-            self.rtt_max = lower.clamp(self.config.sending.shortest_rtt, LONGEST_RTT);
+            self.rtt_max = lower.clamp(self.config.sending.min_rtt, MAX_RTT);
         }
         self.round = FeedbackRound::new(self.round.number.wrapping_add(1), now);
     }
@@ -528,7 +528,7 @@ impl PacedPolicy for Policy {
     /// A receiver shows that it is there, and how far away.
     fn on_alive(&mut self, from: ReceiverId, echo: packet::Echo, now: Time) {
         if let Some(sample) = self.controller.sample(echo, now) {
-            self.note_round_trip(from, sample.max(self.config.sending.shortest_rtt), now);
+            self.note_round_trip(from, sample.max(self.config.sending.min_rtt), now);
         }
     }
 

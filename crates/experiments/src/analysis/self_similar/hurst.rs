@@ -7,13 +7,13 @@ use super::fourier;
 use std::fmt;
 
 /// The fewest values that an estimate is made of.
-pub const LEAST: usize = 256;
+pub const MIN: usize = 256;
 
 /// Why there is no estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoEstimate {
     /// Too few values.
-    #[error("{0} values are too few; {LEAST} are needed, and some thousand are better")]
+    #[error("{0} values are too few; {MIN} are needed, and some thousand are better")]
     TooShort(usize),
     /// Nothing varies.
     #[error("all values are the same")]
@@ -68,7 +68,7 @@ pub struct Estimate {
 /// # Errors
 /// When there is nothing to estimate from.
 pub fn estimate(series: &[f64], method: Method) -> Result<Estimate, NoEstimate> {
-    if series.len() < LEAST {
+    if series.len() < MIN {
         return Err(NoEstimate::TooShort(series.len()));
     }
     if let Some(place) = series.iter().position(|value| !value.is_finite()) {
@@ -155,7 +155,7 @@ fn spectrum(frequency: f64, hurst: f64) -> f64 {
 }
 
 /// The place of the least value between two numbers, of a function with one valley (golden section).
-fn least_between(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
+fn min_between(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
     let golden = (5f64.sqrt() - 1.0) / 2.0;
     let mut places = [high - golden * (high - low), low + golden * (high - low)];
     let mut values = places.map(&value);
@@ -191,7 +191,7 @@ fn whittle(series: &[f64]) -> Estimate {
         }
         (ratios / count).ln() + logs / count
     };
-    let hurst = least_between(0.02, 0.999, cost);
+    let hurst = min_between(0.02, 0.999, cost);
     // The information is the variance of the derivative of the logarithm of the spectrum.
     let derivative: Vec<f64> = (1..200)
         .map(|k| {
@@ -215,7 +215,7 @@ fn local_whittle(series: &[f64]) -> Estimate {
         let powers = frequencies.iter().zip(&found).map(|(frequency, power)| frequency.powf(2.0 * d) * power);
         (powers.sum::<f64>() / count as f64).ln() - 2.0 * d * mean_log
     };
-    let hurst = least_between(-0.48, 0.98, cost) + 0.5;
+    let hurst = min_between(-0.48, 0.98, cost) + 0.5;
     Estimate { hurst, margin: Some(1.96 / (2.0 * (count as f64).sqrt())) }
 }
 

@@ -7,7 +7,7 @@ use crate::repro::{Judged, Tolerance};
 
 /// The largest window of the chain: larger ones change nothing where losses come one by one.
 // Paper gap: 2.2.1.3 solves the chain "for different large N's" and names none.
-const LARGEST: usize = 400;
+const MAX: usize = 400;
 
 /// Paper 000, figure 2.10: loss indications per loss event.
 pub(super) fn fig_2_10() -> Calculated {
@@ -47,7 +47,7 @@ pub(super) fn fig_2_10() -> Calculated {
 }
 
 fn at(losses: Losses, first_loss: f64) -> Point {
-    point(losses, first_loss, LARGEST)
+    point(losses, first_loss, MAX)
 }
 
 fn figure(independent: &[Point], bursty: &[Point]) -> Figure {
@@ -63,7 +63,7 @@ fn figure(independent: &[Point], bursty: &[Point]) -> Figure {
     };
     Figure::new(
         "Loss indications per loss event",
-        format!("A Markov chain of the window, up to {LARGEST} packets; nothing is simulated."),
+        format!("A Markov chain of the window, up to {MAX} packets; nothing is simulated."),
         vec![
             panel("(a) losses one by one", line(independent, 1.0)),
             panel("(b) losses in bursts", line(bursty, 1.0)),

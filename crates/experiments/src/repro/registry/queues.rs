@@ -130,7 +130,7 @@ pub(super) fn fig_6_2() -> Calculated {
                 "example 6.1: the same as it follows from the model",
                 Some(7e-4),
                 within(0.01),
-                link.most_k1(Model::Paper, 0.2),
+                link.max_k1(Model::Paper, 0.2),
             ),
             "The model of (6.13) gives 0.00086; (6.17) lacks the factor 2 on two of its terms and (6.18) a factor z, and only with both as printed is it 0.0007.",
         ),
@@ -158,20 +158,20 @@ pub(super) fn fig_6_2() -> Calculated {
                 "example 6.2: the largest k1 with k2 = 0",
                 None,
                 Tolerance::Between(Some(5e-4), None),
-                link.most_k1(Model::Paper, 0.0),
+                link.max_k1(Model::Paper, 0.0),
             ),
             "The model of (6.13) bounds k1 by 0.0004 at k2 = 0: k1 = 0.0005 is not stable for every k2 up to 0.2, but from 0.034 on.",
         ),
     ];
     let bound = |(number, per_ack): (usize, f64)| {
         let shares = (2..=70).map(|percent| f64::from(percent) / 100.0);
-        let of = |share: f64| Link { flows: share * 750.0, ..example(per_ack) }.most_k2(Model::Paper);
+        let of = |share: f64| Link { flows: share * 750.0, ..example(per_ack) }.max_k2(Model::Paper);
         Layer::line(format!("b = {per_ack}"), number, shares.map(|share| (share, of(share))).collect())
     };
     let region = |(number, per_ack): (usize, f64)| {
-        let most = example(per_ack).most_k2(Model::Paper);
+        let most = example(per_ack).max_k2(Model::Paper);
         let k2 = (0..60).map(|k| most * f64::from(k) / 60.0);
-        let points = k2.map(|k2| (k2, 1e3 * example(per_ack).most_k1(Model::Paper, k2))).collect();
+        let points = k2.map(|k2| (k2, 1e3 * example(per_ack).max_k1(Model::Paper, k2))).collect();
         Layer::line(format!("b = {per_ack}"), number, points)
     };
     let both = [1.0, 2.0];

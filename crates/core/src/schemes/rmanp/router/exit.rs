@@ -57,7 +57,7 @@ const PROBE: Span = Span::from_secs(1);
 const FIRST_RTT: f64 = 1.0;
 const GAIN: f64 = 0.125;
 /// The number of skipped packets, and of requested ones, that are remembered.
-const MOST: usize = 100;
+const MAX: usize = 100;
 
 impl Exit {
     pub(super) fn new(port: Port, first: u64, now: Time) -> Exit {
@@ -152,7 +152,7 @@ impl Exit {
             self.probe_at = now + PROBE;
             self.next = seq;
         }
-        let first = self.next.max(seq.saturating_sub(MOST as u64));
+        let first = self.next.max(seq.saturating_sub(MAX as u64));
         self.skipped.extend(first..seq);
         self.next = seq.saturating_add(1);
         let gap = gap || std::mem::take(&mut self.has_dropped);
@@ -204,7 +204,7 @@ impl Exit {
     /// A receiver behind the exit requests a packet that is not here.
     pub(super) fn wants(&mut self, seq: u64) {
         if !self.asked.contains(&seq) {
-            if self.asked.len() >= MOST {
+            if self.asked.len() >= MAX {
                 self.asked.pop_front();
             }
             self.asked.push_back(seq);
@@ -219,7 +219,7 @@ impl Exit {
     /// A packet that is here leaves again as soon as it may. Whether it was not to do so already.
     pub(super) fn repeat(&mut self, seq: u64) -> bool {
         let waits = self.holds(seq);
-        if !waits && self.again.len() < MOST {
+        if !waits && self.again.len() < MAX {
             self.again.push_back(seq);
         }
         !waits
@@ -271,7 +271,7 @@ impl Exit {
     }
 
     fn trim(&mut self) {
-        while self.skipped.len() > MOST {
+        while self.skipped.len() > MAX {
             self.skipped.pop_front();
         }
     }

@@ -33,7 +33,7 @@ use session::Session;
 use crate::node::Effect;
 
 /// The number of known sessions; beyond, the one that was silent longest is forgotten.
-const MOST_SESSIONS: usize = 256;
+const MAX_SESSIONS: usize = 256;
 
 /// An active router.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl ActiveRouter {
         if let Ok(place) = self.place(id) {
             return place;
         }
-        if self.sessions.len() >= MOST_SESSIONS
+        if self.sessions.len() >= MAX_SESSIONS
             && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.heard_at).map(|(id, _)| *id)
         {
             self.forget(silent, now);

@@ -53,9 +53,9 @@ pub(super) struct Session {
 /// The interval at which children are checked.
 const LOOK: Span = Span::from_secs(1);
 /// Children of an exit that are distinguished; beyond, the one that was silent longest is forgotten.
-const MOST_CHILDREN: usize = 4096;
+const MAX_CHILDREN: usize = 4096;
 /// Exits that are distinguished.
-const MOST_EXITS: usize = 4096;
+const MAX_EXITS: usize = 4096;
 /// Ranges in the requests of one call.
 const RANGES: usize = 2;
 /// A packet is not sent again out of the same exit within this part of the time after which a receiver asks again.
@@ -65,9 +65,9 @@ const SIGNS_OF_LIFE: u64 = 3;
 /// The duration for which packets name an excluded receiver, so that one of them reaches it.
 const EXCLUDED_FOR: Span = Span::from_secs(10);
 const REPORT_SIZE: u16 = 40;
-const LONGEST_TURN: f64 = 60.0;
+const MAX_TURN: f64 = 60.0;
 /// Where few answer, acknowledgements leave so far apart.
-const LEAST_TURN: Span = Span::from_millis(10);
+const MIN_TURN: Span = Span::from_millis(10);
 /// Unsolicited feedback that is pending leaves by a deadline.
 const SOON: Span = Span::from_millis(1);
 
@@ -163,7 +163,7 @@ impl Session {
         let is_requested = self.requested == Some(seq);
         let place = match self.place(port) {
             Ok(place) => place,
-            Err(_) if self.exits.len() >= MOST_EXITS => return Verdict::Pass,
+            Err(_) if self.exits.len() >= MAX_EXITS => return Verdict::Pass,
             Err(place) => {
                 self.exits.insert(place, Exit::new(port, seq, now));
                 // Until all receivers behind it may have reported, nothing is acknowledged there.
@@ -203,7 +203,7 @@ impl Session {
         let expected = self.expected.replace(seq.saturating_add(1)).unwrap_or(seq);
         if let Mark::Floor { least, every, .. } = data.mark {
             self.least = Rate::from_bps(if least.is_finite() { f64::from(least.max(0.0)) } else { 0.0 });
-            let every = if every.is_finite() { f64::from(every).clamp(0.0, LONGEST_TURN) } else { 0.0 };
+            let every = if every.is_finite() { f64::from(every).clamp(0.0, MAX_TURN) } else { 0.0 };
             self.every = Span::from_secs_f64(every);
         }
         self.see_rate(f64::from(data.rate), config);
@@ -339,7 +339,7 @@ impl Session {
             return Verdict::Drop;
         }
         let before = exit.children.least();
-        if !exit.children.knows(report.from) && exit.children.len() >= MOST_CHILDREN {
+        if !exit.children.knows(report.from) && exit.children.len() >= MAX_CHILDREN {
             exit.children.forget_oldest();
         }
         exit.children.on_ack(report.from, acked, now);
@@ -397,7 +397,7 @@ impl Session {
         // However many are behind it, it is one voice.
         let turn = match self.every {
             Span::ZERO => Span::ZERO,
-            every => (every / receivers as u64).max(LEAST_TURN),
+            every => (every / receivers as u64).max(MIN_TURN),
         };
         let at = self.acked_at + turn;
         if is_news && now < at {
