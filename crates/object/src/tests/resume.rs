@@ -55,7 +55,7 @@ fn suddenly_killed_receiver_keeps_every_stored_block() {
     }
     let (at, object, blocks, out) = prepared();
     let name =
-        format!("{}::a_receiver_that_dies", module_path!().split_once("::").expect("it has a crate").1);
+        format!("{}::suddenly_killed_receiver", module_path!().split_once("::").expect("it has a crate").1);
     let exe = std::env::current_exe().expect("this test runs");
     let died = std::process::Command::new(exe).arg(name).env(DIE_IN, &at.0).output().expect("it starts");
     assert!(!died.status.success());
