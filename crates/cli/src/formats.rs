@@ -1,6 +1,6 @@
 //! `send`, `stream` and `recv` with `--wire`: sessions with programs that are no faircast, in any format that the library lists.
 
-use crate::args::{self, Sending, SessionArgs, Telling};
+use crate::args::{self, OutputOptions, Sending, SessionArgs};
 use crate::buffers;
 use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
@@ -59,7 +59,7 @@ impl args::Send {
         // A name that a format has no use for is refused above.
         let content = session::send_content(self.paths, self.name)?;
         let source = Source { format, content, options, session: self.session, sending: self.sending };
-        source.resolve(&asked, Some(&unanswered), self.telling)
+        source.resolve(&asked, Some(&unanswered), self.output_options)
     }
 }
 
@@ -76,7 +76,7 @@ impl args::Stream {
         session::refuse_keyboard("stream")?;
         let content = Content::Live { input: Input::new(io::stdin()), history: self.history };
         let source = Source { format, content, options, session: self.session, sending: self.sending };
-        source.resolve(&asked, None, self.telling)
+        source.resolve(&asked, None, self.output_options)
     }
 }
 
@@ -94,7 +94,7 @@ impl Source {
         self,
         own: &[Asked],
         unanswered: Option<&args::Unanswered>,
-        telling: Telling,
+        output_options: OutputOptions,
     ) -> Result<Resolved<FormatSource>, Usage> {
         let Source { format, content, options, session, sending } = self;
         session::check_rates(sending.min, sending.max, sending.slow)?;
@@ -132,7 +132,7 @@ impl Source {
         request.options = options;
         let config = format.source(request);
         let config = config.map_err(|why| refused(format, &[own, &asked[..]].concat(), why))?;
-        Ok(Resolved { config, telling, warnings, report: None })
+        Ok(Resolved { config, output_options, warnings, report: None })
     }
 }
 
@@ -169,7 +169,7 @@ impl args::Recv {
         request.options = options;
         let warnings = self.group_warning().into_iter().collect();
         let config = format.receiver(request).map_err(|why| refused(format, &asked, why))?;
-        Ok(Resolved { config, telling: self.telling, warnings, report: None })
+        Ok(Resolved { config, output_options: self.output_options, warnings, report: None })
     }
 }
 

@@ -75,21 +75,21 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     let (mut out, mut people) = (io::stdout(), io::stderr());
     match command {
         Command::Send(send) => {
-            let json = send.telling.json;
+            let json = send.output_options.json;
             match send.sending.format.wire {
                 Some(format) => send_as(resolved(send.resolve_as(format), json)?),
                 None => send_or_stream(resolved(send.resolve(), json)?),
             }
         }
         Command::Stream(stream) => {
-            let json = stream.telling.json;
+            let json = stream.output_options.json;
             match stream.sending.format.wire {
                 Some(format) => send_as(resolved(stream.resolve_as(format), json)?),
                 None => send_or_stream(resolved(stream.resolve(), json)?),
             }
         }
         Command::Recv(recv) => {
-            let json = recv.telling.json;
+            let json = recv.output_options.json;
             let channel = if recv.stdout { Channel::Stderr } else { Channel::Stdout };
             if let Some(format) = recv.format.wire {
                 let resolved = resolved(recv.resolve_as(format), json)?;
@@ -105,7 +105,9 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             in_session(channel, |output, stop| session::receive(resolved, output, stop, session::drive))
         }
         Command::Start { pid } => start::run(pid, &mut out),
-        Command::Relay(relay) if relay.status => relay::status(relay.control, relay.telling.json, &mut out),
+        Command::Relay(relay) if relay.status => {
+            relay::status(relay.control, relay.output_options.json, &mut out)
+        }
         Command::Relay(relay) => {
             let resolved = relay.resolve()?;
             in_session(Channel::Relay, |output, stop| relay::run(resolved, output, stop))

@@ -123,8 +123,8 @@ impl args::Relay {
             config,
             control: self.control.unwrap_or_else(default_path),
             warnings,
-            level: Level::of(self.telling),
-            json: self.telling.json,
+            level: Level::of(self.output_options),
+            json: self.output_options.json,
         })
     }
 }
@@ -242,10 +242,10 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
     };
     lines.push(format!("session {} of {} {from}", session.session, session.name));
     if let Some(agent) = &session.agent {
-        return told_of_agent(session, agent, lines);
+        return agent_lines(session, agent, lines);
     }
     if let Some(hop) = &session.hop {
-        return told_of_hop(session, hop, lines);
+        return router_lines(session, hop, lines);
     }
     let blocks = session.blocks.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
     lines.push(format!(
@@ -269,14 +269,14 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
 }
 
 /// A hop's exits, and what its router makes of what passes.
-fn told_of_hop(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<String>) {
+fn router_lines(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<String>) {
     lines.push(format!(
         "  router: {} packets came, {} left by the exits, {} sent again from here; {} wait, {} are kept, {} found a queue full",
         hop.packets, hop.passed, hop.repairs, hop.held, hop.stored, hop.dropped
     ));
     lines.push(format!(
         "  heard {} reports, sent {}; {} of them indications of congestion, {} kept back",
-        hop.reports_heard, hop.reports_sent, hop.indications, hop.filtered
+        hop.reports_received, hop.reports_sent, hop.indications, hop.filtered
     ));
     for exit in &session.branches {
         let Some(to) = exit.to else { continue };
@@ -286,12 +286,13 @@ fn told_of_hop(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<String
 }
 
 /// An agent's children and what it does for them.
-fn told_of_agent(session: &RelayedSession, agent: &faircast::AgentStatus, lines: &mut Vec<String>) {
+fn agent_lines(session: &RelayedSession, agent: &faircast::AgentStatus, lines: &mut Vec<String>) {
     lines.push(format!(
         "  agent: sent {} packets again, passed {} on to slow children ({} now); least window {:.1} packets, {} in the store",
         agent.repairs, agent.passed_on, agent.moved, agent.window, agent.stored
     ));
-    lines.push(format!("  heard {} reports of children, sent {}", agent.reports_heard, agent.reports_sent));
+    lines
+        .push(format!("  heard {} reports of children, sent {}", agent.reports_received, agent.reports_sent));
     for child in &session.branches {
         let Some(to) = child.to else { continue };
         lines.push(format!("  child {to}: {} of {} receivers done", child.done, child.receivers));

@@ -93,9 +93,9 @@ pub fn run<'a>(
     output: Output<'a>,
     stop: &'a Stop,
 ) -> Result<(), Failure> {
-    let Resolved { mut config, telling, warnings, report: _ } = resolved;
-    let mut teller = session::teller(Role::Receiver, telling, output, stop);
-    warnings.into_iter().for_each(|text| teller.event(&Event::warning(text)));
+    let Resolved { mut config, output_options, warnings, report: _ } = resolved;
+    let mut printer = session::printer(Role::Receiver, output_options, output, stop);
+    warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
     // A port of this host's own is one receiver's.
     let has_port = config.listen.is_some() || !config.parents.is_empty();
     let (most, spare) = if has_port { (1, 0) } else { (most, 1) };
@@ -120,9 +120,9 @@ pub fn run<'a>(
             if let ReceiverMessage::Event(Event::Joined { .. }) = one {
                 receivers.running.insert(number, true);
             }
-            teller.of(receivers.turn(number));
+            printer.of(receivers.turn(number));
             match one {
-                ReceiverMessage::Event(event) => teller.event(&wording::event(event)),
+                ReceiverMessage::Event(event) => printer.event(&wording::event(event)),
                 ReceiverMessage::Ended(outcome, lasted) => {
                     let is_good = match &outcome {
                         Ok(report) => report.ok,
@@ -131,9 +131,9 @@ pub fn run<'a>(
                     };
                     let took_part = receivers.running.get(&number).copied().unwrap_or_default();
                     receivers.ended(number, is_good, lasted);
-                    teller.forget(number);
+                    printer.forget(number);
                     let is_idle = !took_part && outcome.as_ref().is_ok_and(|report| report.stopped);
-                    let ended = if is_idle { Ok(()) } else { session_ended(&mut teller, outcome) };
+                    let ended = if is_idle { Ok(()) } else { session_ended(&mut printer, outcome) };
                     if ended.is_err() && end.is_ok() {
                         end = ended;
                         stop.stop();
@@ -159,11 +159,11 @@ fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, Receive
 
 /// Reports the outcome of a session. An error that ends the program is returned.
 fn session_ended(
-    teller: &mut EventPrinter<'_>,
+    printer: &mut EventPrinter<'_>,
     outcome: Result<ReceiveReport, Error>,
 ) -> Result<(), Failure> {
     let is_stopped = outcome.as_ref().is_ok_and(|report| report.stopped);
-    match session::conclude(teller, outcome, session::received) {
+    match session::conclude(printer, outcome, session::received) {
         Err(failure) if is_stopped => Err(failure),
         Err(failure) if matches!(failure, Failure::NobodyReads(_)) || failure.class() == Class::Usage => {
             Err(failure)
@@ -171,7 +171,7 @@ fn session_ended(
         Err(failure) => {
             let (what, hint) = failure.what_and_hint();
             let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-            teller.say(&tell::warning(&format!("{what}{hint}; waiting for the next session")));
+            printer.say(&tell::warning(&format!("{what}{hint}; waiting for the next session")));
             Ok(())
         }
         Ok(()) => Ok(()),

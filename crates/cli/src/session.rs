@@ -1,6 +1,6 @@
 //! `send`, `stream` and `recv`: arguments become a configuration, and the session is reported.
 
-use crate::args::{self, Telling};
+use crate::args::{self, OutputOptions};
 use crate::failure::{Failure, Usage};
 use crate::json::Line;
 use crate::report::ReportFile;
@@ -36,7 +36,7 @@ pub struct Resolved<Config> {
     /// Configuration of the transport.
     pub config: Config,
     /// Kind of output.
-    pub telling: Telling,
+    pub output_options: OutputOptions,
     /// Said before the start.
     pub warnings: Vec<String>,
     /// Where it is written what has become of every receiver.
@@ -83,7 +83,7 @@ impl args::Send {
             refuse_answers(&self.sending)?;
         }
         let content = send_content(self.paths, self.name)?;
-        let mut resolved = resolve_sending(content, self.session, self.sending, self.telling)?;
+        let mut resolved = resolve_sending(content, self.session, self.sending, self.output_options)?;
         resolved.config.one_way = one_way;
         resolved.warnings.extend(one_way.map(|one_way| fixed_rate_warning(one_way.rate)));
         resolved.config.preserve = self.preserve;
@@ -135,7 +135,7 @@ impl args::Stream {
                 Content::Layers { inputs: layer_inputs(self.layers)?, history: self.history, repair }
             }
         };
-        resolve_sending(content, self.session, self.sending, self.telling)
+        resolve_sending(content, self.session, self.sending, self.output_options)
     }
 }
 
@@ -173,7 +173,7 @@ impl args::Recv {
         config.host = self.session.host.unwrap_or_else(faircast::host_name);
         config.temporary = std::env::temp_dir();
         config.accept = Accept::new(self.accept, self.most.map(|most| most as u64));
-        Ok(Resolved { config, telling: self.telling, warnings, report: None })
+        Ok(Resolved { config, output_options: self.output_options, warnings, report: None })
     }
 }
 
@@ -318,7 +318,7 @@ fn resolve_sending(
     content: Content,
     session: args::SessionArgs,
     sending: args::Sending,
-    telling: Telling,
+    output_options: OutputOptions,
 ) -> Result<Resolved<SendConfig>, Usage> {
     check_rates(sending.min, sending.max, sending.slow)?;
     let mut warnings = Vec::new();
@@ -352,7 +352,7 @@ fn resolve_sending(
     config.host = session.host.unwrap_or_else(faircast::host_name);
     config.temporary = std::env::temp_dir();
     let report = sending.report.as_deref().map(ReportFile::create).transpose()?;
-    Ok(Resolved { config, telling, warnings, report })
+    Ok(Resolved { config, output_options, warnings, report })
 }
 
 /// Hosts that are served by unicast.
@@ -493,25 +493,25 @@ pub fn tell<'a, Config, Report: Serialize>(
     drive: impl FnOnce(Config, &mut dyn FnMut(Event), &Stop) -> Result<Report, Error>,
     verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
-    let Resolved { config, telling, warnings, report: _ } = resolved;
-    let mut teller = teller(role, telling, output, stop);
-    warnings.into_iter().for_each(|text| teller.event(&Event::warning(text)));
-    let outcome = drive(config, &mut |event| teller.event(&wording::event(event)), stop);
-    conclude(&mut teller, outcome, verdict)
+    let Resolved { config, output_options, warnings, report: _ } = resolved;
+    let mut printer = printer(role, output_options, output, stop);
+    warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
+    let outcome = drive(config, &mut |event| printer.event(&wording::event(event)), stop);
+    conclude(&mut printer, outcome, verdict)
 }
 
-pub(crate) fn teller<'a>(
+pub(crate) fn printer<'a>(
     role: Role,
-    telling: Telling,
+    output_options: OutputOptions,
     output: Output<'a>,
     stop: &'a Stop,
 ) -> EventPrinter<'a> {
-    let (program, human) = match (telling.json, output.block) {
+    let (program, human) = match (output_options.json, output.block) {
         (true, _) => (Some(output.program), Human::Nobody),
         (false, Some(block)) => (None, Human::Block(block)),
         (false, None) => (None, Human::Lines(output.people)),
     };
-    EventPrinter::new(role, Level::of(telling), program, human, stop).with_keyboard(output.keyboard)
+    EventPrinter::new(role, Level::of(output_options), program, human, stop).with_keyboard(output.keyboard)
 }
 
 /// Judgement of a report.
@@ -525,7 +525,7 @@ pub struct Verdict {
 }
 
 pub(crate) fn conclude<Report: Serialize>(
-    teller: &mut EventPrinter<'_>,
+    printer: &mut EventPrinter<'_>,
     outcome: Result<Report, Error>,
     verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
@@ -534,22 +534,22 @@ pub(crate) fn conclude<Report: Serialize>(
             let Verdict { summary, shortfall, failure } = verdict(&report);
             let result = shortfall.map(failure).map_or(Ok(()), Err);
             if let Err(failure) = &result {
-                teller.program(&Line::failure(failure));
+                printer.program(&Line::failure(failure));
             }
-            teller.program(&Line::done(&report, system::cpu_seconds()));
-            teller.clear();
-            summary.iter().for_each(|line| teller.end(line));
+            printer.program(&Line::done(&report, system::cpu_seconds()));
+            printer.clear();
+            summary.iter().for_each(|line| printer.end(line));
             result
         }
         Err(error) => {
             let failure = Failure::from(error);
-            teller.program(&Line::failure(&failure));
-            teller.program(&Line::failed());
-            teller.clear();
+            printer.program(&Line::failure(&failure));
+            printer.program(&Line::failed());
+            printer.clear();
             Err(failure)
         }
     };
-    match teller.reader() {
+    match printer.reader() {
         Reader::Gone => Err(Failure::NobodyReads(Class::Transfer)),
         Reader::Reads => result,
     }

@@ -39,10 +39,10 @@ pub fn on_request(start: &StartNow) -> Result<bool, Failure> {
 fn watch_keyboard(start: &StartNow) {
     let mut stdin = io::stdin();
     let mut byte = [0];
-    while !start.is_over() {
+    while !start.is_finished() {
         let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK_EVERY)).unwrap_or(0);
         let in_foreground = rustix::termios::tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
-        if ready == 0 || !in_foreground || start.is_over() {
+        if ready == 0 || !in_foreground || start.is_finished() {
             if ready > 0 {
                 thread::sleep(std::time::Duration::from_millis(200));
             }

@@ -1,6 +1,6 @@
 //! Telling people and programs how a session goes, while it goes.
 
-use crate::args::Telling;
+use crate::args::OutputOptions;
 use crate::failure::painted;
 use crate::json;
 use crate::outlet;
@@ -109,8 +109,8 @@ pub enum Reader {
 
 impl Level {
     /// As asked.
-    pub fn of(telling: Telling) -> Level {
-        match (telling.quiet, telling.verbose) {
+    pub fn of(output_options: OutputOptions) -> Level {
+        match (output_options.quiet, output_options.verbose) {
             (true, _) => Level::Quiet,
             (false, true) => Level::Verbose,
             (false, false) => Level::Normal,
@@ -730,10 +730,10 @@ mod tests {
             }
         }
         let (stop, mut closed) = (Stop::new().expect("descriptors are left"), Closed);
-        let mut teller =
+        let mut printer =
             EventPrinter::new(Role::Source, Level::Normal, Some(&mut closed), Human::Nobody, &stop);
-        teller.event(&Event::warning("w"));
-        assert_eq!(teller.reader(), Reader::Gone);
+        printer.event(&Event::warning("w"));
+        assert_eq!(printer.reader(), Reader::Gone);
         assert!(stop.is_set());
     }
 }

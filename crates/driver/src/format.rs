@@ -7,7 +7,7 @@
 
 mod declared;
 
-use crate::run::{Clock, Groups, Moves, Outage, Uplink, run_one, tell_opened};
+use crate::run::{Clock, Groups, Moves, Outage, Uplink, emit_opened, run_one};
 use crate::stop::Stop;
 use faircast_core::time::Time;
 use faircast_net::{GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
@@ -158,7 +158,7 @@ impl<'a> Host<'a> {
             None => options,
         };
         let uplink = Uplink::open(group, place.interface.clone(), options, place.patience, Moves::Nowhere)?;
-        tell_opened(group, uplink.choice(), self.events);
+        emit_opened(group, uplink.choice(), self.events);
         if port.is_some() {
             uplink.warning().into_iter().for_each(|warning| self.tell(Event::warning(warning)));
         }
@@ -178,7 +178,7 @@ impl<'a> Host<'a> {
         let membership = place.source.map_or(Membership::AnySource, Membership::OnlyFrom);
         let options = GroupOptions { receive_buffer: place.buffer };
         let socket = GroupSocket::open(group, membership, &choice, &options)?;
-        tell_opened(group, &choice, self.events);
+        emit_opened(group, &choice, self.events);
         socket.receive_buffer().warning().into_iter().for_each(|warning| self.tell(Event::warning(warning)));
         let groups = Groups::new(socket, outage);
         Ok(ReceiverSockets { groups, local: choice.local, overhead: datagram::overhead(group) })

@@ -1,7 +1,7 @@
 //! A relay on real sockets: a thread for each session that is passed on, and one that looks for the next.
 
 use crate::listen::Listener;
-use crate::run::{Attached, Clock, Hearing, Listening, Moves, Uplink, random, run_growing, tell_opened};
+use crate::run::{Attached, Clock, Hearing, Listening, Moves, Uplink, emit_opened, random, run_growing};
 use crate::stop::Stop;
 use faircast_net::{NetError, Port, SourceOptions, choose};
 use faircast_transport::endpoint::Endpoint;
@@ -173,14 +173,14 @@ fn pass_on(
     let mut groups = hear(config, source, &mut |event| tell(None, event))?;
     let mut upstream = relayed.above(source, clock.unix_secs(), clock.now());
     let mut branches = Vec::new();
-    let heard_on = match source.parents.is_empty() {
+    let received_on = match source.parents.is_empty() {
         true => choose(source.group.ip(), source.interface.as_deref())?.chosen.name,
         false => String::new(), // what comes by unicast goes to any group
     };
     for (place, branch) in config.branches.iter().enumerate() {
         let group = branch.group.unwrap_or(source.group);
         let goes_on = choose(group.ip(), branch.interface.as_deref())?.chosen.name;
-        if group == source.group && goes_on == heard_on {
+        if group == source.group && goes_on == received_on {
             continue; // back to where it came from
         }
         let mut events = |event| tell(Some(place), event);
@@ -193,7 +193,7 @@ fn pass_on(
         branches.push((place, relayed.branch(at), uplink.preferring(group.port())));
     }
     if branches.is_empty() && config.listen.is_empty() {
-        return Err(Error::Config(ConfigError::NoBranch { group: source.group, interface: heard_on }));
+        return Err(Error::Config(ConfigError::NoBranch { group: source.group, interface: received_on }));
     }
     let exits: Vec<String> =
         branches.iter().map(|(.., uplink)| uplink.choice().chosen.name.clone()).collect();
@@ -240,7 +240,7 @@ fn put(
     (place, endpoint, uplink): (usize, Box<dyn Endpoint + Send>, Box<Uplink>),
 ) {
     let one = Attached::owned(endpoint, uplink);
-    match attached.iter().position(Attached::is_gone) {
+    match attached.iter().position(Attached::is_closed) {
         Some(at) => (places[at - 1], attached[at]) = (place, one),
         None => {
             places.push(place);
@@ -293,7 +293,7 @@ fn open_branch(
     events: &mut dyn FnMut(Event),
 ) -> Result<Uplink, Error> {
     let uplink = Uplink::open(to, interface, options, config.patience, Moves::Anywhere)?;
-    tell_opened(to, uplink.choice(), events);
+    emit_opened(to, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     Ok(uplink)
 }

@@ -229,7 +229,7 @@ impl<'a> Attached<'a> {
         }
         std::iter::from_fn(|| endpoint.poll_event()).for_each(&mut *events);
         let holds = sockets.holds();
-        if endpoint.is_over() && !holds {
+        if endpoint.is_finished() && !holds {
             return Ok(Next::Ended);
         }
         let now = clock.now();
@@ -255,7 +255,7 @@ impl<'a> Attached<'a> {
     }
 
     /// Whether nothing is left of it, and another may have its place.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         matches!(self.state, State::Ended(Ok(()))) && matches!(self.endpoint, MaybeOwned::Owned(_))
     }
 
@@ -293,7 +293,7 @@ impl Endpoint for Gone {
 
     fn stop(&mut self, _: Time) {}
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         true
     }
 }
@@ -461,7 +461,7 @@ pub(crate) fn run_one(
 }
 
 /// Reports that the sockets of a session are open, and whether only this host can receive it.
-pub(crate) fn tell_opened(group: SocketAddr, choice: &Choice, events: &mut dyn FnMut(Event)) {
+pub(crate) fn emit_opened(group: SocketAddr, choice: &Choice, events: &mut dyn FnMut(Event)) {
     events(Event::Opened {
         group,
         interface: choice.chosen.name.clone(),

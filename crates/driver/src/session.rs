@@ -1,6 +1,6 @@
 //! faircast's own sessions on real sockets.
 
-use crate::run::{Clock, Hearing, Listening, Moves, Uplink, random, run_one, tell_opened};
+use crate::run::{Clock, Hearing, Listening, Moves, Uplink, emit_opened, random, run_one};
 use crate::serve::{self, Serving};
 use crate::stop::Stop;
 use crate::threads::own_threads;
@@ -125,7 +125,7 @@ pub(crate) fn open_source(
     let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
     let uplink =
         Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
-    tell_opened(config.group, uplink.choice(), events);
+    emit_opened(config.group, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let random = random();
     let host = Host {

@@ -134,7 +134,7 @@ impl Crowd {
             }
             while endpoint.poll_event().is_some() {}
             light.wake = endpoint.poll_timeout(now);
-            if !endpoint.is_over() {
+            if !endpoint.is_finished() {
                 continue;
             }
             light.wake = Time::NEVER;

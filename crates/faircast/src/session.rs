@@ -50,7 +50,7 @@ impl<Report> Session<Report> {
 
     /// Whether it has ended, so that [`Session::join`] does not wait.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
@@ -77,7 +77,7 @@ impl<Report> Future for Session<Report> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Report, Error>> {
         let session = self.get_mut();
         let mut ended = session.ended.lock();
-        if !ended.is_over {
+        if !ended.is_finished {
             ended.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
@@ -92,7 +92,7 @@ struct Ended(Mutex<End>);
 
 #[derive(Debug, Default)]
 struct End {
-    is_over: bool,
+    is_finished: bool,
     waker: Option<Waker>,
 }
 
@@ -109,7 +109,7 @@ impl Drop for Wakes {
     fn drop(&mut self) {
         let waker = {
             let mut ended = self.0.lock();
-            ended.is_over = true;
+            ended.is_finished = true;
             ended.waker.take()
         };
         waker.into_iter().for_each(Waker::wake);

@@ -191,7 +191,7 @@ fn a_session_waits_for_nobody_who_reads_its_events() {
     let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 10);
     let sender = source(Sender::bytes("x", content(1 << 20)), 10).start().expect("it starts");
     let until = Instant::now() + LONG;
-    while !(sender.is_over() && receiver.is_over()) {
+    while !(sender.is_finished() && receiver.is_finished()) {
         assert!(Instant::now() < until, "it hangs");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -238,7 +238,7 @@ fn a_callback_that_blocks_stalls_no_session() {
     let report = source(Sender::bytes("x", content(1 << 20)), 11).run(|_| {
         events += 1;
         let until = Instant::now() + LONG;
-        while !receiver.is_over() {
+        while !receiver.is_finished() {
             assert!(Instant::now() < until, "the session waits for its callback");
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -349,8 +349,8 @@ impl Assembly {
 
     /// The session is over: keep what a later one can go on with, and remove the rest. Whether something is kept.
     pub fn keep(&mut self, place: &OutputDirectory) -> bool {
-        let is_kept = self.part.as_ref().is_some_and(|part| part.names.is_kept());
-        if !is_kept || self.record(place).is_err() {
+        let is_stored = self.part.as_ref().is_some_and(|part| part.names.is_stored());
+        if !is_stored || self.record(place).is_err() {
             self.abandon(place);
             return false;
         }

@@ -124,7 +124,7 @@ impl PartNames {
     }
 
     /// Whether a later session finds it.
-    pub fn is_kept(&self) -> bool {
+    pub fn is_stored(&self) -> bool {
         self.record.is_some()
     }
 

@@ -80,9 +80,9 @@ pub(crate) struct AlcReceiver {
     started: Time,
     begun: Option<Time>,
     heard: Time,
-    tell_at: Time,
+    report_at: Time,
     bytes: u64,
-    told_bytes: u64,
+    reported_bytes: u64,
     record_at: Time,
     ended: Option<Ended>,
     /// Error that ended the session.
@@ -184,9 +184,9 @@ impl AlcReceiver {
             started: now,
             begun: None,
             heard: now,
-            tell_at: now + Span::from_secs(1),
+            report_at: now + Span::from_secs(1),
             bytes: 0,
-            told_bytes: 0,
+            reported_bytes: 0,
             record_at: now + RECORD_EVERY,
             ended: None,
             failure: None,
@@ -202,13 +202,13 @@ impl AlcReceiver {
     }
 
     /// When something is to be done next.
-    fn wake_at(&self) -> Time {
+    fn next_timeout(&self) -> Time {
         let patience = match self.followed {
             Some(_) => self.heard + self.setup.silence,
             None => self.setup.wait.map_or(Time::NEVER, |wait| self.started + wait),
         };
         let deadline = self.control.as_ref().map_or(Time::NEVER, |control| control.scheme.deadline());
-        patience.min(deadline).min(self.tell_at)
+        patience.min(deadline).min(self.report_at)
     }
 
     fn on_time(&mut self, now: Time) {
@@ -218,7 +218,7 @@ impl AlcReceiver {
             control.scheme.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
             self.obey();
         }
-        if now >= self.tell_at {
+        if now >= self.report_at {
             self.tell(now);
         }
         if now >= self.record_at {
@@ -614,17 +614,17 @@ impl AlcReceiver {
         let len = |object: &Object| if let Object::Open(assembly) = object { assembly.len() } else { 0 };
         let some: u64 = self.objects.values().map(Object::received).sum();
         let all: u64 = self.objects.values().map(len).sum();
-        let past = now.since(self.tell_at).as_secs_f64() + 1.0;
+        let past = now.since(self.report_at).as_secs_f64() + 1.0;
         self.events.push_back(Event::Progress(Progress {
             elapsed: now.since(self.started).into(),
             bytes: self.report.bytes + some,
             moved_bytes: self.report.bytes + some,
             total_bytes: (!self.objects.is_empty()).then_some(self.report.bytes + all),
-            rate: Rate::from_bps((self.bytes - self.told_bytes) as f64 * 8.0 / past),
+            rate: Rate::from_bps((self.bytes - self.reported_bytes) as f64 * 8.0 / past),
             ..Progress::default()
         }));
-        self.told_bytes = self.bytes;
-        self.tell_at = now + Span::from_secs(1);
+        self.reported_bytes = self.bytes;
+        self.report_at = now + Span::from_secs(1);
     }
 }
 
@@ -653,7 +653,7 @@ impl Endpoint for AlcReceiver {
     }
 
     fn poll_timeout(&self, _now: Time) -> Time {
-        self.wake_at()
+        self.next_timeout()
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -672,7 +672,7 @@ impl Endpoint for AlcReceiver {
         self.ended.get_or_insert(Ended::Stopped);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.ended.is_some()
     }
 }

@@ -74,8 +74,8 @@ pub(crate) struct AlcSource {
     started: Time,
     sent_bytes: u64,
     /// Bytes that had been sent at the last progress event.
-    told_bytes: u64,
-    tell_at: Time,
+    reported_bytes: u64,
+    report_at: Time,
     report: AlcSendReport,
     symbols: Vec<u8>,
     events: VecDeque<Event>,
@@ -134,8 +134,8 @@ impl AlcSource {
             state: State::Sending,
             started: now,
             sent_bytes: 0,
-            told_bytes: 0,
-            tell_at: now + Span::from_secs(1),
+            reported_bytes: 0,
+            report_at: now + Span::from_secs(1),
             report,
             symbols: Vec::new(),
             events: VecDeque::new(),
@@ -159,8 +159,8 @@ impl AlcSource {
     }
 
     /// When something is to be done next.
-    fn wake_at(&self) -> Time {
-        self.departure().map_or(Time::NEVER, |(_, at)| at).min(self.tell_at).min(match &self.pace {
+    fn next_timeout(&self) -> Time {
+        self.departure().map_or(Time::NEVER, |(_, at)| at).min(self.report_at).min(match &self.pace {
             Pace::Fixed { .. } => Time::NEVER,
             Pace::Timetable(source) => source.deadline(),
         })
@@ -185,7 +185,7 @@ impl AlcSource {
         {
             source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         }
-        if now >= self.tell_at {
+        if now >= self.report_at {
             self.tell(now);
         }
         if self.state == State::Sending && self.is_enough(now) {
@@ -335,18 +335,18 @@ impl AlcSource {
             Pace::Fixed { rate, .. } => *rate,
             Pace::Timetable(source) => source.observe().rate,
         };
-        let past = now.since(self.tell_at).as_secs_f64() + 1.0;
+        let past = now.since(self.report_at).as_secs_f64() + 1.0;
         self.events.push_back(Event::Progress(Progress {
             elapsed: now.since(self.started).into(),
             bytes: if self.carousel.rounds() > 0 { self.report.bytes } else { 0 },
             moved_bytes: if self.carousel.rounds() > 0 { self.report.bytes } else { 0 },
             total_bytes: Some(self.report.bytes),
-            rate: Rate::from_bps((self.sent_bytes - self.told_bytes) as f64 * 8.0 / past),
+            rate: Rate::from_bps((self.sent_bytes - self.reported_bytes) as f64 * 8.0 / past),
             allowed: Some(allowed),
             ..Progress::default()
         }));
-        self.told_bytes = self.sent_bytes;
-        self.tell_at = now + Span::from_secs(1);
+        self.reported_bytes = self.sent_bytes;
+        self.report_at = now + Span::from_secs(1);
     }
 }
 
@@ -374,7 +374,7 @@ impl Endpoint for AlcSource {
     }
 
     fn poll_timeout(&self, _now: Time) -> Time {
-        self.wake_at()
+        self.next_timeout()
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -385,7 +385,7 @@ impl Endpoint for AlcSource {
         self.end();
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.state == State::Over
     }
 }

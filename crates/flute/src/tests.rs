@@ -119,7 +119,7 @@ fn run(
     mut passes: impl FnMut(Layer, &[u8], Time) -> bool,
 ) {
     let mut now = Time::ZERO;
-    while !source.is_over() && !receiver.is_over() {
+    while !source.is_finished() && !receiver.is_finished() {
         while let Some((layer, mut bytes)) = next(source, now) {
             if layer.0 as usize <= receiver.groups().len() && passes(layer, &bytes, now) {
                 give(receiver, &mut bytes, FROM, now);
@@ -307,7 +307,7 @@ fn file_damaged_in_transit_is_not_published() {
     let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(1));
     let mut receiver = receiver(out.path());
     let (mut now, mut changed) = (Time::ZERO, 0);
-    while !source.is_over() {
+    while !source.is_finished() {
         while let Some((_, mut packet)) = next(&mut source, now) {
             let is_large = parse(&packet).is_ok_and(|packet| packet.toi == Some(3));
             if is_large && changed == 0 {
@@ -493,7 +493,7 @@ fn layers_never_carry_the_same_symbol_twice() {
         Repeat::For(Duration::from_secs(20)),
     );
     let (mut now, mut seen, mut layers) = (Time::ZERO, std::collections::HashSet::new(), [0; 4]);
-    while !source.is_over() {
+    while !source.is_finished() {
         while let Some((layer, out)) = next(&mut source, now) {
             let packet = parse(&out).expect("whole");
             let rlc = Rlc::from_bytes(packet.cci).expect("RLC's");

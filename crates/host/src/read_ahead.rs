@@ -111,7 +111,7 @@ impl Reader {
     }
 
     /// From now on blocks are read ahead when they are ordered, and no others.
-    pub fn read_as_told(&mut self) {
+    pub fn read_on_order(&mut self) {
         self.ahead = Ahead::AsTold;
     }
 
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn blocks_that_were_ordered_are_read_and_no_others() {
         let (mut reader, content, _dir) = reader_of(20_000);
-        reader.read_as_told();
+        reader.read_on_order();
         let blocks = reader.blocks;
         let mut all = vec![Vec::new(); blocks as usize];
         for at in 0..blocks {
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn unused_blocks_read_ahead_are_bounded() {
         let (mut reader, _, _dir) = reader_of(60_000);
-        reader.read_as_told();
+        reader.read_on_order();
         (0..100).for_each(|block| reader.order(block));
         (0..30).for_each(|_| _ = data(&mut reader, 99));
         assert!(reader.early.len() <= 100 - 30 + MAX_EARLY, "{}", reader.early.len());

@@ -153,7 +153,7 @@ fn options_len(mark: Mark) -> usize {
 
 fn check_messages(framing: Framing, messages: Option<Messages>, room: usize) -> Result<(), Error> {
     let most = match framing {
-        Framing::None => feed::most_unit(room),
+        Framing::None => feed::max_unit(room),
         Framing::Zmq => usize::MAX,
     };
     match messages {

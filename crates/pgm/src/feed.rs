@@ -189,7 +189,7 @@ impl Feed {
         let left = &self.raw[self.cut..];
         let ended = self.input_state == ReadResult::End && !left.is_empty();
         let most = match self.framing {
-            Framing::None => most_unit(self.room),
+            Framing::None => max_unit(self.room),
             Framing::Zmq => MAX_LINE,
         };
         let found = match self.messages {
@@ -228,7 +228,7 @@ impl Feed {
 }
 
 /// The largest unit that can be sent in packets with payloads of `room` bytes.
-pub(super) fn most_unit(room: usize) -> usize {
+pub(super) fn max_unit(room: usize) -> usize {
     room.max(((room - FRAGMENT_LEN) * MAX_FRAGMENTS).min(MAX_APDU))
 }
 

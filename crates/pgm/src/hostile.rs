@@ -74,7 +74,7 @@ impl Bench {
 
     fn wait(&mut self, span: Span) {
         let until = self.now + span;
-        while !self.receiver.is_over() {
+        while !self.receiver.is_finished() {
             take_all(&mut self.receiver, self.now);
             let next = self.receiver.poll_timeout(self.now).max(self.now + Span::from_micros(10));
             if next > until {
@@ -155,11 +155,11 @@ fn next_packet_cancels_a_forged_end() {
     bench.wait(Span::from_millis(200));
     bench.data(5);
     bench.wait(Span::from_secs(5));
-    assert!(!bench.receiver.is_over(), "more has come than what was said to be all");
+    assert!(!bench.receiver.is_finished(), "more has come than what was said to be all");
     bench.data(6);
     bench.spm(6, true);
     bench.wait(Span::from_millis(900));
-    assert!(!bench.receiver.is_over());
+    assert!(!bench.receiver.is_finished());
     let report = bench.report();
     assert!(report.ok && report.bytes == 70, "{report:?}");
 }
@@ -261,13 +261,13 @@ fn endless_naks_do_not_prevent_the_end_of_a_source() {
     for _ in 0..120_000 {
         asked.ask(20);
         asked.pass();
-        if asked.source.is_over() {
+        if asked.source.is_finished() {
             break;
         }
     }
     let Asked { new, again, now, .. } = asked;
     println!("{new} packets, {again} again, over at {now:?}");
     // Packets older than a minute are not stored.
-    assert!(asked.source.is_over() && now < Time::ZERO + Span::from_secs(70), "at {now:?}");
+    assert!(asked.source.is_finished() && now < Time::ZERO + Span::from_secs(70), "at {now:?}");
     asked.source.report().expect("it ends");
 }

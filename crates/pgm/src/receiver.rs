@@ -110,7 +110,7 @@ struct Stream {
     /// End of the session as stated by the source, and since when.
     fin: Option<(u64, Time)>,
     first_at: Time,
-    heard_at: Time,
+    last_received_at: Time,
     data_at: Time,
     spmr_at: Time,
     /// Bit k: the packet k before the newest has come.
@@ -202,7 +202,7 @@ impl PgmReceiver {
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.tsi == packet.tsi()) else {
             return Ok(());
         };
-        stream.heard_at = now;
+        stream.last_received_at = now;
         if packet.options.rst {
             return Err(PgmError::Reset.into());
         }
@@ -219,7 +219,7 @@ impl PgmReceiver {
                 stream.pgmcc = packet.options.pgmcc_data.map(|data| (data, now)).or(stream.pgmcc);
                 let arrived = Arrived { data, size, ecn, repair };
                 if let Some(id) = receiver_id(self.setup.local) {
-                    stream.tell_scheme(&packet.options, arrived, id, &mut self.setup.rng, now);
+                    stream.report_scheme(&packet.options, arrived, id, &mut self.setup.rng, now);
                 }
             }
             Body::Ncf(nak) => {
@@ -255,13 +255,13 @@ impl PgmReceiver {
         }
         self.ask(now);
         self.scheme_time(now);
-        self.say_reports(now);
+        self.send_reports(now);
         if let Err(error) = self.deliver(now) {
             self.fail(error);
         }
         if self.progress_at <= now {
             self.progress_at += Span::from_secs(1);
-            self.tell_progress(now);
+            self.emit_progress(now);
         }
         self.consider_patience(now);
     }
@@ -309,7 +309,7 @@ impl PgmReceiver {
     }
 
     /// Sends the report of the scheme's receiver.
-    fn say_reports(&mut self, now: Time) {
+    fn send_reports(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let Some(end) = &mut stream.scheme else { return };
         let contents: Vec<ReportContent> = end
@@ -366,8 +366,8 @@ impl PgmReceiver {
                 waited: duration(wait),
                 seen: (packets > 0).then_some(JoinObstacle::OtherFormat { packets, format: "PGM" }),
             }),
-            (Some(stream), _) if now.since(stream.heard_at) >= self.setup.silence => {
-                let silent = duration(now.since(stream.heard_at));
+            (Some(stream), _) if now.since(stream.last_received_at) >= self.setup.silence => {
+                let silent = duration(now.since(stream.last_received_at));
                 PgmError::Silent { silent, bytes: self.report.bytes }.into()
             }
             _ => return,
@@ -385,12 +385,12 @@ impl PgmReceiver {
     }
 
     /// When to call again.
-    fn wake_at(&self) -> Time {
+    fn next_timeout(&self) -> Time {
         let mut wake = self.progress_at;
         if let Some(stream) = &self.stream {
             let asking = stream.missing.deadline();
             wake = wake.min(if stream.path.is_some() { asking } else { asking.max(stream.spmr_at) });
-            wake = wake.min(stream.heard_at + self.setup.silence);
+            wake = wake.min(stream.last_received_at + self.setup.silence);
             if let Some((_, since)) = stream.fin.filter(|(end, _)| stream.next >= *end) {
                 wake = wake.min(since + FIN_HOLDS);
             }
@@ -401,7 +401,7 @@ impl PgmReceiver {
         wake
     }
 
-    fn tell_progress(&mut self, now: Time) {
+    fn emit_progress(&mut self, now: Time) {
         if self.stream.is_none() {
             return;
         }
@@ -454,7 +454,7 @@ impl Endpoint for PgmReceiver {
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        if self.feedback_lens.is_empty() { self.wake_at() } else { now }
+        if self.feedback_lens.is_empty() { self.next_timeout() } else { now }
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -462,14 +462,14 @@ impl Endpoint for PgmReceiver {
     }
 
     fn silence(&self, now: Time) -> Option<Span> {
-        self.stream.as_ref().filter(|_| !self.over).map(|stream| now.since(stream.heard_at))
+        self.stream.as_ref().filter(|_| !self.over).map(|stream| now.since(stream.last_received_at))
     }
 
     fn stop(&mut self, _now: Time) {
         self.fail(Error::Transfer(TransferError::Stopped));
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.over
     }
 }
@@ -523,7 +523,7 @@ impl Stream {
             leap: None,
             fin: None,
             first_at: now,
-            heard_at: now,
+            last_received_at: now,
             data_at: now,
             spmr_at: now,
             recent: 0,
@@ -571,13 +571,13 @@ impl Stream {
         let Some(mut known) = self.end.filter(|known| *known < end) else { return };
         if end - self.next > self.most_held {
             // The oldest ones are given up for room, and what nobody can keep is not asked for at all.
-            let first_kept = end - self.most_held;
-            self.missing.expire(first_kept, |_| {});
-            if first_kept > known {
-                self.leap(first_kept - known);
-                (self.next, known) = (first_kept, first_kept);
+            let first_stored = end - self.most_held;
+            self.missing.expire(first_stored, |_| {});
+            if first_stored > known {
+                self.leap(first_stored - known);
+                (self.next, known) = (first_stored, first_stored);
             }
-            let places = self.places.iter_mut().take((first_kept - self.next) as usize);
+            let places = self.places.iter_mut().take((first_stored - self.next) as usize);
             places
                 .filter(|place| matches!(place, PacketState::Missing))
                 .for_each(|place| *place = PacketState::Lost);
@@ -715,7 +715,7 @@ impl Stream {
     }
 
     /// Give a data packet to the scheme's receiver, if the source's scheme has one.
-    fn tell_scheme(
+    fn report_scheme(
         &mut self,
         options: &Options<'_>,
         arrived: Arrived,

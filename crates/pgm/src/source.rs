@@ -138,7 +138,7 @@ pub(crate) struct PgmSource {
     report: PgmSendReport,
     events: VecDeque<Event>,
     failure: Option<Error>,
-    bytes_told: u64,
+    bytes_reported: u64,
     wire_bytes: u64,
 }
 
@@ -201,7 +201,7 @@ impl PgmSource {
             report: PgmSendReport { slowest: Rate::UNLIMITED, ..PgmSendReport::default() },
             events: VecDeque::new(),
             failure: None,
-            bytes_told: 0,
+            bytes_reported: 0,
             wire_bytes: 0,
         };
         session.source.control(SourceControl::Limits(setup.bounds), now);
@@ -394,7 +394,7 @@ impl PgmSource {
         }
         if self.clocks.progress_at <= now {
             self.clocks.progress_at += Span::from_secs(1);
-            self.tell_progress(now);
+            self.emit_progress(now);
         }
     }
 
@@ -632,7 +632,7 @@ impl PgmSource {
     }
 
     /// When to call again.
-    fn wake_at(&self, now: Time) -> Time {
+    fn next_timeout(&self, now: Time) -> Time {
         if !self.control_lens.is_empty() {
             return now;
         }
@@ -654,14 +654,14 @@ impl PgmSource {
         wake
     }
 
-    fn tell_progress(&mut self, now: Time) {
+    fn emit_progress(&mut self, now: Time) {
         let seen = self.source.observe();
         if self.clocks.started.is_some() && !self.drained {
             self.report.slowest = self.report.slowest.min(seen.rate);
             self.report.fastest = self.report.fastest.max(seen.rate);
         }
-        let bytes = self.wire_bytes - self.bytes_told;
-        self.bytes_told = self.wire_bytes;
+        let bytes = self.wire_bytes - self.bytes_reported;
+        self.bytes_reported = self.wire_bytes;
         self.events.push_back(Event::Progress(Progress {
             elapsed: now.since(Time::ZERO).into(),
             bytes: self.feed.counts().bytes,
@@ -698,7 +698,7 @@ impl Endpoint for PgmSource {
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        self.wake_at(now)
+        self.next_timeout(now)
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -709,7 +709,7 @@ impl Endpoint for PgmSource {
         self.drain(now);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.phase == Phase::Over && self.control_lens.is_empty()
     }
 }

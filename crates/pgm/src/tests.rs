@@ -149,7 +149,8 @@ impl Network {
 
     fn run(mut self) -> Outcome {
         (0..=self.receivers.len()).for_each(|host| self.drive(host));
-        while !self.source.is_over() || self.receivers.iter().any(|(session, ..)| !session.is_over()) {
+        while !self.source.is_finished() || self.receivers.iter().any(|(session, ..)| !session.is_finished())
+        {
             let next = self.links.next(Time::ZERO + Span::from_secs(600));
             match next.expect("it comes to an end") {
                 Happens::Arrives { host, from, mut bytes, .. } => {
@@ -207,7 +208,7 @@ impl Network {
                 self.links.unicast(&mut self.loss, (host, (0, ())), from, &bytes, |(), host| host == 0);
             }
         }
-        let wake = if session.is_over() { Time::NEVER } else { session.poll_timeout(now) };
+        let wake = if session.is_finished() { Time::NEVER } else { session.poll_timeout(now) };
         let wake = if wake.is_never() { wake } else { wake.max(now + Span::from_nanos(1)) };
         self.links.wake(host, wake);
     }

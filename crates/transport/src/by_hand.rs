@@ -59,7 +59,7 @@ pub fn pump(endpoint: &mut dyn Endpoint, now: &mut Time, span: Span) {
         }
         while endpoint.poll_event().is_some() {}
         let next = endpoint.poll_timeout(*now).max(*now + Span::from_micros(10));
-        if endpoint.is_over() || next > until {
+        if endpoint.is_finished() || next > until {
             break;
         }
         assert!(turn < 200_000, "it is awake without an end");

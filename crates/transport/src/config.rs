@@ -198,7 +198,7 @@ impl StartNow {
 
     /// Whether the session no longer waits.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 

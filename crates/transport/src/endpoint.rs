@@ -100,7 +100,7 @@ pub trait Endpoint {
     }
 
     /// Whether an endpoint with a parent also wants the session's own group.
-    fn hears_group(&self) -> bool {
+    fn receives_group(&self) -> bool {
         false
     }
 
@@ -119,5 +119,5 @@ pub trait Endpoint {
     fn stop(&mut self, now: Time);
 
     /// Whether all work is done; call it after the datagrams of [`Endpoint::poll_transmit`] were sent.
-    fn is_over(&self) -> bool;
+    fn is_finished(&self) -> bool;
 }

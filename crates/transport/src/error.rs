@@ -167,7 +167,7 @@ fn kept(verified_bytes: u64, resumes: bool) -> String {
 }
 
 /// Describes that no receiver joined, with reasons that hosts sent.
-fn nobody_joined(
+fn no_receiver_joined(
     group: SocketAddr,
     waited: Duration,
     (ttl, port): (u8, u16),
@@ -199,7 +199,7 @@ pub fn named_refusals(each: &[ReceiverReport]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-fn nobody_came(invited: usize, waited: Duration) -> String {
+fn all_are_absent(invited: usize, waited: Duration) -> String {
     let waited = seconds(waited.as_secs_f64());
     match invited {
         0 => format!(
@@ -459,7 +459,7 @@ pub enum ConfigError {
 #[non_exhaustive]
 pub enum StartError {
     /// No receiver answered the announcement.
-    #[error("{}", nobody_joined(*.group, *.waited, (*.ttl, *.port), .each))]
+    #[error("{}", no_receiver_joined(*.group, *.waited, (*.ttl, *.port), .each))]
     NoReceiver {
         /// The group.
         group: std::net::SocketAddr,
@@ -473,7 +473,7 @@ pub enum StartError {
         each: Vec<ReceiverReport>,
     },
     /// No host came to be served by unicast.
-    #[error("{}", nobody_came(*.invited, *.waited))]
+    #[error("{}", all_are_absent(*.invited, *.waited))]
     NoHost {
         /// How many were invited.
         invited: usize,

@@ -243,12 +243,12 @@ impl Network {
     /// Stops all losses: both have to end well.
     fn finish(&mut self) {
         for _ in 0..100_000 {
-            if self.source.is_over() && self.receiver.is_over() {
+            if self.source.is_finished() && self.receiver.is_finished() {
                 return;
             }
             // Endpoints that are over are not called any more.
             let wake_of =
-                |one: &dyn Endpoint| if one.is_over() { Time::NEVER } else { one.poll_timeout(self.now) };
+                |one: &dyn Endpoint| if one.is_finished() { Time::NEVER } else { one.poll_timeout(self.now) };
             let wake = wake_of(&self.source).min(wake_of(&self.receiver));
             self.now = wake.max(self.now + Span::from_micros(100));
             self.run(DatagramAction::Change(&[]), false);
@@ -324,7 +324,7 @@ fn come<'a>(world: &mut World, mode: u8, way: u8, input: &'a [u8]) -> &'a [u8] {
             2 => (places::SOURCE, places::RELAY),
             3 => (places::RECEIVER, relay_below),
             4 => (places::RELAY, places::SOURCE),
-            _ if world.setting.kind.is_heard_below() => (places::SOURCE, places::RECEIVER),
+            _ if world.setting.kind.is_received_downstream() => (places::SOURCE, places::RECEIVER),
             _ => (relay_below, places::RECEIVER),
         };
         world.arrive(if is_stranger { places::STRANGER } else { from }, to, &mut bytes);

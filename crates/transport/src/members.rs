@@ -87,7 +87,7 @@ pub struct MemberRecord {
     /// Why, when it failed.
     pub reason: u8,
     /// When it last sent.
-    pub heard_at: Time,
+    pub last_received_at: Time,
     /// Blocks that it lacks.
     pub blocks_missing: u32,
     /// Whether it reports for others.
@@ -238,7 +238,7 @@ impl Members {
         let was_finished = member.is_finished() && !is_new && !takes_back;
         let had_number = member.has_number() && !is_new && !takes_back;
         self.tally.discount(member);
-        member.heard_at = now;
+        member.last_received_at = now;
         member.is_replaced &= !is_newer;
         if member.address.ip() != address.ip() {
             self.hosts.entry(member.address.ip()).and_modify(|count| *count = count.saturating_sub(1));
@@ -305,7 +305,7 @@ impl Members {
         let is_earlier = |(id, member): (&ReceiverId, &MemberRecord)| {
             *id != report.from
                 && member.state == MemberState::Done
-                && member.heard_at < joined_at
+                && member.last_received_at < joined_at
                 && !member.is_relay
                 && member.address.ip() == address
                 && member.host == report.host.as_str()
@@ -366,7 +366,7 @@ impl Members {
     pub fn is_elsewhere(&self, from: ReceiverId, address: SocketAddr, now: Time) -> bool {
         let bound = |member: &MemberRecord| {
             let quiet = REPLACED_AFTER.max(self.floor * 4);
-            member.address != address && now.since(member.heard_at) < quiet
+            member.address != address && now.since(member.last_received_at) < quiet
         };
         self.known.get(&from).is_some_and(bound)
     }
@@ -374,7 +374,7 @@ impl Members {
     /// Any other packet of a receiver: it is alive.
     pub fn on_sign_of_life(&mut self, from: ReceiverId, now: Time) {
         if let Some(member) = self.known.get_mut(&from) {
-            member.heard_at = now;
+            member.last_received_at = now;
             if member.mute == Mute::Silent {
                 self.tally.update(member, |member| member.mute = Mute::No);
             }
@@ -501,8 +501,8 @@ impl Members {
         }
         let is_replaced = |member: &MemberRecord| {
             let joined = newest.get(&(member.host.as_str(), member.address.ip()));
-            let is_over = member.is_replaced || member.state != MemberState::Done;
-            member.is_again || is_over && joined.is_some_and(|joined| *joined > member.heard_at)
+            let has_ended = member.is_replaced || member.state != MemberState::Done;
+            member.is_again || has_ended && joined.is_some_and(|joined| *joined > member.last_received_at)
         };
         self.iter().filter(|(_, member)| is_replaced(member)).map(|(id, _)| id).collect()
     }
@@ -554,8 +554,8 @@ fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
 impl MemberRecord {
     /// Returns the receivers that count as its own: those of a relay that is gone have moved, or are missing.
     pub fn counted(&self) -> u32 {
-        let is_gone = self.pace == Pace::Gone || self.is_mute() && !self.is_finished();
-        if self.is_replaced || self.is_relay && is_gone {
+        let has_left = self.pace == Pace::Gone || self.is_mute() && !self.is_finished();
+        if self.is_replaced || self.is_relay && has_left {
             self.verified()
         } else {
             self.receivers + self.named
@@ -572,7 +572,7 @@ impl MemberRecord {
             address,
             state: report.state,
             reason: report.reason,
-            heard_at: now,
+            last_received_at: now,
             is_relay,
             receivers,
             receivers_done,

@@ -77,7 +77,7 @@ impl Source {
     }
 
     /// The moment at which it wants to be called.
-    pub fn wake_at(&self, now: Time) -> Time {
+    pub fn next_timeout(&self, now: Time) -> Time {
         self.0.poll_timeout(now)
     }
 
@@ -102,13 +102,13 @@ impl Receiver {
     }
 
     /// The moment at which it wants to be called.
-    pub fn wake_at(&self, now: Time) -> Time {
+    pub fn next_timeout(&self, now: Time) -> Time {
         self.0.poll_timeout(now)
     }
 
     /// Whether it receives its session's group, although it has a parent.
-    pub fn hears_group(&self) -> bool {
-        self.0.hears_group()
+    pub fn receives_group(&self) -> bool {
+        self.0.receives_group()
     }
 
     /// The number of layers above the base layer that it has joined.

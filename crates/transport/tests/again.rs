@@ -49,7 +49,7 @@ fn session(number: u64, file: &Path, out: &Path) {
     let mut source = Source::new(send, &here, &mut |_| ()).expect("the file can be read");
     let mut receiver = Receiver::new(receive, &there);
     let (mut now, mut count) = (Time::ZERO, 0);
-    while !(source.endpoint().is_over() && receiver.endpoint().is_over()) {
+    while !(source.endpoint().is_finished() && receiver.endpoint().is_finished()) {
         assert!(now < Time::from_nanos(120_000_000_000), "the session ends");
         let sent = take_all(source.endpoint(), now);
         let answers = take_all(receiver.endpoint(), now);

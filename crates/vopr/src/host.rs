@@ -233,7 +233,7 @@ impl Host {
             && relay.port.is_some()
             && to == self.asked_at()
         {
-            let is_of = |child: &ServedChild| child.address == from && !child.endpoint.is_over();
+            let is_of = |child: &ServedChild| child.address == from && !child.endpoint.is_finished();
             return Some(relay.children().find(|(_, child)| is_of(child)).map_or(PORT, |(at, _)| at));
         }
         (0..self.endpoints()).find(|endpoint| self.place(*endpoint) == to)
@@ -261,7 +261,7 @@ impl Host {
     pub fn ears(&self) -> impl Iterator<Item = usize> {
         let hears = move |endpoint: &usize| match &self.process {
             Some(Process::Relay(relay)) if !self.parents.is_empty() => {
-                relay.sessions[endpoint / relay.each].as_ref().is_some_and(Relay::hears_group)
+                relay.sessions[endpoint / relay.each].as_ref().is_some_and(Relay::receives_group)
             }
             _ => true,
         };
@@ -312,7 +312,7 @@ impl Host {
     pub fn takes(&self, layer: usize) -> bool {
         match &self.process {
             Some(Process::Receiver(receiver)) if self.invited || !self.parents.is_empty() => {
-                layer == 0 && receiver.hears_group()
+                layer == 0 && receiver.receives_group()
             }
             Some(Process::Receiver(receiver)) => layer <= receiver.layers(),
             Some(_) => layer == 0,
@@ -321,17 +321,17 @@ impl Host {
     }
 
     /// Returns when it has to be called.
-    pub fn wake_at(&self, now: Time) -> Time {
+    pub fn next_timeout(&self, now: Time) -> Time {
         let here = self.clock.local(now);
         let at = match &self.process {
             None => return Time::NEVER,
             _ if !self.waiting.is_empty() && now >= self.full_until => return now.max(self.stopped_until),
-            Some(Process::Source(source)) => source.wake_at(here),
-            Some(Process::Receiver(receiver)) => receiver.wake_at(here),
+            Some(Process::Source(source)) => source.next_timeout(here),
+            Some(Process::Receiver(receiver)) => receiver.next_timeout(here),
             Some(Process::Relay(relay)) => {
                 let all = relay.sessions.iter().flatten().flat_map(|session| &session.endpoints);
                 let all = all.chain(relay.children().map(|(_, child)| &child.endpoint));
-                let open = all.filter(|endpoint| !endpoint.is_over());
+                let open = all.filter(|endpoint| !endpoint.is_finished());
                 let invites = relay.port.as_ref().map_or(Time::NEVER, |port| port.invites_at);
                 open.map(|endpoint| endpoint.poll_timeout(here)).min().unwrap_or(Time::NEVER).min(invites)
             }
@@ -401,11 +401,11 @@ impl Host {
                     sent.push(Sent { endpoint: at, bytes, transmit });
                 }
                 events.extend(std::iter::from_fn(|| endpoint.poll_event()).map(|event| (at, event)));
-                let is_over = endpoint.is_over();
-                if !is_over && endpoint.poll_timeout(here) <= here {
+                let is_finished = endpoint.is_finished();
+                if !is_finished && endpoint.poll_timeout(here) <= here {
                     (again, busy) = (true, at);
                 }
-                over &= is_over;
+                over &= is_finished;
             }
             if let Some(Process::Relay(relay)) = &mut self.process {
                 relay.let_go();
@@ -494,7 +494,7 @@ impl Passing {
     /// Removes ended sessions.
     fn let_go(&mut self) {
         for (place, session) in self.sessions.iter_mut().enumerate() {
-            if session.as_ref().is_some_and(Relay::is_over) {
+            if session.as_ref().is_some_and(Relay::is_finished) {
                 *session = None;
                 self.looking = self.looking.filter(|looking| *looking != place);
             }
@@ -517,7 +517,7 @@ fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
                 }
                 // As in the real loop, which removes endpoints that serve nobody any more.
                 let children = session.children.iter_mut().enumerate();
-                for (at, child) in children.filter(|(_, child)| !child.endpoint.is_over()) {
+                for (at, child) in children.filter(|(_, child)| !child.endpoint.is_finished()) {
                     all.push((CHILDREN + place * MAX_CHILDREN + at, &mut *child.endpoint));
                 }
             }

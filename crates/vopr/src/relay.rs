@@ -81,14 +81,14 @@ impl Relay {
     }
 
     /// Whether the upstream endpoint listens to the group, although it has a parent.
-    pub fn hears_group(&self) -> bool {
-        self.endpoints[0].hears_group()
+    pub fn receives_group(&self) -> bool {
+        self.endpoints[0].receives_group()
     }
 
     /// Whether all of it is over; the session may be found again then.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         let children = self.children.iter().map(|child| &child.endpoint);
-        let over = self.endpoints.iter().chain(children).all(|endpoint| endpoint.is_over());
+        let over = self.endpoints.iter().chain(children).all(|endpoint| endpoint.is_finished());
         if over {
             self.session.release();
         }

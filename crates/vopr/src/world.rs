@@ -278,7 +278,7 @@ impl World {
     fn is_wanted(&self, host: usize) -> bool {
         match self.hosts[host].role {
             Role::Receiver => !self.has_all(host) && !self.waits_for_the_next(host),
-            Role::Source => !self.everybody_has_all() || self.somebody_waits(),
+            Role::Source => !self.everybody_has_all() || self.has_waiting_host(),
             Role::Relay if self.serves_itself() && host == OWN_RELAY => false, // the source starts it
             Role::Relay => !(self.is_calm && self.everybody_has_all()),
         }
@@ -296,7 +296,7 @@ impl World {
     }
 
     /// Whether a receiver runs for content that turned out to be the content it had.
-    fn somebody_waits(&self) -> bool {
+    fn has_waiting_host(&self) -> bool {
         let waits = |host: &Host| host.role == Role::Receiver && host.process.is_some();
         self.plan.has(Trouble::SourceFile) && self.hosts.iter().any(waits)
     }
@@ -391,7 +391,7 @@ impl World {
     }
 
     pub(crate) fn wake(&mut self, host: usize) {
-        self.network.wake(host, self.hosts[host].wake_at(self.now));
+        self.network.wake(host, self.hosts[host].next_timeout(self.now));
     }
 
     fn send(&mut self, host: usize, sent: &Sent) -> Result<(), Finding> {

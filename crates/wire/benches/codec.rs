@@ -7,7 +7,7 @@ use faircast_core::packet::{
     Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, SessionId, Signal,
 };
 use faircast_core::time::{Span, Time};
-use faircast_wire::encode::most_hashes;
+use faircast_wire::encode::max_hashes;
 use faircast_wire::{
     Announce, DataPacket, Form, GroupKey, Message, Name, ReceiverCodec, Signed, SigningKey, SourceCodec,
     TransferId, data_header_len,
@@ -76,7 +76,7 @@ fn pages() {
         transfer: TransferId([2; 16]),
         started: 1_800_000_000,
     };
-    let (public, hashes) = (key.verify_key(), vec![[7; 32]; most_hashes(DATAGRAM)]);
+    let (public, hashes) = (key.verify_key(), vec![[7; 32]; max_hashes(DATAGRAM)]);
     #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
     let start = Instant::now();
     let signatures: Vec<_> = (0..ROUNDS).map(|first| key.sign_page(&about, first, &hashes)).collect();

@@ -3,7 +3,7 @@
 use crate::bodies::{Body, DATA_FIXED, DataFields, Fit, RATE_LEN};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
 use crate::error::EncodeError;
-use crate::field::{Layout, fields_of, len_of, most_without_lists};
+use crate::field::{Layout, fields_of, len_of, max_without_lists};
 use crate::message::{
     Announce, DataPacket, Hashes, Kind, Member, Message, Need, Request, Status, SymbolMap, Tree, TreeNode,
     Verified, Window,
@@ -39,42 +39,42 @@ pub const MAX_DATA_HEADER: usize =
     overhead(Kind::Data, Form::Sealed) + DATA_FIXED + RATE_LEN + marks::MAX_LEN;
 
 /// Maximum number of bytes of an announcement. A source's datagrams must be allowed this size.
-pub const MAX_ANNOUNCE: usize = most_around(Kind::Announce, Announce::LAYOUT) + RELAYED_LEN;
+pub const MAX_ANNOUNCE: usize = max_overhead(Kind::Announce, Announce::LAYOUT) + RELAYED_LEN;
 /// Maximum number of bytes of a status without the entries of its lists.
-pub const MAX_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT) + RELAYED_LEN;
+pub const MAX_AROUND_STATUS: usize = max_overhead(Kind::Status, Status::LAYOUT) + RELAYED_LEN;
 /// Maximum number of entries of a request within the limit of receivers' datagrams.
-pub const MAX_NEEDS: usize = most_needs(FEEDBACK_LIMIT);
+pub const MAX_NEEDS: usize = max_needs(FEEDBACK_LIMIT);
 
 /// Maximum number of bytes of a receiver's or relay's description of itself.
-pub const MAX_MEMBER: usize = most_around(Kind::Member, Member::LAYOUT);
+pub const MAX_MEMBER: usize = max_overhead(Kind::Member, Member::LAYOUT);
 /// Maximum number of bytes of a receipt.
-pub const MAX_RECEIPT: usize = most_around(Kind::Receipt, Receipt::LAYOUT);
+pub const MAX_RECEIPT: usize = max_overhead(Kind::Receipt, Receipt::LAYOUT);
 
 /// Returns the number of entries of a request that fit a datagram of `limit` bytes.
-pub const fn most_needs(limit: usize) -> usize {
+pub const fn max_needs(limit: usize) -> usize {
     room_for_list(limit, Kind::Request, Request::LAYOUT) / len_of(fields_of(Need::SHAPE))
 }
 
 /// The same when each of them has a map of the cached symbols.
-pub const fn most_needs_with_maps(limit: usize) -> usize {
+pub const fn max_needs_with_maps(limit: usize) -> usize {
     let entry = len_of(fields_of(Need::SHAPE)) + len_of(fields_of(SymbolMap::SHAPE));
     room_for_list(limit, Kind::Request, Request::LAYOUT) / entry
 }
 
 /// Returns the number of relays of a tree that fit a datagram of `limit` bytes.
-pub const fn most_relays(limit: usize) -> usize {
+pub const fn max_relays(limit: usize) -> usize {
     room_for_list(limit, Kind::Tree, Tree::LAYOUT) / len_of(fields_of(TreeNode::SHAPE))
 }
 
 /// Returns the number of complete receivers that fit a datagram of `limit` bytes.
-pub const fn most_verified(limit: usize) -> usize {
+pub const fn max_verified(limit: usize) -> usize {
     room_for_list(limit, Kind::Verified, Verified::LAYOUT) / ID_LEN
 }
 
 /// Bytes for the entries of lists in a receiver's or relay's upstream datagram of `limit` bytes.
 const fn room_for_list(limit: usize, kind: Kind, layout: Layout) -> usize {
     let limit = if limit < FEEDBACK_LIMIT { limit } else { FEEDBACK_LIMIT };
-    limit.saturating_sub(most_around(kind, layout))
+    limit.saturating_sub(max_overhead(kind, layout))
 }
 
 /// Bytes that a relay adds to a source's packet in a sealed session: its sender.
@@ -82,17 +82,17 @@ const RELAYED_LEN: usize = ID_LEN + BOOT_LEN;
 
 /// Returns the number of hashes in a page that fits a datagram of `limit` bytes at the source and at every relay that forwards it:
 /// a page that was cut would be useless.
-pub const fn most_hashes(limit: usize) -> usize {
+pub const fn max_hashes(limit: usize) -> usize {
     let hash = match <[u8; 32] as Codec>::SHAPE.fixed_len() {
         Some(len) => len,
         None => panic!("a hash has always the same length"),
     };
-    limit.saturating_sub(most_around(Kind::Hashes, Hashes::LAYOUT) + RELAYED_LEN) / hash
+    limit.saturating_sub(max_overhead(Kind::Hashes, Hashes::LAYOUT) + RELAYED_LEN) / hash
 }
 
-const fn most_around(kind: Kind, layout: Layout) -> usize {
+const fn max_overhead(kind: Kind, layout: Layout) -> usize {
     let (open, sealed) = (overhead(kind, Form::Open), overhead(kind, Form::Sealed));
-    (if sealed > open { sealed } else { open }) + most_without_lists(layout.fields)
+    (if sealed > open { sealed } else { open }) + max_without_lists(layout.fields)
 }
 
 /// Bytes of the headers of IPv4 and UDP.
@@ -107,8 +107,8 @@ const _: () = assert!(
 
 const _: () = assert!(
     overhead(Kind::Report, Form::Sealed) + 1 + reports::MAX_LEN <= FEEDBACK_LIMIT
-        && most_around(Kind::Member, Member::LAYOUT) <= FEEDBACK_LIMIT
-        && most_around(Kind::Window, Window::LAYOUT) <= FEEDBACK_LIMIT
+        && max_overhead(Kind::Member, Member::LAYOUT) <= FEEDBACK_LIMIT
+        && max_overhead(Kind::Window, Window::LAYOUT) <= FEEDBACK_LIMIT
         && MAX_RECEIPT <= FEEDBACK_LIMIT,
     "a message is longer than what receivers may send"
 );

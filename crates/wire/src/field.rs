@@ -105,14 +105,14 @@ pub(crate) const fn len_of(fields: &[Field]) -> usize {
 }
 
 /// The most bytes of fields without the entries of their lists.
-pub(crate) const fn most_without_lists(fields: &[Field]) -> usize {
+pub(crate) const fn max_without_lists(fields: &[Field]) -> usize {
     let (mut sum, mut at) = (0, 0);
     while at < fields.len() {
         sum += match fields[at].shape {
             Shape::Optional(len) => 1 + len,
             Shape::Text(most) => 1 + most,
             Shape::List(_) => 0,
-            Shape::Group(fields) => most_without_lists(fields),
+            Shape::Group(fields) => max_without_lists(fields),
             _ => len_of(&[fields[at]]),
         };
         at += 1;
@@ -121,7 +121,7 @@ pub(crate) const fn most_without_lists(fields: &[Field]) -> usize {
 }
 
 /// The most bytes that any of these layouts takes. All must have fixed lengths; else the program does not compile.
-pub(crate) const fn most_len(layouts: &[Layout]) -> usize {
+pub(crate) const fn max_len(layouts: &[Layout]) -> usize {
     let (mut most, mut at) = (0, 0);
     while at < layouts.len() {
         let len = len_of(layouts[at].fields);

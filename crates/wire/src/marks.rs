@@ -2,7 +2,7 @@
 
 use crate::codec::Rounded;
 use crate::error::{EncodeError, ParseError};
-use crate::field::most_len;
+use crate::field::max_len;
 use faircast_core::half::Half;
 use faircast_core::packet::{Flags, LayerStates, Mark, ReceiverId, ShortId, Signal};
 
@@ -77,7 +77,7 @@ const fn signals(number: u8) -> &'static [(Signal, u8)] {
 }
 
 /// Maximum number of bytes that any mark takes.
-pub(crate) const MAX_LEN: usize = most_len(LAYOUTS);
+pub(crate) const MAX_LEN: usize = max_len(LAYOUTS);
 
 /// The byte of flags: those that all packets may have, and the bits of a signal of packets with this mark.
 #[inline]

@@ -2,7 +2,7 @@
 
 use crate::codec::{BitRate, Bits32, Fraction, Level};
 use crate::error::ParseError;
-use crate::field::most_len;
+use crate::field::max_len;
 use faircast_core::packet::{Cause, Echo, Holes, Knows, Report, ReportContent, Seq, ShortId};
 
 choice! {
@@ -84,7 +84,7 @@ choice! {
 }
 
 /// Maximum number of bytes that any of them takes.
-pub(crate) const MAX_LEN: usize = most_len(LAYOUTS);
+pub(crate) const MAX_LEN: usize = max_len(LAYOUTS);
 
 impl crate::codec::Quantised for Report {
     fn quantised(&self) -> Report {

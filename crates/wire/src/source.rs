@@ -134,7 +134,7 @@ impl SourceCodec {
     }
 
     /// Append an announcement, a status or a page, in at most `limit` bytes; lists are cut to fit (a page that is cut is worth
-    /// nothing: see [`encode::most_hashes`]).
+    /// nothing: see [`encode::max_hashes`]).
     ///
     /// # Errors
     /// When the message is of another kind, a number does not fit its field, the message without its

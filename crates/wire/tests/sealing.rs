@@ -8,8 +8,8 @@ use common::{
 };
 use faircast_core::packet::{Data, Layer, Mark, Payload, Seq, SessionId};
 use faircast_wire::encode::{
-    MAX_ANNOUNCE, MAX_AROUND_STATUS, MAX_NEEDS, most_hashes, most_needs, most_needs_with_maps, most_relays,
-    most_verified,
+    MAX_ANNOUNCE, MAX_AROUND_STATUS, MAX_NEEDS, max_hashes, max_needs, max_needs_with_maps, max_relays,
+    max_verified,
 };
 use faircast_wire::{
     Announce, DataPacket, EncodeError, Form, GroupKey, Hashes, Kind, Member, Message, Name, Need, OpenError,
@@ -65,7 +65,7 @@ fn number_of_entries_fills_a_datagram_exactly() {
             held: vec![SymbolMap { block: 1, symbols: [1; SymbolMap::BYTES] }; maps],
             echo: common::echo(1),
         };
-        let (alone, mapped) = (most_needs(limit), most_needs_with_maps(limit));
+        let (alone, mapped) = (max_needs(limit), max_needs_with_maps(limit));
         assert!(len(Message::Request(asks(alone, 0))) <= limit, "{limit}");
         assert!(len(Message::Request(asks(alone + 1, 0))) > limit, "{limit}");
         assert!(len(Message::Request(asks(mapped, mapped))) <= limit, "{limit}");
@@ -79,11 +79,11 @@ fn number_of_entries_fills_a_datagram_exactly() {
             host: TreeNode::cut("relay"),
         };
         let tree = |relays| Tree { from: receiver(ME), first: 0, count: 99, relays: vec![node; relays] };
-        assert!(len(Message::Tree(tree(most_relays(limit)))) <= limit, "{limit}");
-        assert!(len(Message::Tree(tree(most_relays(limit) + 1))) > limit, "{limit}");
+        assert!(len(Message::Tree(tree(max_relays(limit)))) <= limit, "{limit}");
+        assert!(len(Message::Tree(tree(max_relays(limit) + 1))) > limit, "{limit}");
         let done = |many| Verified { from: receiver(ME), receivers: vec![receiver(7); many] };
-        assert!(len(Message::Verified(done(most_verified(limit)))) <= limit, "{limit}");
-        assert!(len(Message::Verified(done(most_verified(limit) + 1))) > limit, "{limit}");
+        assert!(len(Message::Verified(done(max_verified(limit)))) <= limit, "{limit}");
+        assert!(len(Message::Verified(done(max_verified(limit) + 1))) > limit, "{limit}");
         // A page that a source has cut for its datagrams is whole where a relay passes it on.
         let mut relay = SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, me, 5);
         said(&mut relay, &Message::Announce(announce()));
@@ -93,7 +93,7 @@ fn number_of_entries_fills_a_datagram_exactly() {
             let fit = relay.encode(&mut out, &Message::Hashes(page(hashes)), limit).expect("it is cut");
             (fit.hashes, out.len() <= limit)
         };
-        let most = most_hashes(limit);
+        let most = max_hashes(limit);
         assert_eq!((passed(most), passed(most + 1)), ((most, true), (most, true)), "{limit}");
     }
 }

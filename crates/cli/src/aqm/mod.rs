@@ -4,7 +4,7 @@ pub mod args;
 
 use crate::failure::{Failure, unwritten};
 use crate::sim::files;
-use crate::sim::running::{RunPrinter, Telling};
+use crate::sim::running::{ProgressOutput, RunPrinter};
 use args::{AqmCommand, Characterize, Compare, Loads};
 use faircast_experiments::aqm::{self, Bench, BenchError, Set, Settings};
 use faircast_experiments::run::RunOptions;
@@ -92,9 +92,9 @@ fn bench(
         seconds: f64::from(typed.seconds.unwrap_or(if typed.quick { 30 } else { 100 })),
         options: RunOptions { threads: typed.threads, kept: Some(kept), ..RunOptions::default() },
     };
-    let telling = if typed.quiet { Telling::Nothing } else { Telling::Progress };
-    let teller = RunPrinter::new(telling, "", stop);
-    aqm::bench(&settings, &teller).map_err(|error| match error {
+    let output_options = if typed.quiet { ProgressOutput::Nothing } else { ProgressOutput::Progress };
+    let printer = RunPrinter::new(output_options, "", stop);
+    aqm::bench(&settings, &printer).map_err(|error| match error {
         BenchError::Run(error) => crate::sim::running::refused(error),
         error @ BenchError::Scenario { .. } => Failure::Check(error.to_string()),
     })

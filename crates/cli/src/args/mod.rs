@@ -220,7 +220,7 @@ impl From<LayersBy> for Spacing {
 
 /// How a session tells what it does.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct Telling {
+pub struct OutputOptions {
     /// Tell everything as JSON, one object a line, on standard output
     #[arg(long)]
     pub json: bool,
@@ -277,7 +277,7 @@ pub struct Send {
     pub name: Option<String>,
     /// How it is told.
     #[command(flatten)]
-    pub telling: Telling,
+    pub output_options: OutputOptions,
 }
 
 /// Send standard input live, or a stream on each layer: who joins late starts at the present.
@@ -307,7 +307,7 @@ pub struct Stream {
     pub sending: Sending,
     /// How it is told.
     #[command(flatten)]
-    pub telling: Telling,
+    pub output_options: OutputOptions,
 }
 
 /// Receive what a source sends.
@@ -399,7 +399,7 @@ pub struct Recv {
     pub format: FormatArgs<AtReceiver>,
     /// How it is told.
     #[command(flatten)]
-    pub telling: Telling,
+    pub output_options: OutputOptions,
 }
 
 /// Make a key that seals sessions, one for a relay, or a pair that signs content.

@@ -1,6 +1,6 @@
 //! Arguments of `relay`.
 
-use super::Telling;
+use super::OutputOptions;
 use crate::values;
 use clap::{Args, ValueEnum, ValueHint};
 use faircast_core::time::Rate;
@@ -98,5 +98,5 @@ pub struct Relay {
     pub status: bool,
     /// How it is told.
     #[command(flatten)]
-    pub telling: Telling,
+    pub output_options: OutputOptions,
 }

@@ -135,7 +135,7 @@ struct SelfTest {
 }
 
 /// Send to a group through an interface and listen to it; nothing leaves the host.
-fn hear_myself(choice: &Choice, group: SocketAddr) -> Result<SelfTest, NetError> {
+fn receive_own_multicast(choice: &Choice, group: SocketAddr) -> Result<SelfTest, NetError> {
     let ear = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
     let options = SourceOptions { ttl: 0, ect: Ecn::NotEct, ..SourceOptions::default() };
     let mouth = SourceSocket::open(group, choice, &options)?;
@@ -160,7 +160,9 @@ fn hear_myself(choice: &Choice, group: SocketAddr) -> Result<SelfTest, NetError>
 
 /// Multicast between programs of this host.
 pub fn on_loopback(like: IpAddr) -> Check {
-    match choose(like, Some("lo")).and_then(|choice| hear_myself(&choice, system::random_group(like))) {
+    match choose(like, Some("lo"))
+        .and_then(|choice| receive_own_multicast(&choice, system::random_group(like)))
+    {
         Ok(SelfTest { datagrams: 0, .. }) => silent("loopback", "lo"),
         Ok(heard) => Check::new("loopback", Verdict::Ok, came_back(&heard, "lo")),
         Err(NetError::NoMulticastRoute { .. }) if like.is_ipv6() => Check::new(
@@ -179,7 +181,7 @@ pub fn on_loopback(like: IpAddr) -> Check {
 /// kernel cuts and joins datagrams, which saves most of the processor time.
 pub fn on_chosen(group: SocketAddr, choice: &Choice) -> Vec<Check> {
     let name = &choice.chosen.name;
-    match hear_myself(choice, group) {
+    match receive_own_multicast(choice, group) {
         Ok(SelfTest { datagrams: 0, .. }) => {
             let found = format!("nothing that is sent to {group} came back over {name}");
             vec![Check::new("self-test", Verdict::Fail, found)]
@@ -296,7 +298,7 @@ mod tests {
     fn host_receives_its_own_multicast_over_loopback() {
         let like = IpAddr::from([239, 255, 1, 1]);
         let lo = choose(like, Some("lo")).expect("every host has lo");
-        let heard = hear_myself(&lo, system::random_group(like)).expect("lo carries multicast");
+        let heard = receive_own_multicast(&lo, system::random_group(like)).expect("lo carries multicast");
         assert_eq!(heard.datagrams, PROBES);
     }
 

@@ -1,7 +1,7 @@
 //! `faircast compare`: one scenario with several congestion controls in turn.
 
 use super::args::{Compare, Contender};
-use super::running::{self, RunPrinter, Telling, refused};
+use super::running::{self, ProgressOutput, RunPrinter, refused};
 use super::stored::{self, Stored};
 use super::{files, outlook, table};
 use crate::failure::{Failure, unwritten};
@@ -46,7 +46,7 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     running::warn(&original);
     let flow = flow(&text, typed.flow.as_deref())?;
     let directory = typed.out.clone().unwrap_or_else(|| files::beside(&typed.scenario, "comparison"));
-    let telling = if typed.quiet { Telling::Nothing } else { Telling::Progress };
+    let output_options = if typed.quiet { ProgressOutput::Nothing } else { ProgressOutput::Progress };
     let place = |(number, contender): (usize, &Contender)| {
         format!("{}-{}", number + 1, contender.text().replace([',', '='], "_"))
     };
@@ -71,8 +71,8 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     for (number, (contender, scenario)) in typed.schemes.0.iter().zip(scenarios).enumerate() {
         let began = Instant::now();
         let results = {
-            let teller = RunPrinter::new(telling, contender.text(), stop);
-            let results = simulate(&scenario, &options, &teller);
+            let printer = RunPrinter::new(output_options, contender.text(), stop);
+            let results = simulate(&scenario, &options, &printer);
             results.inspect_err(|_| stored.iter().for_each(Stored::explain_resume)).map_err(refused)?
         };
         if number == 0 {

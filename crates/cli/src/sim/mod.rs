@@ -96,7 +96,8 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if !(typed.quiet || typed.json) {
         outlook::announce(&forecast, stored.as_ref(), &[&scenario])?;
     }
-    let quiet = if typed.quiet { running::Telling::Nothing } else { running::Telling::Progress };
+    let quiet =
+        if typed.quiet { running::ProgressOutput::Nothing } else { running::ProgressOutput::Progress };
     let run = running::run(&scenario, &options, quiet, stop);
     let (mut results, took) = run.inspect_err(|_| stored.iter().for_each(Stored::explain_resume))?;
     match (typed.pcap, results.captures.is_empty()) {

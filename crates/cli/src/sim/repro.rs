@@ -1,7 +1,7 @@
 //! `faircast repro`: the papers' figures and tables, run again.
 
 use super::args::{ReproCommand, ReproList, ReproRun, ReproVerify};
-use super::running::{RunPrinter, Telling, mistaken, refused};
+use super::running::{ProgressOutput, RunPrinter, mistaken, refused};
 use super::{files, verdict};
 use crate::failure::{Failure, unwritten};
 use crate::json;
@@ -100,18 +100,18 @@ fn unrepeated(error: ReproError) -> Failure {
     }
 }
 
-fn telling(quiet: bool) -> Telling {
-    if quiet { Telling::Nothing } else { Telling::Progress }
+fn output_options(quiet: bool) -> ProgressOutput {
+    if quiet { ProgressOutput::Nothing } else { ProgressOutput::Progress }
 }
 
 fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let entry = find(&typed.id).map_err(SimUsage::from)?;
     let began = Instant::now();
     let done = {
-        let teller = RunPrinter::new(telling(typed.quiet), &entry.id, stop);
+        let printer = RunPrinter::new(output_options(typed.quiet), &entry.id, stop);
         let mut settings = settings(&typed.running, typed.quick, typed.alternatives);
         settings.set.clone_from(&typed.set);
-        reproduce(entry, &settings, &teller).map_err(unrepeated)?
+        reproduce(entry, &settings, &printer).map_err(unrepeated)?
     };
     let took = began.elapsed();
     let mut written = Vec::new();
@@ -208,8 +208,8 @@ fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Resul
     for entry in entries {
         let began = Instant::now();
         let mut done = {
-            let teller = RunPrinter::new(telling(typed.quiet), &entry.id, stop);
-            reproduce(entry, &settings, &teller).map_err(unrepeated)?
+            let printer = RunPrinter::new(output_options(typed.quiet), &entry.id, stop);
+            reproduce(entry, &settings, &printer).map_err(unrepeated)?
         };
         for (name, figure) in &done.figures {
             files::page(&page::figure_path(&entry.id, name), &figure.svg(), &typed.out)?;

@@ -91,7 +91,7 @@ pub fn warn(scenario: &Scenario) {
 
 /// Amount of output while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Telling {
+pub enum ProgressOutput {
     /// How far it is.
     Progress,
     /// Nothing.
@@ -119,10 +119,10 @@ const LINES: f64 = 10.0;
 
 impl<'a> RunPrinter<'a> {
     /// On standard error; `label` stands before everything and may be empty.
-    pub fn new(telling: Telling, label: &str, stop: &'a AtomicBool) -> RunPrinter<'a> {
-        let screen = match telling {
-            Telling::Nothing => Screen::Nothing,
-            Telling::Progress if std::io::stderr().is_terminal() => {
+    pub fn new(output_options: ProgressOutput, label: &str, stop: &'a AtomicBool) -> RunPrinter<'a> {
+        let screen = match output_options {
+            ProgressOutput::Nothing => Screen::Nothing,
+            ProgressOutput::Progress if std::io::stderr().is_terminal() => {
                 let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
                 let style = ProgressStyle::with_template("{prefix}{bar:24} {percent:>3} %  {msg}");
                 bar.set_style(
@@ -131,7 +131,7 @@ impl<'a> RunPrinter<'a> {
                 bar.set_prefix(if label.is_empty() { String::new() } else { format!("{label}  ") });
                 Screen::Bar(bar)
             }
-            Telling::Progress => Screen::Lines(AtomicU64::new(0)),
+            ProgressOutput::Progress => Screen::Lines(AtomicU64::new(0)),
         };
         RunPrinter { label: label.to_owned(), screen, stop }
     }
@@ -187,12 +187,12 @@ fn message(status: &Status) -> String {
 pub fn run(
     scenario: &Scenario,
     options: &RunOptions,
-    telling: Telling,
+    output_options: ProgressOutput,
     stop: &AtomicBool,
 ) -> Result<(Results, Duration), Failure> {
-    let teller = RunPrinter::new(telling, "", stop);
+    let printer = RunPrinter::new(output_options, "", stop);
     let began = Instant::now();
-    let results = run::run(scenario, options, &teller).map_err(refused)?;
+    let results = run::run(scenario, options, &printer).map_err(refused)?;
     Ok((results, began.elapsed()))
 }
 

@@ -106,9 +106,9 @@ fn control_characters_in_names_follow_the_name_policy() {
     };
     let escape = escape.succeeds(10);
     assert_eq!(names("escape"), ["red\\x1b[31m\\x0aerror: all is lost"]);
-    let is_told =
+    let is_reported =
         |one: &serde_json::Value| format!("{one}").contains("1 name has characters that a terminal obeys");
-    assert!(escape.all("warning").any(is_told), "{escape:?}");
+    assert!(escape.all("warning").any(is_reported), "{escape:?}");
     keep.succeeds(10);
     assert_eq!(names("keep"), ["red\u{1b}[31m\nerror: all is lost"]);
     refuse.ends(10).failed(3, "red\\x1b[31m\\x0aerror: all is lost\" has characters that a terminal obeys receive it with --names escape or keep");

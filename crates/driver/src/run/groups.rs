@@ -38,7 +38,7 @@ pub(crate) struct Groups {
     /// When it was joined again because nothing came any more, and for how long nothing had.
     after_silence: Option<(Instant, Span)>,
     /// Whether a switch that forgets members has been reported.
-    told_snooping: bool,
+    snooping_reported: bool,
 }
 
 struct JoinedGroup {
@@ -52,8 +52,8 @@ impl Groups {
     pub(crate) fn new(base: GroupSocket, outage: Outage) -> Groups {
         let base = JoinedGroup::new(base.group(), base);
         let (layers, left, rejoined_at) = (Vec::new(), Vec::new(), Instant::now());
-        let (after_silence, told_snooping) = (None, false);
-        Groups { outage, base, layers, left, dropped: 0, rejoined_at, after_silence, told_snooping }
+        let (after_silence, snooping_reported) = (None, false);
+        Groups { outage, base, layers, left, dropped: 0, rejoined_at, after_silence, snooping_reported }
     }
 
     /// The outcome of a session: when nothing was heard because the network is gone, that is the error.
@@ -96,16 +96,16 @@ impl Groups {
     }
 
     /// Reports a switch that forgets members: a silent session resumes at once when the groups are joined again.
-    fn tell_snooping(&mut self, silent: Option<Span>, events: Events<'_>) {
+    fn report_snooping(&mut self, silent: Option<Span>, events: Events<'_>) {
         let Some((at, lasted)) = self.after_silence else { return };
         if silent.is_some_and(|silent| silent >= REJOIN_EVERY) {
             return;
         }
         self.after_silence = None;
-        if self.told_snooping || silent.is_none() || at.elapsed() > BACK_WITHIN {
+        if self.snooping_reported || silent.is_none() || at.elapsed() > BACK_WITHIN {
             return;
         }
-        self.told_snooping = true;
+        self.snooping_reported = true;
         let group = self.base.group.ip();
         let protocol = if group.is_ipv4() { "IGMP" } else { "MLD" };
         events(Event::warning(format!(
@@ -195,7 +195,7 @@ impl Sockets for Groups {
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
         let silent = endpoint.silence(now);
         self.outage.ends_by_patience(silent.is_some());
-        self.tell_snooping(silent, events);
+        self.report_snooping(silent, events);
         match self.outage.look(self.base.socket.choice(), true, events)? {
             InterfaceCheck::Other(choice) => {
                 let before = self.base.socket.choice().clone();

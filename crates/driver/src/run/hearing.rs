@@ -1,6 +1,6 @@
 //! Where a receiver hears a session: in its groups, or from a parent that serves it by unicast.
 
-use super::{Events, Groups, Moves, Outage, Sockets, Uplink, Watcher, tell_opened};
+use super::{Events, Groups, Moves, Outage, Sockets, Uplink, Watcher, emit_opened};
 use faircast_core::time::Time;
 use faircast_net::{GroupOptions, GroupSocket, Membership, Meta, SourceOptions, choose};
 use faircast_transport::endpoint::{Backlog, Endpoint, Transmit};
@@ -70,7 +70,7 @@ impl Listening<'_> {
             (None, None) => None,
         };
         if let Some((place, uplink)) = uplink {
-            tell_opened(place, uplink.choice(), events);
+            emit_opened(place, uplink.choice(), events);
             uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
             let group = GroupBeside {
                 group: self.group,
@@ -88,7 +88,7 @@ impl Listening<'_> {
         let membership = self.source.map_or(Membership::AnySource, Membership::OnlyFrom);
         let options = GroupOptions { receive_buffer: self.buffer };
         let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
-        tell_opened(self.group, &choice, events);
+        emit_opened(self.group, &choice, events);
         socket.receive_buffer().warning().into_iter().for_each(|warning| events(Event::warning(warning)));
         Ok(Hearing::Groups(Groups::new(socket, outage)))
     }
@@ -196,7 +196,7 @@ impl Sockets for Hearing {
 
     fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time) {
         match self {
-            Hearing::Parent { group, .. } => group.follow(endpoint.hears_group()),
+            Hearing::Parent { group, .. } => group.follow(endpoint.receives_group()),
             Hearing::Groups(groups) => groups.follow(endpoint, now),
         }
     }

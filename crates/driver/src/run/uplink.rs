@@ -44,11 +44,11 @@ pub(crate) struct Uplink {
     sent_at: Option<Instant>,
     has_answers: bool,
     /// It was reported that the preferred port is taken.
-    port_told: bool,
+    port_reported: bool,
     outage: Outage,
     batch: Batch,
     /// It belongs to a receiver: datagrams that arrive are data.
-    hears_data: bool,
+    receives_data: bool,
     /// It is bound to what it listens at, whatever becomes of interfaces.
     listens: bool,
     /// The datagrams that `pending` is about.
@@ -97,10 +97,10 @@ impl Uplink {
             port_at: Some(Instant::now() + PORT_CHECK),
             sent_at: None,
             has_answers: false,
-            port_told: false,
+            port_reported: false,
             outage,
             batch: Batch::new(SLOTS),
-            hears_data: false,
+            receives_data: false,
             listens: false,
             unsent: Vec::with_capacity(1 << 17),
             pending: None,
@@ -125,10 +125,10 @@ impl Uplink {
             port_at: None,
             sent_at: None,
             has_answers: false,
-            port_told: false,
+            port_reported: false,
             outage: Outage::of_listener(at.ip(), None, patience),
             batch: Batch::new(SLOTS),
-            hears_data: true,
+            receives_data: true,
             listens: true,
             unsent: Vec::with_capacity(1 << 17),
             pending: None,
@@ -138,7 +138,7 @@ impl Uplink {
     /// Datagrams that arrive here are data, and there are more of them than of feedback.
     #[must_use]
     pub(crate) fn hearing_data(self) -> Uplink {
-        Uplink { hears_data: true, ..self }
+        Uplink { receives_data: true, ..self }
     }
 
     /// The interface in use.
@@ -196,8 +196,8 @@ impl Uplink {
     fn settle_port(&mut self, events: Events<'_>) {
         let (Some(_), Some(local)) = (self.port_at, self.local()) else { return };
         let is_taken = self.has_answers || self.sent_at.is_some_and(|at| at.elapsed() >= PORT_TAKEN);
-        if let Some(port) = self.missed_port().filter(|_| is_taken && !self.port_told) {
-            self.port_told = true;
+        if let Some(port) = self.missed_port().filter(|_| is_taken && !self.port_reported) {
+            self.port_reported = true;
             events(Event::warning_of(Setting::Port, port_taken(port, local)));
         }
         if !self.has_answers {
@@ -304,11 +304,11 @@ impl Sockets for Uplink {
 
     /// Feedback comes one by one.
     fn reads_on(&self) -> bool {
-        self.hears_data || self.batch.is_full()
+        self.receives_data || self.batch.is_full()
     }
 
     fn backlog(&self) -> Result<Option<Backlog>, Error> {
-        let Some(socket) = self.socket.as_ref().filter(|_| self.hears_data) else { return Ok(None) };
+        let Some(socket) = self.socket.as_ref().filter(|_| self.receives_data) else { return Ok(None) };
         let backlog = socket.backlog()?;
         Ok(Some(Backlog {
             used: backlog.used_bytes as u64,

@@ -293,7 +293,7 @@ impl Gathering {
     }
 
     /// Returns the first of the stored blocks, if another one may be recalled.
-    pub fn first_kept(&self) -> Option<u32> {
+    pub fn first_stored(&self) -> Option<u32> {
         let mut recalled = 0;
         for (&block, kept) in &self.kept {
             match kept {
@@ -306,7 +306,7 @@ impl Gathering {
     }
 
     /// Whether this block is stored.
-    pub fn is_kept(&self, block: u32) -> bool {
+    pub fn is_stored(&self, block: u32) -> bool {
         self.kept.contains_key(&block)
     }
 

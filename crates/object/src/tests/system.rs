@@ -104,7 +104,7 @@ fn a_read_only_filesystem_is_reported() {
 /// Run one test of this binary again, as nobody; it knows by this variable.
 const AS_NOBODY: &str = "FAIRCAST_TEST_AS_NOBODY";
 
-fn again_as_nobody(test: &str) {
+fn again_as_ordinary_user(test: &str) {
     let exe = std::env::current_exe().expect("this test runs");
     let own = Scratch::new();
     fs::set_permissions(&own.0, fs::Permissions::from_mode(0o777)).expect("set");
@@ -131,7 +131,7 @@ fn again_as_nobody(test: &str) {
 #[test]
 fn missing_permissions_are_named() {
     if is_root() {
-        return again_as_nobody("missing_permissions_are_named");
+        return again_as_ordinary_user("missing_permissions_are_named");
     }
     let at = Scratch::new();
     let mode =
@@ -166,7 +166,7 @@ fn missing_permissions_are_named() {
 #[test]
 fn an_ordinary_user_can_publish_and_replace_read_only_things() {
     if is_root() {
-        return again_as_nobody("an_ordinary_user_can_publish_and_replace_read_only_things");
+        return again_as_ordinary_user("an_ordinary_user_can_publish_and_replace_read_only_things");
     }
     let at = Scratch::new();
     at.file("tree/dir/file", &content(1000, 1));

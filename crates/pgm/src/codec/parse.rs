@@ -231,7 +231,7 @@ fn read_option<'a>(
             options.pgmcc_feedback = Some(PgmccFeedback { stamp, loss, from: r.address_of(family)? });
         }
         OPT_FAIRCAST if own == SAYS_STAMP || own == SAYS_CONTENT => {
-            options.said = Some(read_said(own, value)?);
+            options.said = Some(read_own_option(own, value)?);
             r.at = value.len();
         }
         _ => return Ok(Known::No),
@@ -240,7 +240,7 @@ fn read_option<'a>(
 }
 
 /// The value of faircast's own option, in the native format's encoding.
-fn read_said(own: u8, value: &[u8]) -> Result<OwnOption, ParseError> {
+fn read_own_option(own: u8, value: &[u8]) -> Result<OwnOption, ParseError> {
     let said = match own {
         SAYS_CONTENT => stamp::parse_content(value).map(OwnOption::Content),
         _ => Stamp::parse(value).map(OwnOption::Stamp),

@@ -64,7 +64,7 @@ pub fn broken_links(root: &Path, pages: &[Source]) -> Vec<String> {
 }
 
 /// Rust of the tutorials that stands in no example, so that nobody compiles it.
-pub fn code_of_nobody(pages: &[Source], examples: &[Source]) -> Vec<String> {
+pub fn code_without_example(pages: &[Source], examples: &[Source]) -> Vec<String> {
     let tutorials = pages.iter().filter(|page| page.path.starts_with("docs/tutorials"));
     let blocks =
         tutorials.flat_map(|page| page.text.split("```rust\n").skip(1).map(|rest| (&page.path, rest)));

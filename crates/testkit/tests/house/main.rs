@@ -545,7 +545,7 @@ fn rust_code_of_tutorials_is_that_of_examples() {
         .filter(|source| source.path.starts_with("crates/faircast/examples"))
         .collect();
     assert!(examples.len() > 3, "the walk found only {} examples", examples.len());
-    assert_none("code that no example has", &book::code_of_nobody(&book::pages(&root()), &examples));
+    assert_none("code that no example has", &book::code_without_example(&book::pages(&root()), &examples));
 }
 
 #[test]

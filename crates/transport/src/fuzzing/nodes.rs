@@ -61,7 +61,7 @@ impl Kind {
     ];
 
     /// Whether the receiver listens to the source's own group.
-    pub(super) const fn is_heard_below(self) -> bool {
+    pub(super) const fn is_received_downstream(self) -> bool {
         matches!(self, Kind::Direct | Kind::Agent)
     }
 
@@ -327,7 +327,7 @@ impl RelayHost {
     pub(super) fn grow(&mut self, now: Time) {
         // As in the real loop, which gives each endpoint a turn in each round.
         self.children.iter_mut().for_each(|(_, child)| child.handle_timeout(now));
-        self.children.retain(|(_, child)| !child.is_over());
+        self.children.retain(|(_, child)| !child.is_finished());
         for (place, id, address) in self.shared.grown() {
             let child = match &self.agent {
                 Some(agent) => {
@@ -362,7 +362,8 @@ impl RelayHost {
             }
             return None;
         }
-        let child = self.children.iter_mut().find(|(address, child)| *address == from && !child.is_over());
+        let child =
+            self.children.iter_mut().find(|(address, child)| *address == from && !child.is_finished());
         if let Some((_, child)) = child {
             child.handle_datagram(datagram, now);
         } else if self.kind.is_by_unicast()

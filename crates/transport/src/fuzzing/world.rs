@@ -93,7 +93,7 @@ impl World {
         let mut all: Vec<(SocketAddr, &mut dyn Endpoint)> = vec![(SOURCE, &mut self.source)];
         all.extend(self.relay.iter_mut().flat_map(RelayHost::endpoints));
         all.push((RECEIVER, &mut self.receiver));
-        all.retain(|(_, endpoint)| !endpoint.is_over());
+        all.retain(|(_, endpoint)| !endpoint.is_finished());
         all
     }
 
@@ -125,7 +125,7 @@ impl World {
         count
     }
 
-    fn wake_at(&mut self) -> Time {
+    fn next_timeout(&mut self) -> Time {
         let now = self.now;
         let wakes = self.endpoints().into_iter().map(|(_, endpoint)| endpoint.poll_timeout(now));
         wakes.fold(Time::NEVER, Time::min)
@@ -154,7 +154,7 @@ impl World {
                 self.describe()
             );
             let arrival = self.flights.front().map_or(Time::NEVER, |flight| flight.at);
-            let next = self.wake_at().min(arrival).max(self.now + Span::from_micros(10));
+            let next = self.next_timeout().min(arrival).max(self.now + Span::from_micros(10));
             if next > until {
                 break;
             }
@@ -181,10 +181,10 @@ impl World {
             if of_source && let Some(relay) = self.relay.as_mut().filter(|relay| relay.hears(layer)) {
                 relay.give_above(from, &mut bytes.to_vec(), now);
             }
-            let hears = if of_source { kind.is_heard_below() } else { kind.has_group() };
-            let is_wanted = kind.is_heard_below() || !kind.is_by_unicast();
+            let hears = if of_source { kind.is_received_downstream() } else { kind.has_group() };
+            let is_wanted = kind.is_received_downstream() || !kind.is_by_unicast();
             let has_joined = self.receiver.groups().len() >= layer;
-            let in_group = !kind.is_by_unicast() || self.receiver.hears_group();
+            let in_group = !kind.is_by_unicast() || self.receiver.receives_group();
             if hears && is_wanted && has_joined && in_group {
                 give(&mut self.receiver, from, bytes, now);
             }
@@ -202,7 +202,7 @@ impl World {
     /// Ends the relay's process, and starts another one.
     pub(super) fn restart_relay(&mut self, number: u64) {
         // An endpoint that left with everything may have been the only one that the receiver could ask.
-        self.faithful &= !self.source.is_over();
+        self.faithful &= !self.source.is_finished();
         if self.relay.is_some() {
             // Each process has its own random numbers.
             self.processes += 1;
@@ -212,7 +212,7 @@ impl World {
 
     /// Ends the receiver's process, and starts another one in its directory.
     pub(super) fn restart_receiver(&mut self, number: u64) {
-        if !self.receiver.is_over() {
+        if !self.receiver.is_finished() {
             self.faithful = false;
             self.receiver = self.setting.receiver(1 + number, &self.out, self.now);
         }
@@ -245,7 +245,7 @@ impl World {
     fn describe(&self) -> String {
         let World { now, setting, source, relay, receiver, .. } = self;
         let relay = relay.as_ref().and_then(|relay| relay.shared.status());
-        let (source, receiver) = (source.is_over(), receiver.is_over());
+        let (source, receiver) = (source.is_finished(), receiver.is_finished());
         format!("at {now:?}, source over: {source}, receiver over: {receiver}, relay {relay:?}, {setting:?}")
     }
 
@@ -253,7 +253,7 @@ impl World {
     pub(super) fn finish(mut self) {
         if self.faithful {
             for _ in 0..240 {
-                if self.source.is_over() && self.receiver.is_over() {
+                if self.source.is_finished() && self.receiver.is_finished() {
                     break;
                 }
                 self.run(Span::from_secs(1), DatagramAction::Arrive);

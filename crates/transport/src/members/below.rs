@@ -95,7 +95,9 @@ impl Members {
         }
         for member in self.known.values_mut().filter(|member| member.is_relay && !member.is_replaced) {
             let joined = newest.get(&(member.host.clone(), member.address.ip()));
-            if joined.is_some_and(|joined| *joined > member.joined_at) && now.since(member.heard_at) > span {
+            if joined.is_some_and(|joined| *joined > member.joined_at)
+                && now.since(member.last_received_at) > span
+            {
                 self.tally.update(member, |member| member.is_replaced = true);
             }
         }

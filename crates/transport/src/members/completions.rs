@@ -33,12 +33,12 @@ impl Members {
     /// Creates an empty set of members, at a relay.
     pub fn of_relay() -> Members {
         let mut members = Members::default();
-        members.tell_numbers();
+        members.report_ids();
         members
     }
 
     /// Makes these a relay's members: completed ones are reported to the source by number, and are known once it confirms them.
-    pub fn tell_numbers(&mut self) {
+    pub fn report_ids(&mut self) {
         self.completions.of_relay = true;
     }
 
@@ -53,8 +53,8 @@ impl Members {
     }
 
     /// Returns the relay that last reported this receiver, unless the receiver has reported itself that it is done.
-    pub fn told_by(&self, id: ReceiverId) -> Option<ReceiverId> {
-        self.completions.by.get(&id).map(|teller| teller.relay)
+    pub fn reported_by(&self, id: ReceiverId) -> Option<ReceiverId> {
+        self.completions.by.get(&id).map(|reporter| reporter.relay)
     }
 
     /// Handles a relay's report of completed receivers.
@@ -74,8 +74,8 @@ impl Members {
         }
         let is_full = self.completions.by.len() >= MAX_MEMBERS;
         match self.completions.by.get_mut(&id) {
-            Some(teller) => {
-                let before = std::mem::replace(teller, CompletionReporter { relay: by, ..*teller });
+            Some(reporter) => {
+                let before = std::mem::replace(reporter, CompletionReporter { relay: by, ..*reporter });
                 if before.relay != by {
                     self.count_number(before, -1);
                     self.count_number(CompletionReporter { relay: by, ..before }, 1);
@@ -86,13 +86,13 @@ impl Members {
             }
             None if is_full => self.confirm(id), // it counts nowhere
             None => {
-                let teller = CompletionReporter { relay: by, known: !self.completions.of_relay };
-                self.completions.by.insert(id, teller);
-                self.count_number(teller, 1);
+                let reporter = CompletionReporter { relay: by, known: !self.completions.of_relay };
+                self.completions.by.insert(id, reporter);
+                self.count_number(reporter, 1);
                 if self.completions.of_relay {
                     self.completions.fresh.push(id);
                 }
-                if teller.known || self.completions.at_once {
+                if reporter.known || self.completions.at_once {
                     self.confirm(id);
                 }
             }
@@ -100,11 +100,11 @@ impl Members {
     }
 
     /// Counts one number more, or less, reported by this relay.
-    fn count_number(&mut self, teller: CompletionReporter, by: i32) {
-        let Some(member) = self.known.get_mut(&teller.relay) else { return };
+    fn count_number(&mut self, reporter: CompletionReporter, by: i32) {
+        let Some(member) = self.known.get_mut(&reporter.relay) else { return };
         self.tally.update(member, |member| {
             member.named = member.named.saturating_add_signed(by);
-            if teller.known {
+            if reporter.known {
                 member.named_known = member.named_known.saturating_add_signed(by);
             }
         });
@@ -112,11 +112,11 @@ impl Members {
 
     /// Records that a receiver has reported itself that it is done: no relay counts it any longer.
     pub(super) fn on_own_number(&mut self, id: ReceiverId) {
-        let teller = self.completions.by.remove(&id);
-        if let Some(teller) = teller {
-            self.count_number(teller, -1);
+        let reporter = self.completions.by.remove(&id);
+        if let Some(reporter) = reporter {
+            self.count_number(reporter, -1);
         }
-        let is_known = teller.map_or(!self.completions.of_relay, |teller| teller.known);
+        let is_known = reporter.map_or(!self.completions.of_relay, |reporter| reporter.known);
         self.know(id, is_known);
         if !is_known {
             self.completions.fresh.push(id);
@@ -134,8 +134,8 @@ impl Members {
         for id in ids {
             if self.known.get(id).is_some_and(MemberRecord::has_number) {
                 self.know(*id, true);
-            } else if let Some(teller) = self.completions.by.get_mut(id) {
-                let before = std::mem::replace(teller, CompletionReporter { known: true, ..*teller });
+            } else if let Some(reporter) = self.completions.by.get_mut(id) {
+                let before = std::mem::replace(reporter, CompletionReporter { known: true, ..*reporter });
                 self.count_number(before, -1);
                 self.count_number(CompletionReporter { known: true, ..before }, 1);
             } else {
@@ -155,7 +155,7 @@ impl Members {
 
     /// Forgets the numbers reported by a relay that has moved: it reports them to its new parent.
     pub(super) fn forget_numbers(&mut self, relay: ReceiverId) {
-        self.completions.by.retain(|_, teller| teller.relay != relay);
+        self.completions.by.retain(|_, reporter| reporter.relay != relay);
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn relay_confirms_a_completion_only_after_its_source_does() {
         let mut members = Members::default();
-        members.tell_numbers();
+        members.report_ids();
         relay(&mut members, 1, 2);
         assert!(tells(&mut members, 1, &[11]).is_empty());
         relay(&mut members, 1, 1);

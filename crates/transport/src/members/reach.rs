@@ -150,7 +150,7 @@ impl Members {
     /// Counts, once a second, the members that take turns.
     pub fn count_speaking(&mut self, now: Time) {
         let recent = (turns::alive_every(self.speaking as u32) * TURNS).max(RECENT);
-        let speaks = |member: &&MemberRecord| member.hears && now.since(member.heard_at) <= recent;
+        let speaks = |member: &&MemberRecord| member.hears && now.since(member.last_received_at) <= recent;
         self.speaking = self.known.values().filter(speaks).count();
     }
 
@@ -167,7 +167,7 @@ impl Members {
                     *told = true;
                     muted.unreached.push(*id);
                 }
-                mute @ Mute::No if now.since(member.heard_at) > silent_after => {
+                mute @ Mute::No if now.since(member.last_received_at) > silent_after => {
                     *mute = Mute::Silent;
                     muted.silent.push(*id);
                 }
@@ -184,7 +184,7 @@ impl Members {
         let silent = |member: &MemberRecord, span: Span| {
             let unreached = matches!(member.mute, Mute::Unreached { since, told: true, .. }
                 if now.since(since) > patience);
-            member.is_waited_for() && (unreached || now.since(member.heard_at) > span)
+            member.is_waited_for() && (unreached || now.since(member.last_received_at) > span)
         };
         let soonest = REPLACED_AFTER.max(spread * 2).min(patience);
         self.replace_silent_relays(now, soonest);

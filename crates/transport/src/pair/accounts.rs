@@ -60,10 +60,10 @@ fn start_request_begins_a_session_with_the_present_receivers() {
         let start = offer.start.clone();
         let source = net.source(offer);
         net.run_for(secs(3));
-        assert!(!start.is_over() && net.sources[source].session.is_some(), "{}", entry.name);
+        assert!(!start.is_finished() && net.sources[source].session.is_some(), "{}", entry.name);
         start.start();
         let (report, at) = ended(&mut net, source);
-        assert!(report.until_data.as_secs_f64() < 5.0 && start.is_over(), "{}: {report:?}", entry.name);
+        assert!(report.until_data.as_secs_f64() < 5.0 && start.is_finished(), "{}: {report:?}", entry.name);
         assert!(
             at < report.until_data.as_secs_f64() + report.duration.as_secs_f64() + 1.0,
             "{}: {at} s: {report:?}",
@@ -171,11 +171,11 @@ fn stopped_source_reports_its_receivers_and_notifies_them() {
         assert_eq!(report.moved_bytes, most, "{}: content that no receiver has is not counted", entry.name);
         for receiver in all {
             let ended = &net.receivers[receiver].ended;
-            let is_told = matches!(
+            let is_reported = matches!(
                 ended,
                 Some(Err(Error::Transfer(TransferError::Ended { reason: EndReason::Stopped, .. })))
             );
-            assert!(is_told, "{}: {ended:?}", entry.name);
+            assert!(is_reported, "{}: {ended:?}", entry.name);
         }
     }
 }

@@ -33,12 +33,12 @@ fn children_of_agents_send_feedback_to_their_agents_only() {
     grove.run_to_end(secs(120));
     grove.assert_have_all(0..6);
     assert_eq!(grove.sources[0].report().verified, 6);
-    assert_eq!(grove.heard_of(0..6), 0, "nothing of a child reaches the source");
+    assert_eq!(grove.received_from(0..6), 0, "nothing of a child reaches the source");
     for agent in &grove.agents {
         assert_eq!(agent.below(), (3, 3));
         assert_eq!(agent.shown(), [(1, 1); 3], "what whoever asks is told last");
         let status = agent.status();
-        assert!(status.reports_heard > 3 * status.reports_sent / 2, "{status:?}");
+        assert!(status.reports_received > 3 * status.reports_sent / 2, "{status:?}");
     }
 }
 
@@ -70,7 +70,7 @@ fn sealed_sessions_go_through_agents_that_cannot_read_them() {
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..6);
     assert!(grove.agents[0].status().repairs > 10);
-    assert_eq!(grove.heard_of(0..6), 0);
+    assert_eq!(grove.received_from(0..6), 0);
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn children_of_a_dead_agent_move_to_another_parent() {
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..6);
     assert_eq!(grove.agents[1].below().1, 4, "one came over");
-    assert_eq!(grove.heard_of(0..1), 0);
-    assert!(grove.heard_of(1..3) > 0, "the others are the source's own");
+    assert_eq!(grove.received_from(0..1), 0);
+    assert!(grove.received_from(1..3) > 0, "the others are the source's own");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn orphaned_agent_moves_to_the_source_with_its_children() {
     grove.kill_agent(0);
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..4);
-    assert_eq!(grove.heard_of(1..4), 0, "they stay with their agent");
+    assert_eq!(grove.received_from(1..4), 0, "they stay with their agent");
     assert!(grove.heard.get(&below).copied().unwrap_or(0) > 100, "which is the source's own now");
     assert_eq!(grove.agents[1].below(), (3, 3));
 }
@@ -155,12 +155,12 @@ fn restarted_agent_serves_its_children_again() {
     grove.start_host(Who::Agent(0));
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..6);
-    assert_eq!(grove.heard_of(0..3), 0, "all of them came back to it");
+    assert_eq!(grove.received_from(0..3), 0, "all of them came back to it");
     assert_eq!(grove.agents[0].below(), (3, 3));
 }
 
 /// The agent dies as soon as any receiver below it is done, in one network of each seed.
-fn dies_when_somebody_is_done(place: usize, network: impl Fn(u64) -> Net) {
+fn dies_when_one_is_done(place: usize, network: impl Fn(u64) -> Net) {
     for seed in 0..20 {
         let mut grove = network(seed);
         let receivers = grove.receivers.len();
@@ -178,12 +178,12 @@ fn dies_when_somebody_is_done(place: usize, network: impl Fn(u64) -> Net) {
 
 #[test]
 fn completed_child_of_a_dying_agent_counts_once() {
-    dies_when_somebody_is_done(0, |seed| two_agents(100 + seed, offer(6), 0.0));
+    dies_when_one_is_done(0, |seed| two_agents(100 + seed, offer(6), 0.0));
 }
 
 #[test]
 fn completed_child_counts_once_if_the_agents_parent_dies() {
-    dies_when_somebody_is_done(0, |seed| {
+    dies_when_one_is_done(0, |seed| {
         let mut grove = Net::of(200 + seed, offer(4));
         let top = grove.agent(&[], 16, lan());
         let top = grove.agents[top].address;
@@ -241,7 +241,7 @@ fn late_child_gets_the_whole_content() {
     grove.start_host(Who::Receiver(1));
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..6);
-    assert_eq!(grove.heard_of(0..6), 0);
+    assert_eq!(grove.received_from(0..6), 0);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn orders_of_unknown_hosts_are_ignored() {
     }
     assert!(given >= 6, "{given}");
     grove.run_for(Span::from_millis(100));
-    assert!(grove.receivers.iter().all(ReceiverNode::hears_group), "nobody has left the source's group");
+    assert!(grove.receivers.iter().all(ReceiverNode::receives_group), "nobody has left the source's group");
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..6);
 }
@@ -366,7 +366,7 @@ fn other_congestion_controls_have_no_agents() {
     grove.start();
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..1);
-    assert!(grove.heard_of(0..1) > 0, "its child is the source's");
+    assert!(grove.received_from(0..1) > 0, "its child is the source's");
     let told = |text: &str| {
         let mut events = grove.agents[0].events.iter();
         events.any(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains(text)))

@@ -111,12 +111,12 @@ impl Crowd {
                     self.draw_turns(now);
                 }
             }
-            Message::Status(status) => self.hear_status(&status, now),
+            Message::Status(status) => self.receive_status(&status, now),
             _ => {}
         }
     }
 
-    fn hear_status(&mut self, status: &Status, now: Time) {
+    fn receive_status(&mut self, status: &Status, now: Time) {
         self.statuses += 1;
         self.rtt = Span::from_micros(u64::from(status.rtt_max_us));
         self.set_spread(status.spread_ms, now);
@@ -143,13 +143,13 @@ impl Crowd {
         }
     }
 
-    fn wake_at(&self) -> Time {
+    fn next_timeout(&self) -> Time {
         self.due.peek().map_or(Time::NEVER, |Reverse((at, _))| *at)
     }
 
     /// Returns the reports that are due.
     fn speak(&mut self, now: Time, mut send: impl FnMut(usize, Vec<u8>)) {
-        while self.wake_at() <= now {
+        while self.next_timeout() <= now {
             let Some(Reverse((at, index))) = self.due.pop() else { return };
             let fake = &mut self.fakes[index];
             if fake.report_at != at || fake.confirmed.is_some() {
@@ -238,7 +238,7 @@ fn run(count: usize, offer: Offer, loss: f64) -> Run {
                     let way = (Place::Crowd, (Place::Source, ()));
                     links.unicast(hosts, way, from, &bytes, |(), host| host == Place::Source);
                 });
-                links.wake(place, crowd.wake_at());
+                links.wake(place, crowd.next_timeout());
             }
             Place::Source => {
                 let from = source.address;
@@ -246,7 +246,7 @@ fn run(count: usize, offer: Offer, loss: f64) -> Run {
                     sent.add(now, bytes.len() as u64);
                     links.multicast(hosts, (now, &()), (from, group_of(layer), true), bytes);
                 });
-                links.wake(place, source.wake_at(now));
+                links.wake(place, source.next_timeout(now));
             }
         }
     }
@@ -285,11 +285,11 @@ impl Run {
             "{what}: over after {:.1} s; {} reports, at most {} in 100 ms, {} in 1 s; {} statuses, {} bytes sent, at most {} in 1 s; {} confirmed",
             self.seconds,
             self.reports.total(),
-            self.reports.most_within(Span::from_millis(100)),
-            self.reports.most_within(second),
+            self.reports.max_within(Span::from_millis(100)),
+            self.reports.max_within(second),
             self.crowd.statuses,
             self.sent.total(),
-            self.sent.most_within(second),
+            self.sent.max_within(second),
             self.confirmed()
         );
     }
@@ -308,7 +308,7 @@ fn ten_thousand_expected_receivers_join_in_turns() {
     run.print("10,000 expected");
     assert_eq!(run.source.report().verified, CROWD as u64);
     assert!(run.confirmed() >= CROWD * 99 / 100, "{}", run.confirmed());
-    assert!(run.reports.most_within(Span::from_secs(1)) <= 1_500);
+    assert!(run.reports.max_within(Span::from_secs(1)) <= 1_500);
     assert!(run.seconds < 90.0, "{}", run.seconds);
 }
 
@@ -320,8 +320,8 @@ fn assert_slowed_down(what: &str, offer: Offer) {
     let early = run.reports.between(at, at + Span::from_millis(50));
     println!("   {early} reports in the first 50 ms");
     assert!(early <= 1_000, "{early}");
-    assert!(run.reports.most_within(Span::from_millis(100)) <= 500);
-    assert!(run.reports.most_within(Span::from_secs(1)) <= 1_800);
+    assert!(run.reports.max_within(Span::from_millis(100)) <= 500);
+    assert!(run.reports.max_within(Span::from_secs(1)) <= 1_800);
     // Without `--expect` the source does not wait for a member whose only report so far was lost.
     assert!(run.source.report().verified >= CROWD as u64 - 5);
     assert!(run.confirmed() >= CROWD * 99 / 100, "{}", run.confirmed());

@@ -30,7 +30,7 @@ fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, u64) {
     let all = net.receivers_with(2, Link::millis(5).losing(0.002), Link::millis(5), None, key.clone());
     let offer = Offer::bytes(10_000_000).expect(2);
     let source = net.source(key.into_iter().fold(offer, Offer::sealed));
-    while !net.is_over() {
+    while !net.is_finished() {
         assert!(net.now < Time::ZERO + secs(60));
         net.trace.record = true;
         net.run_for(Span::from_millis(20));

@@ -58,8 +58,8 @@ impl AgentNode {
         self.children.clear();
     }
 
-    pub(super) fn hears_group(&self) -> bool {
-        self.above.as_ref().is_some_and(|above| self.parents.is_empty() || above.hears_group())
+    pub(super) fn receives_group(&self) -> bool {
+        self.above.as_ref().is_some_and(|above| self.parents.is_empty() || above.receives_group())
     }
 
     /// Takes a datagram for this host or its group; returns the replies.
@@ -70,7 +70,8 @@ impl AgentNode {
         now: Time,
     ) -> Vec<(Vec<u8>, SocketAddr)> {
         let Some(above) = &mut self.above else { return Vec::new() };
-        let child = self.children.iter_mut().find(|(address, child)| *address == from && !child.is_over());
+        let child =
+            self.children.iter_mut().find(|(address, child)| *address == from && !child.is_finished());
         let is_attach = peek(bytes).is_ok_and(|header| header.kind == Kind::Attach);
         match child {
             Some((_, child)) if !to.ip().is_multicast() => {
@@ -98,20 +99,20 @@ impl AgentNode {
                 sent.push(((self.address, transmit.to), out.clone()));
             }
             self.events.extend(std::iter::from_fn(|| above.poll_event()).map(|event| (now, event)));
-            let mut again = above.poll_timeout(now) <= now && !above.is_over();
+            let mut again = above.poll_timeout(now) <= now && !above.is_finished();
             for (place, id, address) in self.shared.grown() {
                 let child = AgentChild::new(self.shared.clone(), agent.clone(), place, id, address);
                 self.children.push((address, child));
             }
-            for (_, child) in self.children.iter_mut().filter(|(_, child)| !child.is_over()) {
+            for (_, child) in self.children.iter_mut().filter(|(_, child)| !child.is_finished()) {
                 child.handle_timeout(now);
                 while let Some(transmit) = child.poll_transmit(now, &mut out) {
                     sent.push(((self.address, transmit.to), out.clone()));
                 }
-                again |= child.poll_timeout(now) <= now && !child.is_over();
+                again |= child.poll_timeout(now) <= now && !child.is_finished();
             }
-            self.children.retain(|(_, child)| !child.is_over());
-            if above.is_over() && self.children.is_empty() {
+            self.children.retain(|(_, child)| !child.is_finished());
+            if above.is_finished() && self.children.is_empty() {
                 self.above = None;
             }
             if !again {
@@ -120,9 +121,9 @@ impl AgentNode {
         }
     }
 
-    pub(super) fn wake_at(&self, now: Time) -> Time {
+    pub(super) fn next_timeout(&self, now: Time) -> Time {
         let Some(above) = &self.above else { return Time::NEVER };
-        let above = if above.is_over() { Time::NEVER } else { above.poll_timeout(now) };
+        let above = if above.is_finished() { Time::NEVER } else { above.poll_timeout(now) };
         self.children.iter().map(|(_, child)| child.poll_timeout(now)).fold(above, Time::min)
     }
 
@@ -209,7 +210,7 @@ impl Net {
     }
 
     /// Returns the datagrams that the source received from these receivers themselves.
-    pub(super) fn heard_of(&self, receivers: Range<usize>) -> u64 {
+    pub(super) fn received_from(&self, receivers: Range<usize>) -> u64 {
         receivers.map(|at| self.heard.get(&self.receivers[at].address).copied().unwrap_or(0)).sum()
     }
 }

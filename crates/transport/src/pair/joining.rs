@@ -180,7 +180,7 @@ fn scheme_ignores_symbols_of_layers_that_are_not_joined() {
             assert_eq!(peek(&bytes).expect("the receiver's own").kind, Kind::Member, "no request, no report");
             source.on_datagram(&mut bytes, receiver.address, now);
         }
-        now = source.wake_at(now).min(receiver.wake_at(now)).max(now + Span::from_micros(1));
+        now = source.next_timeout(now).min(receiver.next_timeout(now)).max(now + Span::from_micros(1));
     }
     assert!(receiver.has(&source));
     let report = receiver.report();

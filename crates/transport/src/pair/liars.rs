@@ -55,7 +55,9 @@ impl Lie {
                 let needs = vec![Need { first: 0, run: u16::MAX, symbols: u16::MAX, wrong: false }];
                 Message::Request(Request { from: member.from, needs, held: Vec::new(), echo: member.echo })
             }
-            (Lie::Stuck | Lie::Greedy | Lie::Endless, Message::Member(member)) if is_over(member.state) => {
+            (Lie::Stuck | Lie::Greedy | Lie::Endless, Message::Member(member))
+                if is_finished(member.state) =>
+            {
                 Message::Member(Member { state: MemberState::Receiving, blocks_missing: 3, ..member })
             }
             (Lie::Congested | Lie::Endless, Message::Report(mut report)) => {
@@ -83,7 +85,7 @@ impl Lie {
     }
 }
 
-const fn is_over(state: MemberState) -> bool {
+const fn is_finished(state: MemberState) -> bool {
     matches!(state, MemberState::Done | MemberState::Leaving)
 }
 

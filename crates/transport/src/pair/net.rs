@@ -103,10 +103,10 @@ impl Hosts<Who, SocketAddr> for Ears<'_> {
         let hears = match host {
             Who::Receiver(receiver) => {
                 let node = &self.receivers[receiver];
-                node.takes(layer_of(group)) && node.hears_group()
+                node.takes(layer_of(group)) && node.receives_group()
             }
             Who::Relay(relay) => self.relays[relay].takes(layer_of(group)),
-            Who::Agent(agent) => self.agents[agent].hears_group(),
+            Who::Agent(agent) => self.agents[agent].receives_group(),
             Who::Router(_) => true,
             Who::Source(_) => false,
         };
@@ -360,7 +360,7 @@ impl Net {
 
     /// Runs until every session has ended; panics when that takes longer.
     pub(super) fn run_to_end(&mut self, limit: Span) {
-        self.run_until(limit, Net::is_over);
+        self.run_until(limit, Net::is_finished);
     }
 
     pub(super) fn run_for(&mut self, span: Span) {
@@ -377,10 +377,10 @@ impl Net {
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.sources.iter().all(|node| node.session.is_none())
             && self.receivers.iter().all(|node| node.session.is_none())
-            && self.relays.iter().all(RelayNode::is_over)
+            && self.relays.iter().all(RelayNode::is_finished)
     }
 
     /// Runs the next event, when that is not after `end`.
@@ -392,7 +392,7 @@ impl Net {
             Happens::Arrives { host, socket, from, bytes } => self.arrive(host, (from, socket), bytes),
             Happens::Wakes(who) => {
                 self.drive(who);
-                assert!(self.wake_at(who) > now, "{who:?} does not let time pass at {now:?}");
+                assert!(self.next_timeout(who) > now, "{who:?} does not let time pass at {now:?}");
             }
             Happens::Other(Spurious) => {
                 (0..self.sources.len()).for_each(|source| self.drive(Who::Source(source)));
@@ -471,7 +471,7 @@ impl Net {
             Who::Agent(agent) => self.agents[agent].drive(now, &mut sent),
             Who::Router(group) => {
                 let relay = self.groups[group].2.as_mut().expect("there is one");
-                if relay.wake_at() <= now {
+                if relay.next_timeout() <= now {
                     let out = relay.on_time(now);
                     self.leave_relay(group, self.sources[0].address, out);
                 }
@@ -533,15 +533,15 @@ impl Net {
         source.or_else(relay).or_else(agent).or_else(receiver)
     }
 
-    fn wake_at(&self, who: Who) -> Time {
+    fn next_timeout(&self, who: Who) -> Time {
         let now = self.now;
         match who {
-            Who::Source(source) => self.sources[source].wake_at(now),
-            Who::Receiver(receiver) => self.receivers[receiver].wake_at(now),
-            Who::Relay(relay) => self.relays[relay].wake_at(now),
-            Who::Agent(agent) => self.agents[agent].wake_at(now).max(now + Span::from_nanos(1)),
+            Who::Source(source) => self.sources[source].next_timeout(now),
+            Who::Receiver(receiver) => self.receivers[receiver].next_timeout(now),
+            Who::Relay(relay) => self.relays[relay].next_timeout(now),
+            Who::Agent(agent) => self.agents[agent].next_timeout(now).max(now + Span::from_nanos(1)),
             Who::Router(group) => {
-                let relay = self.groups[group].2.as_ref().map_or(Time::NEVER, RelayHost::wake_at);
+                let relay = self.groups[group].2.as_ref().map_or(Time::NEVER, RelayHost::next_timeout);
                 relay.max(now + Span::from_nanos(1))
             }
         }
@@ -549,7 +549,7 @@ impl Net {
 
     /// The host is called when it wants to be.
     fn reschedule(&mut self, who: Who) {
-        self.network.wake(who, self.wake_at(who));
+        self.network.wake(who, self.next_timeout(who));
     }
 
     fn describe(&self) -> String {
@@ -559,7 +559,8 @@ impl Net {
         let waiting: Vec<String> =
             waiting.map(|node| format!("{} {}", node.host, told(&node.events))).collect();
         let sources: Vec<String> = self.sources.iter().map(|node| told(&node.events)).collect();
-        let relays: Vec<_> = self.relays.iter().map(|node| (node.is_over(), node.shared.tally())).collect();
+        let relays: Vec<_> =
+            self.relays.iter().map(|node| (node.is_finished(), node.shared.tally())).collect();
         let agents: Vec<_> = self.agents.iter().map(AgentNode::below).collect();
         format!(
             "{} receivers run: {waiting:?}; relays {relays:?}; agents {agents:?}; sources {sources:?}",

@@ -415,7 +415,7 @@ impl SourceNode {
                 }
                 self.out.chunks(transmit.segment).for_each(|bytes| send(bytes, layer));
             }
-            if session.is_over() {
+            if session.is_finished() {
                 self.ended = self.session.take().map(source::SourceSession::report);
                 return;
             }
@@ -439,7 +439,7 @@ impl SourceNode {
         self.feeder.as_ref().expect("a live stream").end();
     }
 
-    pub(super) fn wake_at(&self, now: Time) -> Time {
+    pub(super) fn next_timeout(&self, now: Time) -> Time {
         let here = local(now, self.origin);
         let wake = |session: &source::SourceSession| match self.feeder {
             Some(_) => session.wake_without_looking(here),
@@ -609,7 +609,7 @@ impl ReceiverNode {
             send(&self.out, transmit.to);
         }
         self.events.extend(std::iter::from_fn(|| session.poll_event()).map(|event| (now, event)));
-        if session.is_over() {
+        if session.is_finished() {
             self.ended = self.session.take().map(receiver::ReceiverSession::report);
             self.ended_at = now;
         }
@@ -625,8 +625,8 @@ impl ReceiverNode {
     }
 
     /// Whether it listens to the session's group.
-    pub(super) fn hears_group(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| self.parents.is_empty() || session.hears_group())
+    pub(super) fn receives_group(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| self.parents.is_empty() || session.receives_group())
     }
 
     /// Whether packets of this layer come here.
@@ -634,10 +634,10 @@ impl ReceiverNode {
         self.session.as_ref().is_some_and(|session| usize::from(layer.0) <= session.groups().len())
     }
 
-    pub(super) fn wake_at(&self, now: Time) -> Time {
+    pub(super) fn next_timeout(&self, now: Time) -> Time {
         let Some(session) = &self.session else { return Time::NEVER };
         let here = local(now, self.origin);
-        self.socket.wake_at(global(session.poll_timeout(here), self.origin))
+        self.socket.next_timeout(global(session.poll_timeout(here), self.origin))
     }
 
     /// Returns the report of a session that has ended well.

@@ -50,7 +50,7 @@ fn outage_of_ten_seconds_ends_no_session() {
         let (mut net, all, source) = started(entry.name, 2_500_000);
         cut(&mut net, true, true);
         net.run_for(secs(10));
-        assert!(!net.is_over(), "{}", entry.name);
+        assert!(!net.is_finished(), "{}", entry.name);
         cut(&mut net, false, false);
         let from = net.now;
         net.run_to_end(secs(600));

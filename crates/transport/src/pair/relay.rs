@@ -51,9 +51,9 @@ pub(super) struct RelayHost {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RelayCounts {
     pub(super) relayed: u64,
-    pub(super) reports_heard: u64,
+    pub(super) reports_received: u64,
     pub(super) reports_sent: u64,
-    pub(super) most_waiting: usize,
+    pub(super) max_waiting: usize,
 }
 
 /// A packet that leaves the relay.
@@ -85,7 +85,7 @@ impl RelayHost {
     }
 
     /// Returns the relay's deadline.
-    pub(super) fn wake_at(&self) -> Time {
+    pub(super) fn next_timeout(&self) -> Time {
         match self.relay.departure(BASE) {
             Departure::At(at) if !self.waiting.is_empty() => at.min(self.relay.deadline()),
             _ => self.relay.deadline(),
@@ -115,7 +115,7 @@ impl RelayHost {
         }
         arrival.size = (bytes.len() + OVERHEAD) as u16;
         self.waiting.push_back(bytes.to_vec());
-        self.counts.most_waiting = self.counts.most_waiting.max(self.waiting.len());
+        self.counts.max_waiting = self.counts.max_waiting.max(self.waiting.len());
         let mut cx = Cx { now, rng: &mut self.rng, effects: &mut self.effects };
         self.relay.on_data(&packet.data, BASE, arrival, &mut cx);
         self.go_on(now)
@@ -141,7 +141,7 @@ impl RelayHost {
                 Report { from, layer: BASE, content: ReportContent::Alive { echo } }
             }
         };
-        self.counts.reports_heard += 1;
+        self.counts.reports_received += 1;
         let echo = report.content.echo_mut();
         echo.seq = Seq(echo.seq.0.saturating_sub(self.first.unwrap_or(0)));
         self.relay.on_report(&report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
@@ -261,7 +261,7 @@ fn relay_sends_a_session_at_its_own_rate() {
         let counts = net.relay_counts(0);
         println!("{name}: {counts:?}, {:.1} s", net.sources[source].report().duration.as_secs_f64());
         assert!(counts.relayed > 2_000, "{name}: {counts:?}");
-        assert!(counts.reports_heard > 0, "{name}: the children speak to the relay: {counts:?}");
+        assert!(counts.reports_received > 0, "{name}: the children speak to the relay: {counts:?}");
         assert!(counts.reports_sent > 0, "{name}: and it speaks to the source: {counts:?}");
     }
 }

@@ -77,7 +77,7 @@ impl Socket {
     }
 
     /// Returns when the process acts, given its own deadline `at`.
-    pub(super) fn wake_at(&self, at: Time) -> Time {
+    pub(super) fn next_timeout(&self, at: Time) -> Time {
         let next = if self.waiting.is_empty() { Time::NEVER } else { self.free_at };
         at.min(next).max(self.stopped_until)
     }
@@ -99,7 +99,7 @@ fn full_buffer_drops_datagrams_and_a_slow_process_delays_them() {
     assert_eq!(fits, [true, true, true, false, false]);
     assert_eq!(socket.backlog(), Backlog { used: 3 * COST, capacity: 2 * COST, dropped: 2 });
     assert!(socket.take(Time::ZERO).is_none());
-    assert_eq!(socket.wake_at(Time::ZERO), Time::ZERO + Span::from_millis(10));
+    assert_eq!(socket.next_timeout(Time::ZERO), Time::ZERO + Span::from_millis(10));
     socket.takes(Rate::from_mbps(1.0));
     let at = Time::ZERO + Span::from_millis(15);
     let taken = std::iter::from_fn(|| socket.take(at)).count();

@@ -31,7 +31,7 @@ fn slow_start_does_not_overflow_a_short_queue() {
         let source = net.source(Offer::zeros(100_000_000).expect(2));
         net.run_for(secs(20));
         let capacity = 10e6 / 8.0;
-        let most = net.trace.sent[source].most_within(HALF_SECOND) as f64 / (capacity * 0.5);
+        let most = net.trace.sent[source].max_within(HALF_SECOND) as f64 / (capacity * 0.5);
         let fifth = Span::from_millis(200);
         let half = net.trace.sent[source].first_with(fifth, (capacity * 0.1) as u64);
         let half = half.expect("the path is used").as_secs_f64();

@@ -57,7 +57,7 @@ impl Feed for LiveInput {
         Ok(Some(LiveInput::part(self.taken - len..self.taken)))
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.taken == self.bytes
     }
 

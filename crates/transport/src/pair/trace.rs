@@ -30,7 +30,7 @@ impl Bins {
     }
 
     /// Returns the largest sum over any stretch of `span`.
-    pub(super) fn most_within(&self, span: Span) -> u64 {
+    pub(super) fn max_within(&self, span: Span) -> u64 {
         let width = (span.as_nanos() / BIN.as_nanos()).max(1) as usize;
         self.0.windows(width.min(self.0.len().max(1))).map(|window| window.iter().sum()).max().unwrap_or(0)
     }

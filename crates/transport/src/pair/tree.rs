@@ -150,7 +150,7 @@ impl RelayNode {
                     sent.push(((self.address, transmit.to), out.clone()));
                 }
                 self.events.extend(std::iter::from_fn(|| above.poll_event()).map(|event| (now, event)));
-                if above.is_over() {
+                if above.is_finished() {
                     self.ended = self.above.take().map(|above| above.report().map(drop));
                 }
             }
@@ -162,7 +162,7 @@ impl RelayNode {
                     again = true;
                 }
                 self.events.extend(std::iter::from_fn(|| branch.poll_event()).map(|event| (now, event)));
-                again |= !branch.is_over() && branch.poll_timeout(now) <= now;
+                again |= !branch.is_finished() && branch.poll_timeout(now) <= now;
             }
             if !again {
                 return;
@@ -170,14 +170,14 @@ impl RelayNode {
         }
     }
 
-    pub(super) fn wake_at(&self, now: Time) -> Time {
+    pub(super) fn next_timeout(&self, now: Time) -> Time {
         let above = self.above.as_ref().map_or(Time::NEVER, |above| above.poll_timeout(now));
-        let open = self.branches.iter().filter(|branch| !branch.is_over());
+        let open = self.branches.iter().filter(|branch| !branch.is_finished());
         open.map(|branch| branch.poll_timeout(now)).fold(above, Time::min)
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.above.is_none() && self.branches.iter().all(|branch| branch.is_over())
+    pub(super) fn is_finished(&self) -> bool {
+        self.above.is_none() && self.branches.iter().all(|branch| branch.is_finished())
     }
 }
 
@@ -397,7 +397,7 @@ fn slow_branch_does_not_delay_other_branches() {
     tree.run_until(Span::from_secs(300), |tree| {
         most =
             most.max(tree.relays[relay].handle.status().sessions.first().map_or(0, |one| one.cached_bytes));
-        tree.is_over()
+        tree.is_finished()
     });
     tree.assert_everybody_has_all();
     let (fast, slow) = (tree.receivers[0].ended_at, tree.receivers[2].ended_at);
@@ -423,7 +423,7 @@ fn cache_file_keeps_a_slow_branch_from_delaying_others() {
     tree.run_until(Span::from_secs(300), |tree| {
         let status = tree.relays[relay].handle.status();
         most = most.max(status.sessions.first().map_or(0, |one| one.cached_bytes));
-        tree.is_over()
+        tree.is_finished()
     });
     tree.assert_everybody_has_all();
     assert!(most <= (1 << 20) + 2_000, "memory has a bound: {most}");

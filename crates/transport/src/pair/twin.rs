@@ -513,7 +513,7 @@ impl World {
                 self.leave_source(bytes);
             }
             while self.source.poll_event().is_some() {}
-            assert!(!self.source.is_over(), "the content is longer than the run");
+            assert!(!self.source.is_finished(), "the content is longer than the run");
             if self.source.poll_timeout(self.now) > self.now {
                 return;
             }
@@ -543,7 +543,7 @@ impl World {
         receiver.handle_timeout(here);
         let sent = take_all(receiver, here);
         while receiver.poll_event().is_some() {}
-        assert!(!receiver.is_over(), "the content is longer than the run");
+        assert!(!receiver.is_finished(), "the content is longer than the run");
         for (bytes, _) in sent {
             match peek(&bytes).expect("the receiver writes headers").kind {
                 Kind::Report => {

@@ -270,7 +270,7 @@ impl ReceiverSession {
         match self.phase {
             Phase::Searching => true,
             Phase::Receiving if self.seeks_an_agent() || self.is_unserved() => true,
-            _ => self.may_move() && now.since(self.clocks.heard_at) >= MOVED_AFTER,
+            _ => self.may_move() && now.since(self.clocks.received_at) >= MOVED_AFTER,
         }
     }
 
@@ -284,9 +284,9 @@ impl ReceiverSession {
     /// Whether this is from a host whose address is not proven, and is more than an invitation: replies to its announcements could go to
     /// anybody.
     pub(super) fn is_uninvited(&self, bytes: &[u8], from: SocketAddr) -> bool {
-        let may_say = |kind| matches!(kind, Kind::Invite | Kind::Token);
+        let may_send = |kind| matches!(kind, Kind::Invite | Kind::Token);
         self.attaching.as_ref().is_some_and(|attaching| !attaching.hears(from))
-            && peek(bytes).is_ok_and(|header| !may_say(header.kind))
+            && peek(bytes).is_ok_and(|header| !may_send(header.kind))
     }
 
     /// Asks to be served, when it is time.
@@ -323,7 +323,7 @@ impl ReceiverSession {
         let Some(attaching) = &self.attaching else { return Time::NEVER };
         match self.phase {
             _ if self.attaches(now) => attaching.deadline(),
-            _ if self.may_move() => (self.clocks.heard_at + MOVED_AFTER).max(attaching.deadline()),
+            _ if self.may_move() => (self.clocks.received_at + MOVED_AFTER).max(attaching.deadline()),
             _ => Time::NEVER,
         }
     }
@@ -338,7 +338,7 @@ impl ReceiverSession {
             self.candidates.on_sign_of_life(from, now);
             self.seen = self.seen.filter(|seen| !matches!(seen, JoinObstacle::NoParent(_)));
             if let Some(relay) = &self.setup.relay {
-                relay.note_fed();
+                relay.note_upstream_alive();
             }
         }
     }

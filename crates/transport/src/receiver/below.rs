@@ -12,13 +12,13 @@ const VERIFIED_AT_ONCE: usize = 4;
 
 impl ReceiverSession {
     /// At a relay: reports the relays below, once a second.
-    pub(super) fn tell_tree(&mut self, now: Time) {
+    pub(super) fn send_tree(&mut self, now: Time) {
         let (Some(relay), Some(stream)) = (&self.setup.relay, &mut self.stream) else { return };
         let relays = relay.tree();
-        if !stream.registered || relays.is_empty() && stream.told_tree.is_empty() {
+        if !stream.registered || relays.is_empty() && stream.reported_tree.is_empty() {
             return;
         }
-        stream.told_tree = children(&relays);
+        stream.reported_tree = children(&relays);
         let (session, from, count) = (stream.session, self.setup.id, relays.len() as u16);
         let tree = |first: usize, relays: &[TreeNode]| {
             Message::Tree(Tree { from, first: first as u16, count, relays: relays.to_vec() })
@@ -26,7 +26,7 @@ impl ReceiverSession {
         if relays.is_empty() {
             self.outbox.add(session, tree(0, &[]), now);
         }
-        let most = encode::most_relays(datagram(&stream.announced, self.setup.overhead)).max(1);
+        let most = encode::max_relays(datagram(&stream.announced, self.setup.overhead)).max(1);
         for (part, relays) in relays.chunks(most).enumerate() {
             self.outbox.add(session, tree(part * most, relays), now);
         }
@@ -34,18 +34,18 @@ impl ReceiverSession {
 
     /// At a relay: reports a change of the attached relays. It is sent before the number of receivers, because the receivers of a relay
     /// that moves to another process do not increase that number.
-    pub(super) fn tell_new_children(&mut self, now: Time) {
+    pub(super) fn report_new_children(&mut self, now: Time) {
         if let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream)
-            && children(&relay.tree()) != stream.told_tree
+            && children(&relay.tree()) != stream.reported_tree
         {
-            self.tell_tree(now);
+            self.send_tree(now);
         }
     }
 
     /// At a relay: reports the receivers below that are done and not confirmed, with each report.
-    pub(super) fn tell_verified(&mut self, now: Time) {
+    pub(super) fn report_verified(&mut self, now: Time) {
         let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream) else { return };
-        let most = encode::most_verified(datagram(&stream.announced, self.setup.overhead)).max(1);
+        let most = encode::max_verified(datagram(&stream.announced, self.setup.overhead)).max(1);
         let receivers = relay.verified(most * VERIFIED_AT_ONCE);
         let (session, from) = (stream.session, self.setup.id);
         for part in receivers.chunks(most) {
@@ -87,7 +87,7 @@ impl ReceiverSession {
     pub(super) fn speak_for_children(&mut self, now: Time) {
         let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
         if self.setup.relay.as_ref().is_some_and(|relay| relay.tick(is_rooted, now)) {
-            self.tell_window(self.under.own_limit, now);
+            self.send_window(self.under.own_limit, now);
         }
     }
 

@@ -75,7 +75,7 @@ pub(super) struct BlockSink {
     /// Blocks before the manifest is known.
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
-    waiting_most: usize,
+    max_waiting: usize,
     /// The greatest lag of the worker, in bytes.
     behind_most: u64,
     spent: Vec<Vec<u8>>,
@@ -84,7 +84,7 @@ pub(super) struct BlockSink {
     /// The reason to give up stored blocks as soon as no job has the files.
     contradiction: Option<ObjectError>,
     /// The number of times that stored data was given up.
-    anew: u8,
+    refetches: u8,
     warnings: Vec<String>,
     /// Length of the object stream by its last block, which alone may be short.
     short_end: Option<u64>,
@@ -179,13 +179,13 @@ impl BlockSink {
             room,
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
-            waiting_most: memory / WAITING,
+            max_waiting: memory / WAITING,
             behind_most: (memory as u64 / BEHIND).max(geometry.capacity()),
             spent: Vec::new(),
             resumed_bytes: 0,
             spoiled_bytes: 0,
             contradiction: None,
-            anew: 0,
+            refetches: 0,
             warnings: Vec::new(),
             short_end: None,
             content: None,
@@ -286,8 +286,8 @@ impl BlockSink {
             return Ok(Polled::Nothing);
         }
         let error = self.contradiction.take().unwrap_or(contradiction);
-        let is_enough = self.anew == MAX_REFETCHES;
-        self.anew += u8::from(!is_enough);
+        let is_enough = self.refetches == MAX_REFETCHES;
+        self.refetches += u8::from(!is_enough);
         self.prepare(true, move |store, _| {
             if is_enough {
                 store.start_over()?;
@@ -320,7 +320,7 @@ impl BlockSink {
         }
         match &mut self.to {
             ContentSink::Preparing { .. } => return Ok(StoreResult::Refused(bytes)),
-            ContentSink::Opening { .. } if self.waiting_bytes + len > self.waiting_most => {
+            ContentSink::Opening { .. } if self.waiting_bytes + len > self.max_waiting => {
                 return Ok(StoreResult::Refused(bytes));
             }
             ContentSink::Opening { .. } => {
@@ -345,7 +345,7 @@ impl BlockSink {
             ContentSink::Files(_) if self.contradiction.is_some() => return Ok(StoreResult::Refused(bytes)),
             ContentSink::Files(storage) => {
                 let is_early = !storage.ledger().takes_content() && block >= self.geometry.manifest_blocks();
-                if is_early && self.waiting_bytes + len > self.waiting_most {
+                if is_early && self.waiting_bytes + len > self.max_waiting {
                     return Ok(StoreResult::Refused(bytes));
                 }
                 bytes.truncate(len);

@@ -32,7 +32,7 @@ impl Endpoint for ReceiverSession {
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        if !self.outbox.waiting.is_empty() { now } else { self.wake_at(now) }
+        if !self.outbox.waiting.is_empty() { now } else { self.next_timeout(now) }
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -43,8 +43,8 @@ impl Endpoint for ReceiverSession {
         self.wanted_groups()
     }
 
-    fn hears_group(&self) -> bool {
-        self.hears_the_group()
+    fn receives_group(&self) -> bool {
+        self.receives_the_group()
     }
 
     fn accepts(&mut self, now: Time) -> bool {
@@ -59,7 +59,7 @@ impl Endpoint for ReceiverSession {
         self.leave(now);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.phase == Phase::Over
     }
 }

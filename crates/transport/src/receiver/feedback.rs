@@ -5,7 +5,7 @@ use super::{
     block_sink::{Admitting, BlockSink},
     echo,
     fountain::Repair,
-    reach::{Reach, continues, has_begun_anew},
+    reach::{Reach, continues, has_restarted},
     reassembly::Reassembly,
     role::Relaying,
     streams::Streams,
@@ -68,14 +68,14 @@ impl ReceiverSession {
         }
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
-                if has_begun_anew(&stream.announced, &announce) {
+                if has_restarted(&stream.announced, &announce) {
                     // Only if the clock shows that it is not an earlier announcement.
                     if announce.unix_secs > stream.announced.unix_secs && self.may_move() {
                         self.attach_elsewhere(announce, from, now);
                     }
                     return;
                 }
-                self.clocks.heard_at = now;
+                self.clocks.received_at = now;
                 (stream.announced, stream.announced_at) = (announce, now);
                 set_pace(stream, stream.rtt, millis(announce.spread_ms), self.under.repair_time(), now);
                 stream.sink.on_announce(&announce);
@@ -148,7 +148,7 @@ impl ReceiverSession {
             self.place_for_object(&announce, geometry, &layers, (trust, admission))?
         };
         self.codec.follow(session);
-        self.tell_joined(&announce, from);
+        self.emit_joined(&announce, from);
         self.scope.found(&announce, now);
         let window = Window::new(announce.packet_size, place_of(self.setup.id));
         let mut stream = Stream {
@@ -169,21 +169,21 @@ impl ReceiverSession {
             since: now,
             deferred: false,
             begun: false,
-            place_kept: false,
+            place_stored: false,
             registered: false,
-            content_told: false,
+            content_reported: false,
             title: None,
-            forgery_told: false,
+            forgery_reported: false,
             blocks: geometry.blocks(),
             root: None,
             withdrawn: 0,
             member_at: now,
             member_tries: 0,
-            member_told_at: now,
-            says_alive: false,
+            member_sent_at: now,
+            reports_alive: false,
             members: 0,
-            told_below: (0, 0),
-            told_tree: Vec::new(),
+            sent_counts: (0, 0),
+            reported_tree: Vec::new(),
             window,
             finishing_since: None,
             works_since: None,
@@ -194,7 +194,7 @@ impl ReceiverSession {
         self.outbox.is_muted = stream.announced.is_one_way();
         self.stream = Some(stream);
         self.phase = Phase::Receiving;
-        self.clocks.heard_at = now;
+        self.clocks.received_at = now;
         Ok(())
     }
 
@@ -328,8 +328,8 @@ impl ReceiverSession {
             relay.on_other_parent();
         }
         self.service.on_other_parent();
-        (stream.member_at, stream.member_tries, stream.says_alive) = (now + delay, 0, false);
-        self.clocks.heard_at = now;
+        (stream.member_at, stream.member_tries, stream.reports_alive) = (now + delay, 0, false);
+        self.clocks.received_at = now;
         true
     }
 
@@ -358,12 +358,12 @@ impl ReceiverSession {
             self.scope.admitted(now);
         }
         // An agent confirms by itself; and a source that states that the session is over waits for nothing more.
-        let (by_number, is_over) =
+        let (by_number, is_finished) =
             (status.flags & Status::BY_NUMBER != 0, status.flags & Status::CLOSING != 0);
         if let Some(relay) = &self.setup.relay
-            && (is_over || self.under.is_of_the_source())
+            && (is_finished || self.under.is_of_the_source())
         {
-            relay.on_confirmed(by_number && !is_over, &status.confirmed, now);
+            relay.on_confirmed(by_number && !is_finished, &status.confirmed, now);
         }
         if status.confirmed.contains(&me) {
             stream.registered = true;
@@ -482,7 +482,7 @@ impl ReceiverSession {
         };
         let why = self.failure.as_ref().map(super::reason);
         let role = if self.setup.relay.is_some() { RELAYS } else { 0 };
-        self.tell_membership(state, why.unwrap_or(role), now);
+        self.send_membership(state, why.unwrap_or(role), now);
     }
 
     /// Reports layers that seem to arrive although nobody here has joined them. Once a second.
@@ -491,7 +491,7 @@ impl ReceiverSession {
         if self.phase != Phase::Receiving || !stream.registered {
             return;
         }
-        if now.since(stream.member_told_at) < stream.spread {
+        if now.since(stream.member_sent_at) < stream.spread {
             return; // it takes its turns for that, too
         }
         let Some((part, is_news)) = stream.layers.flooded(now) else { return };
@@ -506,13 +506,13 @@ impl ReceiverSession {
         self.tell(MemberState::Receiving, FLOODED, Some(part as f32), now);
     }
 
-    pub(super) fn tell_membership(&mut self, state: MemberState, reason: u8, now: Time) {
+    pub(super) fn send_membership(&mut self, state: MemberState, reason: u8, now: Time) {
         self.tell(state, reason, None, now);
     }
 
     fn tell(&mut self, state: MemberState, reason: u8, loss: Option<f32>, now: Time) {
-        self.tell_new_children(now);
-        self.tell_verified(now);
+        self.report_new_children(now);
+        self.report_verified(now);
         let relay = self.setup.relay.as_deref();
         let waits = relay.is_some_and(Relaying::waits_for_confirmations);
         let pause = |stream: &Stream| match state {
@@ -550,10 +550,10 @@ impl ReceiverSession {
         };
         self.outbox.add(stream.session, Message::Member(member), now);
         self.outbox.joins_first = false;
-        (stream.told_below, stream.member_told_at) = ((receivers, done), now);
+        (stream.sent_counts, stream.member_sent_at) = ((receivers, done), now);
         stream.member_at = now + pause(stream);
-        stream.says_alive = state == MemberState::Receiving && !waits;
-        stream.member_tries = if stream.says_alive { 0 } else { stream.member_tries + 1 };
+        stream.reports_alive = state == MemberState::Receiving && !waits;
+        stream.member_tries = if stream.reports_alive { 0 } else { stream.member_tries + 1 };
     }
 
     /// Carries out the actions of the scheme. `late` is how long the packet that caused them had waited in the socket's buffer: this host's
@@ -631,11 +631,11 @@ impl ReceiverSession {
     fn advertise(&mut self, now: Time) {
         let Some(stream) = self.stream.as_mut().filter(|stream| !stream.deferred) else { return };
         if let Some(limit) = stream.window.due(now) {
-            self.tell_window(limit, now);
+            self.send_window(limit, now);
         }
     }
 
-    pub(super) fn tell_window(&mut self, limit: Seq, now: Time) {
+    pub(super) fn send_window(&mut self, limit: Seq, now: Time) {
         self.under.own_limit = limit;
         let limit = limit.min(self.limit_below());
         let Some(stream) = &self.stream else { return };
@@ -684,8 +684,8 @@ fn requests(
         }
     }
     let most = match here {
-        Some(_) => encode::most_needs_with_maps(limit),
-        None => encode::most_needs(limit),
+        Some(_) => encode::max_needs_with_maps(limit),
+        None => encode::max_needs(limit),
     };
     let request = |needs: &[Need]| {
         let blocks = needs.iter().filter(|need| need.run == 1 && need.symbols > 0);
@@ -697,7 +697,7 @@ fn requests(
 }
 
 fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now: Time) {
-    if !stream.says_alive {
+    if !stream.reports_alive {
         stream.member_at = stretched(stream.member_at, now, stream.spread, spread);
     }
     (stream.rtt, stream.spread) = (rtt, spread);

@@ -86,12 +86,12 @@ impl ReceiverSession {
     }
 
     /// Report the content, once its manifest is here.
-    fn tell_content(&mut self) {
+    fn report_content(&mut self) {
         let Some(stream) = &mut self.stream else { return };
-        if !stream.content_told
+        if !stream.content_reported
             && let Some(entries) = stream.sink.entries()
         {
-            stream.content_told = true;
+            stream.content_reported = true;
             stream.title = stream.sink.title();
             self.events.push_back(Event::Content {
                 transfer: TransferName::Own(stream.announced.transfer),
@@ -106,7 +106,7 @@ impl ReceiverSession {
 
     /// A block is in its place: perhaps it was the last.
     pub(super) fn after_block(&mut self, now: Time) {
-        self.tell_content();
+        self.report_content();
         let Some(stream) = &mut self.stream else { return };
         if !stream.sink.is_complete() {
             return;
@@ -134,7 +134,7 @@ impl ReceiverSession {
             }
             Ok(Ending::Done(done)) => {
                 stream.finishing_since = None;
-                self.tell_content(); // short content may be learned and published at once
+                self.report_content(); // short content may be learned and published at once
                 self.totals.finished = now;
                 let (entries, bytes, warnings) = (done.entries, done.bytes, done.warnings);
                 self.finished = Some(Finished { entries, bytes, warnings, withdrawn: done.withdrawn });
@@ -146,12 +146,12 @@ impl ReceiverSession {
                 let Some(stream) = &mut self.stream else { return };
                 // Receivers are often done at the same moment: each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
-                stream.says_alive = false;
+                stream.reports_alive = false;
                 self.objections.hasten(stream.member_at);
                 let patience = (stream.spread * 2 + CONFIRM_PATIENCE).max(self.setup.patience);
                 self.phase = Phase::Confirming { until: now + patience };
                 if stream.window.may_limit() {
-                    self.tell_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
+                    self.send_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
                 }
                 if self.stream.as_ref().is_some_and(|stream| stream.closed) {
                     self.objections.hasten(now);

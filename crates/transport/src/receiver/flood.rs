@@ -51,7 +51,7 @@ pub(super) struct FloodWatch {
     bad: u8,
     /// When the newest packet arrived, and the number of packets after an interruption whose losses do not count.
     newest_at: Time,
-    unsaid: u8,
+    unreported: u8,
     base: Base,
 }
 
@@ -76,7 +76,7 @@ impl FloodWatch {
             told: false,
             bad: 0,
             newest_at: now,
-            unsaid: 0,
+            unreported: 0,
             base,
         }
     }
@@ -92,17 +92,17 @@ impl FloodWatch {
     /// without bursts.
     pub(super) fn on_packet(&mut self, arrival: Arrival, signal: Signal, arrived: Time) {
         if signal.is_burst() && self.base == Base::Fixed && !self.told {
-            (self.newest_at, self.unsaid) = (arrived, REVEALED);
+            (self.newest_at, self.unreported) = (arrived, REVEALED);
             return;
         }
         if arrived.since(std::mem::replace(&mut self.newest_at, arrived)) >= INTERRUPTED {
             // A path that was silent for this time was interrupted, not flooded; the gap shows some packets later.
             self.begin(arrived);
-            (self.bad, self.unsaid) = (0, REVEALED);
+            (self.bad, self.unreported) = (0, REVEALED);
         }
         self.came += u64::from(!arrival.late);
-        if self.unsaid > 0 {
-            self.unsaid -= 1;
+        if self.unreported > 0 {
+            self.unreported -= 1;
         } else {
             self.lost += u64::from(arrival.lost);
         }

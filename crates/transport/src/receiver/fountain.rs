@@ -86,8 +86,8 @@ impl Incomplete {
     }
 
     /// Whether the block is complete and has no place yet.
-    pub(super) fn is_kept(&self, block: u32) -> bool {
-        matches!(self, Incomplete::Together(blocks) if blocks.gathering.is_kept(block))
+    pub(super) fn is_stored(&self, block: u32) -> bool {
+        matches!(self, Incomplete::Together(blocks) if blocks.gathering.is_stored(block))
     }
 
     /// Symbols that `block` still requests; `None` when none of it has arrived.

@@ -170,7 +170,7 @@ pub(crate) struct ReceiverSession {
     seen: Option<JoinObstacle>,
     /// The same a second ago, and the one that was last reported.
     seen_before: Option<JoinObstacle>,
-    seen_told: Option<JoinObstacle>,
+    seen_reported: Option<JoinObstacle>,
     scope: Scope,
 }
 
@@ -236,28 +236,28 @@ struct Stream {
     /// Whether content has arrived: packets before that are probes.
     begun: bool,
     /// Content has arrived, so another session replaces this one less easily.
-    place_kept: bool,
+    place_stored: bool,
     registered: bool,
-    content_told: bool,
+    content_reported: bool,
     /// First name of the content, and the number of others, once known.
     title: Option<String>,
     /// Whether forged packet numbers were reported.
-    forgery_told: bool,
+    forgery_reported: bool,
     blocks: Option<u32>,
     root: Option<[u8; 32]>,
     /// The number of files that the source has withdrawn: the root covers them.
     withdrawn: u32,
     member_at: Time,
     member_tries: u32,
-    member_told_at: Time,
+    member_sent_at: Time,
     /// Its latest membership message was a sign of life, which needs no answer.
-    says_alive: bool,
+    reports_alive: bool,
     /// Members of the group that take turns, as the source counts them.
     members: u32,
     /// The relays that are attached to this one, as last reported.
-    told_tree: Vec<SocketAddr>,
+    reported_tree: Vec<SocketAddr>,
     /// The number of receivers below that it last reported, and how many of them are done.
-    told_below: (u32, u32),
+    sent_counts: (u32, u32),
     window: Window,
     /// The time since which everything is here and files are renamed.
     finishing_since: Option<Time>,
@@ -271,9 +271,9 @@ struct Stream {
 #[derive(Debug)]
 struct Clocks {
     second_at: Time,
-    heard_at: Time,
+    received_at: Time,
     /// Whether silence was reported.
-    silence_told: bool,
+    silence_reported: bool,
 }
 
 #[derive(Debug, Default)]
@@ -346,13 +346,13 @@ impl ReceiverSession {
             events: VecDeque::new(),
             outbox: Outbox::default(),
             asks: RequestBackoff::default(),
-            clocks: Clocks { second_at: now + Span::from_secs(1), heard_at: now, silence_told: false },
+            clocks: Clocks { second_at: now + Span::from_secs(1), received_at: now, silence_reported: false },
             totals: Totals::default(),
             failure: None,
             finished: None,
             seen: None,
             seen_before: None,
-            seen_told: None,
+            seen_reported: None,
             scope: Scope::default(),
         };
         session.scope = session.setup.scope("");
@@ -373,7 +373,7 @@ impl ReceiverSession {
     fn waits_for_output(&mut self, now: Time) -> bool {
         let waits = self.stream.as_ref().is_some_and(|stream| stream.sink.waits_for_output());
         if waits {
-            self.clocks.heard_at = now; // nobody listens, so nobody is silent
+            self.clocks.received_at = now; // nobody listens, so nobody is silent
             self.service.rest();
         }
         waits
@@ -429,7 +429,7 @@ impl ReceiverSession {
             self.totals.refused += 1;
             return;
         }
-        self.clocks.heard_at = now;
+        self.clocks.received_at = now;
         self.hand_on(raw, &message, size, now);
         match message {
             Message::Data(mut packet) => {
@@ -504,7 +504,7 @@ impl ReceiverSession {
         self.data_comes((packet.layer == BASE).then_some(packet.data.seq.0));
         if self.phase == Phase::Receiving && packet.symbols > 0 {
             let Some(stream) = &mut self.stream else { return };
-            if !std::mem::replace(&mut stream.place_kept, true) {
+            if !std::mem::replace(&mut stream.place_stored, true) {
                 self.keep_place();
             }
             let Some(stream) = &mut self.stream else { return };
@@ -548,17 +548,17 @@ impl ReceiverSession {
             self.clocks.second_at =
                 (self.clocks.second_at + Span::from_secs(1)).max(now + Span::from_millis(1));
             self.look_at_the_clock(now);
-            self.tell_seen();
-            self.tell_progress(now);
-            self.tell_tree(now);
+            self.report_seen();
+            self.emit_progress(now);
+            self.send_tree(now);
             self.look_for_flooding(now);
             self.look_at_service(now);
             if self.phase == Phase::Receiving && self.has_lost_place() {
                 self.give_way(now);
             }
         }
-        let silent = now.since(self.clocks.heard_at);
-        self.tell_silence(silent);
+        let silent = now.since(self.clocks.received_at);
+        self.report_silence(silent);
         self.watch_agent(now);
         if self.phase == Phase::Searching || self.may_move() {
             self.ask(now);
@@ -614,7 +614,7 @@ impl ReceiverSession {
     }
 
     /// Returns when [`ReceiverSession::on_time`] has to be called.
-    fn wake_at(&self, now: Time) -> Time {
+    fn next_timeout(&self, now: Time) -> Time {
         let tree_at = self.watch_at().min(self.speak_at());
         let at = self.clocks.second_at.min(self.attach_at(now)).min(tree_at).min(match self.phase {
             Phase::Searching | Phase::Receiving | Phase::Confirming { .. } => {
@@ -659,7 +659,7 @@ impl ReceiverSession {
     fn next_feedback(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         loop {
             let mut waiting = self.outbox.waiting.pop_front()?;
-            let Some(to) = waiting.to.or_else(|| self.says_to()) else { continue };
+            let Some(to) = waiting.to.or_else(|| self.sends_to()) else { continue };
             waiting.hold_until(now);
             out.clear();
             // A message that cannot be written (before the announcement, for example) is skipped.
@@ -675,7 +675,7 @@ impl ReceiverSession {
         self.failure = Some(Error::Transfer(TransferError::Stopped));
         self.totals.finished = now;
         self.leave_layers(now);
-        self.tell_membership(MemberState::Leaving, 0, now);
+        self.send_membership(MemberState::Leaving, 0, now);
         self.phase = Phase::Over;
     }
 
@@ -725,14 +725,14 @@ impl ReceiverSession {
     }
 
     /// While no session is found: reports persistent evidence of the reason.
-    fn tell_seen(&mut self) {
+    fn report_seen(&mut self) {
         let (now, before) = (self.seen.filter(|_| self.phase == Phase::Searching), self.seen_before);
         self.seen_before = now;
         if let Some(seen) = now
             && before == now
-            && self.seen_told != now
+            && self.seen_reported != now
         {
-            self.seen_told = now;
+            self.seen_reported = now;
             self.events.push_back(match seen {
                 JoinObstacle::NoAgents | JoinObstacle::NoRouter(_) => {
                     Event::warning_of(Setting::Role, seen.to_string())
@@ -759,7 +759,7 @@ impl ReceiverSession {
         self.failure = Some(error);
         self.totals.finished = now;
         self.leave_layers(now);
-        self.tell_membership(MemberState::Failed, reason, now);
+        self.send_membership(MemberState::Failed, reason, now);
         self.phase = Phase::Confirming { until: now + Span::from_millis(300) };
     }
 }
@@ -779,14 +779,14 @@ impl Fixed {
 impl Stream {
     /// Returns when a relay has to report that receivers below have joined or are done.
     fn changes_at(&self, relay: Option<&dyn Relaying>) -> Time {
-        let changed = relay.is_some_and(|relay| self.told_below != relay.receivers() || relay.has_untold());
-        if changed && self.registered { self.member_told_at + CHANGES } else { Time::NEVER }
+        let changed = relay.is_some_and(|relay| self.sent_counts != relay.receivers() || relay.has_unsent());
+        if changed && self.registered { self.member_sent_at + CHANGES } else { Time::NEVER }
     }
 
     /// Sets the number of members of the group: signs of life are as far apart as their turns.
     fn set_members(&mut self, members: u32, now: Time) {
         let before = alive_every(std::mem::replace(&mut self.members, members));
-        if self.says_alive {
+        if self.reports_alive {
             self.member_at = stretched(self.member_at, now, before, alive_every(members));
         }
     }

@@ -46,8 +46,8 @@ struct Objection {
     session: SessionId,
     source: SocketAddr,
     about: About,
-    heard_at: Time,
-    say_at: Time,
+    last_received_at: Time,
+    send_at: Time,
     said: u32,
 }
 
@@ -74,31 +74,31 @@ impl Objections {
     fn hear(&mut self, session: SessionId, source: SocketAddr, about: About, now: Time, rng: &mut Rng) {
         let known = self.0.iter_mut().find(|one| (one.session, one.source) == (session, source));
         if let Some(known) = known {
-            (known.about, known.heard_at) = (about, now);
+            (known.about, known.last_received_at) = (about, now);
             return;
         }
-        self.0.retain(|one| now.since(one.heard_at) < FORGOTTEN_AFTER);
+        self.0.retain(|one| now.since(one.last_received_at) < FORGOTTEN_AFTER);
         if self.0.len() < MAX_SESSIONS {
-            let say_at = now + FIRST + SPREAD.scaled(rng.unit());
-            self.0.push(Objection { session, source, about, heard_at: now, say_at, said: 0 });
+            let send_at = now + FIRST + SPREAD.scaled(rng.unit());
+            self.0.push(Objection { session, source, about, last_received_at: now, send_at, said: 0 });
         }
     }
 
     /// This receiver has everything at this time: it sends the first refusals by then, for it may not be there later.
     pub(super) fn hasten(&mut self, at: Time) {
-        self.0.iter_mut().filter(|one| one.said == 0).for_each(|one| one.say_at = one.say_at.min(at));
+        self.0.iter_mut().filter(|one| one.said == 0).for_each(|one| one.send_at = one.send_at.min(at));
     }
 
     /// Returns when the next refusal is due.
     pub(super) fn deadline(&self) -> Time {
-        self.0.iter().map(|one| one.say_at).min().unwrap_or(Time::NEVER)
+        self.0.iter().map(|one| one.send_at).min().unwrap_or(Time::NEVER)
     }
 
     fn due(&mut self, now: Time) -> Vec<Due> {
         let mut due = Vec::new();
-        for one in self.0.iter_mut().filter(|one| one.say_at <= now) {
-            one.say_at = Time::NEVER;
-            if now.since(one.heard_at) < GONE_AFTER {
+        for one in self.0.iter_mut().filter(|one| one.send_at <= now) {
+            one.send_at = Time::NEVER;
+            if now.since(one.last_received_at) < GONE_AFTER {
                 due.push(Due {
                     session: one.session,
                     source: one.source,
@@ -107,7 +107,7 @@ impl Objections {
                 });
                 one.said += 1;
                 if one.said < TIMES {
-                    one.say_at = now + AGAIN;
+                    one.send_at = now + AGAIN;
                 }
             }
         }
@@ -168,7 +168,7 @@ impl ReceiverSession {
     /// Whether this receiver, or another one of this host, may follow a session after all.
     fn may_follow_soon(&self, due: &Due, now: Time) -> bool {
         let accept = &self.setup.accept;
-        let is_breaking_off = self.phase == Phase::Receiving && now.since(self.clocks.heard_at) >= SILENT;
+        let is_breaking_off = self.phase == Phase::Receiving && now.since(self.clocks.received_at) >= SILENT;
         // A receiver that waits leaves the same content to the one that has its place.
         let is_waited_for = accept.does_one_wait() && !due.about.is_same_content;
         // A receiver that has everything makes room where receivers follow each other.

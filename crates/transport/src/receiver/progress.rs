@@ -5,7 +5,7 @@ use crate::event::{Busy, Event, Progress};
 use faircast_core::time::{Rate, Time};
 
 impl ReceiverSession {
-    pub(super) fn tell_progress(&mut self, now: Time) {
+    pub(super) fn emit_progress(&mut self, now: Time) {
         let Some(stream) = &self.stream else { return };
         let bytes = self.totals.bytes - self.totals.bytes_last;
         let lost = self.totals.lost - self.totals.lost_last;

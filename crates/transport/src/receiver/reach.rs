@@ -97,20 +97,20 @@ impl ReceiverSession {
     /// Returns for how long the source has been silent; `None` while no source is followed.
     pub(super) fn source_silence(&self, now: Time) -> Option<Span> {
         match self.phase {
-            Phase::Receiving | Phase::Confirming { .. } => Some(now.since(self.clocks.heard_at)),
+            Phase::Receiving | Phase::Confirming { .. } => Some(now.since(self.clocks.received_at)),
             Phase::Searching | Phase::Over => None,
         }
     }
 
     /// Reports that the source is silent, and that it is not any more.
-    pub(super) fn tell_silence(&mut self, silent: Span) {
+    pub(super) fn report_silence(&mut self, silent: Span) {
         let patience = self.setup.patience;
         let is_silent = silent >= patience.scaled(SILENT_AFTER).max(SOONEST.min(patience.scaled(0.5)));
         let waits = self.stream.is_some() && !matches!(self.phase, Phase::Searching | Phase::Over);
-        if !waits || is_silent == self.clocks.silence_told {
+        if !waits || is_silent == self.clocks.silence_reported {
             return;
         }
-        self.clocks.silence_told = is_silent;
+        self.clocks.silence_reported = is_silent;
         self.events.push_back(match is_silent {
             true => {
                 let message =
@@ -160,7 +160,7 @@ impl ReceiverSession {
         let before = std::mem::replace(&mut stream.source, from);
         (stream.announced, stream.announced_at) = (announce, now);
         stream.member_at = stream.member_at.min(now);
-        self.clocks.heard_at = now;
+        self.clocks.received_at = now;
         self.events.push_back(Event::warning(format!("the source goes on from {from} (before: {before})")));
     }
 }
@@ -186,7 +186,7 @@ pub(super) fn is_relayed(announce: &Announce) -> bool {
 
 /// Whether the relay at this address has been restarted: each process has sequence numbers of its own. A restarted source has another
 /// session.
-pub(super) fn has_begun_anew(known: &Announce, announce: &Announce) -> bool {
+pub(super) fn has_restarted(known: &Announce, announce: &Announce) -> bool {
     is_relayed(known) && is_relayed(announce) && announce.next_seq < known.next_seq
 }
 

@@ -195,7 +195,7 @@ impl Reassembly {
         }
         let stored = self.store_decoded(now)?;
         match &mut self.incomplete {
-            Incomplete::Together(_) if stored != Stored::Anew => match self.store_kept(now)? {
+            Incomplete::Together(_) if stored != Stored::Anew => match self.store_waiting_blocks(now)? {
                 Stored::No => Ok(stored),
                 kept => Ok(kept),
             },
@@ -215,7 +215,7 @@ impl Reassembly {
             Judged::Forged => {
                 self.on_wrong(block, "not signed", now);
                 self.recycle(bytes);
-                self.tell_forged();
+                self.report_forged();
                 Ok(Stored::No)
             }
             Judged::Unknown => {
@@ -263,7 +263,7 @@ impl Reassembly {
         match (self.place.put(block, bytes, hash)?, &mut self.incomplete) {
             (StoreResult::Kept, _) => self.recycle_spent(),
             (StoreResult::Anew, _) => {
-                self.look_anew();
+                self.look_again();
                 return Ok(Stored::Anew);
             }
             // There is no room before the manifest or the preceding blocks: it will be requested,
@@ -284,7 +284,7 @@ impl Reassembly {
     }
 
     /// Reports forged blocks once.
-    fn tell_forged(&mut self) {
+    fn report_forged(&mut self) {
         let Some(pages) = &mut self.pages else { return };
         if pages.count_forged() == 1 {
             self.warnings.push(
@@ -296,10 +296,10 @@ impl Reassembly {
     }
 
     /// Stores blocks that had no place before, if they have one now.
-    fn store_kept(&mut self, now: Time) -> Result<Stored, Error> {
+    fn store_waiting_blocks(&mut self, now: Time) -> Result<Stored, Error> {
         let mut all = Stored::No;
         while let Incomplete::Together(blocks) = &mut self.incomplete {
-            while let Some(block) = blocks.gathering.first_kept().filter(|block| self.place.takes(*block)) {
+            while let Some(block) = blocks.gathering.first_stored().filter(|block| self.place.takes(*block)) {
                 blocks.gathering.recall(block);
             }
             blocks.settle()?;
@@ -315,7 +315,7 @@ impl Reassembly {
     }
 
     /// Stored blocks were given up: collects the missing ones.
-    fn look_anew(&mut self) {
+    fn look_again(&mut self) {
         match &mut self.incomplete {
             Incomplete::InTurn(blocks) => {
                 *blocks = Assembly::new(self.geometry.symbol_size.into(), self.memory)
@@ -349,15 +349,15 @@ impl Reassembly {
             Polled::Nothing => {}
             Polled::Stored => {
                 self.recycle_spent();
-                if self.store_kept(now)? == Stored::Anew {
+                if self.store_waiting_blocks(now)? == Stored::Anew {
                     return Ok(Polled::GivenUp);
                 }
             }
             Polled::Prepared => {
                 self.doubt_stored(now);
-                self.look_anew();
+                self.look_again();
             }
-            Polled::GivenUp => self.look_anew(),
+            Polled::GivenUp => self.look_again(),
         }
         Ok(polled)
     }
@@ -441,7 +441,7 @@ impl SymbolSink for Reassembly {
             return Ok(Progressed::No);
         }
         let is_held = self.pages.as_ref().is_some_and(|pages| pages.holds(block));
-        if self.place.has(block) || self.incomplete.is_kept(block) || self.decoding.has(block) || is_held {
+        if self.place.has(block) || self.incomplete.is_stored(block) || self.decoding.has(block) || is_held {
             return Ok(Progressed::No);
         }
         if self.place.is_preparing() {
@@ -516,7 +516,7 @@ impl SymbolSink for Reassembly {
                     self.on_wrong_symbol(block);
                 }
             }
-            self.tell_forged();
+            self.report_forged();
             return Ok(Progressed::No);
         }
         let mut progressed = Progressed::No;
@@ -527,7 +527,7 @@ impl SymbolSink for Reassembly {
                 Some((bytes, hash)) if self.judge(block, &bytes, hash) != Judged::Right => {
                     self.on_wrong(block, "not signed", now);
                     self.recycle(bytes);
-                    self.tell_forged();
+                    self.report_forged();
                 }
                 Some((bytes, hash)) => {
                     let stored = self.put(block, bytes, hash, now)?;
@@ -541,7 +541,7 @@ impl SymbolSink for Reassembly {
                 }
             }
         }
-        if self.settle(now)? == Polled::GivenUp || self.store_kept(now)? == Stored::Anew {
+        if self.settle(now)? == Polled::GivenUp || self.store_waiting_blocks(now)? == Stored::Anew {
             self.arm(now, rng);
         }
         self.pass_by();
@@ -639,7 +639,7 @@ impl SymbolSink for Reassembly {
         self.warnings.extend(self.place.take_warnings());
         let ending = ending?;
         if matches!(ending, Ending::Anew) {
-            self.look_anew();
+            self.look_again();
         }
         Ok(ending)
     }

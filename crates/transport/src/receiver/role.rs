@@ -21,7 +21,7 @@ pub(crate) trait Relaying: Send {
     /// Returns why it cannot take part in a session of this congestion control.
     fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle>;
     /// A parent has answered.
-    fn note_fed(&self);
+    fn note_upstream_alive(&self);
     /// Begins to forward a session: returns the sink of its symbols.
     fn begin(
         &self,
@@ -56,7 +56,7 @@ pub(crate) trait Relaying: Send {
     /// Returns up to `most` receivers below that have everything and are not confirmed; all of them in turn.
     fn verified(&self, most: usize) -> Vec<ReceiverId>;
     /// Whether one of them was not reported yet.
-    fn has_untold(&self) -> bool;
+    fn has_unsent(&self) -> bool;
     /// Whether one of them is not confirmed.
     fn waits_for_confirmations(&self) -> bool;
     /// The parent does or does not confirm receivers by number, and has confirmed these.

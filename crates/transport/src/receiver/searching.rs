@@ -56,7 +56,7 @@ pub(super) struct Candidate {
     pub(super) session: SessionId,
     pub(super) source: SocketAddr,
     pub(super) announce: Announce,
-    heard_at: Time,
+    last_received_at: Time,
     ask_at: Time,
     tries: u32,
 }
@@ -71,7 +71,7 @@ pub(super) struct Candidates {
 
 impl Candidate {
     /// The source may answer now, though it is asked rarely: asks it again at this time at the latest.
-    fn ask_anew(&mut self, at: Time) {
+    fn ask_again(&mut self, at: Time) {
         if self.tries >= TRIES {
             (self.tries, self.ask_at) = (TRIES - TRIES_AGAIN, self.ask_at.min(at));
         }
@@ -81,14 +81,14 @@ impl Candidate {
 impl Candidates {
     /// A source is announced.
     fn hear(&mut self, session: SessionId, source: SocketAddr, announce: Announce, now: Time, rng: &mut Rng) {
-        self.all.retain(|candidate| now.since(candidate.heard_at) < GONE_AFTER);
+        self.all.retain(|candidate| now.since(candidate.last_received_at) < GONE_AFTER);
         if let Some(known) = self.find(session, source) {
             let (before, spread) = (millis(known.announce.spread_ms), millis(announce.spread_ms));
             known.ask_at = stretched(known.ask_at, now, before, spread);
-            if now.since(known.heard_at) >= AWAY {
-                known.ask_anew(now + first_turn(spread, rng));
+            if now.since(known.last_received_at) >= AWAY {
+                known.ask_again(now + first_turn(spread, rng));
             }
-            (known.announce, known.heard_at) = (announce, now);
+            (known.announce, known.last_received_at) = (announce, now);
             return;
         }
         if self.all.len() == MAX_ASKED {
@@ -97,13 +97,13 @@ impl Candidates {
             self.all.remove(asked);
         }
         let ask_at = now + first_turn(millis(announce.spread_ms), rng);
-        self.all.push(Candidate { session, source, announce, heard_at: now, ask_at, tries: 0 });
+        self.all.push(Candidate { session, source, announce, last_received_at: now, ask_at, tries: 0 });
     }
 
     /// The host at this address answers: the sessions it announces are asked for soon.
     pub(super) fn on_sign_of_life(&mut self, source: SocketAddr, now: Time) {
         let there = self.all.iter_mut().filter(|candidate| candidate.source == source);
-        there.for_each(|candidate| candidate.ask_anew(now));
+        there.for_each(|candidate| candidate.ask_again(now));
     }
 
     fn find(&mut self, session: SessionId, source: SocketAddr) -> Option<&mut Candidate> {
@@ -124,7 +124,7 @@ impl Candidates {
     fn due(&mut self, now: Time) -> Vec<(SessionId, SocketAddr)> {
         let mut due = Vec::new();
         for candidate in self.all.iter_mut().filter(|one| one.ask_at <= now) {
-            if now.since(candidate.heard_at) >= GONE_AFTER {
+            if now.since(candidate.last_received_at) >= GONE_AFTER {
                 candidate.ask_at = Time::NEVER;
                 continue;
             }
@@ -154,7 +154,7 @@ impl Candidates {
     /// Returns the last received source of this session for which a host has answered.
     pub(super) fn take(&mut self, session: SessionId) -> Option<Candidate> {
         let of_session = self.all.iter().enumerate().filter(|(_, one)| one.session == session);
-        let place = of_session.max_by_key(|(_, one)| one.heard_at)?.0;
+        let place = of_session.max_by_key(|(_, one)| one.last_received_at)?.0;
         Some(self.all.swap_remove(place))
     }
 
@@ -352,7 +352,7 @@ impl ReceiverSession {
     }
 
     /// A session has been found: reports where.
-    pub(super) fn tell_joined(&mut self, announce: &Announce, from: SocketAddr) {
+    pub(super) fn emit_joined(&mut self, announce: &Announce, from: SocketAddr) {
         self.events.push_back(Event::Joined {
             receiver: Some(self.setup.id),
             host: announce.name.as_str().to_owned(),

@@ -67,7 +67,7 @@ impl SequenceBounds {
     }
 
     /// The source states the number of its next packet. Returns whether a packet beyond it had come, which is discarded.
-    pub(super) fn on_told(&mut self, next: u64, arrived: Time) -> bool {
+    pub(super) fn on_stated(&mut self, next: u64, arrived: Time) -> bool {
         let known = self.told;
         if known.is_some_and(|(known, at)| next < known && arrived.since(at) < LATE) {
             return false;
@@ -108,7 +108,7 @@ impl ReceiverSession {
     /// The source states its numbers: received ones beyond them are discarded, layer by layer.
     pub(super) fn check_numbers(&mut self, status: &Status, arrived: Time, now: Time) {
         let Some(stream) = &mut self.stream else { return };
-        let forged = stream.layers.on_told(status.next_seq, &status.upper_seqs, arrived);
+        let forged = stream.layers.on_stated(status.next_seq, &status.upper_seqs, arrived);
         for &(layer, next) in &forged {
             self.go_back(layer, next);
         }
@@ -128,7 +128,7 @@ impl ReceiverSession {
             stream.window.go_back(next);
             stream.reach.go_back(next);
         }
-        if !std::mem::replace(&mut stream.forgery_told, true) {
+        if !std::mem::replace(&mut stream.forgery_reported, true) {
             self.events.push_back(Event::warning(
                 "packets came with numbers that the source has not reached: somebody sends in its name; these numbers are \
                  ignored",
@@ -167,7 +167,7 @@ mod tests {
             assert!(numbers.allows(millis as u32, at(millis)), "{millis}");
             numbers.on_packet(Seq(millis), at(millis));
             if millis % 20 == 0 {
-                assert!(!numbers.on_told(millis + 1, at(millis)), "{millis}");
+                assert!(!numbers.on_stated(millis + 1, at(millis)), "{millis}");
             }
         }
         numbers
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn numbers_of_a_suddenly_fast_source_with_losses_are_allowed() {
         let mut numbers = SequenceBounds::default();
-        numbers.on_told(100, at(0));
+        numbers.on_stated(100, at(0));
         for seq in (100..10_000).step_by(2) {
             assert!(numbers.allows(seq, at(0)), "{seq}");
             numbers.on_packet(Seq(seq.into()), at(0));
@@ -204,17 +204,17 @@ mod tests {
         let mut numbers = steady(1_000);
         assert!(numbers.allows(1_050, at(1_000)));
         numbers.on_packet(Seq(1_050), at(1_000));
-        assert!(!numbers.on_told(1_001, at(1_001)), "it may have been overtaken");
-        assert!(numbers.on_told(1_010, at(1_020)));
+        assert!(!numbers.on_stated(1_001, at(1_001)), "it may have been overtaken");
+        assert!(numbers.on_stated(1_010, at(1_020)));
         assert_eq!(numbers.newest(), Some((Seq(980), at(980))), "that is known to be true");
-        assert!(!numbers.on_told(1_030, at(1_040)), "once");
+        assert!(!numbers.on_stated(1_030, at(1_040)), "once");
     }
 
     #[test]
     fn late_and_doubled_statuses_change_nothing() {
         let mut numbers = steady(1_000);
-        assert!(!numbers.on_told(900, at(1_060)));
+        assert!(!numbers.on_stated(900, at(1_060)));
         assert_eq!(numbers.newest(), Some((Seq(999), at(999))));
-        assert!(numbers.on_told(900, at(1_600)), "nothing else for so long: the status before was forged");
+        assert!(numbers.on_stated(900, at(1_600)), "nothing else for so long: the status before was forged");
     }
 }

@@ -104,7 +104,7 @@ impl Service {
 impl ReceiverSession {
     /// Whether the parent serves nothing, so that another one is sought.
     pub(super) fn is_unserved(&self) -> bool {
-        self.says_to().is_some_and(|parent| self.has_forsaken(parent))
+        self.sends_to().is_some_and(|parent| self.has_forsaken(parent))
     }
 
     /// Whether this parent was left because it served nothing.
@@ -114,7 +114,7 @@ impl ReceiverSession {
 
     /// Whether this parent cannot replace one that serves nothing. When that one is silent, any other can.
     pub(super) fn is_no_better(&self, parent: SocketAddr, now: Time) -> bool {
-        let is_heard = now.since(self.clocks.heard_at) < MOVED_AFTER;
+        let is_heard = now.since(self.clocks.received_at) < MOVED_AFTER;
         is_heard && self.is_unserved() && self.has_forsaken(parent)
     }
 
@@ -126,13 +126,13 @@ impl ReceiverSession {
         if self.phase != Phase::Receiving || stream.deferred || stream.finishing_since.is_some() || is_live {
             return self.service.rest();
         }
-        let is_heard = now.since(self.clocks.heard_at) < MOVED_AFTER;
+        let is_heard = now.since(self.clocks.received_at) < MOVED_AFTER;
         self.service.look(stream.sink.reached(), is_heard, now);
         let hops = 1 + u64::from(stream.announced.hops);
         let vain = Span::from_secs(self.service.vain);
         if vain >= patience * hops {
             let error = Error::Transfer(TransferError::NothingServed {
-                source_address: self.says_to().unwrap_or(stream.source),
+                source_address: self.sends_to().unwrap_or(stream.source),
                 lasted: Duration::from_nanos(vain.as_nanos()),
                 verified_bytes: stream.sink.verified_bytes(),
                 resumes: self.resumes(),
@@ -146,7 +146,7 @@ impl ReceiverSession {
 
     /// Seeks another parent.
     pub(super) fn forsake(&mut self, now: Time) {
-        let Some(parent) = self.says_to().filter(|parent| !self.has_forsaken(*parent)) else { return };
+        let Some(parent) = self.sends_to().filter(|parent| !self.has_forsaken(*parent)) else { return };
         self.service.forsaken.push(parent);
         let forsaken = &mut self.service.forsaken;
         if self.under.is_of_the_source()

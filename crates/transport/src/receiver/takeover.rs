@@ -20,7 +20,7 @@ const AGE_MARGIN: Span = Span::from_millis(500);
 impl ReceiverSession {
     /// Whether the session that is followed is silent enough to be left for another one, or serves nothing.
     pub(super) fn is_quiet(&self, now: Time) -> bool {
-        now.since(self.clocks.heard_at) >= MOVED_AFTER || self.is_unserved()
+        now.since(self.clocks.received_at) >= MOVED_AFTER || self.is_unserved()
     }
 
     /// Whether the announced session, another one, may replace the one that is followed: it has the same content, or it is a later session
@@ -31,7 +31,7 @@ impl ReceiverSession {
         let is_fresh =
             self.setup.freshness == Freshness::Answer || announce.started >= stream.announced.started;
         let is_same_content = stream.announced.transfer == announce.transfer;
-        let began_later = age(announce) <= now.since(self.clocks.heard_at) + AGE_MARGIN;
+        let began_later = age(announce) <= now.since(self.clocks.received_at) + AGE_MARGIN;
         is_fresh && (is_same_content || began_later && self.is_of_the_source(session, announce))
     }
 
@@ -56,7 +56,7 @@ impl ReceiverSession {
     /// Ends the followed session in favour of another one. A receiver that has everything has received it.
     fn end_superseded(&mut self, announce: &Announce, now: Time) {
         if self.phase == Phase::Receiving {
-            let silent = now.since(self.clocks.heard_at);
+            let silent = now.since(self.clocks.received_at);
             self.failure = Some(Error::Transfer(TransferError::Superseded {
                 host: announce.name.to_string(),
                 silent: std::time::Duration::from_nanos(silent.as_nanos()),
@@ -88,7 +88,7 @@ impl ReceiverSession {
             return self.follow_other(session, announce, from, now);
         }
         let Ok(trust) = self.trust_in(session, &announce) else { return };
-        let heard_at = self.clocks.heard_at;
+        let last_received_at = self.clocks.received_at;
         if !self.begin_with(session, announce, from, now) {
             return;
         }
@@ -97,7 +97,7 @@ impl ReceiverSession {
         stream.trust = trust;
         (stream.root, stream.withdrawn) = (None, 0);
         let restarted = stream.sink.restart(now, trust);
-        self.tell_takeover(&announce, now.since(heard_at), "continuing with what is verified");
+        self.report_takeover(&announce, now.since(last_received_at), "continuing with what is verified");
         if let Err(error) = restarted {
             self.fail(error, now);
         }
@@ -115,7 +115,7 @@ impl ReceiverSession {
         let verified = former.sink.stored_bytes();
         let goes_on =
             format!("it has other content, and the {verified} bytes verified of the former are kept");
-        self.tell_takeover(&announce, now.since(self.clocks.heard_at), &goes_on);
+        self.report_takeover(&announce, now.since(self.clocks.received_at), &goes_on);
         // Its process may still be running, and must not wait.
         let member = self.stranger(MemberState::Leaving, 0);
         for _ in 0..2 {
@@ -123,14 +123,14 @@ impl ReceiverSession {
         }
         drop(former);
         (self.under, self.totals) = (ParentLink::default(), Totals::default());
-        self.clocks.silence_told = false;
+        self.clocks.silence_reported = false;
         if let Err(error) = self.follow(session, announce, from, now) {
             self.refuse(session, error, from, now);
         }
     }
 
     /// Reports that a session replaces the one that is followed, and how it continues.
-    fn tell_takeover(&mut self, announce: &Announce, silent: Span, goes_on: &str) {
+    fn report_takeover(&mut self, announce: &Announce, silent: Span, goes_on: &str) {
         self.events.push_back(Event::warning(format!(
             "{} started a new session; the session that broke off {:.0} s ago ends here; {goes_on}",
             announce.name,

@@ -48,7 +48,7 @@ pub(super) enum Parent {
     /// An agent, which has been asked.
     Asking { agent: SocketAddr, until: Time, next_at: Time },
     /// This agent.
-    Agent { at: SocketAddr, heard_at: Time },
+    Agent { at: SocketAddr, last_received_at: Time },
     /// The agent is silent; others are asked to be one.
     Seeking { until: Time },
 }
@@ -171,7 +171,7 @@ impl ReceiverSession {
     }
 
     /// Returns the destination of its feedback; `None`: it has no parent.
-    pub(super) fn says_to(&self) -> Option<SocketAddr> {
+    pub(super) fn sends_to(&self) -> Option<SocketAddr> {
         match self.under.parent {
             Parent::Source => self.stream.as_ref().map(|stream| stream.source),
             Parent::Agent { at, .. } => Some(at),
@@ -180,7 +180,7 @@ impl ReceiverSession {
     }
 
     /// Whether a receiver that has a parent also listens to the source in its group.
-    pub(super) fn hears_the_group(&self) -> bool {
+    pub(super) fn receives_the_group(&self) -> bool {
         let has_agent = self.attaching.as_ref().is_some_and(|attaching| attaching.has_met_agent());
         has_agent && self.under.group == 0 && self.phase != Phase::Over
     }
@@ -211,8 +211,8 @@ impl ReceiverSession {
             matches!(header.kind, Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes)
         });
         match (&mut self.under.parent, &self.stream) {
-            (Parent::Agent { at, heard_at }, Some(stream)) if *at == from => {
-                *heard_at = now;
+            (Parent::Agent { at, last_received_at }, Some(stream)) if *at == from => {
+                *last_received_at = now;
                 if handed_on { (stream.source, true) } else { (from, false) }
             }
             _ => (from, false),
@@ -237,11 +237,11 @@ impl ReceiverSession {
         if !is_known {
             return;
         }
-        if let Parent::Agent { heard_at, .. } = &mut self.under.parent {
-            *heard_at = now;
+        if let Parent::Agent { last_received_at, .. } = &mut self.under.parent {
+            *last_received_at = now;
         }
         let serves = word.action == OrderAction::Serves && word.nonce == self.setup.nonce;
-        let begins = Parent::Agent { at: from, heard_at: now };
+        let begins = Parent::Agent { at: from, last_received_at: now };
         match (self.under.parent, self.phase) {
             (_, Phase::Searching) if serves => {
                 if let Some(candidate) = self.candidates.take(session) {
@@ -302,7 +302,7 @@ impl ReceiverSession {
     /// twice.
     fn begin_under_another(&mut self, now: Time) {
         self.under.group = 0;
-        let before = self.under.left.take().filter(|before| self.says_to() != Some(*before));
+        let before = self.under.left.take().filter(|before| self.sends_to() != Some(*before));
         if let (Some(before), Some(stream)) = (before, &self.stream) {
             let (session, member) = (stream.session, self.stranger(MemberState::Leaving, MOVED));
             for _ in 0..2 {
@@ -326,7 +326,7 @@ impl ReceiverSession {
     /// No agent serves it any more.
     fn go_to_the_source(&mut self, now: Time) {
         (self.under.parent, self.under.is_alone) = (Parent::Source, true);
-        if let Some(source) = self.says_to() {
+        if let Some(source) = self.sends_to() {
             self.scope.moved(source, "no agent", now);
         }
         self.events.push_back(Event::warning(
@@ -343,7 +343,7 @@ impl ReceiverSession {
                 (self.under.group, self.under.left) = (0, Some(at));
                 self.go_to_the_source(now);
             }
-            Parent::Agent { at, heard_at } if now.since(heard_at) >= MOVED_AFTER => {
+            Parent::Agent { at, last_received_at } if now.since(last_received_at) >= MOVED_AFTER => {
                 (self.under.group, self.under.left) = (0, Some(at));
                 let is_relay = self.setup.relay.is_some();
                 match self.attaching.as_mut().filter(|_| !is_relay && self.phase == Phase::Receiving) {
@@ -381,7 +381,7 @@ impl ReceiverSession {
     pub(super) fn watch_at(&self) -> Time {
         match self.under.parent {
             Parent::Source => Time::NEVER,
-            Parent::Agent { heard_at, .. } => heard_at + MOVED_AFTER,
+            Parent::Agent { last_received_at, .. } => last_received_at + MOVED_AFTER,
             Parent::Asking { until, next_at, .. } => until.min(next_at),
             Parent::Seeking { until } => until,
         }

@@ -67,12 +67,12 @@ impl Scheduler for DownstreamScheduler {
         !passing.cache.is_untouched() || passing.passed > 0
     }
 
-    fn source_is_over(&self) -> Option<bool> {
+    fn source_is_finished(&self) -> Option<bool> {
         Some(self.shared.lock().end != End::No)
     }
 
-    fn is_fed(&self, now: Time) -> bool {
-        self.shared.lock().is_fed(now)
+    fn is_upstream_alive(&self, now: Time) -> bool {
+        self.shared.lock().is_upstream_alive(now)
     }
 
     fn announced(&self) -> Option<Announce> {

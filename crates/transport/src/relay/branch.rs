@@ -145,7 +145,7 @@ impl Branch {
         };
         Scope::new(&setup.name, RELAY).serves(to, now);
         let mut session = SourceSession::new(setup, now);
-        session.tell_numbers();
+        session.report_ids();
         self.session = Some(session);
         self.began = now;
     }
@@ -193,7 +193,7 @@ impl Branch {
     }
 
     /// And which relays, every now and then.
-    fn tell_relays(&mut self, now: Time) {
+    fn report_relays(&mut self, now: Time) {
         let Some(session) = self.session.as_ref().filter(|_| now >= self.relays_at) else { return };
         self.relays_at = now + RELAYS_EVERY;
         let relays = session.relays();
@@ -235,7 +235,7 @@ impl Endpoint for Branch {
         if let Some(session) = &mut self.session {
             session.handle_datagram(datagram, now);
             self.tell(now);
-            self.tell_relays(now);
+            self.report_relays(now);
         }
     }
 
@@ -246,7 +246,7 @@ impl Endpoint for Branch {
             let nobody = self.setup.to_host && session.tally().receivers == 0;
             self.is_vain |= nobody && session.is_gathering() && now.since(self.began) >= JOIN_WITHIN;
             self.tell(now);
-            self.tell_relays(now);
+            self.report_relays(now);
         }
     }
 
@@ -291,13 +291,13 @@ impl Endpoint for Branch {
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         let passing = self.shared.lock();
         match (&self.session, passing.end) {
             _ if self.is_vain || passing.branches[self.place].is_replaced => true,
             (_, End::Lost) | (None, End::Over) => true,
             (None, End::No) => false,
-            (Some(session), _) => session.is_over(),
+            (Some(session), _) => session.is_finished(),
         }
     }
 }

@@ -12,7 +12,7 @@ const MAX_IDS: usize = 200_000;
 #[derive(Debug, Default)]
 pub(super) struct Confirmations {
     /// Not reported yet.
-    untold: BTreeSet<ReceiverId>,
+    unreported: BTreeSet<ReceiverId>,
     /// Reported, and not confirmed.
     told: BTreeSet<ReceiverId>,
     /// Confirmed.
@@ -30,10 +30,10 @@ impl Confirmations {
         if is_known || self.told.contains(&id) {
             return is_known;
         }
-        if self.untold.len() + self.told.len() + self.known.len() >= MAX_IDS {
+        if self.unreported.len() + self.told.len() + self.known.len() >= MAX_IDS {
             return true;
         }
-        self.untold.insert(id);
+        self.unreported.insert(id);
         false
     }
 
@@ -57,7 +57,7 @@ impl Confirmations {
 
     /// These are confirmed; those among them that were waited for.
     fn confirm(&mut self, ids: &[ReceiverId]) -> Vec<ReceiverId> {
-        let was_open = |id: &&ReceiverId| self.told.remove(id) || self.untold.remove(id);
+        let was_open = |id: &&ReceiverId| self.told.remove(id) || self.unreported.remove(id);
         let confirmed: Vec<ReceiverId> = ids.iter().filter(was_open).copied().collect();
         self.known.extend(&confirmed);
         confirmed
@@ -65,14 +65,14 @@ impl Confirmations {
 
     /// Returns up to `most` receivers to report now: unreported ones first, then the others in turn.
     fn next(&mut self, most: usize) -> Vec<ReceiverId> {
-        let mut next: Vec<ReceiverId> = self.untold.iter().take(most).copied().collect();
+        let mut next: Vec<ReceiverId> = self.unreported.iter().take(most).copied().collect();
         let from = self.again.map_or(Bound::Unbounded, Bound::Excluded);
         let later = self.told.range((from, Bound::Unbounded));
         let sooner = self.told.iter().take_while(|id| self.again.is_some_and(|again| **id <= again));
         let again: Vec<ReceiverId> = later.chain(sooner).take(most - next.len()).copied().collect();
         self.again = again.last().copied().or(self.again);
         for id in &next {
-            self.untold.remove(id);
+            self.unreported.remove(id);
             self.told.insert(*id);
         }
         next.extend(again);
@@ -80,13 +80,13 @@ impl Confirmations {
     }
 
     /// Whether a receiver is done and was not reported.
-    pub(super) fn has_untold(&self) -> bool {
-        self.confirms == Some(true) && !self.untold.is_empty()
+    pub(super) fn has_unsent(&self) -> bool {
+        self.confirms == Some(true) && !self.unreported.is_empty()
     }
 
     /// Whether something is to be confirmed yet.
     pub(super) fn waits(&self) -> bool {
-        self.confirms != Some(false) && !(self.untold.is_empty() && self.told.is_empty())
+        self.confirms != Some(false) && !(self.unreported.is_empty() && self.told.is_empty())
     }
 }
 
@@ -102,10 +102,10 @@ mod tests {
     fn ids_are_reported_in_turn_until_confirmed() {
         let mut numbers = Confirmations { confirms: Some(true), ..Confirmations::default() };
         assert!((1..=5).all(|number| !numbers.add(id(number))));
-        assert!(numbers.has_untold());
+        assert!(numbers.has_unsent());
         assert_eq!(numbers.next(3), [1, 2, 3].map(id));
         assert_eq!(numbers.next(3), [4, 5, 1].map(id));
-        assert!(!numbers.has_untold() && numbers.waits());
+        assert!(!numbers.has_unsent() && numbers.waits());
         assert_eq!(numbers.confirm(&[2, 9, 4].map(id)), [2, 4].map(id), "nobody has told of the ninth");
         assert_eq!(numbers.next(2), [3, 5].map(id));
         assert_eq!(numbers.next(2), [1, 3].map(id));
@@ -119,6 +119,6 @@ mod tests {
         let mut numbers = Confirmations::default();
         (1..=MAX_IDS as u64).for_each(|number| _ = numbers.add(id(number)));
         assert!(numbers.add(id(MAX_IDS as u64 + 1)), "nobody waits for its confirmation");
-        assert_eq!(numbers.untold.len(), MAX_IDS);
+        assert_eq!(numbers.unreported.len(), MAX_IDS);
     }
 }

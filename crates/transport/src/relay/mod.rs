@@ -114,10 +114,10 @@ pub(crate) struct RelayState {
     /// Warnings for the user.
     warnings: Vec<String>,
     /// Bytes received and not yet sent on any branch at which the source is held back.
-    most_ahead: Option<u64>,
+    max_ahead: Option<u64>,
     end: End,
     /// When the last packet of the session arrived from upstream.
-    heard_at: Time,
+    last_received_at: Time,
     /// Counters of an agent.
     agent_status: Option<AgentStatus>,
     /// And a hop.
@@ -190,9 +190,9 @@ impl SessionHandle {
             confirmations: confirmations::Confirmations::default(),
             asked: 0,
             warnings: Vec::new(),
-            most_ahead: None,
+            max_ahead: None,
             end: End::No,
-            heard_at: Time::ZERO,
+            last_received_at: Time::ZERO,
             agent_status: None,
             hop_status: None,
             receipts: receipts::Keeping::default(),
@@ -223,7 +223,7 @@ impl SessionHandle {
     /// Limits the source, which has no other receivers, to this number of bytes received and not yet sent on any branch. More than that
     /// would not fit the cache.
     pub(crate) fn hold_above(&self, bytes: u64) {
-        self.lock().most_ahead = Some(bytes);
+        self.lock().max_ahead = Some(bytes);
     }
 
     /// Both sides run in one thread, one after the other.
@@ -240,8 +240,8 @@ impl SessionHandle {
     }
 
     /// Records that a packet of the session has arrived from upstream, or waits to be read.
-    pub(crate) fn note_heard(&self, now: Time) {
-        self.lock().heard_at = now;
+    pub(crate) fn note_received(&self, now: Time) {
+        self.lock().last_received_at = now;
     }
 
     /// All receivers below.
@@ -285,7 +285,7 @@ impl SessionHandle {
             cached_bytes: passing.cache.held() as u64,
             written_bytes: passing.cache.written,
             evicted_bytes: passing.cache.evicted,
-            branches: passing.branches.iter().filter(|one| !one.serves_nobody()).map(branch).collect(),
+            branches: passing.branches.iter().filter(|one| !one.serves_no_receiver()).map(branch).collect(),
             agent: passing.agent_status,
             hop: passing.hop_status,
         })
@@ -306,7 +306,7 @@ impl SessionHandle {
 
 impl BranchState {
     /// Whether the branch's host attached and does not join: for example a relay that looks for its next session and has this one already.
-    const fn serves_nobody(&self) -> bool {
+    const fn serves_no_receiver(&self) -> bool {
         self.child.is_some() && self.tally.receivers == 0 && self.schedule.sent == 0
     }
 }
@@ -326,12 +326,12 @@ impl RelayState {
 
     /// Whether no parent is reachable that would confirm completed receivers.
     fn answers_at_once(&self, now: Time) -> bool {
-        self.confirmations.confirms == Some(false) || self.end != End::No || !self.is_fed(now)
+        self.confirmations.confirms == Some(false) || self.end != End::No || !self.is_upstream_alive(now)
     }
 
     /// Whether enough has arrived for the fastest of the branches with receivers.
     fn is_ahead(&self) -> bool {
-        let (Some(most), Some((_, announce))) = (self.most_ahead, self.announce) else { return false };
+        let (Some(most), Some((_, announce))) = (self.max_ahead, self.announce) else { return false };
         let heard = self.branches.iter().filter(|branch| branch.tally.answering > 0);
         let Some(sent) = heard.map(|branch| branch.schedule.complete_to()).max() else { return false };
         let block = u64::from(announce.symbols_per_block) * u64::from(announce.symbol_size);
@@ -339,8 +339,8 @@ impl RelayState {
     }
 
     /// Whether the upstream session goes on as far as known, or has ended in good order.
-    fn is_fed(&self, now: Time) -> bool {
-        self.end != End::No || now.since(self.heard_at) < UNFED
+    fn is_upstream_alive(&self, now: Time) -> bool {
+        self.end != End::No || now.since(self.last_received_at) < UNFED
     }
 
     /// Adds a symbol from upstream; returns whether it is of use.
@@ -479,14 +479,14 @@ impl RelayState {
             return self.branches[branch].queue.add(block, symbols, is_wrong);
         }
         match is_wrong {
-            true => self.fetch_anew(branch, block, symbols),
+            true => self.fetch_again(branch, block, symbols),
             false => self.serve(branch, (block, symbols), seen, held),
         }
     }
 
     /// Fetches all of a block again, because its cached symbols did not verify on this branch, which waits for other symbols. Other
     /// branches are served from the cache until the first new symbol arrives.
-    fn fetch_anew(&mut self, branch: usize, block: u32, symbols: u16) -> bool {
+    fn fetch_again(&mut self, branch: usize, block: u32, symbols: u16) -> bool {
         let all = self.cache.get(block).map_or(symbols, |kept| kept.symbols.max(symbols));
         let sends = self.branches[branch].schedule.await_at_least(block, symbols);
         if self.branches[branch].schedule.awaited(block) > 0 {
@@ -533,7 +533,7 @@ impl RelayState {
             idle = 0;
             let branch = &mut self.branches[turn];
             match branch.queue.pop().filter(|_| branch.tally.unfinished > 0) {
-                Some((block, Queued { symbols, wrong: true })) => _ = self.fetch_anew(turn, block, symbols),
+                Some((block, Queued { symbols, wrong: true })) => _ = self.fetch_again(turn, block, symbols),
                 Some((block, Queued { symbols, wrong: false })) => {
                     // Only symbols requested here can be on their way.
                     self.serve(turn, (block, symbols), Seq(u64::MAX), None);

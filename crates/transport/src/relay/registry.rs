@@ -62,7 +62,7 @@ struct AttachedHost {
     child: Child,
     /// When it did first, and last.
     since: Instant,
-    heard_at: Instant,
+    last_received_at: Instant,
     /// When a session was last seen to serve it: then it need not ask again.
     served_at: Option<Instant>,
 }
@@ -170,7 +170,7 @@ pub struct AgentStatus {
     /// Packets forwarded to children that were moved into the agent's own group.
     pub passed_on: u64,
     /// Reports of children received.
-    pub reports_heard: u64,
+    pub reports_received: u64,
     /// Reports sent to its own parent.
     pub reports_sent: u64,
     /// Children in the agent's own group now.
@@ -197,7 +197,7 @@ pub struct HopStatus {
     /// See `indications`.
     pub filtered: u64,
     /// Reports received.
-    pub reports_heard: u64,
+    pub reports_received: u64,
     /// Reports sent to its own parent.
     pub reports_sent: u64,
     /// Requests for repairs received.
@@ -328,7 +328,7 @@ impl RelayHandle {
         let child = Child { address, local, host, id: attach.from, invitation };
         let known = registry.children.get(&address);
         let (since, served_at) = known.map_or((now, None), |asked| (asked.since, asked.served_at));
-        registry.children.insert(address, AttachedHost { child, since, heard_at: now, served_at });
+        registry.children.insert(address, AttachedHost { child, since, last_received_at: now, served_at });
         self.0.asked.fetch_add(1, Ordering::Release);
         if let Some(other) = other {
             // A session locks itself before it asks here for children.
@@ -351,20 +351,22 @@ impl RelayHandle {
     pub(super) fn answers_search(&self, address: SocketAddr, attach: &Attach) -> bool {
         let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
-        let is_fed = match registry.feed {
+        let is_upstream_alive = match registry.feed {
             Feed::Told => true,
-            Feed::Found(heard_at) => {
-                let answers = heard_at.is_some_and(|at| now.duration_since(at) < FED);
+            Feed::Found(last_received_at) => {
+                let answers = last_received_at.is_some_and(|at| now.duration_since(at) < FED);
                 !attach.relay && (answers || !registry.sessions.is_empty())
             }
         };
-        is_fed && !registry.own_ids.contains(&attach.from) && registry.room_for(address, now) != Vacancy::None
+        is_upstream_alive
+            && !registry.own_ids.contains(&attach.from)
+            && registry.room_for(address, now) != Vacancy::None
     }
 
     /// Its parent answers.
-    pub(super) fn note_fed(&self) {
-        if let Feed::Found(heard_at) = &mut self.lock().feed {
-            *heard_at = Some(self.0.time.now());
+    pub(super) fn note_upstream_alive(&self) {
+        if let Feed::Found(last_received_at) = &mut self.lock().feed {
+            *last_received_at = Some(self.0.time.now());
         }
     }
 
@@ -439,7 +441,7 @@ impl RelayHandle {
 
 impl AttachedHost {
     fn asks(&self, now: Instant) -> bool {
-        now.duration_since(self.heard_at) < FORGOTTEN_AFTER
+        now.duration_since(self.last_received_at) < FORGOTTEN_AFTER
     }
 
     fn is_served(&self, now: Instant) -> bool {

@@ -35,8 +35,8 @@ impl Relaying for SessionHandle {
         self.with_inside(|inside| inside.why_not(scheme)).flatten()
     }
 
-    fn note_fed(&self) {
-        self.process.note_fed();
+    fn note_upstream_alive(&self) {
+        self.process.note_upstream_alive();
     }
 
     fn begin(
@@ -112,8 +112,8 @@ impl Relaying for SessionHandle {
         self.lock().confirmations.due(most)
     }
 
-    fn has_untold(&self) -> bool {
-        self.lock().confirmations.has_untold()
+    fn has_unsent(&self) -> bool {
+        self.lock().confirmations.has_unsent()
     }
 
     fn waits_for_confirmations(&self) -> bool {

@@ -168,10 +168,10 @@ impl Schedule {
         if need > 0 && (held.is_some() || mostly) {
             for at in 0..kept.len() {
                 let id = kept.id(at);
-                let is_told = id < u32::from(kept.symbols) || held.is_none();
+                let is_reported = id < u32::from(kept.symbols) || held.is_none();
                 let is_coming = way.again.contains(&id)
                     || way.recent.iter().any(|(recent, seq)| *recent == id && *seq > seen);
-                if need > 0 && is_told && lacking(id) && !is_coming {
+                if need > 0 && is_reported && lacking(id) && !is_coming {
                     way.again.push_back(id);
                     need -= 1;
                 }

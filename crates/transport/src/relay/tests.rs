@@ -122,7 +122,7 @@ fn changing_the_receiver_id_takes_no_extra_places() {
         asks(&shared, number, SocketAddr::from(([10, 0, 1, (number % 3) as u8], 5778)));
         let place = |(place, _, address)| branch_to(&shared, place, address);
         branches.extend(shared.grown().into_iter().map(place));
-        branches.retain(|branch| !crate::endpoint::Endpoint::is_over(branch));
+        branches.retain(|branch| !crate::endpoint::Endpoint::is_finished(branch));
         assert!(branches.len() <= 4, "{} branches", branches.len());
         assert!(shared.places() <= 6, "{} places after {number}", shared.places());
         assert!(shared.lock().served.len() <= 4, "{} hosts", shared.lock().served.len());
@@ -141,7 +141,7 @@ fn crowded(shown: crate::places::Standing, take_part: bool) -> Vec<bool> {
     let take_in = |branches: &mut Vec<Branch>| {
         let place = |(place, _, address)| branch_to(&shared, place, address);
         branches.extend(shared.grown().into_iter().map(place));
-        branches.retain(|branch| !crate::endpoint::Endpoint::is_over(branch));
+        branches.retain(|branch| !crate::endpoint::Endpoint::is_finished(branch));
     };
     let press = |branches: &mut Vec<Branch>| {
         for number in 0..32 {
@@ -195,7 +195,7 @@ fn own_relay_limits_its_source_to_the_fastest_host() {
     assert!(!passing.is_ahead(), "one has no need of them");
     passing.branches[1].tally.answering = 0;
     assert!(passing.is_ahead(), "one that is not heard does not count");
-    passing.most_ahead = None;
+    passing.max_ahead = None;
     assert!(!passing.is_ahead(), "another's source is not held back");
 }
 

@@ -28,8 +28,8 @@ impl Upstream {
         self.session.report()
     }
 
-    fn tell_end(&mut self) {
-        if self.session.is_over() {
+    fn report_end(&mut self) {
+        if self.session.is_finished() {
             self.shared.end(self.session.is_lost());
         }
     }
@@ -39,14 +39,14 @@ impl Endpoint for Upstream {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
         self.session.handle_datagram(datagram, now);
         if self.session.silence(now) == Some(Span::ZERO) {
-            self.shared.note_heard(now);
+            self.shared.note_received(now);
         }
-        self.tell_end();
+        self.report_end();
     }
 
     fn handle_timeout(&mut self, now: Time) {
         self.session.handle_timeout(now);
-        self.tell_end();
+        self.report_end();
     }
 
     fn handle_host_event(&mut self, notice: HostEvent<'_>, now: Time) {
@@ -69,14 +69,14 @@ impl Endpoint for Upstream {
         self.session.groups()
     }
 
-    fn hears_group(&self) -> bool {
-        self.session.hears_group()
+    fn receives_group(&self) -> bool {
+        self.session.receives_group()
     }
 
     fn accepts(&mut self, now: Time) -> bool {
         let accepts = self.session.accepts(now);
         if !accepts {
-            self.shared.note_heard(now); // what has come is not read yet
+            self.shared.note_received(now); // what has come is not read yet
         }
         accepts
     }
@@ -87,10 +87,10 @@ impl Endpoint for Upstream {
 
     fn stop(&mut self, now: Time) {
         self.session.stop(now);
-        self.tell_end();
+        self.report_end();
     }
 
-    fn is_over(&self) -> bool {
-        self.session.is_over()
+    fn is_finished(&self) -> bool {
+        self.session.is_finished()
     }
 }

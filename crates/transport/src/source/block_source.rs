@@ -338,11 +338,11 @@ impl BlockSource {
     }
 
     /// Announces that blocks will not be read in sequence: [`BlockSource::order`] names the next ones.
-    pub(crate) fn read_as_told(&mut self) {
+    pub(crate) fn read_on_order(&mut self) {
         if let BlockSource::ObjectStream(object) = self
             && let StreamReader::Files(reader) = &mut object.from
         {
-            reader.read_as_told();
+            reader.read_on_order();
         }
     }
 

@@ -6,8 +6,8 @@ use faircast_core::time::Time;
 
 impl SourceSession {
     /// Marks this as a relay's branch: completed receivers are reported upstream, and confirmed when they are known there.
-    pub(crate) fn tell_numbers(&mut self) {
-        self.members.tell_numbers();
+    pub(crate) fn report_ids(&mut self) {
+        self.members.report_ids();
     }
 
     /// Calls `exchange` with the receivers that have become done since the last call. It returns the receivers that the source knows, which

@@ -29,7 +29,7 @@ impl Endpoint for SourceSession {
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        self.wake_at(now)
+        self.next_timeout(now)
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -43,7 +43,7 @@ impl Endpoint for SourceSession {
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.phase == Phase::Over
     }
 }

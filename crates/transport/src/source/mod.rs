@@ -158,7 +158,7 @@ pub(crate) struct SourceSession {
     /// All receivers had most of the content when it began.
     resumes: bool,
     /// Whether it has reported that no receiver joins.
-    told_nobody: bool,
+    nobody_reported: bool,
     flood: flood::Flood,
     failure: Option<Error>,
     scope: Scope,
@@ -236,15 +236,15 @@ impl SourceSession {
     pub(crate) fn new(setup: Setup, now: Time) -> SourceSession {
         let layers = setup.scheme.layers().max(1);
         let source = Pacing::new(&setup.scheme, setup.one_way.map(|one_way| one_way.rate));
-        let is_said = source.observe().starting || setup.scheme.entry().says_rate == SaysRate::Always;
-        let says_rate = if is_said { RATE_LEN } else { 0 };
+        let is_stated = source.observe().starting || setup.scheme.entry().says_rate == SaysRate::Always;
+        let says_rate = if is_stated { RATE_LEN } else { 0 };
         let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
         let pages = setup.sign.map(|key| {
             let (salt, transfer) = (setup.salt, TransferId(setup.scheduler.transfer().0));
             let about = Signed { session: setup.codec.session(), salt, transfer, started: setup.started };
             Box::new(Pages::new(key, about, setup.datagram))
         });
-        let role = if setup.scheduler.source_is_over().is_some() { RELAY } else { SOURCE };
+        let role = if setup.scheduler.source_is_finished().is_some() { RELAY } else { SOURCE };
         let (scope, mut members) = (Scope::new(&setup.name, role), Members::default());
         members.trace_in(scope.clone());
         let mut session = SourceSession {
@@ -309,7 +309,7 @@ impl SourceSession {
             roll: RequiredHosts::new(setup.required),
             receipts: receipts::Receipts::new(setup.receipts),
             resumes: false,
-            told_nobody: false,
+            nobody_reported: false,
             flood: flood::Flood::default(),
             failure: None,
             scope,
@@ -344,7 +344,7 @@ impl SourceSession {
     }
 
     /// When something is to be done next, whatever arrives.
-    fn wake_at(&self, now: Time) -> Time {
+    fn next_timeout(&self, now: Time) -> Time {
         let at = self.clocks_at();
         match self.phase {
             Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
@@ -373,7 +373,7 @@ impl SourceSession {
         let idle =
             matches!(self.phase, Phase::Sending) && self.scheduler.is_idle() && !self.scheduler.has_work();
         let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
-        if idle { self.clocks_at().min(end.max(now + LOOK_EVERY)) } else { self.wake_at(now) }
+        if idle { self.clocks_at().min(end.max(now + LOOK_EVERY)) } else { self.next_timeout(now) }
     }
 
     /// Returns when inputs are polled, apart from the polling while packets leave.
@@ -389,11 +389,11 @@ impl SourceSession {
         if self.clocks.second_at <= now {
             self.clocks.second_at += Span::from_secs(1);
             if matches!(self.phase, Phase::Gathering { .. } | Phase::Sending) {
-                self.tell_progress(now);
-                self.tell_nobody(now);
+                self.emit_progress(now);
+                self.report_no_receiver(now);
             }
-            self.tell_delivery_the_rate();
-            self.tell_delivery_the_loss();
+            self.pass_rate_to_scheduler();
+            self.pass_loss_to_scheduler();
             self.look_for_reach(now);
             self.limit_less(now);
             self.repeat_pages();
@@ -571,16 +571,16 @@ impl SourceSession {
         }
     }
 
-    fn tell_delivery_the_rate(&mut self) {
+    fn pass_rate_to_scheduler(&mut self) {
         let packet = (self.setup.datagram + self.setup.overhead) as f64;
         self.scheduler.set_rate(self.source.observe().rate.bps() / 8.0 / packet);
     }
 
     /// Adapts repairs to the receivers' losses, and reports drops.
-    fn tell_delivery_the_loss(&mut self) {
+    fn pass_loss_to_scheduler(&mut self) {
         let loss = self.members.iter().filter(|(_, member)| member.pace == Pace::Together);
         let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
-        self.scheduler.hear_loss(f64::from(loss));
+        self.scheduler.on_reported_loss(f64::from(loss));
         self.events.extend(self.scheduler.take_warnings().into_iter().map(Event::warning));
     }
 
@@ -681,7 +681,7 @@ impl SourceSession {
     /// At a relay: ends when the upstream session is over, and no receiver here is waited for.
     fn end_with_source(&mut self, now: Time) {
         let is_open = matches!(self.phase, Phase::Gathering { .. } | Phase::Sending);
-        if !is_open || self.scheduler.source_is_over() != Some(true) {
+        if !is_open || self.scheduler.source_is_finished() != Some(true) {
             return;
         }
         let idle_since = match self.scheduler.is_idle() {
@@ -700,7 +700,7 @@ impl SourceSession {
         if let Some(one_way) = self.setup.one_way {
             return self.consider_one_way_end(one_way, now);
         }
-        if self.scheduler.source_is_over().is_some() {
+        if self.scheduler.source_is_finished().is_some() {
             return; // as long as there is a source, others may come
         }
         let status = self.scheduler.status();
@@ -713,8 +713,8 @@ impl SourceSession {
             self.serve_deferred(now);
             return;
         }
-        let somebody_is_done = self.members.done() > 0;
-        if somebody_is_done && status.root.is_none() && self.scheduler.is_idle() {
+        let is_one_done = self.members.done() > 0;
+        if is_one_done && status.root.is_none() && self.scheduler.is_idle() {
             return; // still hashing what is not sent in this session
         }
         let linger = self.linger();

@@ -21,7 +21,7 @@ impl SourceSession {
     /// Start to send.
     pub(super) fn begin(&mut self, now: Time) {
         self.scheduler.welcome();
-        self.tell_delivery_the_rate();
+        self.pass_rate_to_scheduler();
         self.scheduler.start(now);
         self.phase = Phase::Sending;
         self.setup.start.end();

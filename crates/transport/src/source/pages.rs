@@ -7,7 +7,7 @@ use super::scheduler::Scheduler;
 use crate::error::Error;
 use crate::withdrawals::Slice;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::encode::most_hashes;
+use faircast_wire::encode::max_hashes;
 use faircast_wire::{Announce, Hashes, Signature, Signed, SigningKey};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ impl Pages {
         Pages {
             key,
             about,
-            cell: most_hashes(datagram).max(1) as u32,
+            cell: max_hashes(datagram).max(1) as u32,
             pushed_to: 0,
             waiting_since: None,
             look_at: Time::ZERO,

@@ -65,7 +65,7 @@ impl SourceSession {
         let incomplete: Vec<_> =
             named(ReceiverOutcome::Incomplete).filter(|one| !unsigned.contains(&one.host)).collect();
         // Receivers count withdrawn files as verified.
-        let moved_bytes = if verified > 0 { self.moved_bytes(bytes) } else { self.most_moved() }.min(bytes);
+        let moved_bytes = if verified > 0 { self.moved_bytes(bytes) } else { self.max_moved() }.min(bytes);
         let receipts = self.receipts_report(&replaced);
         let signed = receipts.as_ref().is_none_or(|receipts| receipts.lacking.is_empty());
         let (dropped, absent) = (names(ReceiverOutcome::Dropped), names(ReceiverOutcome::Absent));
@@ -196,11 +196,11 @@ impl SourceSession {
         if !self.resumes {
             return sent;
         }
-        self.most_moved()
+        self.max_moved()
     }
 
     /// Content that the furthest receiver has verified in this session.
-    fn most_moved(&self) -> u64 {
+    fn max_moved(&self) -> u64 {
         let got =
             |(_, member): (_, &MemberRecord)| member.verified_bytes.saturating_sub(member.resumed_bytes);
         self.members.iter().map(got).max().unwrap_or(0)
@@ -229,15 +229,15 @@ impl SourceSession {
     }
 
     /// Reports that no receiver joins, with advice; not if the reason is known, nor if nothing leaves this host.
-    pub(super) fn tell_nobody(&mut self, now: Time) {
+    pub(super) fn report_no_receiver(&mut self, now: Time) {
         let waits = self.begins_at().is_none()
             && matches!(self.phase, Phase::Gathering { .. })
             && now >= Time::ZERO + NOBODY_FOR;
-        let is_known = self.told_nobody || self.refusals.any() || self.setup.local.ip().is_loopback();
+        let is_known = self.nobody_reported || self.refusals.any() || self.setup.local.ip().is_loopback();
         if !waits || is_known || self.members.count() > 0 {
             return;
         }
-        self.told_nobody = true;
+        self.nobody_reported = true;
         let group = self.setup.groups[0];
         let other = other_default(group).map(|other| format!("; {other}")).unwrap_or_default();
         self.events.push_back(Event::warning(format!(
@@ -249,7 +249,7 @@ impl SourceSession {
         )));
     }
 
-    pub(super) fn tell_progress(&mut self, now: Time) {
+    pub(super) fn emit_progress(&mut self, now: Time) {
         let seen = self.source.observe();
         let bytes = self.counts.wire_bytes - self.counts.wire_bytes_last;
         self.counts.wire_bytes_last = self.counts.wire_bytes;

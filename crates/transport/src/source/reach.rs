@@ -52,10 +52,10 @@ impl SourceSession {
         if let Some(seq) = echo
             && self.bursts.on_echo(seq, self.next_seqs[0])
         {
-            self.tell_bursts();
+            self.report_bursts();
         }
         if self.members.on_echo(from, echo, self.next_seqs[0], long_gone, recent, now) {
-            self.tell_answering(now);
+            self.report_answering(now);
         }
     }
 
@@ -90,14 +90,14 @@ impl SourceSession {
             self.events.push_back(Event::warning_of(Setting::Datagram, message));
         }
         if self.bursts.on_unreached(!muted.unreached.is_empty(), self.members.unreached(), now) {
-            self.tell_bursts();
+            self.report_bursts();
         }
         self.give_up(now, patience, spread);
         self.leave_out_stuck(silent_after, patience, now);
-        self.tell_answering(now);
+        self.report_answering(now);
     }
 
-    fn tell_bursts(&mut self) {
+    fn report_bursts(&mut self) {
         self.events.push_back(Event::warning(
             "packets arrive when they leave one at a time, and not several at a time: something on the way does not cut them              apart, as kernels that forward multicast do not; from now on they leave one at a time, which takes more processor              time (`ethtool -K <interface> tx-udp-segmentation off` on this host does the same from the start)",
         ));
@@ -122,7 +122,7 @@ impl SourceSession {
     }
 
     /// Notifies the scheme of the number of answers it can count on, when that has changed.
-    fn tell_answering(&mut self, now: Time) {
+    fn report_answering(&mut self, now: Time) {
         let answering = self.members.counted_on();
         if self.answering != answering {
             self.answering = answering;
@@ -152,8 +152,8 @@ impl SourceSession {
         if lacking().any(is_unreached) {
             return Some(Advice::Path);
         }
-        let nobody_heard = self.members.done() == 0 && lacking().all(|member| member.mute == Mute::Silent);
-        (nobody_heard && lacking().next().is_some()).then_some(Advice::WayBack)
+        let none_received = self.members.done() == 0 && lacking().all(|member| member.mute == Mute::Silent);
+        (none_received && lacking().next().is_some()).then_some(Advice::WayBack)
     }
 }
 

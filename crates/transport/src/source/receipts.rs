@@ -219,8 +219,8 @@ impl SourceSession {
 
 /// Whether it is one receipt that comes again.
 fn same(one: &Receipt, other: &Receipt) -> bool {
-    let of_nobody = |receipt: &Receipt| Receipt { from: receipt.receiver, nonce: 0, ..*receipt };
-    of_nobody(one) == of_nobody(other)
+    let without_sender = |receipt: &Receipt| Receipt { from: receipt.receiver, nonce: 0, ..*receipt };
+    without_sender(one) == without_sender(other)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(super) struct Refusals {
     named: Vec<(IpAddr, ReportedRefusal)>,
     /// Hosts that state why they do not follow.
     refused: Vec<(IpAddr, IncompleteReceiver)>,
-    more_told: bool,
+    more_reported: bool,
     unopened: Vec<(IpAddr, u32)>,
 }
 
@@ -135,7 +135,7 @@ impl Refusals {
             return Some(None);
         }
         if self.named.len() == NAMED {
-            let is_news = !std::mem::replace(&mut self.more_told, true);
+            let is_news = !std::mem::replace(&mut self.more_reported, true);
             return Some(is_news.then(|| "more hosts hear this session and do not follow it".to_owned()));
         }
         self.named.push((ip, told));

@@ -99,7 +99,7 @@ impl SourceSession {
 
     /// Whether the session may be announced. A relay stops announcing while its source is silent, because the session may have ended.
     pub(super) fn may_announce(&mut self, now: Time) -> bool {
-        let may = self.scheduler.is_fed(now);
+        let may = self.scheduler.is_upstream_alive(now);
         if !may {
             self.clocks.announce_at = now + ANNOUNCE_SENDING;
         }

@@ -42,7 +42,7 @@ impl SourceSession {
         let all_left = status.blocks.is_some_and(|blocks| blocks == status.complete_to);
         let is_idle = all_left && self.scheduler.is_idle() && !self.scheduler.has_work();
         let rested = self.rest.look(is_idle, self.next_seqs[0], now);
-        if rested < asks_within || self.scheduler.source_is_over().is_some() {
+        if rested < asks_within || self.scheduler.source_is_finished().is_some() {
             return;
         }
         let may_leave = self.setup.slow != Slow::Follow || self.has_expected();
@@ -92,8 +92,8 @@ impl SourceSession {
         }
         let met_at = *self.clocks.expected_at.get_or_insert(now);
         let took = met_at.since(self.clocks.started.unwrap_or(met_at));
-        let is_over = self.phase == Phase::Sending && now.since(met_at) >= took.max(self.setup.patience);
-        if is_over { 0 } else { self.members.counted_on() }
+        let has_ended = self.phase == Phase::Sending && now.since(met_at) >= took.max(self.setup.patience);
+        if has_ended { 0 } else { self.members.counted_on() }
     }
 }
 

@@ -69,7 +69,7 @@ fn content_over_the_prepared_blocks_reaches_every_layer() {
     let (layers, size, symbols) = (5, 16, 128);
     let (object, _dir) = object(100_000, size, symbols);
     let mut source = BlockSource::files(object);
-    source.read_as_told();
+    source.read_on_order();
     let (count, content_symbols) = (source.ready(), source.content_symbols());
     let blocks = Blocks::with_room(size, 6);
     assert!(count > 45 && !blocks.keeps(count), "{count}");
@@ -161,7 +161,7 @@ impl Run {
 
     fn run_for(&mut self, span: Span) {
         let (end, mut out) = (self.now + span, Vec::new());
-        while self.now < end && !self.session.is_over() {
+        while self.now < end && !self.session.is_finished() {
             self.session.on_time(self.now);
             if let Some(transmit) = self.session.next(self.now, &mut out) {
                 let layer =
@@ -169,7 +169,7 @@ impl Run {
                 let datagrams = out.chunks(transmit.segment);
                 self.sent.extend(datagrams.map(|bytes| (self.now, Layer(layer as u8), bytes.to_vec())));
             }
-            self.now = self.session.wake_at(self.now).max(self.now).min(end);
+            self.now = self.session.next_timeout(self.now).max(self.now).min(end);
         }
     }
 
@@ -284,7 +284,7 @@ fn fountain_sends_until_all_receivers_complete() {
     assert!(run.session.scheduler.status().root.is_some(), "every block was read");
     run.member(MemberState::Done);
     run.run_for(Span::from_secs(1));
-    assert!(run.session.is_over());
+    assert!(run.session.is_finished());
     assert!(run.session.report().expect("it went well").ok);
 }
 

@@ -49,7 +49,7 @@ struct Edge {
     limit: Seq,
     /// The newest packet that the member had taken out when it advertised: orders advertisements.
     echo: Seq,
-    heard_at: Time,
+    last_received_at: Time,
     /// When the limit grew last.
     moved_at: Time,
     counts: Counts,
@@ -93,13 +93,13 @@ impl Windows {
         let new = Edge {
             limit: window.limit,
             echo: window.echo.seq,
-            heard_at: now,
+            last_received_at: now,
             moved_at: now,
             counts: Counts::Yes,
             opening: 0.0,
         };
         let edge = self.known.entry(window.from).or_insert(new);
-        let since = now.since(std::mem::replace(&mut edge.heard_at, now));
+        let since = now.since(std::mem::replace(&mut edge.last_received_at, now));
         if window.echo.seq >= edge.echo {
             if window.limit > edge.limit {
                 edge.moved_at = now;
@@ -217,7 +217,7 @@ impl Windows {
     pub(super) fn holding(&self, size: u64, now: Time) -> Option<(ReceiverId, Span, Rate)> {
         let holding = self.holding?;
         let edge = self.known.get(&holding.by)?;
-        if now.since(edge.heard_at) > SPEAKS {
+        if now.since(edge.last_received_at) > SPEAKS {
             return None; // it is not slow but away
         }
         let limit = edge.limit;
@@ -249,7 +249,7 @@ impl Edge {
 
     /// When a member is given up that has held the source since then: silent, and stalled.
     fn ends(&self, since: Time) -> (Time, Time) {
-        (self.heard_at.max(since) + LAPSE, self.moved_at.max(since) + STALL)
+        (self.last_received_at.max(since) + LAPSE, self.moved_at.max(since) + STALL)
     }
 }
 

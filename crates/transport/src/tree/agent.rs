@@ -84,7 +84,7 @@ struct Serving {
     tick_at: Time,
     /// The smallest of the children's windows: when it was reported, and its value.
     limit_at: Time,
-    limit_told: Seq,
+    limit_reported: Seq,
     status: AgentStatus,
 }
 
@@ -143,7 +143,7 @@ impl Agent {
                 let echo = report.content.echo_mut();
                 echo.hold = echo.hold + waited;
                 serving.members.on_sign_of_life(child, now);
-                serving.status.reports_heard += 1;
+                serving.status.reports_received += 1;
                 self.call(now, |core, cx| core.on_report(&report, cx));
             }
             Message::Request(request) => {
@@ -293,7 +293,7 @@ impl RelayMode for Agent {
             is_rooted: false,
             tick_at: Time::ZERO,
             limit_at: Time::ZERO,
-            limit_told: Limit::UNLIMITED,
+            limit_reported: Limit::UNLIMITED,
             status: AgentStatus::default(),
         });
         true
@@ -357,15 +357,15 @@ impl RelayMode for Agent {
     fn limit_due(&mut self, now: Time) -> Option<Seq> {
         let serving = self.serving.as_mut()?;
         let limit = serving.limit();
-        if now < serving.limit_at || limit == serving.limit_told {
+        if now < serving.limit_at || limit == serving.limit_reported {
             return None;
         }
-        (serving.limit_at, serving.limit_told) = (now + WINDOWS_EVERY, limit);
+        (serving.limit_at, serving.limit_reported) = (now + WINDOWS_EVERY, limit);
         Some(limit)
     }
 
     fn limit_at(&self) -> Time {
-        let changed = |serving: &&Serving| serving.limit() != serving.limit_told;
+        let changed = |serving: &&Serving| serving.limit() != serving.limit_reported;
         self.serving.as_ref().filter(changed).map_or(Time::NEVER, |serving| serving.limit_at)
     }
 
@@ -481,7 +481,7 @@ impl Serving {
 
     /// Confirms that this receiver is known to be done, to a child or to the relay that reported it.
     fn heard(&mut self, id: ReceiverId) {
-        match self.members.told_by(id) {
+        match self.members.reported_by(id) {
             Some(agent) => self.say(agent, OrderAction::Heard, id.get() as u32, 0),
             None => self.say(id, OrderAction::Heard, 0, 0),
         }

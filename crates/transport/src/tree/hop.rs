@@ -80,7 +80,7 @@ struct Serving {
     /// Limits of the source by the buffers of receivers downstream.
     limits: BTreeMap<ReceiverId, Seq>,
     limit_at: Time,
-    limit_told: Seq,
+    limit_reported: Seq,
     /// It has a parent that counts it.
     is_rooted: bool,
     newest: Option<Seq>,
@@ -158,7 +158,7 @@ impl Hop {
     }
 
     /// Sends the closing message once more to those behind this exit.
-    fn say_closing(&mut self, place: usize, now: Time) {
+    fn send_closing(&mut self, place: usize, now: Time) {
         if let Some(exit) = self.exits.get_mut(place) {
             exit.close(now);
         }
@@ -188,7 +188,7 @@ impl Hop {
             Message::Report(mut report) => {
                 let echo = report.content.echo_mut();
                 echo.hold = echo.hold + waited;
-                serving.status.reports_heard += 1;
+                serving.status.reports_received += 1;
                 self.on_report(place, report, now);
             }
             Message::Request(request) => {
@@ -359,7 +359,7 @@ impl RelayMode for Hop {
             reports: VecDeque::new(),
             limits: BTreeMap::new(),
             limit_at: Time::ZERO,
-            limit_told: Limit::UNLIMITED,
+            limit_reported: Limit::UNLIMITED,
             is_rooted: false,
             newest: None,
             tick_at: now,
@@ -405,15 +405,15 @@ impl RelayMode for Hop {
     fn limit_due(&mut self, now: Time) -> Option<Seq> {
         let serving = self.serving.as_mut()?;
         let limit = serving.limit();
-        if now < serving.limit_at || limit == serving.limit_told {
+        if now < serving.limit_at || limit == serving.limit_reported {
             return None;
         }
-        (serving.limit_at, serving.limit_told) = (now + WINDOWS_EVERY, limit);
+        (serving.limit_at, serving.limit_reported) = (now + WINDOWS_EVERY, limit);
         Some(limit)
     }
 
     fn limit_at(&self) -> Time {
-        let changed = |serving: &&Serving| serving.limit() != serving.limit_told;
+        let changed = |serving: &&Serving| serving.limit() != serving.limit_reported;
         self.serving.as_ref().filter(changed).map_or(Time::NEVER, |serving| serving.limit_at)
     }
 

@@ -59,7 +59,7 @@ struct Test {
     id: u64,
     token: u64,
     begun: Duration,
-    heard_at: Duration,
+    last_received_at: Duration,
     left: u64,
     groups: u32,
     tally: Tally,
@@ -109,7 +109,7 @@ impl Answering {
         let Some(test) = self.test.as_mut().filter(|test| test.is(message, from, now)) else {
             return Answer::Silence;
         };
-        test.heard_at = now;
+        test.last_received_at = now;
         if message.kind == Kind::Bye {
             self.test = None;
             return Answer::Silence;
@@ -118,7 +118,12 @@ impl Answering {
     }
 
     /// This came to the group; returns the answer of a receiver, a few times.
-    pub fn heard_in_group(&mut self, message: &Message, from: SocketAddr, now: Duration) -> Option<Message> {
+    pub fn received_in_group(
+        &mut self,
+        message: &Message,
+        from: SocketAddr,
+        now: Duration,
+    ) -> Option<Message> {
         let test = self.test.as_mut()?;
         let is_of_test = message.kind == Kind::Group
             && (message.step, message.test) == (TO_PEER, test.id)
@@ -155,8 +160,8 @@ impl Answering {
             return Answer::Say(Message { kind: Kind::Token, token: tokens[0], ..*message }, LEN);
         }
         match &mut self.test {
-            Some(test) if test.id == message.test && test.from == from => test.heard_at = now,
-            Some(test) if !test.is_over(now) => {
+            Some(test) if test.id == message.test && test.from == from => test.last_received_at = now,
+            Some(test) if !test.is_finished(now) => {
                 return Answer::Say(Message { kind: Kind::Busy, ..*message }, LEN);
             }
             test => *test = Some(Test::new(from, message, now)),
@@ -173,13 +178,24 @@ pub const FROM_PEER: u16 = 0;
 
 impl Test {
     fn new(from: SocketAddr, hello: &Message, now: Duration) -> Test {
-        let (id, token, begun, heard_at) = (hello.test, hello.token, now, now);
+        let (id, token, begun, last_received_at) = (hello.test, hello.token, now, now);
         let (left, groups, to_group, heard) = (MAX_BYTES, 0, 0, 0);
-        Test { from, id, token, begun, heard_at, left, groups, tally: Tally::default(), to_group, heard }
+        Test {
+            from,
+            id,
+            token,
+            begun,
+            last_received_at,
+            left,
+            groups,
+            tally: Tally::default(),
+            to_group,
+            heard,
+        }
     }
 
-    fn is_over(&self, now: Duration) -> bool {
-        now >= self.begun + TEST || now >= self.heard_at + SILENT
+    fn is_finished(&self, now: Duration) -> bool {
+        now >= self.begun + TEST || now >= self.last_received_at + SILENT
     }
 
     fn is(&self, message: &Message, from: SocketAddr, now: Duration) -> bool {
@@ -384,9 +400,9 @@ mod tests {
         let group = Message { step: TO_PEER, ..asks(Kind::Group, 0, [0; 4]) };
         let now = stage.1;
         let heard = [
-            stage.0.heard_in_group(&group, SocketAddr::from((A.0, 9)), now),
-            stage.0.heard_in_group(&group, SocketAddr::from(B), now),
-            stage.0.heard_in_group(&Message { step: 0, ..group }, SocketAddr::from(A), now),
+            stage.0.received_in_group(&group, SocketAddr::from((A.0, 9)), now),
+            stage.0.received_in_group(&group, SocketAddr::from(B), now),
+            stage.0.received_in_group(&Message { step: 0, ..group }, SocketAddr::from(A), now),
         ];
         assert_eq!(heard, [Some(Message { kind: Kind::Heard, ..group }), None, None]);
         let counted = stage.says(Message { step: 4, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);

@@ -46,7 +46,7 @@ pub fn serve(served: &Served<'_>, stop: &AtomicBool, told: &mut dyn FnMut(String
         let Some((key, message)) = opened(&bytes[..len], &served.keys) else { continue };
         let (key, now) = (&served.keys[key], at.saturating_duration_since(begun));
         if message.kind == Kind::Count {
-            ear.hear(&served.keys, |heard, from| answering.heard_in_group(&heard, from, now))
+            ear.hear(&served.keys, |heard, from| answering.received_in_group(&heard, from, now))
                 .map_err(Failure::from)?;
         }
         let answer = answering.answer(&message, len, from, now, unix_nanos(served.clock_ahead));

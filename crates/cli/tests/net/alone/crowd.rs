@@ -137,7 +137,7 @@ impl Crowd {
     }
 
     /// Sends a sign of life of one receiver now and then, so that the source goes on sending.
-    fn tell_life(&mut self) {
+    fn print_liveness(&mut self) {
         let Some((session, to)) = self.session else { return };
         if self.told.elapsed() > Duration::from_millis(20) && !self.content_sent {
             self.told = Instant::now();
@@ -227,7 +227,7 @@ fn ten_thousand_receivers_are_confirmed_without_implosion() {
             source.task.stdout()
         );
         crowd.listen();
-        crowd.tell_life();
+        crowd.print_liveness();
         std::thread::sleep(Duration::from_millis(1));
     }
     crowd.all_report(MemberState::Done);

@@ -42,7 +42,7 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
         assert_eq!((ended.number("receivers"), ended.number("verified")), (6.0, 6.0), "{ended:?}");
         assert!(answers < 1.3, "{kind}: {answers}");
         for hop in &seen {
-            let (heard, sent) = (number(hop, "reports_heard"), number(hop, "reports_sent"));
+            let (heard, sent) = (number(hop, "reports_received"), number(hop, "reports_sent"));
             assert!(heard > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
         }
         assert!(said.contains("router: ") && said.contains("3 receivers done"), "{said}");

@@ -82,7 +82,7 @@ impl Bench {
         self.perform().expect("there is room");
     }
 
-    fn take_kept(&mut self, block: u32) -> Vec<u8> {
+    fn take_stored(&mut self, block: u32) -> Vec<u8> {
         self.gathering.recall(block);
         self.perform().expect("it can be read");
         let (taken, bytes) = self.gathering.next_recalled().expect("it is kept");
@@ -160,7 +160,7 @@ fn placed_blocks_release_their_slots() {
         bench.keep(block, vec![1; usize::from(K) * PAGE]);
     }
     let before = on_disk(&bench);
-    bench.take_kept(1);
+    bench.take_stored(1);
     assert_eq!(before - on_disk(&bench), u64::from(K) * PAGE as u64);
 }
 
@@ -182,13 +182,13 @@ fn blocks_without_a_place_wait_in_memory_or_in_slots() {
         for block in [4, 2] {
             bench.keep(block, encoder(block).block().to_vec());
         }
-        assert_eq!((bench.gathering.first_kept(), bench.gathering.spilled), (Some(2), spilled));
+        assert_eq!((bench.gathering.first_stored(), bench.gathering.spilled), (Some(2), spilled));
         let symbol = symbol(&mut encoder(4), 0);
         assert_eq!(bench.add(4, K, 0, &symbol), Added::Useless, "it is all there");
         for block in [2, 4] {
-            assert_eq!(bench.take_kept(block), encoder(block).block());
+            assert_eq!(bench.take_stored(block), encoder(block).block());
         }
-        assert_eq!((bench.gathering.first_kept(), bench.gathering.held), (None, 0));
+        assert_eq!((bench.gathering.first_stored(), bench.gathering.held), (None, 0));
     }
 }
 
@@ -196,10 +196,10 @@ fn blocks_without_a_place_wait_in_memory_or_in_slots() {
 fn few_blocks_are_recalled_at_a_time() {
     let mut gathering = Gathering::new(T, K, usize::MAX);
     (0..10).for_each(|block| gathering.keep(block, encoder(block).block().to_vec()));
-    let recalled = std::iter::from_fn(|| gathering.first_kept().inspect(|block| gathering.recall(*block)));
+    let recalled = std::iter::from_fn(|| gathering.first_stored().inspect(|block| gathering.recall(*block)));
     assert_eq!(recalled.count(), RECALLED);
     gathering.next_recalled().expect("it was in memory");
-    assert_eq!(gathering.first_kept(), Some(RECALLED as u32));
+    assert_eq!(gathering.first_stored(), Some(RECALLED as u32));
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(in crate::source) struct Fountain {
 
 impl Fountain {
     pub(crate) fn new(mut source: BlockSource, layers: u8) -> Fountain {
-        source.read_as_told();
+        source.read_on_order();
         let Geometry { symbol_size, symbols_per_block, .. } = source.geometry();
         let blocks = Blocks::new(symbol_size, symbols_per_block, layers);
         Fountain::with_blocks(source, layers, blocks)
@@ -47,7 +47,7 @@ impl Fountain {
 
     /// Without feedback: one block after the other, with some repair symbols, and other symbols of each in the next round.
     pub(crate) fn in_rounds(mut source: BlockSource, repeat: Repeat) -> Fountain {
-        source.read_as_told();
+        source.read_on_order();
         let geometry = source.geometry();
         let Geometry { symbol_size, symbols_per_block: symbols, .. } = geometry;
         let leading = geometry.manifest_blocks();

@@ -139,12 +139,12 @@ pub(crate) trait Scheduler: Send {
     }
 
     /// At a relay: whether the upstream session is over.
-    fn source_is_over(&self) -> Option<bool> {
+    fn source_is_finished(&self) -> Option<bool> {
         None
     }
 
     /// Whether the announced session goes on, as far as known; at a relay: whether its source is alive, or has ended in good order.
-    fn is_fed(&self, _now: Time) -> bool {
+    fn is_upstream_alive(&self, _now: Time) -> bool {
         true
     }
 
@@ -224,7 +224,7 @@ pub(crate) trait Scheduler: Send {
     fn set_rate(&mut self, _packets: f64) {}
 
     /// Sets the loss of the worst receiver, 0 to 1.
-    fn hear_loss(&mut self, _loss: f64) {}
+    fn on_reported_loss(&mut self, _loss: f64) {}
 
     /// A receiver lacks symbols of a block; whether anything is sent for it.
     fn request(&mut self, _block: u32, _symbols: u16, _by: &Requester<'_>) -> bool {

@@ -55,7 +55,7 @@ pub(crate) trait Feed: Send {
     fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError>;
 
     /// Whether everything was taken and the input has ended.
-    fn is_over(&self) -> bool;
+    fn is_finished(&self) -> bool;
 
     /// Returns whether it waits for its layer.
     fn pacing(&self) -> Pacing;
@@ -90,7 +90,7 @@ impl Feed for Input {
         self.pipe.take(most, Duration::from_nanos(LATENCY.as_nanos()))
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.pipe.is_drained()
     }
 
@@ -331,7 +331,7 @@ impl Scheduler for Streams {
         Ok(self.turn(layer).map(|(place, symbols, payload)| Chosen { place, symbols, payload, flags }))
     }
 
-    fn hear_loss(&mut self, loss: f64) {
+    fn on_reported_loss(&mut self, loss: f64) {
         let wanted = if loss.is_finite() { loss * SPARE } else { 0.0 };
         self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MAX_RAISED);
     }
@@ -458,13 +458,13 @@ impl Lane {
     }
 
     fn has(&self) -> bool {
-        let fills = |sending: &Sending| sending.next < sending.limit && !self.feed.is_over();
+        let fills = |sending: &Sending| sending.next < sending.limit && !self.feed.is_finished();
         self.is_leaving() || !self.waiting.is_empty() || self.sending.as_ref().is_some_and(fills)
     }
 
     /// Whether it has no more to send: it has ended, or its file waits for a layer without receivers.
     fn is_finished(&self, patience: Span, now: Time) -> bool {
-        let ended = self.feed.is_over() && self.waiting.is_empty() && !self.is_leaving();
+        let ended = self.feed.is_finished() && self.waiting.is_empty() && !self.is_leaving();
         let is_unwanted = self.feed.pacing() == Pacing::Waits
             && self.off_since.is_some_and(|since| now.since(since) > patience);
         ended || is_unwanted

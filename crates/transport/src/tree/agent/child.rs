@@ -29,11 +29,11 @@ pub(crate) struct AgentChild {
     began: Option<Time>,
     /// The attached host, and its address.
     asked: Option<(ReceiverId, SocketAddr)>,
-    is_over: bool,
+    is_finished: bool,
     ends_at: Time,
-    tell_at: Time,
+    report_at: Time,
     /// Number of completed receivers last reported.
-    told_done: u64,
+    reported_done: u64,
 }
 
 impl AgentChild {
@@ -54,10 +54,10 @@ impl AgentChild {
             address,
             began: None,
             asked: None,
-            is_over: false,
+            is_finished: false,
             ends_at: Time::NEVER,
-            tell_at: Time::ZERO,
-            told_done: 0,
+            report_at: Time::ZERO,
+            reported_done: 0,
         }
     }
 
@@ -74,17 +74,17 @@ impl AgentChild {
     }
 
     fn end(&mut self, now: Time) {
-        self.is_over = true;
+        self.is_finished = true;
         self.agent.with(|agent| agent.remove_child(self.id, now));
     }
 
     /// Records its state for queries to the relay: at intervals, and when receivers are done.
     fn tell(&mut self, now: Time) {
         let tally = self.agent.with(|agent| agent.tally_of(self.id));
-        if now < self.tell_at && tally.done == self.told_done {
+        if now < self.report_at && tally.done == self.reported_done {
             return;
         }
-        (self.tell_at, self.told_done) = (now + TELL_EVERY, tally.done);
+        (self.report_at, self.reported_done) = (now + TELL_EVERY, tally.done);
         let (mut relays, status) = self.agent.with(|agent| (agent.relays(), agent.status()));
         relays.retain(|relay| relay.address == self.address);
         self.shared.note_branch(self.place, tally, self.address, relays);
@@ -130,7 +130,7 @@ impl Endpoint for AgentChild {
             self.ends_at = self.ends_at.min(now + LAST_WORDS);
         }
         let is_vain = nobody && now.since(began) >= JOIN_WITHIN;
-        if !self.is_over && (is_replaced || is_vain || now >= self.ends_at || end == End::Lost) {
+        if !self.is_finished && (is_replaced || is_vain || now >= self.ends_at || end == End::Lost) {
             self.end(now);
         }
     }
@@ -164,7 +164,7 @@ impl Endpoint for AgentChild {
         self.end(now);
     }
 
-    fn is_over(&self) -> bool {
-        self.is_over
+    fn is_finished(&self) -> bool {
+        self.is_finished
     }
 }

@@ -23,11 +23,11 @@ pub(crate) struct HopExit {
     /// Among the hop's exits.
     exit: usize,
     group: SocketAddr,
-    tell_at: Time,
-    told_done: u64,
+    report_at: Time,
+    reported_done: u64,
     close_at: Time,
     ends_at: Time,
-    is_over: bool,
+    is_finished: bool,
 }
 
 impl HopExit {
@@ -45,21 +45,21 @@ impl HopExit {
             place,
             exit,
             group,
-            tell_at: Time::ZERO,
-            told_done: 0,
+            report_at: Time::ZERO,
+            reported_done: 0,
             close_at: Time::ZERO,
             ends_at: Time::NEVER,
-            is_over: false,
+            is_finished: false,
         }
     }
 
     /// Records its state for queries to the relay: at intervals, and when receivers are done.
     fn tell(&mut self, now: Time) {
         let tally = self.hop.with(|hop| hop.tally_of(self.exit));
-        if now < self.tell_at && tally.done == self.told_done {
+        if now < self.report_at && tally.done == self.reported_done {
             return;
         }
-        (self.tell_at, self.told_done) = (now + TELL_EVERY, tally.done);
+        (self.report_at, self.reported_done) = (now + TELL_EVERY, tally.done);
         let (relays, status) = self.hop.with(|hop| (hop.relays_of(self.exit), hop.status()));
         self.shared.note_branch(self.place, tally, self.group, relays);
         self.shared.note_hop(status);
@@ -85,9 +85,9 @@ impl Endpoint for HopExit {
         if end == End::Over && now >= self.close_at {
             self.close_at = now + LAST_EVERY;
             self.ends_at = self.ends_at.min(now + LAST_WORDS);
-            self.hop.with(|hop| hop.say_closing(self.exit, now));
+            self.hop.with(|hop| hop.send_closing(self.exit, now));
         }
-        self.is_over |= now >= self.ends_at || end == End::Lost;
+        self.is_finished |= now >= self.ends_at || end == End::Lost;
     }
 
     fn handle_host_event(&mut self, notice: HostEvent<'_>, _now: Time) {
@@ -116,10 +116,10 @@ impl Endpoint for HopExit {
     }
 
     fn stop(&mut self, _now: Time) {
-        self.is_over = true;
+        self.is_finished = true;
     }
 
-    fn is_over(&self) -> bool {
-        self.is_over
+    fn is_finished(&self) -> bool {
+        self.is_finished
     }
 }

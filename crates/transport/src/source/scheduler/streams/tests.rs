@@ -26,7 +26,7 @@ impl Feed for Ready {
         Ok(Some(taken).filter(|taken| !taken.is_empty()))
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.more == More::Never && self.taken == self.bytes.len()
     }
 
@@ -118,7 +118,7 @@ fn number_of_repair_symbols_is_rounded_up() {
 fn losses_raise_the_repairs_within_bounds() {
     let repairs = |loss: f64| {
         let mut streams = started(vec![feed(1_200, Pacing::Waits, More::Never)], cut());
-        streams.hear_loss(loss);
+        streams.on_reported_loss(loss);
         all(&mut streams, 0).len() as u64 - symbols(&streams).1
     };
     assert_eq!([0.0, 0.05, 0.1, 0.5, f64::NAN].map(repairs), [2, 2, 3, 4, 2]);
