@@ -223,7 +223,7 @@ class Throttled(Situation):
     """One receiver whose destination takes 30 MB/s, or first 10, then 30, then 10."""
 
     name = "throttled"
-    title = "One receiver whose destination takes so many MB/s (`recv --stdout` into a slow reader)"
+    title = "One receiver whose destination takes the given MB/s (`recv --stdout` into a slow reader)"
     goals = {"rate / limit": (0.8, 1.2), "rate / limit, from a second after up": (0.8, 1.2),
              "rate / limit, from a second after down": (0.8, 1.2), "lost": (0, 0), "s to follow up": (None, 0.5), "s to follow down": (None, 0.5),
              "dropped_local": (0, 0)}
