@@ -5,7 +5,7 @@
 //! neither as arrived nor as a moment of adaptation. Paper 002, (5.14), is the same as a differential equation.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::table;
+use crate::text::table;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};

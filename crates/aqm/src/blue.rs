@@ -2,7 +2,7 @@
 //! link is idle, each at most once in a while ("freeze time"). It looks at nothing else.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::table;
+use crate::text::table;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};

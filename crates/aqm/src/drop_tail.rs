@@ -2,7 +2,7 @@
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::limit::Limit;
-use crate::written::Written;
+use crate::text::Written;
 use faircast_core::rng::Rng;
 use faircast_core::spec::{Described, SpecError};
 use faircast_core::time::{Rate, Span};

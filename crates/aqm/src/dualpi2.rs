@@ -12,8 +12,8 @@
 
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
+use crate::text::table;
 use crate::ticks::Ticks;
-use crate::written::table;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};

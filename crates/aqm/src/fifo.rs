@@ -9,7 +9,7 @@
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
-use crate::written::table;
+use crate::text::table;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 

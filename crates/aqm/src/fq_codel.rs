@@ -7,7 +7,7 @@ use crate::codel::{self, Codel};
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::Limit;
 use crate::qdisc::{Dropped, Qdisc, Sent, Ticket};
-use crate::written::table;
+use crate::text::table;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};

@@ -7,7 +7,7 @@
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::flows::Flows;
 use crate::red;
-use crate::written::table;
+use crate::text::table;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span};

@@ -49,8 +49,8 @@ pub mod sfb;
 pub mod sfc;
 pub mod spec;
 pub mod sred;
+mod text;
 mod ticks;
-mod written;
 
 pub use any::AnyDiscipline;
 pub use discipline::{Decision, Departure, Discipline, DropCause, Ecn, Offer, Watches};

@@ -7,8 +7,8 @@
 //! Paper gap: the solution (5.11) and its cases C1 to C4 are not the optimum of (5.9); [`Solution`] has them beside it.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::text::table;
 use crate::ticks::Ticks;
-use crate::written::table;
 use control::Problem;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;

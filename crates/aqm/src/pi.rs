@@ -7,8 +7,8 @@
 
 use crate::analysis::control::{self, Flows};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::text::{preset, table};
 use crate::ticks::Ticks;
-use crate::written::{preset, table};
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};

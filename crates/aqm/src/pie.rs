@@ -5,8 +5,8 @@
 //! link's rate ([`Delay::Length`]), which needs no account of departures.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
+use crate::text::table;
 use crate::ticks::Ticks;
-use crate::written::table;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};

@@ -9,7 +9,7 @@
 //! between the thresholds (Floyd, Gummadi and Shenker 2001).
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::{preset, table};
+use crate::text::{preset, table};
 use faircast_core::rng::Rng;
 use faircast_core::spec::{Opt, Within};
 use faircast_core::time::{Rate, Span, Time};

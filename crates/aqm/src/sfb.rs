@@ -4,7 +4,7 @@
 //! Constants of Linux (`sch_sfb`). Other than there, hashes are not changed from time to time.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
-use crate::written::table;
+use crate::text::table;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};

@@ -10,7 +10,7 @@
 
 use crate::analysis::sfc::{Link, Model};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::{preset, table};
+use crate::text::{preset, table};
 use faircast_core::rng::Rng;
 use faircast_core::spec::{Form, Opt, Within};
 use faircast_core::time::{Rate, Span, Time};

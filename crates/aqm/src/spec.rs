@@ -2,7 +2,7 @@
 
 use crate::any::AnyDiscipline;
 use crate::limit::Limit;
-use crate::written::Written;
+use crate::text::Written;
 use crate::{
     avq, blue, bred, cobalt, codel, drr, dualpi2, fifo, fq_codel, fred, paqm, pi, pie, red, rem, sfb, sfc,
     sred,

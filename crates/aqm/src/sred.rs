@@ -6,7 +6,7 @@
 //! the hit frequency estimates N.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::table;
+use crate::text::table;
 use faircast_core::rng::Rng;
 use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span};

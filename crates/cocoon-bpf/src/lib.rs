@@ -8,17 +8,17 @@
 //! | `kernel` | load, unload, find what is loaded |
 //! | [`layout`] | what programs and user space share |
 //! | [`status`] [`trace`] | groups as text and JSON; decisions as they are made |
-//! | [`fates`] [`measured`] | which hosts share a fate, and that connections to them are grouped so |
+//! | [`grouping`] [`group_map`] | which hosts share a fate, and that connections to them are grouped so |
 //! | [`regulator`] [`gate`] | UDP under the virtual connection's window |
 //!
 //! [`status::DEPARTURES`] lists the rules of the paper that a program in the kernel cannot follow.
 
 mod error;
-pub mod fates;
+pub mod grouping;
 pub mod gate;
 mod kernel;
 pub mod layout;
-pub mod measured;
+pub mod group_map;
 pub mod preflight;
 pub mod regulator;
 pub mod status;

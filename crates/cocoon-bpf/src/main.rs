@@ -118,7 +118,7 @@ fn run(cli: &Cli) -> Result<(), CocoonError> {
             eprintln!("{}: {events} events, {lost} lost", place.name());
         }
         Command::Group => {
-            let summary = measured::run(&place, &interrupted())?;
+            let summary = group_map::run(&place, &interrupted())?;
             println!("{}", serde_json::to_string(&summary).expect("counters have only text keys"));
         }
         Command::UdpGate { listen, to, open_by_all } => {

@@ -1,7 +1,7 @@
 //! Forecasts beside what runs take.
 
 use faircast_experiments::run::forecast::forecast;
-use faircast_experiments::run::kept::Kept;
+use faircast_experiments::run::stored_results::Kept;
 use faircast_experiments::run::{RunOptions, Silent, run};
 use faircast_experiments::scenario::{Scenario, TEMPLATES};
 use std::num::NonZeroUsize;

@@ -1,7 +1,7 @@
 //! Thousands of receivers in one process that share one socket of the group: `cargo run --example light_receivers -- 1000
 //! 239.255.70.13:47013 lo`. Each is a whole receiver, as [`faircast::Receiver`] runs it: it has its own keys, blocks, hashes, requests
 //! and reports, and its own socket for feedback and answers. Only the packets of the group are taken out of the kernel once for all of
-//! them, so that the kernel does not copy each packet thousands of times (`crowd_of_receivers` is the same with a socket of the group
+//! them, so that the kernel does not copy each packet thousands of times (`many_receivers` is the same with a socket of the group
 //! for each). The example shows how a [`faircast::Endpoint`] is driven: the loop below is all that there is between sockets and sessions.
 //!
 //! They take a live stream or one file, verify it and store its sum. At the end one line of JSON states the outcomes and the content.

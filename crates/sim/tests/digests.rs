@@ -1,7 +1,7 @@
 //! Results of each family of networks, as recorded digests: a change of structure must leave every one as it is.
 //!
 //! A change of behaviour renews them: `FAIRCAST_BLESS=1 cargo test -p faircast-sim --test digests`. They hold
-//! for one platform's `ln` and `exp`; where another gives other last bits, `tests/twins.rs` still verifies that
+//! for one platform's `ln` and `exp`; where another gives other last bits, `tests/evented_equivalence.rs` still verifies that
 //! both engines agree.
 
 mod nets;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::written::Written as _;
+use crate::text::Written as _;
 
 const RATE: Rate = Rate::from_mbps(8.0); // a packet of 1000 bytes takes a millisecond
 

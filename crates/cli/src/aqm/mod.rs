@@ -8,7 +8,7 @@ use crate::sim::running::{ProgressOutput, RunPrinter};
 use args::{AqmCommand, Characterize, Compare, Loads};
 use faircast_experiments::aqm::{self, Bench, BenchError, Set, Settings};
 use faircast_experiments::run::RunOptions;
-use faircast_experiments::run::kept::Kept;
+use faircast_experiments::run::stored_results::Kept;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

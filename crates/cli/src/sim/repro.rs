@@ -11,7 +11,7 @@ use faircast_experiments::report::page;
 use faircast_experiments::repro::{
     Entry, Pace, ReproError, ReproOutcome, Reproduction, Settings, Verdict, entries, find, reproduce,
 };
-use faircast_experiments::run::kept::Kept;
+use faircast_experiments::run::stored_results::Kept;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::units;
 use faircast_experiments::run::forecast::Forecast;
-use faircast_experiments::run::kept::Kept;
+use faircast_experiments::run::stored_results::Kept;
 use faircast_experiments::scenario::Scenario;
 use std::io::Write;
 use std::path::{Path, PathBuf};

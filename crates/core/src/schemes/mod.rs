@@ -114,7 +114,7 @@ mod representative;
 #[cfg(test)]
 mod router_conformance;
 #[cfg(test)]
-mod stars;
+mod star_tests;
 
 pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 

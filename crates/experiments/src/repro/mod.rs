@@ -7,14 +7,14 @@
 //! |---|---|
 //! | [`registry`] | which figures and tables there are |
 //! | [`verdict`] | what became of a claim |
-//! | `restated` | what sums up other figures and tables |
+//! | `summary_claims` | what sums up other figures and tables |
 //! | `alternatives` | what else the values might be that a paper leaves open |
 //! | [`views`] | the figures |
 
 mod alternatives;
 pub mod downloads;
 pub mod registry;
-mod restated;
+mod summary_claims;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
@@ -29,7 +29,7 @@ pub use verdict::{Judged, ReproOutcome, Tolerance, Verdict};
 use crate::edit::{Edit, EditError};
 use crate::figures::Named;
 use crate::results::Results;
-use crate::run::kept::Kept;
+use crate::run::stored_results::Kept;
 use crate::run::{Progress, RunError, RunOptions, run};
 use crate::scenario::{Claim, Diagnostics, Point, Scenario, Trend, memory};
 use std::num::NonZeroUsize;
@@ -189,7 +189,7 @@ pub fn reproduce(
         let tolerance = Tolerance::Between(None, None);
         Judged { note: open.needs.clone(), ..Judged::open(open.name.clone(), open.published, tolerance) }
     }));
-    claims.extend(restated::judge_all(&entry.restates, settings, progress)?);
+    claims.extend(summary_claims::judge_all(&entry.restates, settings, progress)?);
     Ok(Reproduction {
         entry,
         outcome: ReproOutcome { id: entry.id.clone(), claims },

@@ -227,7 +227,7 @@ fn what_was_run_is_kept_and_only_what_changes_runs_again() {
         run(scenario, &RunOptions { kept: kept(), ..RunOptions::default() }, &Silent).expect("it runs")
     };
     let files = || {
-        let code = place.path().join(crate::run::kept::CODE);
+        let code = place.path().join(crate::run::stored_results::CODE);
         let mut all: Vec<_> =
             std::fs::read_dir(code).expect("there").map(|file| file.expect("one").path()).collect();
         all.sort();
@@ -330,7 +330,7 @@ fn a_line_of_a_summary_holds_when_all_holds_that_it_sums_up() {
             let claim = Judged::measured(name.into(), None, Tolerance::Between(None, None), &[1.0]);
             Judged { verdict, ..claim }
         });
-        let judged = restated::judge(&line, &ReproOutcome { id: "x".into(), claims: claims.collect() });
+        let judged = summary_claims::judge(&line, &ReproOutcome { id: "x".into(), claims: claims.collect() });
         (judged.verdict, judged.measured.expect("two claims"))
     };
     use Verdict::{Chosen, Contradicts, Fails, Holds};
@@ -339,6 +339,6 @@ fn a_line_of_a_summary_holds_when_all_holds_that_it_sums_up() {
     assert_eq!(of([Fails, Chosen, Holds]), (Fails, 0.5));
     assert_eq!(of([Chosen, Contradicts, Holds]), (Contradicts, 0.5));
     assert_eq!(of([Fails, Contradicts, Holds]), (Fails, 0.0));
-    let none = restated::judge(&line, &ReproOutcome { id: "x".into(), claims: Vec::new() });
+    let none = summary_claims::judge(&line, &ReproOutcome { id: "x".into(), claims: Vec::new() });
     assert_eq!(none.verdict, Fails, "nothing was summed up");
 }

@@ -4,7 +4,7 @@
 //! put in the order of points and seeds afterwards.
 
 pub mod forecast;
-pub mod kept;
+pub mod stored_results;
 
 use crate::results::measure::{self, Measured};
 use crate::results::rows_of_runs;
@@ -14,11 +14,11 @@ use crate::scenario::Scenario;
 use faircast_core::time::Time;
 use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
 use faircast_topology::memory::{self, TooLarge};
-use kept::Kept;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use stored_results::Kept;
 
 /// How to run.
 #[derive(Debug, Clone, Default)]

@@ -4,13 +4,13 @@ mod trees;
 
 use super::coordinated;
 use super::diagnostic::Diagnostic;
+use super::membership_periods::{stays, turns};
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
     self, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RouterKind, RunPlan, SessionPlan,
     Usual, Wire,
 };
-use super::stays::{stays, turns};
-use super::useless;
+use super::unused_parts;
 use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::raccoom::router as acknowledgements;
@@ -517,7 +517,7 @@ impl Builder {
             flows.iter().flat_map(|flow| flow.receivers.iter().copied().chain([flow.source])).collect();
         let links = links.iter().map(|link| (link.from, link.to));
         let joins = flows.iter().map(|flow| (flow.group, &*flow.receivers, &*flow.stays));
-        useless::of(names, plan, links, &ends, &self.made, joins)
+        unused_parts::of(names, plan, links, &ends, &self.made, joins)
     }
 
     fn flow(&mut self, group: usize, plan: &FlowPlan, end: Time, mut rng: Rng) {

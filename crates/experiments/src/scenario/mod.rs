@@ -12,37 +12,37 @@
 //! | `read` `plan` | from the tree to types |
 //! | `estimate` | how much memory a plan would take |
 //! | `names` `layout` | from there to a network |
-//! | `lack` | what is asked of a scenario that it does not have |
-//! | `useless` `warnings` | what nothing can come of; what was perhaps not meant |
+//! | `missing_parts` | what is asked of a scenario that it does not have |
+//! | `unused_parts` `warnings` | what nothing can come of; what was perhaps not meant |
 //! | `template` | files to start from |
 
 mod coordinated;
 mod diagnostic;
 mod estimate;
 mod hosts;
-mod lack;
 mod layout;
+mod membership_periods;
 mod metrics;
+mod missing_parts;
 mod names;
 pub(crate) mod plan;
 mod read;
 mod shape;
 mod shapes;
-mod stays;
 mod syntax;
 mod template;
 #[cfg(test)]
 mod tests;
 pub mod traces;
 mod units;
-mod useless;
+mod unused_parts;
 mod warnings;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Look};
 pub use faircast_topology::memory;
 pub use hosts::HostThatForwards;
-pub use lack::{flow_keys, router_kind};
 pub use layout::Layout;
+pub use missing_parts::{flow_keys, router_kind};
 pub use template::{TEMPLATES, Template, template};
 
 use crate::stats::{Scale, Trait};

@@ -3,9 +3,9 @@
 use super::clocked::Clocked;
 use super::layers::Subscription;
 use super::meter::Meter;
-use super::moments::{NEVER, Phase, covers, mix, time};
-use super::places::{Seen, SessionTree};
+use super::nanos::{NEVER, Phase, covers, mix, time};
 use super::relays::SessionSource;
+use super::tree_nodes::{Seen, SessionTree};
 use crate::delays::DelayCounts;
 use crate::outcome::{DelayOutcome, FlowCounts};
 use crate::routes::NONE;

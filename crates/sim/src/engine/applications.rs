@@ -3,7 +3,7 @@
 use super::Engine;
 use super::agents::{SenderKind, Talks};
 use super::counters::after;
-use super::moments::{NEVER, time};
+use super::nanos::{NEVER, time};
 use crate::routes::NONE;
 use crate::traffic::{ApplicationData, Law, TraceId};
 use faircast_core::node::Cx;

@@ -17,7 +17,7 @@ use super::layers::{MulticastForwarding, Subscription};
 use super::links::{LinkMoments, Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
 use super::meter::{Meter, Moments};
-use super::moments::{NEVER, Phase};
+use super::nanos::{NEVER, Phase};
 use super::record::Records;
 use super::relays::SessionSource;
 use super::routers::{RESTART, ROUTER, RouterNode};

@@ -1,7 +1,7 @@
 //! Last hops that take a session's packets when they have to, many at a time.
 
 use super::Engine;
-use super::moments::time;
+use super::nanos::time;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::NONE;

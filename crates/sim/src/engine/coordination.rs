@@ -7,7 +7,7 @@ use super::Engine;
 use super::agents::{Ends, SenderAgent, SenderKind};
 use super::check::SimError;
 use super::hosts::sender_deadline;
-use super::moments::{NEVER, Phase, time};
+use super::nanos::{NEVER, Phase, time};
 use crate::frame::Body;
 use crate::network::{CoordinationSpec, Flow, Groups, Network, UnicastProtocol};
 use crate::outcome::CoordinationOutcome;

@@ -6,7 +6,7 @@
 use super::Engine;
 use super::agents::SenderKind;
 use super::links::UNICAST;
-use super::moments::{put, time};
+use super::nanos::{put, time};
 use super::record::Records;
 use crate::frame::{Body, Frame};
 use crate::outcome::{FlowCounts, LinkTally};

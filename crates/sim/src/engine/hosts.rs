@@ -5,7 +5,7 @@ use super::agents::{Agent, Ends, SenderAgent, SenderKind, SessionAgent, Talks};
 use super::bundles::Logged;
 use super::counters::after;
 use super::links::UNICAST;
-use super::moments::{NEVER, Phase, mix, time};
+use super::nanos::{NEVER, Phase, mix, time};
 use crate::calendar::{Class, Entry};
 use crate::events::Happening;
 use crate::frame::{Body, Frame};

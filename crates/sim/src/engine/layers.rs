@@ -7,7 +7,7 @@
 
 use super::Engine;
 use super::bundles::Logged;
-use super::moments::{NEVER, time};
+use super::nanos::{NEVER, time};
 use crate::calendar::{Calendar, Class, Entry};
 use crate::events::Happening;
 use crate::network::FlowId;

@@ -5,7 +5,7 @@ use super::agents::{SenderAgent, SessionAgent};
 use super::bundles::Logged;
 use super::delays::Delays;
 use super::layers::{ENTRANCE, GATE};
-use super::moments::{NEVER, covers, time};
+use super::nanos::{NEVER, covers, time};
 use super::routers::{ROUTED, ROUTER};
 use crate::calendar::Entry;
 use crate::events::Happening;

@@ -1,6 +1,6 @@
 //! The membership schedule: when the members of a session are there.
 
-use super::moments::NEVER;
+use super::nanos::NEVER;
 use crate::network::{SessionExtras, SessionSpec};
 
 /// When members join and leave, in nanoseconds.

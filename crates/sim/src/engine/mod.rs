@@ -17,7 +17,6 @@
 //! run goes ([`layers`]).
 
 mod agents;
-mod ahead;
 mod applications;
 mod build;
 mod bundles;
@@ -33,14 +32,15 @@ mod links;
 mod lookahead;
 mod membership_schedule;
 mod meter;
-mod moments;
-mod places;
+mod nanos;
+mod precompute;
 mod queues;
 mod record;
 mod relays;
 mod routers;
 mod steps;
 mod tournament;
+mod tree_nodes;
 mod trees;
 
 use crate::calendar::{Calendar, Class, Entry};

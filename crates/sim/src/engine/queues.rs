@@ -1,7 +1,7 @@
 //! Links that queue: their packets wait here, and an entry of the calendar represents the next departure.
 //!
 //! Such a link sees packets in the calendar's order alone. When a packet leaves, its arrival is known: unless the scenario changes the link, it
-//! is worked on at once where that is allowed behind other links ([`ahead`](super::ahead)); otherwise it lies in the link's ring.
+//! is worked on at once where that is allowed behind other links ([`precompute`](super::precompute)); otherwise it lies in the link's ring.
 
 use super::{Engine, time_of};
 use crate::calendar::{Class, Entry};

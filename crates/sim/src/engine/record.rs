@@ -2,7 +2,7 @@
 
 use super::agents::{ReceiverAgent, SessionAgent, SinkAgent};
 use super::meter::Moments;
-use super::moments::{mix, put, time};
+use super::nanos::{mix, put, time};
 use super::relays::SessionSource;
 use super::{Engine, SimError};
 use crate::events::{Event, Happening};

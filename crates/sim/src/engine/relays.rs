@@ -3,7 +3,7 @@
 use super::Engine;
 use super::bundles::Logged;
 use super::clocked::Clocked;
-use super::moments::{Phase, time};
+use super::nanos::{Phase, time};
 use crate::routes::NONE;
 use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, SourceControl, Stamp, To, Windows};
 use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Report};

@@ -6,7 +6,7 @@
 use super::Engine;
 use super::bundles::Logged;
 use super::check::SimError;
-use super::moments::{NEVER, time};
+use super::nanos::{NEVER, time};
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::NONE;

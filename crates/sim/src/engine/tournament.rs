@@ -1,6 +1,6 @@
 //! The earliest deadline among the many agents of one host.
 
-use super::moments::NEVER;
+use super::nanos::NEVER;
 
 /// A tree of minima. The leaves are the agents' deadlines; every inner place holds the earlier of its two children.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use super::config::{Again, Below, Compared, Config, Covers, Cuts, Start, TimerOf};
 use super::datagrams::{Offered, SocketId, Sockets};
 use super::estimate::GroupRoundTrip;
+use super::messages::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
 use super::rules::{self, Recovery, View, Windows};
-use super::words::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
 use crate::rtt::RttEstimate;
 use faircast_core::time::{Span, Time};
 

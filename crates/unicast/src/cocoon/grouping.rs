@@ -18,8 +18,8 @@
 //! of the work on acknowledgements.
 
 use super::coordinator::Coordinator;
+use super::messages::{Full, GroupId, Joined, MemberId};
 use super::rules::View;
-use super::words::{Full, GroupId, Joined, MemberId};
 use faircast_core::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

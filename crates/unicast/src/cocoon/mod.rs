@@ -10,9 +10,9 @@
 //! | [`rules`] | figure 4.2 and what a timeout does, as functions of two flights |
 //! | `config` | what the chapter leaves open |
 //! | `coordinator` | groups, members, and what is to be told to whom |
-//! | `words` | what is said to it and by it |
+//! | `messages` | what is said to it and by it |
 //! | `estimate` | the round trip of a group |
-//! | `times` | when packets left that are out |
+//! | `send_times` | when packets left that are out |
 //! | [`grouping`] | which destinations share a fate: atoms, their merging and splitting |
 //! | `datagrams` | the virtual connection of a group's UDP sockets |
 //!
@@ -84,15 +84,15 @@ mod estimate;
 pub mod grouping;
 #[cfg(test)]
 mod grouping_tests;
+mod messages;
 pub mod rules;
+mod send_times;
 #[cfg(test)]
 mod tests;
-mod times;
-mod words;
 
 pub use config::{Again, Below, Compared, Config, Covers, Cuts, Start, TimerOf};
 pub use coordinator::Coordinator;
 pub use datagrams::{Offered, SocketId};
+pub use messages::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
 pub use rules::{Recovery, View};
-pub use times::SendTimes;
-pub use words::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
+pub use send_times::SendTimes;

@@ -30,8 +30,8 @@
 mod aimd;
 mod config;
 mod fast;
-mod held;
 mod law;
+mod out_of_order;
 mod rto;
 mod sack;
 mod sender;

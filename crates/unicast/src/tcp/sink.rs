@@ -1,7 +1,7 @@
 //! The receiving end: cumulative, delayed and selective acknowledgements, and the echo of congestion marks.
 
 use super::config::{Config, Handshake, Variant};
-use super::held::Held;
+use super::out_of_order::Held;
 use crate::{Ack, Feedback, Segment, SegmentFlags};
 use faircast_core::node::Cx;
 use faircast_core::time::{Span, Time};

@@ -27,15 +27,15 @@
 //! ```
 
 mod acks;
-mod climb;
 mod conditions;
 mod config;
-mod joined;
+mod early_join;
 mod layer;
 mod receiver;
 mod settings;
 mod shift;
 mod source;
+mod subscribed_layer;
 mod taf;
 #[cfg(test)]
 mod tests;

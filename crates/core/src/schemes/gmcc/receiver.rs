@@ -1,8 +1,8 @@
 //! GMCC's receiver: measures how congested it is in each layer, and joins and leaves layers by comparing.
 
 use super::config::{Assumed, Config, Joins, LeaveNotice};
-use super::joined::{DEFAULT_RTT, Joined, News};
 use super::settings::Settings;
+use super::subscribed_layer::{DEFAULT_RTT, Joined, News};
 use super::taf::{Added, Taf};
 use crate::node::{Cx, Effect};
 use crate::packet::{

@@ -1,11 +1,11 @@
 //! A sender's agent: a receiver that acknowledges for its part of the tree, and repairs there (paper 001, 3.1).
 
-use super::board::Board;
 use super::child::Role;
 use super::config::{Config, Localize, Repair};
 use super::inbound::{Inbound, News};
 use super::parent::{From, Parent, Use};
 use super::receiver::congested;
+use super::scoreboard::Board;
 use super::store::Slot;
 use crate::node::{Cx, Departure, Observation, Relay, RelaySpec, SourceControl, Stamp, Tally, Windows};
 use crate::packet::{

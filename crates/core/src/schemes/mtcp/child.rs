@@ -1,8 +1,8 @@
 //! A node's record of one of its children.
 
-use super::board::Board;
 use super::config::Config;
 use super::delay::{RelativeDelay, RoundTrip};
+use super::scoreboard::Board;
 use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
 

@@ -1,7 +1,7 @@
 //! Inbound side of a node of the tree: received packets, and its acknowledgements to its parent (paper 001, 3.1).
 
-use super::board::Board;
 use super::config::{Config, Repair};
+use super::scoreboard::Board;
 use crate::node::{Cx, Effect};
 use crate::packet::{
     Data, Echo, Flags, Hole, Holes, Layer, Order, OrderContent, ReceiverId, Report, ReportContent, Seq,

@@ -1,9 +1,9 @@
 //! Congestion localization: children with persistent congestion receive from their parent instead of the source (paper 001, 3.2).
 
-use super::board::Board;
 use super::child::{Child, Group};
 use super::config::{Localize, Repair};
 use super::parent::Parent;
+use super::scoreboard::Board;
 use super::window::Window;
 use crate::node::{Effects, To};
 use crate::packet::Flags;

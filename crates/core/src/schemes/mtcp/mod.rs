@@ -14,28 +14,28 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `inbound` `board` | what has arrived, and when it is acknowledged |
+//! | `inbound` `scoreboard` | what has arrived, and when it is acknowledged |
 //! | `parent` `child` `children` `store` | what a node knows of its children and keeps for them |
 //! | `window` `delay` | Vegas over relative delays |
 //! | `timeouts` | packets that are late, and children that are silent |
 //! | `outbound` `repairs` | what it sends them, and the retransmission window |
 //! | `local` | congestion localization |
-//! | `beside` | agents where the session's delivery repairs as well |
+//! | `external_repair` | agents where the session's delivery repairs as well |
 //! | `source` `agent` `receiver` | the three roles |
 
 mod agent;
-mod beside;
-mod board;
 mod child;
 mod children;
 mod config;
 mod delay;
+mod external_repair;
 mod inbound;
 mod local;
 mod outbound;
 mod parent;
 mod receiver;
 mod repairs;
+mod scoreboard;
 mod source;
 mod store;
 #[cfg(test)]

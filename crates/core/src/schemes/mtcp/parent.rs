@@ -1,10 +1,10 @@
 //! The sending half of a node of the tree: its children, its windows over them, its store and its repairs (paper 001, 3.1).
 
-use super::board::Board;
 use super::child::{Child, Group, Role, Summary};
 use super::children::Children;
 use super::config::{Config, LossFilter, Repair, Rounds};
 use super::repairs::Repairs;
+use super::scoreboard::Board;
 use super::store::{Slot, Store};
 use super::window::Window;
 use crate::node::Windows;

@@ -18,9 +18,9 @@
 
 mod config;
 mod level;
-mod patience;
-mod rarity;
+mod rare_loss;
 mod receiver;
+mod retry_delay;
 mod source;
 #[cfg(test)]
 mod tests;

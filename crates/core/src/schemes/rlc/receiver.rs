@@ -2,8 +2,8 @@
 
 use super::config::{Config, Points};
 use super::level::{Copy, LayerReception, News};
-use super::patience::Patience;
-use super::rarity::Rarity;
+use super::rare_loss::Rarity;
+use super::retry_delay::Patience;
 use super::timetable::Timetable;
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Data, Layer, Mark, ReceiverId, Signal};

@@ -15,10 +15,10 @@
 
 mod config;
 mod receiver;
+mod rejoin_delay;
 mod source;
 #[cfg(test)]
 mod tests;
-mod visits;
 
 pub use config::{Config, Joins, Lower};
 pub use receiver::Receiver;

@@ -1,7 +1,7 @@
 //! SMCC's receiver: calculates TCP's rate over all its layers, and gives each layer the remaining rate (paper 000, 4.1).
 
 use super::config::{Config, Joins, LAYERS, Lower};
-use super::visits::Visits;
+use super::rejoin_delay::Visits;
 use crate::node::{Cx, Effect, Effects, Receiver as _};
 use crate::packet::{Arrival, Cause, Data, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::schemes::tfmcc;

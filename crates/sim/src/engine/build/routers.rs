@@ -1,6 +1,6 @@
 //! Routers of a network, put up.
 
-use super::super::moments::NEVER;
+use super::super::nanos::NEVER;
 use super::super::routers::{ROUTED, RouterNode};
 use super::Builder;
 use crate::routes::{Hop, NONE};

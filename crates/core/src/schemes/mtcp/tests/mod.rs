@@ -1,11 +1,11 @@
 //! MTCP at work: the checklist of the specification, on a small tree.
 
-mod beside;
-mod grove;
+mod external_repair;
 mod localization;
 mod lost_reports;
 mod nodes;
 mod silence;
+mod tree;
 mod windows;
 
 use super::*;
@@ -14,7 +14,7 @@ use crate::packet::{Echo, Hole, Holes, Layer, ReceiverId, Report, ReportContent,
 use crate::rng::Rng;
 use crate::schemes::bench::{self, Bench, Ear};
 use crate::time::{Span, Time};
-use grove::{Grove, Path};
+use tree::{Grove, Path};
 
 /// A report that everything up to this packet has arrived.
 fn all_up_to(from: u64, seq: u64) -> Report {

@@ -1,7 +1,7 @@
-//! Groups by what is measured: reads what the programs count of each destination host, lets [`fates`](crate::fates) judge, and writes
+//! Groups by what is measured: reads what the programs count of each destination host, lets [`grouping`](crate::grouping) judge, and writes
 //! who belongs to which group into the map that the programs read.
 
-use crate::fates::Fates;
+use crate::grouping::Fates;
 use crate::{CocoonError, Loaded, Place};
 use faircast_core::time::Time;
 use faircast_unicast::cocoon::grouping::Config;

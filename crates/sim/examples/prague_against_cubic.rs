@@ -1,5 +1,5 @@
-//! What Prague and CUBIC get of a link with DualPI2: `prague_beside_cubic [SECONDS [QUEUE [PRAGUE [CUBIC]]]]`, as in
-//! `prague_beside_cubic 100 dualpi2,step_from=1 tcp-prague,delack=off`. A table as Markdown: rates over an even share, and how often a
+//! What Prague and CUBIC get of a link with DualPI2: `prague_against_cubic [SECONDS [QUEUE [PRAGUE [CUBIC]]]]`, as in
+//! `prague_against_cubic 100 dualpi2,step_from=1 tcp-prague,delack=off`. A table as Markdown: rates over an even share, and how often a
 //! flow cuts its window. Packets of 1500 bytes, round trips of 20 ms without a queue, three seeds, a third of the time is warm-up.
 
 use faircast_aqm::{LinkSpec, QueueSpec};

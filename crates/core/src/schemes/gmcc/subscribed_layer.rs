@@ -1,9 +1,9 @@
 //! A receiver's state of one of the layers that it is subscribed to.
 
 use super::acks::Arrived;
-use super::climb::{Climb, ObservedLayer};
 use super::conditions::Estimate;
 use super::config::Output;
+use super::early_join::{Climb, ObservedLayer};
 use super::settings::Settings;
 use super::taf::{Added, Taf};
 use crate::estimate::Throughput;

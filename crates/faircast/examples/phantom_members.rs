@@ -1,7 +1,7 @@
 //! Phantom members: a member of the group, or anybody where there is no key, plays thousands of receivers. They join a session, report
 //! as long as it lasts, and want everybody to wait for them. `bench/crowd/fakes` measures their cost to the others.
 //!
-//! `members_that_are_none COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`: the far ones report each packet
+//! `phantom_members COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`: the far ones report each packet
 //! as just received, even one that arrived long ago. With a port at the end everything is sent to that port, where nobody listens, and
 //! nobody joins.
 

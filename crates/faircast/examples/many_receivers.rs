@@ -1,4 +1,4 @@
-//! Thousands of receivers in one process, each with its own socket, as futures in one thread: `cargo run --example crowd_of_receivers --
+//! Thousands of receivers in one process, each with its own socket, as futures in one thread: `cargo run --example many_receivers --
 //! 1000 239.255.70.13:47013 lo`. Each takes the same live stream, by `faircast stream` or [`Sender::live`](faircast::Sender::live), and
 //! verifies it by itself. At the end one line of JSON says how many ended how, and what they got. A few descriptors are needed for
 //! each receiver: see `ulimit -n`. `bench/crowd/run` starts some of these.

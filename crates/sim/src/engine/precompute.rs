@@ -5,7 +5,7 @@ use super::bundles::Bundle;
 use super::inboxes::Inboxes;
 use super::is_eager;
 use super::links::SimLink;
-use super::moments::NEVER;
+use super::nanos::NEVER;
 use crate::routes::{Branch, Hop, NONE, Then};
 use faircast_topology::Edge;
 use std::collections::BTreeMap;

@@ -108,7 +108,7 @@ macro_rules! table {
             }
         }
 
-        impl $crate::written::Tabled for Config {
+        impl $crate::text::Tabled for Config {
             const NAME: &'static str = $name;
             const FORM: &'static str = concat!($name, "[,OPTION...]");
             const OPTIONS: &'static [faircast_core::spec::Opt<Config>] =
