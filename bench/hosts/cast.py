@@ -101,7 +101,7 @@ class Cast:
     def send(self, expect, *options, wait=30):
         self.sent_at = time.monotonic()
         self.sender = self.start(self.lab.sender, *self.faircast, "send", self.source, "--group", GROUP, "--iface", "eth0",
-                                 "--open", "--expect", expect, "--wait", wait, "--json", *options)
+                                 "--no-key", "--expect", expect, "--join-timeout", wait, "--json", *options)
         return self.sender
 
     def out(self, number):

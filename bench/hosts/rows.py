@@ -63,7 +63,7 @@ class Late(Situation):
     """The last receiver joins late, or the wait for it runs out."""
 
     name = "late"
-    title = "The last receiver joins late (`send --expect N --wait S`), or the wait runs out"
+    title = "The last receiver joins late (`send --expect N --join-timeout S`), or the wait runs out"
     ratio = "seconds"
     goals = {"seconds / base": (None, 1.2)}
 

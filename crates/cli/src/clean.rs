@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Without `--older`, this is old enough to be removed.
+/// Without `--older-than`, this is old enough to be removed.
 const OLD: Duration = Duration::from_secs(7 * 86_400);
 
 /// A line for programs.
@@ -27,7 +27,7 @@ struct Line<'a> {
 /// # Errors
 /// When the directory cannot be read, or its files not be removed.
 pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
-    let older = typed.older.unwrap_or(if typed.remove { OLD } else { Duration::ZERO });
+    let older = typed.older_than.unwrap_or(if typed.remove { OLD } else { Duration::ZERO });
     let now = SystemTime::now();
     let age = |one: &Unfinished| now.duration_since(one.written).unwrap_or_default();
     let all = object::unfinished(&typed.out).map_err(faircast::Error::from)?;
@@ -61,10 +61,10 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
     let place = safe::text(&place);
     let said = match (typed.remove, meant.len(), kept.len()) {
         (_, 0, 0) => format!("nothing is unfinished in {place}"),
-        (_, 0, kept) => format!("nothing is that old in {place}; {kept} newer ones: --older 0"),
+        (_, 0, kept) => format!("nothing is that old in {place}; {kept} newer ones: --older-than 0"),
         (true, ..) => format!("removed {} of {gone} unfinished transfers in {place}", units::bytes(bytes)),
         (false, ..) => {
-            "remove them with --remove (what is a week old) or --remove --older 0 (all)".to_owned()
+            "remove them with --remove (what is a week old) or --remove --older-than 0 (all)".to_owned()
         }
     };
     writeln!(out, "{said}").map_err(unwritten)
@@ -98,7 +98,7 @@ mod tests {
         let line: serde_json::Value =
             serde_json::from_str(&clean(&["--out", out, "--json"])).expect("an object");
         assert!(line["bytes"].as_u64() >= Some(80_000) && line["removed"] == false, "{line}");
-        let removed = clean(&["--out", out, "--remove", "--older", "0"]);
+        let removed = clean(&["--out", out, "--remove", "--older-than", "0"]);
         assert!(removed.contains("of 1 unfinished") && !state.exists(), "{removed}");
     }
 }

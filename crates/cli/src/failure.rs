@@ -18,7 +18,7 @@ pub enum Usage {
     #[error("a relay listens at {} already; ask it with `faircast relay --status`, or name another place with --control", .0.display())]
     RelayRuns(PathBuf),
     /// A relay has nobody to pass sessions on to.
-    #[error("nobody to pass sessions on to: give --to or --listen, or be an agent (--as agent)")]
+    #[error("nobody to pass sessions on to: give --to or --listen, or be an agent (--role agent)")]
     RelayToNobody,
     /// No session waits.
     #[error(
@@ -35,12 +35,12 @@ pub enum Usage {
     SeveralSessions(String),
     /// An agent sends nothing of its own.
     #[error(
-        "an agent has no branches, no cache and no rate of its own: its children hear the source; leave out --to, --cache and --max, or use --as repeater"
+        "an agent has no branches, no cache and no rate of its own: its children hear the source; leave out --to, --cache and --max, or use --role repeater"
     )]
     AgentHasNoBranches,
     /// A router is on the way and has nothing of its own.
     #[error(
-        "a router is on the way between interfaces: name them by --from and --to; it has no parent, no hosts that ask it, no cache and no rate of its own (leave out --parent, --listen, --cache and --max, or use --as repeater)"
+        "a router is on the way between interfaces: name them by --from and --to; it has no parent, no hosts that ask it, no cache and no rate of its own (leave out --parent, --listen, --cache and --max, or use --role repeater)"
     )]
     RouterHasNoBranches,
     /// A relay's control socket cannot be made.

@@ -108,7 +108,7 @@ impl Source {
             (Feature::ReceiverReport, "--report", sending.report.is_some()),
             (Feature::Port, "--port", sending.port.is_some()),
             (Feature::Unicast, "--listen", sending.listen.is_some()),
-            (Feature::Unicast, "--to", sending.to.is_some()),
+            (Feature::Unicast, "--invite", sending.invite.is_some()),
             (Feature::Scheme, "--cc", sending.cc.is_some()),
             (Feature::LeastRate, "--min", sending.min.is_some()),
             (Feature::HighestRate, "--max", sending.max.is_some()),
@@ -116,7 +116,7 @@ impl Source {
         refuse(format, &asked)?;
         let rate = unanswered.and_then(|options| options.rate);
         let mut warnings = Vec::new();
-        if !sending.open {
+        if !sending.no_key {
             let title = format.declaration().title;
             warnings.push(format!("{title} is not sealed: who is on the network can read and forge this"));
         }
@@ -128,7 +128,7 @@ impl Source {
         request.max = sending.max;
         request.rate = rate;
         request.repeat = unanswered.and_then(|options| options.repeat);
-        request.linger = sending.wait;
+        request.linger = sending.join_timeout;
         request.options = options;
         let config = format.source(request);
         let config = config.map_err(|why| refused(format, &[own, &asked[..]].concat(), why))?;
@@ -147,9 +147,9 @@ impl args::Recv {
             (Feature::SourceNames, "--accept", !self.accept.is_empty()),
             (Feature::Signatures, "--verify-key", self.verify_key.is_some()),
             (Feature::Receipts, "--sign-receipts", self.sign_receipts.is_some()),
-            (Feature::Unfinished, "--unfinished", self.unfinished.is_some()),
+            (Feature::Unfinished, "--keep-partial", self.keep_partial.is_some()),
             (Feature::Sync, "--sync", self.sync),
-            (Feature::Replacement, "--replace", self.replace),
+            (Feature::Replacement, "--overwrite", self.overwrite),
             (Feature::Layers, "--layer-to", !self.layer_to.is_empty()),
             (Feature::Unicast, "--parent", !self.parent.is_empty()),
             (Feature::Unicast, "--listen", self.listen.is_some()),
@@ -163,9 +163,9 @@ impl args::Recv {
         }
         self.check_source()?;
         let mut request = ReceiverRequest::new(self.receiver_place(), self.destination()?);
-        request.names = self.names;
-        request.unfinished = self.unfinished.unwrap_or_default();
-        request.most = self.most.map(|most| most as u64);
+        request.names = self.unsafe_names;
+        request.unfinished = self.keep_partial.unwrap_or_default();
+        request.most = self.max_size.map(|most| most as u64);
         request.options = options;
         let warnings = self.group_warning().into_iter().collect();
         let config = format.receiver(request).map_err(|why| refused(format, &asked, why))?;
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn features_that_a_format_lacks_are_refused_with_a_reason() {
-        for option in ["expect 3", "slow drop:1M", "key k", "port 9", "report r", "to h"] {
+        for option in ["expect 3", "slow drop:1M", "key k", "port 9", "report r", "invite h"] {
             let name = option.split(' ').next().expect("a word");
             is_refused(&format!("faircast send Cargo.toml --wire pgm --{option}"), name);
             is_refused(&format!("faircast send Cargo.toml --wire alc --rate 1M --{option}"), name);
@@ -245,7 +245,7 @@ mod tests {
         is_refused("faircast stream --wire alc", "stream");
         is_refused("faircast recv --wire alc --stdout", "stdout");
         is_refused("faircast recv --wire pgm --serve", "serve");
-        is_refused("faircast recv --wire pgm --unfinished 7d", "unfinished");
+        is_refused("faircast recv --wire pgm --keep-partial 7d", "keep-partial");
     }
 
     #[test]

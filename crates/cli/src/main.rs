@@ -97,7 +97,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
                     formats::run(Role::Receiver, resolved, output, stop)
                 });
             }
-            let (stays, most) = (recv.serve, usize::from(recv.sessions));
+            let (stays, most) = (recv.serve, usize::from(recv.max_sessions));
             let resolved = resolved(recv.resolve(), json)?;
             if stays {
                 return in_session(channel, |output, stop| serve::run(resolved, most, output, stop));

@@ -112,10 +112,10 @@ impl args::Relay {
         config.key = key;
         config.memory = self.memory;
         config.cache = self.cache;
-        config.patience = self.patience;
+        config.patience = self.timeout;
         config.host = self.host.unwrap_or_else(faircast::host_name);
         config.listen = listen;
-        config.children = usize::from(self.children);
+        config.children = usize::from(self.max_children);
         config.found = !self.hidden;
         config.role = role;
         config.forwarding = Some(Arc::new(Nftables::default()));
@@ -225,7 +225,8 @@ pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Res
     }
     if status.turned_away > 0 {
         lines.push(
-            "somebody was turned away: there are as many hosts by unicast as --children allows".to_owned(),
+            "somebody was turned away: there are as many hosts by unicast as --max-children allows"
+                .to_owned(),
         );
     }
     if status.sessions.is_empty() {

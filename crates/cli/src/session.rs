@@ -110,7 +110,7 @@ fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
         ("--report", sending.report.is_some(), silent),
         ("--receipts", sending.receipts.is_some(), silent),
         ("--listen", sending.listen.is_some(), "hosts that are served by unicast answer"),
-        ("--to", sending.to.is_some(), "hosts that are served by unicast answer"),
+        ("--invite", sending.invite.is_some(), "hosts that are served by unicast answer"),
     ];
     match given.into_iter().find(|(_, given, _)| *given) {
         Some((option, _, why)) => Err(Usage::NotOneWay { option, why }),
@@ -161,18 +161,18 @@ impl args::Recv {
         config.verify = self.verify_key.as_deref().map(key::signing::read_public).transpose()?;
         config.sign_receipts = read_sign_key(self.sign_receipts.as_deref(), &mut warnings)?;
         config.freshness = if self.one_way { Freshness::Clock } else { Freshness::Answer };
-        config.wait = self.wait;
-        config.patience = self.patience;
+        config.wait = self.join_timeout;
+        config.patience = self.timeout;
         config.durability = if self.sync { Durability::Synced } else { Durability::Fast };
         config.preserve = self.preserve;
-        config.names = self.names;
+        config.names = self.unsafe_names;
         config.unfinished =
-            self.unfinished.unwrap_or(if self.serve { SERVED } else { KeepUnfinished::default() });
+            self.keep_partial.unwrap_or(if self.serve { SERVED } else { KeepUnfinished::default() });
         config.owners_by = if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name };
-        config.replace = if self.replace { Replace::Accept } else { Replace::Refuse };
+        config.replace = if self.overwrite { Replace::Accept } else { Replace::Refuse };
         config.host = self.session.host.unwrap_or_else(faircast::host_name);
         config.temporary = std::env::temp_dir();
-        config.accept = Accept::new(self.accept, self.most.map(|most| most as u64));
+        config.accept = Accept::new(self.accept, self.max_size.map(|most| most as u64));
         Ok(Resolved { config, output_options: self.output_options, warnings, report: None })
     }
 }
@@ -229,7 +229,7 @@ pub(crate) fn source_place(session: &args::SessionArgs, sending: &args::Sending)
     place.group = session.group();
     place.interface = session.iface.clone();
     place.ttl = sending.ttl;
-    place.patience = sending.patience;
+    place.patience = sending.timeout;
     place.datagram = sending.datagram;
     place
 }
@@ -241,8 +241,8 @@ impl args::Recv {
         place.group = self.session.group();
         place.interface = self.session.iface.clone();
         place.source = self.source;
-        place.wait = self.wait;
-        place.silence = self.patience;
+        place.wait = self.join_timeout;
+        place.silence = self.timeout;
         place
     }
 }
@@ -323,9 +323,9 @@ fn resolve_sending(
     check_rates(sending.min, sending.max, sending.slow)?;
     let mut warnings = Vec::new();
     let key = read_key(session.key.as_deref(), &mut warnings)?;
-    if key.is_none() && !sending.open {
+    if key.is_none() && !sending.no_key {
         warnings
-            .push("not sealed: who is on the network can read and forge this; use --key, or --open".into());
+            .push("not sealed: who is on the network can read and forge this; use --key, or --no-key".into());
     }
     let sign = read_sign_key(sending.sign_key.as_deref(), &mut warnings)?;
     let unicast = unicast(&session, &sending)?;
@@ -346,8 +346,8 @@ fn resolve_sending(
     config.required =
         sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default();
     config.receipts = sending.receipts.as_deref().map(receipt::read_receipt_keys).transpose()?;
-    config.wait = sending.wait;
-    config.patience = sending.patience;
+    config.wait = sending.join_timeout;
+    config.patience = sending.timeout;
     config.datagram = sending.datagram;
     config.host = session.host.unwrap_or_else(faircast::host_name);
     config.temporary = std::env::temp_dir();
@@ -357,12 +357,12 @@ fn resolve_sending(
 
 /// Hosts that are served by unicast.
 fn unicast(session: &args::SessionArgs, sending: &args::Sending) -> Result<Option<Unicast>, Usage> {
-    if sending.listen.is_none() && sending.to.is_none() {
+    if sending.listen.is_none() && sending.invite.is_none() {
         return Ok(None);
     }
-    let invite = sending.to.as_deref().map(hosts::read).transpose()?.unwrap_or_default();
+    let invite = sending.invite.as_deref().map(hosts::read).transpose()?.unwrap_or_default();
     let listen = sending.listen.clone().map_or_else(Vec::new, |at| at.0);
-    let children = if listen.is_empty() { 0 } else { usize::from(sending.children) };
+    let children = if listen.is_empty() { 0 } else { usize::from(sending.max_children) };
     let is_named = session.group.is_some() || session.iface.is_some();
     let multicast = if is_named { Multicast::Also } else { Multicast::Not };
     let mut unicast = Unicast::listen(listen, children);

@@ -134,12 +134,12 @@ fn remedy(report: &SendReport) -> String {
     }
     if let Some(host) = is(reasons::OLDER) {
         return format!(
-            "to put this content over the newer on {host}, run `recv --replace` there and send again"
+            "to put this content over the newer on {host}, run `recv --overwrite` there and send again"
         );
     }
     if let Some(host) = is(reasons::OTHER_SOURCE) {
         return format!(
-            "to put this content in place of the other on {host}, run `recv --replace` there and send again"
+            "to put this content in place of the other on {host}, run `recv --overwrite` there and send again"
         );
     }
     "run both commands again, receivers resume where they were".to_owned()

@@ -34,10 +34,10 @@ pub fn event(event: Event) -> Event {
     match event {
         Event::Warning { message, concerns: Some(setting) } => {
             let flag = match setting {
-                Setting::Patience => "--patience",
+                Setting::Patience => "--timeout",
                 Setting::Datagram => SMALLER,
                 Setting::Scheme => "--cc",
-                Setting::Role => "--as repeater",
+                Setting::Role => "--role repeater",
                 Setting::Interface => INTERFACE,
                 Setting::Port => "--port",
                 Setting::Group => "--group",
@@ -88,12 +88,12 @@ pub fn error(error: &Error) -> String {
             ),
         },
         Error::Start(StartError::NoHost { invited: 0, waited }) => format!(
-            "no host asked to be served within {} (--wait); does `faircast recv --parent` with this host's address run, with \
+            "no host asked to be served within {} (--join-timeout); does `faircast recv --parent` with this host's address run, with \
              the same key, and does UDP reach this host?",
             secs(*waited)
         ),
         Error::Start(StartError::NoHost { invited, waited }) => format!(
-            "none of the {invited} hosts came within {} (--wait); does `faircast recv --listen` run there, with the same key, \
+            "none of the {invited} hosts came within {} (--join-timeout); does `faircast recv --listen` run there, with the same key, \
              and does UDP reach them?",
             secs(*waited)
         ),
@@ -117,7 +117,7 @@ pub fn error(error: &Error) -> String {
             error.to_string().replace("leave out the public key", "leave out --verify-key")
         }
         Error::System(SystemError::Outage { lasted, why }) => format!(
-            "{why}; waited {} s for it (--patience). Run the command again when it is back: receivers resume",
+            "{why}; waited {} s for it (--timeout). Run the command again when it is back: receivers resume",
             lasted.as_secs()
         ),
         Error::Transfer(TransferError::NothingArrives { packets, bytes, lasted, verified_bytes, resumes }) => format!(
@@ -126,7 +126,7 @@ pub fn error(error: &Error) -> String {
             kept(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::NothingServed { source_address, lasted, verified_bytes, resumes }) => format!(
-            "{source_address} answers and has served nothing of what was asked for within {} s (--patience); {}",
+            "{source_address} answers and has served nothing of what was asked for within {} s (--timeout); {}",
             lasted.as_secs(),
             kept(*verified_bytes, *resumes)
         ),
@@ -164,10 +164,10 @@ fn setting(error: &Error) -> String {
     match error {
         Error::Storage(StorageError::Object(faircast::ObjectError::NameHere(why))) => {
             let text = why.to_string();
-            text.replace("with names escaped or kept", "with --names escape or keep").replace("with names kept", "with --names keep")
+            text.replace("with names escaped or kept", "with --unsafe-names escape or keep").replace("with names kept", "with --unsafe-names keep")
         }
         Error::Storage(StorageError::Object(faircast::ObjectError::Older { .. } | faircast::ObjectError::OtherSource { .. })) => {
-            error.to_string().replace("allow replacement", "receive with --replace")
+            error.to_string().replace("allow replacement", "receive with --overwrite")
         }
         Error::Config(ConfigError::SchemeOptions { len, most }) => format!(
             "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"
@@ -186,7 +186,7 @@ fn setting(error: &Error) -> String {
                     ("--slow", "slow receivers take fewer layers and cost the others nothing, leave it out")
                 }
                 Unlayered::Unicast => {
-                    ("--listen or --to", "each host has a rate of its own, choose a --cc at one rate")
+                    ("--listen or --invite", "each host has a rate of its own, choose a --cc at one rate")
                 }
                 Unlayered::OneWay => ("--one-way", "leave out --cc, or use --wire alc"),
                 _ => return error.to_string(),
@@ -221,7 +221,7 @@ mod tests {
     fn warning_names_its_option_in_text_and_json() {
         let told = Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Patience) };
         let Event::Warning { message, .. } = event(told) else { panic!("it stays a warning") };
-        assert_eq!(message, "waiting up to 60 s (--patience)");
+        assert_eq!(message, "waiting up to 60 s (--timeout)");
         let alone = Event::Warning { message: "this host alone".into(), concerns: Some(Setting::Interface) };
         let Event::Warning { message, .. } = event(alone) else { panic!("it stays a warning") };
         assert!(message.contains("--iface") && message.contains("faircast doctor"), "{message}");

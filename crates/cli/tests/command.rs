@@ -72,7 +72,7 @@ fn invalid_arguments_exit_with_2_and_a_hint() {
         (vec!["send", "Cargo.toml", "--min", "9M", "--max", "8M"], "`--min` (9.0 Mbit/s) is above `--max`"),
         (vec!["send", "no/such/file"], "there is nothing at no/such/file"),
         (vec!["recv", "--key", "no/such/key"], "cannot read the key file"),
-        (vec!["send", "Cargo.toml", "--open", "--iface", "nosuch0"], "nosuch0"),
+        (vec!["send", "Cargo.toml", "--no-key", "--iface", "nosuch0"], "nosuch0"),
         (vec!["schemes", "nosuch"], "there is no scheme"),
         (vec!["nosuch"], "nosuch"),
     ] {
@@ -167,13 +167,13 @@ fn source_without_receivers_exits_with_1() {
     let (code, out, err) = ended(&[
         "send",
         "Cargo.toml",
-        "--open",
+        "--no-key",
         "--json",
         "--iface",
         "lo",
         "--group",
         &group,
-        "--wait",
+        "--join-timeout",
         "0.5",
     ]);
     assert_eq!(code, 1, "{out}{err}");
@@ -185,7 +185,8 @@ fn source_without_receivers_exits_with_1() {
 fn receiver_without_a_source_exits_with_1() {
     let (group, directory) = (group(2), tempfile::tempdir().expect("a temporary directory"));
     let out = directory.path().to_str().expect("text");
-    let (code, _, err) = ended(&["recv", "--iface", "lo", "--group", &group, "--wait", "0.5", "--out", out]);
+    let (code, _, err) =
+        ended(&["recv", "--iface", "lo", "--group", &group, "--join-timeout", "0.5", "--out", out]);
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("no session was announced"), "{err}");
 }
@@ -197,10 +198,12 @@ fn file_arrives_and_both_ends_report_it() {
     std::fs::write(&source, content(3_000_000)).expect("it is ours");
     let group = group(3);
     let out_text = out.to_str().expect("text");
-    let receiver = session(&["recv", "--json", "--wait", "20", "--out", out_text], &group);
+    let receiver = session(&["recv", "--json", "--join-timeout", "20", "--out", out_text], &group);
     let source = source.to_str().expect("text");
-    let sent =
-        finish(session(&["send", source, "--json", "--open", "--expect", "1", "--wait", "20"], &group));
+    let sent = finish(session(
+        &["send", source, "--json", "--no-key", "--expect", "1", "--join-timeout", "20"],
+        &group,
+    ));
     let received = finish(receiver);
     let ends = [
         (sent, r#""verified":1,"bytes":3000000"#),
@@ -216,10 +219,10 @@ fn file_arrives_and_both_ends_report_it() {
 
 /// Pipe `input` through a source and a receiver; what came out, and the receiver's last words.
 fn piped(arguments: &[&str], group: &str, input: &[u8]) -> (Vec<u8>, String) {
-    let receiver = session(&["recv", "--stdout", "--json", "--wait", "20"], group);
+    let receiver = session(&["recv", "--stdout", "--json", "--join-timeout", "20"], group);
     // Somebody has to read, or the receiver waits for room in the pipe, and the source for the receiver.
     let receiver = thread::spawn(move || finish(receiver));
-    let common = ["--open", "--expect", "1", "--wait", "20", "-q"];
+    let common = ["--no-key", "--expect", "1", "--join-timeout", "20", "-q"];
     let mut source = session(&[arguments, &common].concat(), group);
     source.stdin.take().expect("a pipe").write_all(input).expect("it reads");
     let sent = finish(source);
@@ -248,10 +251,10 @@ fn receiver_with_closed_output_ends_silently() {
     let source = directory.path().join("data.bin");
     std::fs::write(&source, content(3_000_000)).expect("it is ours");
     let group = group(8);
-    let mut receiver = session(&["recv", "--stdout", "-q", "--wait", "20"], &group);
+    let mut receiver = session(&["recv", "--stdout", "-q", "--join-timeout", "20"], &group);
     drop(receiver.stdout.take());
     let source = source.to_str().expect("text");
-    let sent = finish(session(&["send", source, "--open", "--expect", "1", "--wait", "5"], &group));
+    let sent = finish(session(&["send", source, "--no-key", "--expect", "1", "--join-timeout", "5"], &group));
     let received = finish(receiver);
     assert_eq!((received.status.code(), String::from_utf8_lossy(&received.stderr).as_ref()), (Some(1), ""));
     assert_eq!(sent.status.code(), Some(1), "the source knows that nobody has everything");

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:\n  \
     faircast clean --out /srv/images\n  \
     faircast clean --out /srv/images --remove               what is a week old\n  \
-    faircast clean --out /srv/images --remove --older 0     all of it")]
+    faircast clean --out /srv/images --remove --older-than 0     all of it")]
 pub struct Clean {
     /// The directory that receivers were given by --out
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
@@ -23,7 +23,7 @@ pub struct Clean {
     pub remove: bool,
     /// Only what was not written to for so long: seconds, or days, as in 7d [default: 7d with --remove, else 0]
     #[arg(long, value_name = "AGE", value_parser = values::age)]
-    pub older: Option<Duration>,
+    pub older_than: Option<Duration>,
     /// One object a line, for programs
     #[arg(long)]
     pub json: bool,

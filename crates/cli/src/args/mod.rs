@@ -138,7 +138,7 @@ pub struct Sending {
     #[arg(long, value_name = "SCHEME[,K=V]", value_parser = scheme)]
     pub cc: Option<Scheme>,
     /// Where the groups of a layered scheme are: at addresses or at ports in a row, from --group on
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = LayersBy::Address)]
+    #[arg(long, value_name = "address|port", value_enum, default_value_t = LayersBy::Address)]
     pub layers_by: LayersBy,
     /// Never send slower than this, in bit/s, like 800k or 10M
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
@@ -152,7 +152,7 @@ pub struct Sending {
     pub slow: Slow,
     /// Send without a key and do not remind me of it
     #[arg(long, conflicts_with = "key")]
-    pub open: bool,
+    pub no_key: bool,
     /// Sign the content with the key in this file (`keygen --sign`): receivers with its public half take nothing else
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub sign_key: Option<PathBuf>,
@@ -165,7 +165,7 @@ pub struct Sending {
     pub expect: Option<u32>,
     /// The hosts in this file must have everything, one a line, by the name that they say or by address: the session starts when
     /// they have joined, and those that are missing are named
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["to", "listen"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["invite", "listen"])]
     pub receivers: Option<PathBuf>,
     /// Write what has become of every receiver to this file when the session ends: as JUnit XML when its name ends in .xml,
     /// otherwise as JSON
@@ -173,10 +173,10 @@ pub struct Sending {
     pub report: Option<PathBuf>,
     /// How long to wait for receivers to join, in seconds, in all; Enter, or `faircast start`, starts with those that are there
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
-    pub wait: Duration,
+    pub join_timeout: Duration,
     /// How long receivers may be silent, or not be reached by data, and the network be gone, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Serve hosts that ask here by unicast (`recv --parent`), each at a rate of its own: a port, an address, or both. Without
     /// --group and --iface nothing is sent by multicast
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen_at, num_args = 0..=1, default_missing_value = "5778")]
@@ -184,11 +184,11 @@ pub struct Sending {
     /// Invite the hosts in this file, one a line, which wait with `recv --listen`, and serve them likewise; --expect is their
     /// number when not given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub to: Option<PathBuf>,
+    pub invite: Option<PathBuf>,
     /// Serve at most this number of hosts that ask without an invitation. A host that has not shown the key gets at most three
     /// quarters of these places
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), requires = "listen")]
-    pub children: u16,
+    pub max_children: u16,
     /// Memory for what slower hosts served by unicast have not got yet, in bytes; more than that is read again
     #[arg(long, value_name = "BYTES", value_parser = values::size, default_value = "256M")]
     pub memory: usize,
@@ -244,7 +244,7 @@ pub struct OutputOptions {
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
     faircast send maps/ --one-way --rate 5M        to hosts that run `recv --one-way`, which never answer\n  \
     faircast send maps/ --wire alc --rate 5M       to FLUTE receivers, which never answer\n  \
-    faircast send disk.img --to hosts.txt          without multicast, to hosts that run `recv --listen`\n  \
+    faircast send disk.img --invite hosts.txt          without multicast, to hosts that run `recv --listen`\n  \
     faircast send disk.img --listen                without multicast, to hosts that run `recv --parent`\n  \
     tar c src | faircast send - --name src.tar")]
 pub struct Send {
@@ -261,7 +261,7 @@ pub struct Send {
     #[command(flatten)]
     pub unanswered: Unanswered,
     /// Say this of files too: `owner`, `setid`, `acls`, `xattrs`, `privileged`, `all`; receivers give it to them when they ask for it as well
-    #[arg(long, value_name = "WHAT,..", value_parser = values::preserve, default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]
     pub preserve: Preserve,
     /// Send nothing when something cannot be read; otherwise the rest is sent, it is named, and the exit code is 5
     #[arg(long)]
@@ -316,8 +316,8 @@ pub struct Stream {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast recv --out /srv/images\n  \
-    faircast recv --key lab.key --iface eth0 --wait 60\n  \
-    faircast recv --serve --out /srv/images --accept 'master*' --most 40G --json\n  \
+    faircast recv --key lab.key --iface eth0 --join-timeout 60\n  \
+    faircast recv --serve --out /srv/images --accept 'master*' --max-size 40G --json\n  \
     faircast recv --stdout | tar x\n  \
     faircast recv --stdout --layer-to 1=more.pipe | player      two layers of a live stream\n  \
     faircast recv --source 192.0.2.1 --group 232.1.1.1        source-specific multicast\n  \
@@ -334,21 +334,21 @@ pub struct Recv {
     /// `find6`); given several times, the next takes over when one is silent
     #[arg(long, value_name = "ADDRESS[:PORT]|find", value_parser = values::parent_or_find)]
     pub parent: Vec<SocketAddr>,
-    /// Wait here until a source invites this host (`send --to`): a port, an address, or both
+    /// Wait here until a source invites this host (`send --invite`): a port, an address, or both
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778", conflicts_with = "parent")]
     pub listen: Option<SocketAddr>,
     /// Stay: take part in one session after another, and in several at once, until stopped. What becomes of each is told as it ends
-    #[arg(long, conflicts_with_all = ["stdout", "wait", "layer_to"])]
+    #[arg(long, conflicts_with_all = ["stdout", "join_timeout", "layer_to"])]
     pub serve: bool,
     /// With --serve: take part in so many sessions at once at most; with --parent and --listen in one
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), requires = "serve")]
-    pub sessions: u16,
+    pub max_sessions: u16,
     /// Accept only sessions of sources that call themselves so, where `*` stands for anything; can be given several times
     #[arg(long, value_name = "NAME")]
     pub accept: Vec<String>,
     /// Take at most this many bytes of content from a session, like 8G, and at most as many again for directories, names and attributes: a session that announces more is refused, and a stream that exceeds it ends with an error
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
-    pub most: Option<usize>,
+    pub max_size: Option<usize>,
     /// Directory for what is received; made when it is not there
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
@@ -370,13 +370,13 @@ pub struct Recv {
     pub layer_to: Vec<(Layer, PathBuf)>,
     /// Give up when no session begins for so many seconds [default: wait for ever]
     #[arg(long, value_name = "SECONDS", value_parser = values::span)]
-    pub wait: Option<Duration>,
+    pub join_timeout: Option<Duration>,
     /// Give up when the source is silent, none of its data arrives, or the network is gone for so many seconds
-    #[arg(long, alias = "silence", value_name = "SECONDS", value_parser = values::span, default_value = "60")]
-    pub patience: Duration,
+    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
+    pub timeout: Duration,
     /// Give files this too, where the source says it: `owner`, `setid` (set-user-ID and its like), `acls`, `xattrs`, `privileged`,
     /// `links` (that lead out of DIR), `all`
-    #[arg(long, value_name = "WHAT,..", value_parser = values::preserve, default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]
     pub preserve: Preserve,
     /// With --preserve owner: users and groups by number, whatever their names are here
     #[arg(long)]
@@ -384,16 +384,16 @@ pub struct Recv {
     /// When a session begins, delete unfinished data of earlier sessions in DIR: what is so old (`7d`), the oldest beyond so
     /// much (`40G`), both (`7d,40G`), or nothing (`all` is kept) [default: 7d with --serve, otherwise all]
     #[arg(long, value_name = "AGE,BYTES", value_parser = values::unfinished)]
-    pub unfinished: Option<KeepUnfinished>,
+    pub keep_partial: Option<KeepUnfinished>,
     /// What becomes of names with control characters and others that a terminal obeys: `escape` (as \x1b), `keep`, or `refuse`
-    #[arg(long, value_name = "WHAT", default_value = "escape")]
-    pub names: Names,
+    #[arg(long, value_name = "escape|keep|refuse", default_value = "escape")]
+    pub unsafe_names: Names,
     /// Flush every file to the disk before it gets its name
     #[arg(long)]
     pub sync: bool,
     /// Replace files that came from another source, or in a later session; otherwise such a session is refused
-    #[arg(long, visible_alias = "older")]
-    pub replace: bool,
+    #[arg(long)]
+    pub overwrite: bool,
     /// How packets look.
     #[command(flatten)]
     pub format: FormatArgs<AtReceiver>,

@@ -43,7 +43,7 @@ pub struct ReceiptVerify {
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub keys: Option<PathBuf>,
     /// With PATH: what `send --preserve` was given
-    #[arg(long, value_name = "WHAT,..", value_parser = values::preserve, default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]
     pub preserve: Preserve,
     /// Tell every receipt as JSON, one object a line
     #[arg(long)]

@@ -33,8 +33,8 @@ pub enum Role {
     faircast relay --from 239.1.2.3@eth0 --to 239.9.9.9:6000@eth1 --max 50M\n  \
     faircast relay --from eth0 --listen                        and at another site:\n  \
     faircast relay --parent 192.0.2.7 --to eth0\n  \
-    faircast relay --as agent --from eth0                     and on hosts near it: recv --parent find\n  \
-    faircast relay --as router-raccoom --from eth0 --to eth1   packets as they come, one acknowledgement of all\n  \
+    faircast relay --role agent --from eth0                     and on hosts near it: recv --parent find\n  \
+    faircast relay --role router-raccoom --from eth0 --to eth1   packets as they come, one acknowledgement of all\n  \
     faircast relay --status")]
 pub struct Relay {
     /// Where sessions are heard: an interface, a group, or both. Can be given several times
@@ -46,13 +46,7 @@ pub struct Relay {
     /// What it is to those behind it: `repeater` ends each session and has one of its own on each branch; `agent` (MTCP): its children
     /// hear the source's multicast, and it repairs for them and answers for them; `router-..`: it passes packets on one by one, with a router
     /// that helps this congestion control, and leaves other sessions to the kernel's forwarding
-    #[arg(
-        long = "as",
-        value_name = "ROLE",
-        value_enum,
-        default_value = "repeater",
-        conflicts_with = "status"
-    )]
+    #[arg(long, value_name = "ROLE", value_enum, default_value = "repeater", conflicts_with = "status")]
     pub role: Role,
     /// Be served by another relay by unicast, as with `recv --parent`: where multicast ends; `find`: by the nearest
     #[arg(long, value_name = "ADDRESS[:PORT]|find", value_parser = values::parent_or_find)]
@@ -65,7 +59,7 @@ pub struct Relay {
     pub hidden: bool,
     /// Serve at most this number of them. A host that has not shown the key gets at most three quarters of these places
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub children: u16,
+    pub max_children: u16,
     /// The relay's key (`keygen --relay`): without one only sessions that are not sealed are passed on
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
@@ -86,7 +80,7 @@ pub struct Relay {
     pub ttl: u8,
     /// How long the source, or a receiver, may be silent, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Name of this host in messages [default: the system's]
     #[arg(long, value_name = "NAME", value_parser = values::host_name)]
     pub host: Option<String>,

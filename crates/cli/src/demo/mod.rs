@@ -239,14 +239,14 @@ impl Stage<'_> {
 
     fn receiver(&self, number: usize) -> Vec<OsString> {
         let mut words = self.common("recv", &receiver_name(number));
-        words.extend(os(["--wait", "30", "--patience", "15", "--out"]));
+        words.extend(os(["--join-timeout", "30", "--timeout", "15", "--out"]));
         words.push(receiver_directory(self.place, number).into());
         words
     }
 
     fn source(&self) -> Vec<OsString> {
         let mut words = self.common("send", "source");
-        words.extend(os(["--wait", "20", "--expect"]));
+        words.extend(os(["--join-timeout", "20", "--expect"]));
         words.push(RECEIVERS.to_string().into());
         words.extend(self.paths.iter().map(OsString::from));
         words

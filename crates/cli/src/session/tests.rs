@@ -48,16 +48,16 @@ fn hosts_get_unicast_only_unless_a_group_or_interface_is_given() {
     assert_eq!((listening.children, listening.multicast), (16, Multicast::Not));
     assert_eq!(listening.listen.iter().map(|at| at.port()).collect::<Vec<_>>(), [5778, 5778]);
     let beside =
-        unicast(&["--listen", "127.0.0.1:6000", "--children", "3", "--iface", "lo"]).expect("they are");
+        unicast(&["--listen", "127.0.0.1:6000", "--max-children", "3", "--iface", "lo"]).expect("they are");
     assert_eq!((beside.children, beside.multicast, beside.listen.len()), (3, Multicast::Also, 1));
     let directory = tempfile::tempdir().expect("a temporary directory");
     let list = directory.path().join("hosts");
     std::fs::write(&list, "192.0.2.1\n192.0.2.2:6000\n").expect("the directory is ours");
     let list = list.to_str().expect("text");
-    let invited = unicast(&["--to", list]).expect("they are");
+    let invited = unicast(&["--invite", list]).expect("they are");
     assert_eq!((invited.invite.len(), invited.children, invited.listen), (2, 0, vec![]));
     assert!(matches!(
-        sending(&["send", "Cargo.toml", "--to", "no/such/list"]),
+        sending(&["send", "Cargo.toml", "--invite", "no/such/list"]),
         Err(Usage::HostsUnreadable { .. })
     ));
     assert!(refused(&["recv", "--listen", "--parent", "192.0.2.1"]).contains("cannot be used with"));
@@ -71,7 +71,7 @@ fn the_packaged_service_takes_an_output_directory() {
     let unit = std::fs::read_to_string(unit).expect("the unit is there");
     let line =
         unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/faircast ")).expect("it runs");
-    let options = ["", "--out /srv/images", "--preserve owner,setid --most 40G"];
+    let options = ["", "--out /srv/images", "--preserve owner,setid --max-size 40G"];
     for typed in options.map(|options| line.replace("$RECV_OPTIONS", options)) {
         let words: Vec<&str> = typed.split_whitespace().collect();
         let config = receiving(&words).expect("it makes sense").config;
@@ -82,7 +82,7 @@ fn the_packaged_service_takes_an_output_directory() {
 
 #[test]
 fn option_open_suppresses_the_warning() {
-    assert!(sending(&["send", "Cargo.toml", "--open"]).expect("fine").warnings.is_empty());
+    assert!(sending(&["send", "Cargo.toml", "--no-key"]).expect("fine").warnings.is_empty());
 }
 
 #[test]
@@ -102,9 +102,8 @@ fn recv_without_options_waits_and_writes_to_the_current_folder() {
     assert_eq!(config.destination, Destination::Directory(".".into()));
     assert_eq!((config.wait, config.patience.as_secs()), (None, 60));
     assert_eq!((config.durability, config.replace), (Durability::Fast, Replace::Refuse));
-    for option in ["--replace", "--older"] {
-        assert_eq!(receiving(&["recv", option]).expect("fine").config.replace, Replace::Accept);
-    }
+    let overwrite = receiving(&["recv", "--overwrite"]).expect("fine").config;
+    assert_eq!(overwrite.replace, Replace::Accept);
     let stdout = receiving(&["recv", "--stdout"]).expect("fine").config.destination;
     assert!(matches!(stdout, Destination::Writer(_)));
 }
@@ -149,7 +148,7 @@ fn values_out_of_range_are_refused_while_parsing() {
     assert!(refused(&["send", "x", "--ttl", "0"]).contains("TTL of 0"));
     assert!(refused(&["send", "x", "--expect", "0"]).contains("0 receivers"));
     assert!(refused(&["send", "x", "--max", "10"]).contains("slower than faircast can go"));
-    assert!(refused(&["send", "x", "--key", "k", "--open"]).contains("cannot be used with"));
+    assert!(refused(&["send", "x", "--key", "k", "--no-key"]).contains("cannot be used with"));
     assert!(refused(&["send", "x", "--cc", "nosuch"]).contains("nosuch"));
     assert!(refused(&["send"]).contains("PATH"));
     assert!(refused(&["recv", "--stdout", "--out", "d"]).contains("cannot be used with"));
@@ -175,7 +174,7 @@ fn told(
 
 #[test]
 fn json_always_ends_with_a_done_line() {
-    let line = ["send", "Cargo.toml", "--open", "--json"];
+    let line = ["send", "Cargo.toml", "--no-key", "--json"];
     let event = || Event::warning("w");
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
     let (program, people, result) = told(&line, event(), Ok(good));
@@ -201,7 +200,7 @@ fn a_receiver_without_everything_makes_the_send_fail_by_name() {
         incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "silent".into() }],
         ..SendReport::default()
     };
-    let (_, people, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(report));
+    let (_, people, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
     let failure = result.expect_err("one receiver has not everything");
     assert_eq!(failure.class(), Class::Transfer);
     assert!(
@@ -222,7 +221,7 @@ fn headline_has_no_rate_for_content_without_a_receiver() {
         incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "stopped at that host".into() }],
         ..SendReport::default()
     };
-    let (_, people, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(report));
+    let (_, people, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
     assert!(
         people.contains("0 of 1 receiver verified after 0.06 s; of 314.6 MB the furthest has 70.0 kB"),
         "{people}"
@@ -241,7 +240,7 @@ fn join_time_is_reported_apart_from_the_transfer_time() {
         waited: Duration::from_secs_f64(waited),
         ..SendReport::default()
     };
-    let line = ["send", "Cargo.toml", "--open"];
+    let line = ["send", "Cargo.toml", "--no-key"];
     let (_, people, _) = told(&line, Event::warning("w"), Ok(report(7.8, 0.0)));
     assert!(
         people.contains(" in 0.27 s: ") && people.contains("; waited 7.80 s before the start"),
@@ -265,11 +264,11 @@ fn failed_send_names_one_remedy() {
     for (report, remedy) in [
         (incomplete("its disk is full: 8 GB are needed"), "free space on pc2"),
         (incomplete("it may not write there: /srv"), "let `recv` write on pc2"),
-        (incomplete("it has content of a newer session"), "run `recv --replace` there"),
+        (incomplete("it has content of a newer session"), "run `recv --overwrite` there"),
         (incomplete("silent"), "run both commands again, receivers resume"),
         (refused, "give pc1 this session's key"),
     ] {
-        let (_, _, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(report));
+        let (_, _, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
         let failure = result.expect_err("not everybody has everything");
         assert!(failure.to_string().contains(remedy), "{failure}");
     }
@@ -278,7 +277,7 @@ fn failed_send_names_one_remedy() {
 #[test]
 fn stopped_send_reports_its_state_in_the_last_line() {
     let report = SendReport { stopped: true, receivers: 1, bytes: 5, ..SendReport::default() };
-    let line = ["send", "Cargo.toml", "--open", "--json"];
+    let line = ["send", "Cargo.toml", "--no-key", "--json"];
     let (program, _, result) = told(&line, Event::warning("w"), Ok(report));
     let failure = result.expect_err("it was stopped");
     assert!(failure.to_string().starts_with("stopped; "), "{failure}");
@@ -291,7 +290,7 @@ fn stopped_send_reports_its_state_in_the_last_line() {
 fn dropped_slow_receiver_has_its_own_exit_code() {
     let report =
         SendReport { receivers: 3, verified: 2, dropped: vec!["lab-07".into()], ..SendReport::default() };
-    let line = ["send", "Cargo.toml", "--open", "--slow", "drop:5M"];
+    let line = ["send", "Cargo.toml", "--no-key", "--slow", "drop:5M"];
     let (_, _, result) = told(&line, Event::warning("w"), Ok(report.clone()));
     let failure = result.expect_err("one was left out");
     assert_eq!(failure.to_string().split(';').next(), Some("left out as too slow: lab-07"));
@@ -316,13 +315,13 @@ fn unreadable_file_is_named_and_is_no_success() {
         unsent_count: 3,
         ..SendReport::default()
     };
-    let (_, _, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(report.clone()));
+    let (_, _, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report.clone()));
     let failure = result.expect_err("something was not sent");
     let begins = "not sent: a/secret (no permission to read, change its mode) and 2 more; the receivers have everything else";
     assert!(failure.to_string().starts_with(begins), "{failure}");
     assert_eq!(crate::failure::number(&failure), 5);
     let slow = SendReport { dropped: vec!["lab-07".into()], ..report };
-    let (_, _, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(slow));
+    let (_, _, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(slow));
     assert_eq!(crate::failure::number(&result.expect_err("more than a slow one is missing")), 1);
 }
 
@@ -336,7 +335,7 @@ fn report_separates_layers_from_repairs() {
         layers,
         ..SendReport::default()
     };
-    let line = ["send", "Cargo.toml", "--open"];
+    let line = ["send", "Cargo.toml", "--no-key"];
     let (_, people, _) = told(&line, Event::warning("w"), Ok(report(1)));
     assert!(people.contains(", 250.0 % repair, "), "{people}");
     let (_, people, _) = told(&line, Event::warning("w"), Ok(report(8)));

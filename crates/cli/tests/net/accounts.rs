@@ -36,7 +36,7 @@ fn a_stopped_sender_reports_each_receiver_and_its_state() {
     let file = stage.file("image", 20_000_000);
     let receivers = stage.recv_everywhere(&[]);
     let path = stage.text("report.json");
-    let flags = ["--expect", "2", "--max", "8M", "--report", &path, "--wait", "60"];
+    let flags = ["--expect", "2", "--max", "8M", "--report", &path, "--join-timeout", "60"];
     let mut source = stage.send(&[&file], &flags);
     source.reaches(0.1, 30);
     source.task.interrupt();
@@ -61,7 +61,7 @@ fn daemon_stopped_during_a_session_exits_with_1() {
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 20_000_000);
     let mut daemon = stage.recv(0, "r0", &["--serve"]);
-    let mut source = stage.send(&[&file], &["--expect", "1", "--max", "8M", "--wait", "60"]);
+    let mut source = stage.send(&[&file], &["--expect", "1", "--max", "8M", "--join-timeout", "60"]);
     source.reaches(0.1, 30);
     daemon.task.interrupt();
     let daemon = daemon.ends(10);
@@ -82,7 +82,7 @@ fn closed_reader_leaves_no_rate_in_the_headline() {
     let file = stage.file("image", 30_000_000);
     let line = format!("{FAIRCAST} recv --stdout --group {} | head -c 100 >/dev/null", stage.group);
     let receiver = Running::shell(stage.lab.receiver(0), &line);
-    let args = ["send", "--open", "--group", &stage.group, "--expect", "1", "--wait", "60", &file];
+    let args = ["send", "--no-key", "--group", &stage.group, "--expect", "1", "--join-timeout", "60", &file];
     let source = Running::start(stage.lab.sender(), &args).ends(40);
     receiver.ends(10);
     assert_eq!(source.code, 1, "{source:?}");
@@ -99,7 +99,7 @@ fn waiting_source_starts_on_request_and_names_the_missing_host() {
     let file = stage.file("image", 1_000_000);
     let (hosts, path) = (hosts(&stage, &["r0", "pc7"]), stage.text("report.json"));
     let receiver = stage.recv(0, "r0", &[]);
-    let args = ["send", "--open", "--group", &stage.group, "--wait", "600", &file];
+    let args = ["send", "--no-key", "--group", &stage.group, "--join-timeout", "600", &file];
     let args = [&args[..], &["--receivers", &hosts, "--report", &path]].concat();
     let mut source = Running::start(stage.lab.sender(), &args);
     source.said("waiting for 1 of 2 receivers: pc7", 20);
@@ -126,7 +126,7 @@ fn a_host_with_another_key_is_reported_as_refused() {
     let (hosts, path) = (hosts(&stage, &["r0", "r1"]), stage.text("report.json"));
     let receiver = stage.recv(0, "r0", &["--key", &ours]);
     let mut stranger = stage.recv(1, "r1", &["--key", &other]);
-    let flags = ["--key", &ours, "--receivers", &hosts, "--report", &path, "--wait", "4"];
+    let flags = ["--key", &ours, "--receivers", &hosts, "--report", &path, "--join-timeout", "4"];
     let source = stage.send(&[&file], &flags).ends(30);
     receiver.succeeds(5);
     stranger.task.interrupt();

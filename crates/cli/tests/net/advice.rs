@@ -158,12 +158,13 @@ fn hosts_without_ipv4_meet_with_no_option() {
     // A host with both families names the group.
     let receivers =
         [recv(hosts[1], "a", &[]), recv(stage.lab.receiver(1), "b", &["--group", "ff15::4643:1"])];
-    Running::start(hosts[0], &["send", &file, "--json", "--open", "--expect", "2"]).succeeds(30);
+    Running::start(hosts[0], &["send", &file, "--json", "--no-key", "--expect", "2"]).succeeds(30);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
     assert!(stage.has("a", &file) && stage.has("b", &file));
-    let alone = Running::start(hosts[0], &["send", &file, "--json", "--open", "--wait", "1"]).ends(20);
+    let alone =
+        Running::start(hosts[0], &["send", &file, "--json", "--no-key", "--join-timeout", "1"]).ends(20);
     alone.failed(1, "hosts with IPv4 use the group 239.255.70.1:5777");
-    let group = ["send", &file, "--json", "--open", "--wait", "1", "--group", "239.255.70.1"];
+    let group = ["send", &file, "--json", "--no-key", "--join-timeout", "1", "--group", "239.255.70.1"];
     let mut lost = Running::start(hosts[0], &group);
     lost.said("eth0 has no IPv4 address, which 239.255.70.1:5777 needs", 10);
     assert_ne!(lost.ends(20).code, 0);

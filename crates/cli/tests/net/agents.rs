@@ -18,7 +18,7 @@ fn agent_below(stage: &Stage, at: usize, agents: &[usize]) -> Running {
     let mut args = vec![
         "relay",
         "--json",
-        "--as",
+        "--role",
         "agent",
         "--from",
         &stage.group,

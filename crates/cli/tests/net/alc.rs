@@ -111,7 +111,7 @@ fn a_faircast_receiver_fetches_files_from_flute_alc() {
     for code in ["none", "rs28"] {
         let stage = stage(&root, 1);
         let (large, small) = (stage.file("large.bin", 500_000), stage.file("small.bin", 3_000));
-        let ours = receiver(&stage, stage.lab.receiver(0), "ours", &["--patience", "2"]);
+        let ours = receiver(&stage, stage.lab.receiver(0), "ours", &["--timeout", "2"]);
         let args = [code, "8e6", &large, &small];
         let sending = flute(stage.lab.sender(), &python, "flute_send.py", &stage, &args);
         let done = must(sending.finish(Duration::from_secs(30)).and_then(|done| done.ok()));

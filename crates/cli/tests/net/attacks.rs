@@ -120,7 +120,7 @@ fn recorded_session_does_not_restore_old_content() {
         let outsider = stage.lab.receiver(OUTSIDER);
         let ear = listener(&stage, outsider);
         let image = stage.file("image", 12_000);
-        let recv = |wait: &str| stage.recv(0, "r0", &[&["--wait", wait], flags].concat());
+        let recv = |wait: &str| stage.recv(0, "r0", &[&["--join-timeout", wait], flags].concat());
         let first = recv("20");
         let mut source = stage.send(&[&image], &[&["--expect", "1"], flags].concat());
         let recorded = record(&ear, || source.task.is_running());
@@ -173,7 +173,7 @@ fn replayed_announcement_does_not_capture_receivers() {
         let ear = listener(&stage, stage.lab.receiver(OUTSIDER));
         let early = stage.recv(0, "r0", flags);
         let mut source =
-            stage.send(&[&file], &[&["--expect", "2", "--wait", "3", "--max", RATE], flags].concat());
+            stage.send(&[&file], &[&["--expect", "2", "--join-timeout", "3", "--max", RATE], flags].concat());
         source.said("\"joined\"", 10);
         let mut announcement = Vec::new();
         while announcement.is_empty() {
@@ -226,7 +226,7 @@ fn forged_announcement_gets_few_packets_and_no_receiver() {
         unix_secs: heard.announce.unix_secs + 1,
         ..heard.announce
     };
-    let idle = stage.recv(1, "r1", &["--wait", "12"]);
+    let idle = stage.recv(1, "r1", &["--join-timeout", "12"]);
     let mut answers = [0; 2];
     let end = Instant::now() + Duration::from_secs(5);
     let mut seq = 0;
@@ -404,7 +404,7 @@ fn phantom_members_do_not_slow_any_scheme() {
 fn packets_of_an_older_version_are_named() {
     let Some(root) = require_root() else { return };
     let stage = stage_with_an_outsider(&root);
-    let mut receiver = stage.recv(0, "r0", &["--wait", "4"]);
+    let mut receiver = stage.recv(0, "r0", &["--join-timeout", "4"]);
     let mouth =
         bound(stage.lab.receiver(OUTSIDER), SocketAddr::from((stage.lab.receiver(OUTSIDER).ipv4(), 0)));
     mouth.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket waits");

@@ -36,7 +36,7 @@ fn distant_group_gets_its_file_through_loss_and_a_bottleneck() {
         running
     });
     let file = path("file");
-    let args = ["send", &file, "--json", "--open", "--group", group, "--expect", "3"];
+    let args = ["send", &file, "--json", "--no-key", "--group", group, "--expect", "3"];
     let source = Running::start(lab.host("source"), &args).succeeds(60);
     for receiver in receivers {
         receiver.succeeds(10);

@@ -91,7 +91,7 @@ fn host_without_a_network_warns_that_it_sends_through_lo() {
     let file = stage.file("image", 100_000);
     ip(stage.lab.sender(), "link set eth0 down");
     let receiver = stage.recv_on(stage.lab.sender(), "r0", &[]);
-    let args = ["send", "--open", "--expect", "1", "--group", &stage.group, &file];
+    let args = ["send", "--no-key", "--expect", "1", "--group", &stage.group, &file];
     let source = Running::start(stage.lab.sender(), &args).ends(20);
     let sending = format!("sending to {} through lo, 127.0.0.1", stage.group);
     assert!(source.code == 0 && source.stderr.contains(&sending), "{source:?}");
@@ -126,7 +126,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     let mut receiver = Running::shell(stage.lab.receiver(0), &line);
     receiver.said("\"opened\"", 10);
     lock(0o755);
-    let source = stage.send(&[&file], &["--wait", "3"]).ends(20);
+    let source = stage.send(&[&file], &["--join-timeout", "3"]).ends(20);
     let receiver = receiver.ends(5);
     receiver.failed(3, "no permission");
     assert!(receiver.message().contains(&out), "{receiver:?}");

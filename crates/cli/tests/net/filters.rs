@@ -54,7 +54,7 @@ fn one_rule_at_each_end_is_enough_for_every_scheme() {
     assert!(schemes.len() >= 12, "{schemes:?}");
     for scheme in &schemes {
         let receivers = [0, 1].map(|at| stage.recv(at, &format!("{scheme}-r{at}"), &[]));
-        stage.send(&[&file], &["--expect", "2", "--wait", "30", "--cc", scheme]).succeeds(40);
+        stage.send(&[&file], &["--expect", "2", "--join-timeout", "30", "--cc", scheme]).succeeds(40);
         for (at, receiver) in receivers.into_iter().enumerate() {
             receiver.succeeds(10);
             assert!(stage.has(&format!("{scheme}-r{at}"), &file), "{scheme}");
@@ -83,7 +83,8 @@ fn one_filter_rule_is_enough_with_ipv6_and_other_receivers() {
         // Two on one host, and two beside the source.
         let (here, there) = (stage.lab.sender(), stage.lab.receiver(0));
         let receivers = [recv(here, "a"), recv(there, "b"), recv(here, "c"), recv(there, "d")];
-        let args = ["send", &file, "--json", "--open", "--group", &group, "--expect", "4", "--iface", "eth0"];
+        let args =
+            ["send", &file, "--json", "--no-key", "--group", &group, "--expect", "4", "--iface", "eth0"];
         let source = Running::start(here, &args).succeeds(30);
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
         assert!(!source.stdout.contains("is taken"), "{source:?}");
@@ -100,10 +101,11 @@ fn a_second_sender_on_one_host_reports_its_port() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let (file, port) = (stage.file("image", 2_000_000), port(&stage));
-    let first = stage.send(&[&file], &["--expect", "1", "--wait", "60"]);
+    let first = stage.send(&[&file], &["--expect", "1", "--join-timeout", "60"]);
     let other = format!("239.255.71.9:{port}");
     let start = |more: &[&str]| {
-        let args = ["send", &file, "--json", "--open", "--group", &other, "--expect", "1", "--wait", "60"];
+        let args =
+            ["send", &file, "--json", "--no-key", "--group", &other, "--expect", "1", "--join-timeout", "60"];
         Running::start(stage.lab.sender(), &[&args, more].concat())
     };
     let mut first = first;
@@ -138,7 +140,7 @@ fn a_named_port_is_used_and_a_closed_one_is_named() {
     let file = stage.file("image", 500_000);
     admit_only(stage.lab.sender(), "7001");
     let receiver = stage.recv(0, "r0", &[]);
-    let closed = stage.send(&[&file], &["--expect", "1", "--wait", "2"]).ends(20);
+    let closed = stage.send(&[&file], &["--expect", "1", "--join-timeout", "2"]).ends(20);
     closed.failed(1, &format!("This host must accept UDP from receivers on port {}", port(&stage)));
     stage.send(&[&file], &["--expect", "1", "--port", "7001"]).succeeds(20);
     receiver.succeeds(10);
@@ -163,7 +165,7 @@ fn a_relay_receives_answers_on_the_groups_port() {
         let args = ["recv", "--json", "--group", &below, "--host", host, "--out", &out];
         let mut receiver = Running::start(stage.lab.receiver(0), &args);
         receiver.said("\"opened\"", 20);
-        stage.send(&[&file], &["--expect", "1", "--wait", "20"]).succeeds(30);
+        stage.send(&[&file], &["--expect", "1", "--join-timeout", "20"]).succeeds(30);
         receiver.succeeds(10);
         assert!(stage.has(host, &file), "{host}");
     }
@@ -189,7 +191,7 @@ fn receivers_by_unicast_need_the_rule_of_the_page() {
     {
         admit(stage.lab.receiver(0), rule);
         let receiver = stage.recv(0, "r0", &["--parent", parent]);
-        stage.send(&[&file], &["--expect", "1", "--wait", "30"]).succeeds(60);
+        stage.send(&[&file], &["--expect", "1", "--join-timeout", "30"]).succeeds(60);
         receiver.succeeds(10);
         assert!(stage.has("r0", &file), "{parent}");
         must(std::fs::remove_dir_all(stage.path("r0")));

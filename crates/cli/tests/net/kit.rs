@@ -118,9 +118,9 @@ impl Stage {
 
     /// The source.
     pub fn send(&self, paths: &[&str], more: &[&str]) -> Running {
-        let mut args = vec!["send", "--json", "--open", "--host", "source", "--group", &self.group];
+        let mut args = vec!["send", "--json", "--no-key", "--host", "source", "--group", &self.group];
         if more.contains(&"--key") {
-            args.retain(|arg| *arg != "--open");
+            args.retain(|arg| *arg != "--no-key");
         }
         args.extend(paths);
         args.extend(more);

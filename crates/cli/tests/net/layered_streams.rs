@@ -37,7 +37,7 @@ fn enhancement_layer_reaches_receivers_with_enough_capacity() {
     let (base, upper) = (stage.file("base", 350_000), stage.file("upper", 350_000));
     let receivers = stage.recv_everywhere(&[]);
     let line = format!(
-        "exec {FAIRCAST} stream --cc {RLC} --layer {base} --layer {upper} --repair 100% --expect 2 --open --json --group {}",
+        "exec {FAIRCAST} stream --cc {RLC} --layer {base} --layer {upper} --repair 100% --expect 2 --no-key --json --group {}",
         stage.group
     );
     let source = Running::shell(stage.lab.sender(), &line);
@@ -67,7 +67,7 @@ fn live_pipes_come_out_of_standard_output_and_a_named_pipe() {
     let receiver = Running::shell(stage.lab.receiver(FAST), &listen);
     let lines = "i=0; while [ $i -lt 80 ]; do i=$((i+1)); echo line $i of a layer; sleep 0.1; done";
     let line = format!(
-        "mkfifo {in_pipe}; ({lines}) > {in_pipe} & ({lines}) | {FAIRCAST} stream --cc {RLC} --layer - --layer {in_pipe} --open --json --group {}",
+        "mkfifo {in_pipe}; ({lines}) > {in_pipe} & ({lines}) | {FAIRCAST} stream --cc {RLC} --layer - --layer {in_pipe} --no-key --json --group {}",
         stage.group
     );
     let source = Running::shell(stage.lab.sender(), &line).succeeds(50);
@@ -83,7 +83,8 @@ fn invalid_arguments_are_refused_with_a_hint() {
     let Some(stage) = stage() else { return };
     let file = stage.file("base", 10);
     let refused = |how: &str, words: &str| {
-        let line = format!("exec {FAIRCAST} stream {how} --open --json --group {} < /dev/null", stage.group);
+        let line =
+            format!("exec {FAIRCAST} stream {how} --no-key --json --group {} < /dev/null", stage.group);
         Running::shell(stage.lab.sender(), &line).ends(20).failed(2, words);
     };
     refused(&format!("--layer {file}"), "--cc rlc or --cc gmcc");

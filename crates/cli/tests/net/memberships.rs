@@ -156,7 +156,7 @@ fn receiver_with_a_failed_link_leaves_groups_and_reports_bytes() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 20_000_000);
-    let mut receiver = stage.recv(0, "r0", &["--patience", "2"]);
+    let mut receiver = stage.recv(0, "r0", &["--timeout", "2"]);
     let _sent = stage.send(&[&file], &["--cc", RLC, "--expect", "1"]);
     receiver.said("\"joined\":3", 30);
     must(stage.lab.set_link(0, Link::Down));

@@ -96,8 +96,8 @@ fn control_characters_in_names_follow_the_name_policy() {
     must(fs::create_dir(stage.path("tree")));
     must(fs::write(stage.path("tree").join("red\u{1b}[31m\nerror: all is lost"), b"harmless"));
     let escape = stage.recv(0, "escape", &[]);
-    let keep = stage.recv(1, "keep", &["--names", "keep"]);
-    let refuse = stage.recv(2, "refuse", &["--names", "refuse"]);
+    let keep = stage.recv(1, "keep", &["--unsafe-names", "keep"]);
+    let refuse = stage.recv(2, "refuse", &["--unsafe-names", "refuse"]);
     let sent = stage.send(&[&stage.text("tree")], &["--expect", "3"]).ends(20);
     sent.failed(1, "has characters that a terminal obeys");
     let names = |out: &str| -> Vec<String> {
@@ -111,7 +111,7 @@ fn control_characters_in_names_follow_the_name_policy() {
     assert!(escape.all("warning").any(is_reported), "{escape:?}");
     keep.succeeds(10);
     assert_eq!(names("keep"), ["red\u{1b}[31m\nerror: all is lost"]);
-    refuse.ends(10).failed(3, "red\\x1b[31m\\x0aerror: all is lost\" has characters that a terminal obeys receive it with --names escape or keep");
+    refuse.ends(10).failed(3, "red\\x1b[31m\\x0aerror: all is lost\" has characters that a terminal obeys receive it with --unsafe-names escape or keep");
     assert!(!stage.path("refuse/tree").exists());
 }
 

@@ -56,14 +56,17 @@ fn recorded_session_does_not_overwrite_new_content() {
             std::thread::sleep(Duration::from_millis(1));
         }
     };
-    let receiver = stage.recv(0, "r0", &[&flags[..], &["--wait", "5"]].concat());
+    let receiver = stage.recv(0, "r0", &[&flags[..], &["--join-timeout", "5"]].concat());
     replay();
     let refused = receiver.ends(20);
-    refused.failed(1, "--replace");
+    refused.failed(1, "--overwrite");
     assert!(refused.message().contains("was started at"), "{refused:?}");
     assert!(stage.has("r0", &second), "nothing was touched");
-    let willing =
-        stage.recv(0, "r0", &[&flags[..], &["--replace", "--wait", "5", "--patience", "3"]].concat());
+    let willing = stage.recv(
+        0,
+        "r0",
+        &[&flags[..], &["--overwrite", "--join-timeout", "5", "--timeout", "3"]].concat(),
+    );
     replay();
     willing.ends(20);
     assert!(stage.has("r0", &first), "who wants it gets it");

@@ -83,12 +83,12 @@ fn source_without_answers_names_the_option_for_one_way_paths() {
     let Some(root) = require_root() else { return };
     let stage = stage(&root, Lab::plan());
     let file = stage.file("image", 1_000);
-    let receiver = stage.recv(0, "r0", &["--one-way", "--wait", "20"]);
-    let sent = stage.send(&[&file], &["--wait", "2"]).ends(20);
+    let receiver = stage.recv(0, "r0", &["--one-way", "--join-timeout", "20"]);
+    let sent = stage.send(&[&file], &["--join-timeout", "2"]).ends(20);
     assert_eq!(sent.code, 1, "{sent:?}");
     assert!(sent.message().contains("`send --one-way`"), "{sent:?}");
     assert_eq!(receiver.ends(40).code, 1, "it got nothing");
-    let needs = stage.recv(0, "r1", &["--wait", "3"]);
+    let needs = stage.recv(0, "r1", &["--join-timeout", "3"]);
     let source = stage.send(&[&file], &["--one-way", "--rate", "1M", "--repeat", "10s"]);
     let refused = needs.ends(20);
     assert!(refused.code == 1 && refused.message().contains("use --one-way"), "{refused:?}");

@@ -230,13 +230,13 @@ fn temporarily_unplugged_cable_ends_no_session() {
 fn lasting_outage_ends_both_sides_after_the_idle_timeout() {
     let Some(root) = require_root() else { return };
     let under =
-        OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &["--patience", "4"]);
+        OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &["--timeout", "4"]);
     down(under.stage.lab.sender());
     down(under.stage.lab.receiver(0));
     let OutageStage { source, receivers, .. } = under;
     let source = source.ends(20);
     source.failed(3, "eth0 is down");
-    assert!(source.message().contains("--patience"), "{source:?}");
+    assert!(source.message().contains("--timeout"), "{source:?}");
     let mut receivers = receivers.into_iter();
     receivers.next().expect("there are two").ends(10).failed(3, "eth0 is down");
     // The other one's network is well.
@@ -252,8 +252,8 @@ fn mtu_black_hole_is_named_at_both_ends() {
     let file = stage.file("image", 2_000_000);
     // A bridge's port carries no frame above its own MTU, and reports nothing.
     ip(stage.lab.bridge(), &format!("link set {} mtu 1300", stage.lab.receiver(0).port()));
-    let receiver = stage.recv(0, "r0", &["--patience", "12"]);
-    let source = stage.send(&[&file], &["--expect", "1", "--patience", "12"]).ends(60);
+    let receiver = stage.recv(0, "r0", &["--timeout", "12"]);
+    let source = stage.send(&[&file], &["--expect", "1", "--timeout", "12"]).ends(60);
     let receiver = receiver.ends(20);
     receiver.failed(1, "announcements arrive but no data");
     assert!(receiver.message().contains("--datagram 1200"), "{receiver:?}");
@@ -273,7 +273,7 @@ fn mtu_black_hole_is_named_at_both_ends() {
 fn source_without_answers_names_the_return_path() {
     let Some(root) = require_root() else { return };
     let under =
-        OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 40_000_000, &["--patience", "6"]);
+        OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 40_000_000, &["--timeout", "6"]);
     // Multicast needs no way back, answers do.
     for node in under.stage.lab.receivers() {
         ip(node.namespace(), &format!("route add prohibit {}/32", under.stage.lab.sender().ipv4()));
@@ -293,7 +293,7 @@ fn source_without_answers_names_the_return_path() {
 fn sources_of_other_formats_wait_for_their_interface_too() {
     let Some(root) = require_root() else { return };
     for (wire, more) in [
-        ("pgm", ["--cc", "le-sbcc,rtt=0.005", "--max", "4M", "--wait", "2"]),
+        ("pgm", ["--cc", "le-sbcc,rtt=0.005", "--max", "4M", "--join-timeout", "2"]),
         ("alc", ["--rate", "4M", "--repeat", "4", "--datagram", "1400"]),
     ] {
         let stage = Stage::shared(&root, Lab::plan());

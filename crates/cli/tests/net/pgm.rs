@@ -109,8 +109,18 @@ impl Stage {
 
     pub fn send(&self, lab: &EmulatedLab, file: &str, port: u16, more: &[&str]) -> Running {
         let (file, group) = (self.text(file), format!("{GROUP}:{port}"));
-        let mut args =
-            vec!["send", &file, "--wire", "pgm", "--json", "--open", "--group", &group, "--wait", "3"];
+        let mut args = vec![
+            "send",
+            &file,
+            "--wire",
+            "pgm",
+            "--json",
+            "--no-key",
+            "--group",
+            &group,
+            "--join-timeout",
+            "3",
+        ];
         args.extend(more);
         Running::start(lab.host("source"), &args)
     }

@@ -89,7 +89,7 @@ fn one_relay_serves_two_sessions_and_reports_both() {
     }
     let children = [0, 1].map(|at| child(&stage, at, &["--verify-key", &format!("{}.pub", signers[at])]));
     let sources = [0, 1].map(|at| {
-        let flags = ["--expect", "1", "--max", "8M", "--wait", "20", "--sign-key", &signers[at]];
+        let flags = ["--expect", "1", "--max", "8M", "--join-timeout", "20", "--sign-key", &signers[at]];
         stage.send(&[&files[at]], &flags)
     });
     relay.said("\"relayed\":1,\"branch\":0,\"event\":\"joined\"", 20);
@@ -164,7 +164,7 @@ fn unsupported_options_of_a_relay_are_refused() {
     says(&["--from", "nowhere0", "--to", &group, "--control", &stage.text("b.sock")], 2, "nowhere0");
     says(&["--from", &group, "--to", "10.0.0.7:80@lo"], 2, "not a multicast address");
     let nobody = format!("{}:5999", stage.lab.sender().ipv4());
-    let args = ["recv", "--parent", &nobody, "--wait", "4", "--out", &stage.text("out")];
+    let args = ["recv", "--parent", &nobody, "--join-timeout", "4", "--out", &stage.text("out")];
     let alone = Running::start(node, &args).ends(10);
     assert_ne!(alone.code, 0, "{alone:?}");
     assert!(alone.stderr.contains(&format!("{nobody} does not answer")), "{}", alone.stderr);

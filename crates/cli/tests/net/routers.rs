@@ -44,7 +44,7 @@ impl Stage {
         let (from, to) = (format!("{}@above", self.group), format!("{}@below", self.group));
         let (role, control) = (format!("router-{kind}"), self.text(&format!("hop{at}.sock")));
         let host = format!("hop{at}");
-        let place = ["relay", "--json", "--as", &role, "--from", &from, "--to", &to, "--host", &host];
+        let place = ["relay", "--json", "--role", &role, "--from", &from, "--to", &to, "--host", &host];
         let args = [&place[..], &["--control", &control, "--ttl", "8"], more].concat();
         let mut hop = Running::start(self.chain.hop(at), &args);
         hop.said("\"opened\"", 20);
@@ -63,7 +63,7 @@ impl Stage {
     }
 
     pub fn send(&self, file: &str, scheme: &str, more: &[&str]) -> Running {
-        let place = ["send", "--json", file, "--group", &self.group, "--expect", "6", "--wait", "30"];
+        let place = ["send", "--json", file, "--group", &self.group, "--expect", "6", "--join-timeout", "30"];
         let args = [&place[..], &["--host", "source", "--ttl", "8", "--cc", scheme], more].concat();
         Running::start(self.chain.source(), &args)
     }
@@ -114,7 +114,7 @@ fn killed_router_leaves_the_session_to_the_kernel() {
         let daemons = stage.forwarded();
         let [first, second] = [stage.hop(0, kind, &[]), stage.hop(1, kind, &[])];
         let mut receivers = stage.receivers(&[]);
-        let source = stage.send(&file, kind, &["--open", "--max", "16M"]);
+        let source = stage.send(&file, kind, &["--no-key", "--max", "16M"]);
         receivers[0].reaches(0.3, 60);
         // Until a hop prevents it, the kernel also forwards packets from upstream. A downstream node, the second hop or its
         // receivers, may follow those, and changes to the hop once they have been silent for two seconds.

@@ -55,7 +55,7 @@ fn every_scheme_of_one_rate_carries_a_file_through_a_bottleneck() {
             running
         });
         let file = path("file");
-        let args = ["send", &file, "--json", "--open", "--group", &group, "--expect", "2", "--cc", scheme];
+        let args = ["send", &file, "--json", "--no-key", "--group", &group, "--expect", "2", "--cc", scheme];
         let source = Running::start(lab.host("source"), &args).succeeds(60);
         for receiver in receivers {
             receiver.succeeds(10);

@@ -19,9 +19,9 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     let file = stage.file("image", 1_000_000);
     let (ours, theirs) = (key(&stage, "lab.key"), key(&stage, "other.key"));
     let friend = stage.recv(0, "r0", &["--key", &ours]);
-    let mut keyless = stage.recv(1, "r1", &["--wait", "5"]);
-    let mut stranger = stage.recv(2, "r2", &["--wait", "5", "--key", &theirs]);
-    let mut source = stage.send(&[&file], &["--key", &ours, "--expect", "2", "--wait", "4"]);
+    let mut keyless = stage.recv(1, "r1", &["--join-timeout", "5"]);
+    let mut stranger = stage.recv(2, "r2", &["--join-timeout", "5", "--key", &theirs]);
+    let mut source = stage.send(&[&file], &["--key", &ours, "--expect", "2", "--join-timeout", "4"]);
     // While they wait, and not only in the end: at the source, too.
     source.said("it has no key", 4);
     source.said("it has another key", 4);
@@ -34,7 +34,7 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     assert_eq!(source.number("receivers"), 1.0, "strangers are not members: {source:?}");
     assert!(!stage.has("r1", &file) && !stage.has("r2", &file));
     // And the other way round: who has a key takes no unsealed session.
-    let careful = stage.recv(3, "r3", &["--wait", "5", "--key", &ours]);
-    stage.send(&[&file], &["--wait", "4"]).ends(20).failed(1, "nobody joined");
+    let careful = stage.recv(3, "r3", &["--join-timeout", "5", "--key", &ours]);
+    stage.send(&[&file], &["--join-timeout", "4"]).ends(20).failed(1, "nobody joined");
     careful.ends(10).failed(1, "leave out --key");
 }

@@ -11,10 +11,10 @@ fn daemon_receives_successive_sessions_and_survives_sources() {
     let stage = Stage::shared(&root, Lab::plan());
     let (small, image) = (stage.file("small", 200_000), stage.file("image", 3_000_000));
     let large = stage.file("large", 6_000_000);
-    let mut receiver = stage.recv(0, "r0", &["--serve", "--most", "5M", "--accept", "sour*"]);
+    let mut receiver = stage.recv(0, "r0", &["--serve", "--max-size", "5M", "--accept", "sour*"]);
     stage.send(&[&small], &["--expect", "1"]).succeeds(20);
     // Content that is too large is refused, and its sender is notified of the reason.
-    let mut refused = stage.send(&[&large], &["--wait", "6"]);
+    let mut refused = stage.send(&[&large], &["--join-timeout", "6"]);
     refused.said("does not follow it: it accepts no sessions of this host's name, or none so large", 5);
     refused.task.interrupt();
     refused.ends(5);
@@ -42,7 +42,7 @@ fn second_source_on_a_busy_group_gets_a_warning() {
     let receiver = stage.recv(0, "r0", &[]);
     let mut busy = stage.send(&[&first], &["--expect", "1", "--max", "8M"]);
     busy.reaches(0.1, 20);
-    let mut late = stage.send(&[&second], &["--wait", "30"]);
+    let mut late = stage.send(&[&second], &["--join-timeout", "30"]);
     // It hears of the session that the receiver takes part in, and the receiver names both sources.
     late.said("\"event\":\"busy\"", 5);
     late.said("\"source\":\"source\",\"content\":\"first\"", 5);
@@ -69,7 +69,8 @@ fn interrupted_session_is_replaced_by_the_next_one() {
         let mut killed = stage.send(&[&first], &[flags, &["--expect", "2", "--max", "8M"]].concat());
         killed.reaches(0.2, 20);
         killed.crashes();
-        let sent = stage.send(&[second], &[flags, &["--expect", "2", "--wait", "60"]].concat()).succeeds(60);
+        let sent =
+            stage.send(&[second], &[flags, &["--expect", "2", "--join-timeout", "60"]].concat()).succeeds(60);
         assert_eq!(sent.number("verified"), 2.0, "{sent:?}");
         let receiver = receiver.succeeds(10);
         let told = |line: &serde_json::Value| {
@@ -94,24 +95,24 @@ fn content_of_another_source_is_replaced_only_on_request() {
     });
     let other = stage.lab.receiver(1);
     let send_from_other = |file: &str, flags: &[&str]| {
-        let args = ["send", file, "--json", "--group", &stage.group, "--wait", "20"];
+        let args = ["send", file, "--json", "--group", &stage.group, "--join-timeout", "20"];
         crate::kit::Running::start(other, &[&args, flags].concat())
     };
     let receiver = stage.recv(0, "r0", &[]);
     stage.send(&[&first], &[]).succeeds(20);
     receiver.succeeds(5);
     let receiver = stage.recv(0, "r0", &[]);
-    let refused = send_from_other(&second, &["--open", "--host", "lab2"]).ends(30);
+    let refused = send_from_other(&second, &["--no-key", "--host", "lab2"]).ends(30);
     assert!(refused.code == 1, "{refused:?}");
     let left = refused.all("left").next().expect("the receiver says why");
     assert!(
         left["reason"].as_str().is_some_and(|why| why.contains("content of another source")),
         "{refused:?}"
     );
-    receiver.ends(10).failed(1, "--replace");
+    receiver.ends(10).failed(1, "--overwrite");
     assert!(stage.has("r0", &first), "nothing was touched");
-    let receiver = stage.recv(0, "r0", &["--replace"]);
-    send_from_other(&second, &["--open", "--host", "lab2"]).succeeds(30);
+    let receiver = stage.recv(0, "r0", &["--overwrite"]);
+    send_from_other(&second, &["--no-key", "--host", "lab2"]).succeeds(30);
     receiver.succeeds(5);
     assert!(stage.has("r0", &second), "the user wants it");
     // Under a key a source is known by its name, wherever it is.
@@ -132,9 +133,9 @@ fn daemon_receives_concurrent_sessions_and_reports_each() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let files = ["first", "second", "third"].map(|name| stage.file(name, 300_000));
-    let mut receiver = stage.recv(0, "r0", &["--serve", "--sessions", "2"]);
+    let mut receiver = stage.recv(0, "r0", &["--serve", "--max-sessions", "2"]);
     // Each session begins when a second host has joined it: until then both that it takes part in go on.
-    let both = &["--expect", "2", "--wait", "120"];
+    let both = &["--expect", "2", "--join-timeout", "120"];
     let mut sources: Vec<_> = files[..2].iter().map(|file| stage.send(&[file], both)).collect();
     sources.iter_mut().for_each(|source| source.said("\"joined\"", 20));
     let mut third = stage.send(&[&files[2]], both);

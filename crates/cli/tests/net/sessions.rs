@@ -15,11 +15,12 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
         stage.recv(1, "r1", &["--source", &second]),
         stage.recv(2, "r2", &["--source", &second]),
     ];
-    let mut source = stage.send(&[&one], &["--max", "30M", "--wait", "3"]);
+    let mut source = stage.send(&[&one], &["--max", "30M", "--join-timeout", "3"]);
     // A receiver of any session stays with the first.
     receivers.push(stage.recv(2, "any", &[]));
     source.said("\"any\"", 5);
-    let args = ["send", &two, "--open", "--json", "--max", "30M", "--group", &stage.group, "--wait", "3"];
+    let args =
+        ["send", &two, "--no-key", "--json", "--max", "30M", "--group", &stage.group, "--join-timeout", "3"];
     let other = crate::kit::Running::start(stage.lab.receiver(3), &args);
     let (source, other) = (source.succeeds(30), other.succeeds(30));
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
@@ -34,7 +35,7 @@ fn early_receiver_waits_for_its_source() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);
-    let receiver = stage.recv(0, "r0", &["--wait", "20"]);
+    let receiver = stage.recv(0, "r0", &["--join-timeout", "20"]);
     std::thread::sleep(std::time::Duration::from_secs(2));
     stage.send(&[&file], &[]).succeeds(20);
     receiver.succeeds(5);
@@ -46,7 +47,7 @@ fn early_receiver_waits_for_its_source() {
 fn receiver_without_a_source_ends_after_its_timeout() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
-    let ended = stage.recv(0, "r0", &["--wait", "1.5"]).ends(10);
+    let ended = stage.recv(0, "r0", &["--join-timeout", "1.5"]).ends(10);
     ended.failed(1, "no session was announced");
     assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
@@ -57,7 +58,7 @@ fn source_without_receivers_ends_after_the_join_timeout() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);
-    let ended = stage.send(&[&file], &["--wait", "1.5"]).ends(10);
+    let ended = stage.send(&[&file], &["--join-timeout", "1.5"]).ends(10);
     ended.failed(1, "no receiver answered");
     assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
@@ -69,7 +70,7 @@ fn source_with_absent_receivers_reports_them() {
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 2_000_000);
     let receivers = stage.recv_everywhere(&[]);
-    let source = stage.send(&[&file], &["--expect", "3", "--wait", "2"]).ends(30);
+    let source = stage.send(&[&file], &["--expect", "3", "--join-timeout", "2"]).ends(30);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(5)));
     source.failed(1, "2 of the 3 receivers that were expected have come");
     assert_eq!(source.number("missing"), 1.0, "{source:?}");

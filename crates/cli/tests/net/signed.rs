@@ -159,8 +159,8 @@ fn receiver_with_a_public_key_refuses_unverified_content() {
     let file = stage.file("image", 1_000_000);
     let ((private, public), (other, _)) = (pair(&stage, "lab.sign"), pair(&stage, "other.sign"));
     for (flags, words) in [(vec![], "not signed"), (vec!["--sign-key", other.as_str()], "another key")] {
-        let careful = stage.recv(0, "r0", &["--verify-key", &public, "--wait", "5"]);
-        let flags = [&flags[..], &["--wait", "4"]].concat();
+        let careful = stage.recv(0, "r0", &["--verify-key", &public, "--join-timeout", "5"]);
+        let flags = [&flags[..], &["--join-timeout", "4"]].concat();
         stage.send(&[&file], &flags).ends(20).failed(1, "nobody joined");
         careful.ends(10).failed(1, words);
     }
@@ -168,7 +168,7 @@ fn receiver_with_a_public_key_refuses_unverified_content() {
     stage.send(&[&file], &["--sign-key", &private]).succeeds(20);
     careful.succeeds(10);
     assert!(stage.has("r0", &file), "without a group's key, too");
-    let layers = ["stream", "--json", "--open", "--cc", "rlc", "--layer", &file, "--layer", &file];
+    let layers = ["stream", "--json", "--no-key", "--cc", "rlc", "--layer", &file, "--layer", &file];
     let refused = Running::start(stage.lab.sender(), &[&layers[..], &["--sign-key", &private]].concat());
     refused.ends(10).failed(2, "cannot be signed");
 }
@@ -187,7 +187,7 @@ fn a_pipe_and_a_live_stream_can_be_signed() {
             format!("{FAIRCAST} recv --stdout --quiet --verify-key {public} --group {group} > {copy}");
         let receiver = Running::shell(stage.lab.receiver(0), &listen);
         let line = format!(
-            "(sleep 1; cat {file}; sleep 1) | {FAIRCAST} {command} --sign-key {private} --open --json --expect 1 --max 20M --group {group}"
+            "(sleep 1; cat {file}; sleep 1) | {FAIRCAST} {command} --sign-key {private} --no-key --json --expect 1 --max 20M --group {group}"
         );
         Running::shell(stage.lab.sender(), &line).succeeds(40);
         assert_eq!(receiver.ends(10).code, 0, "{command}");

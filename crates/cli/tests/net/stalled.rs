@@ -35,7 +35,7 @@ fn unread_json_stalls_neither_sender_nor_receiver() {
     let receiver = format!("recv --json --group {group} --host r1 --out {}", stage.text("r1"));
     // Half of the pipe is left free for the last lines.
     let receiver = unread(&stage, stage.lab.receiver(1), FULL / 2, &receiver);
-    let source = format!("send {file} --json --open --group {group} --expect 2 --wait 60");
+    let source = format!("send {file} --json --no-key --group {group} --expect 2 --join-timeout 60");
     let source = unread(&stage, stage.lab.sender(), FULL, &source);
     reading.succeeds(30);
     let (source, receiver) = (source.ends(30), receiver.ends(30));
@@ -55,11 +55,11 @@ fn unread_lines_stall_neither_a_stream_nor_a_daemon() {
     let serve = format!("recv --serve --group {group} --host r0 --out {}", stage.text("r0"));
     let mut serve = unread(&stage, stage.lab.receiver(0), FULL, &serve);
     let live = stage.file("live", 400_000);
-    let stream = format!("stream --open --group {group} --expect 1 --wait 60 < {live}");
+    let stream = format!("stream --no-key --group {group} --expect 1 --join-timeout 60 < {live}");
     let stream = unread(&stage, stage.lab.sender(), FULL, &stream).ends(30);
     assert_eq!(code(&stream), 0, "{stream:?}");
     let file = stage.file("image", 1_000_000);
-    stage.send(&[&file], &["--expect", "1", "--wait", "60"]).succeeds(30);
+    stage.send(&[&file], &["--expect", "1", "--join-timeout", "60"]).succeeds(30);
     assert!(stage.has("r0", &file));
     serve.task.interrupt();
     let serve = serve.ends(30);
@@ -78,7 +78,8 @@ fn unread_json_stalls_no_relay() {
     let mut relay = unread(&stage, stage.lab.receiver(1), FULL, &relay);
     let child = stage.with_group(&below);
     let receiver = child.recv(0, "r0", &[]);
-    let args = ["send", "--json", "--open", "--group", &group, "--expect", "1", "--wait", "60", &file];
+    let args =
+        ["send", "--json", "--no-key", "--group", &group, "--expect", "1", "--join-timeout", "60", &file];
     Running::start(child.lab.sender(), &args).succeeds(30);
     receiver.succeeds(10);
     assert!(child.has("r0", &file));
@@ -132,7 +133,7 @@ fn stalled_disk_blocks_neither_feedback_nor_the_session() {
     let file = stage.file("image", 16_000_000);
     let disk = Disk::mounted(&stage, "r1");
     let (sound, mut stalled) = (stage.recv(0, "r0", &[]), stage.recv(1, "r1", &[]));
-    let source = stage.send(&[&file], &["--expect", "2", "--wait", "60"]);
+    let source = stage.send(&[&file], &["--expect", "2", "--join-timeout", "60"]);
     stalled.reaches(0.2, 20);
     disk.freeze();
     stalled.reaches(0.95, 30);

@@ -14,7 +14,7 @@ fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
     let line = format!("{FAIRCAST} recv --stdout --group {group} --quiet > {copy}");
     let into_pipe = Running::shell(stage.lab.receiver(1), &line);
     let line = format!(
-        "(cat {file}; sleep 1) | {FAIRCAST} send - --name tar --open --json --expect 2 --group {group}"
+        "(cat {file}; sleep 1) | {FAIRCAST} send - --name tar --no-key --json --expect 2 --group {group}"
     );
     let source = Running::shell(stage.lab.sender(), &line).succeeds(40);
     into_file.said("\"done\"", 5);
@@ -57,7 +57,7 @@ fn late_joiner_of_a_live_stream_starts_at_the_live_position() {
     };
     let first = listen(0, &early);
     let line =
-        format!("({}) | {FAIRCAST} stream --history 1 --open --json --group {}", lines(6000), stage.group);
+        format!("({}) | {FAIRCAST} stream --history 1 --no-key --json --group {}", lines(6000), stage.group);
     let mut source = Running::shell(stage.lab.sender(), &line);
     source.said("\"joined\"", 10);
     std::thread::sleep(std::time::Duration::from_secs(4));

@@ -32,7 +32,7 @@ print("ended with", os.waitstatus_to_exitcode(status), flush=True)
 fn send(stage: &Stage, key: &str, file: &str, more: &str) -> Running {
     let group = &stage.group;
     let line = format!(
-        "exec /usr/bin/python3 -c '{AT_A_TERMINAL}' {key} {FAIRCAST} send {file} --open --group {group} {more}"
+        "exec /usr/bin/python3 -c '{AT_A_TERMINAL}' {key} {FAIRCAST} send {file} --no-key --group {group} {more}"
     );
     Running::shell(stage.lab.sender(), &line)
 }
@@ -44,7 +44,7 @@ fn enter_starts_a_session_that_waits_for_more_receivers() {
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);
     let receiver = stage.recv(0, "r0", &[]);
-    let source = send(&stage, "enter", &file, "--expect 2 --wait 3600").ends(60);
+    let source = send(&stage, "enter", &file, "--expect 2 --join-timeout 3600").ends(60);
     receiver.succeeds(10);
     assert!(stage.has("r0", &file));
     assert!(source.stdout.contains("ended with "), "{source:?}");
@@ -57,7 +57,7 @@ fn a_terminal_that_is_stopped_stalls_no_session() {
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 3_000_000);
     let receiver = stage.recv(0, "r0", &[]);
-    let source = send(&stage, "stop", &file, "--max 8M --verbose --expect 1 --wait 60").ends(60);
+    let source = send(&stage, "stop", &file, "--max 8M --verbose --expect 1 --join-timeout 60").ends(60);
     receiver.succeeds(10);
     assert!(stage.has("r0", &file));
     assert!(source.stdout.ends_with("ended with 0\n"), "{source:?}");

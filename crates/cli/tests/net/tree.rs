@@ -119,7 +119,17 @@ fn nearest_relay_is_found_and_replaced_when_killed() {
         .map(|name| relay(lab.host(name), &path(&format!("{name}.sock")), name, &["--from", group]));
     let sends = |rate: &str| {
         let args = [
-            "send", "--json", "--open", &file, "--group", group, "--expect", "1", "--wait", "30", "--max",
+            "send",
+            "--json",
+            "--no-key",
+            &file,
+            "--group",
+            group,
+            "--expect",
+            "1",
+            "--join-timeout",
+            "30",
+            "--max",
             rate,
         ];
         Running::start(lab.host("source"), &args)
@@ -147,13 +157,14 @@ fn full_relay_is_not_found_and_a_named_parent_is_the_fallback() {
     let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let file = stage.file("image", 2_000_000);
     let node = |at: usize| stage.lab.receiver(at);
-    let full = relay(node(0), &stage.text("a.sock"), "full", &["--from", &stage.group, "--children", "1"]);
+    let full =
+        relay(node(0), &stage.text("a.sock"), "full", &["--from", &stage.group, "--max-children", "1"]);
     let first = child(node(2), "r2", &stage.text("r2"), &[&node(0).ipv4().to_string()], &[]);
     let hidden = relay(node(1), &stage.text("b.sock"), "named", &["--from", &stage.group, "--hidden"]);
     std::thread::sleep(Duration::from_secs(1));
     let parents = ["find", &node(1).ipv4().to_string()];
     let second = child(node(3), "r3", &stage.text("r3"), &parents, &[]);
-    let ended = stage.send(&[&file], &["--expect", "2", "--wait", "30"]).succeeds(60);
+    let ended = stage.send(&[&file], &["--expect", "2", "--join-timeout", "30"]).succeeds(60);
     first.succeeds(10);
     second.succeeds(10);
     let mut served: Vec<(String, u64)> =
@@ -162,7 +173,7 @@ fn full_relay_is_not_found_and_a_named_parent_is_the_fallback() {
     assert_eq!(served, [("full".to_owned(), 1), ("named".to_owned(), 1)], "{ended:?}");
     // Nobody at all is there: that is said.
     [full, hidden].into_iter().for_each(Running::crashes);
-    let args = ["recv", "--parent", "find", "--wait", "8", "--out", &stage.text("out")];
+    let args = ["recv", "--parent", "find", "--join-timeout", "8", "--out", &stage.text("out")];
     let alone = Running::start(node(3), &args).ends(20);
     assert!(alone.code != 0 && alone.stderr.contains("no relay answers in 239.255.70.2:5778"), "{alone:?}");
 }
@@ -184,7 +195,7 @@ fn a_relay_joins_groups_and_a_host_by_unicast_over_ipv6() {
     let args = ["recv", "--json", "--host", host, "--out", &out, "--group", below];
     let mut group = Running::start(node(2), &args);
     group.said("\"opened\"", 20);
-    let ended = stage.send(&[&file], &["--expect", "3", "--max", "20M", "--wait", "30"]).succeeds(60);
+    let ended = stage.send(&[&file], &["--expect", "3", "--max", "20M", "--join-timeout", "30"]).succeeds(60);
     for receiver in [unicast, found, group] {
         receiver.succeeds(10);
     }

@@ -51,7 +51,7 @@ pub fn waiting(stage: &Stage, at: usize, more: &[&str]) -> Running {
 pub fn source(stage: &Stage, args: &[&str]) -> Running {
     let mut words = vec!["send", "--json", "--host", "source"];
     if !args.contains(&"--key") {
-        words.push("--open");
+        words.push("--no-key");
     }
     Running::start(stage.lab.sender(), &[&words[..], args].concat())
 }
@@ -79,8 +79,19 @@ fn source_serves_a_list_of_hosts_without_multicast() {
     let flags =
         ["--key", &group_key, "--verify-key", &public, "--source", &stage.lab.sender().ipv4().to_string()];
     let mut first = [0, 1].map(|at| waiting(&stage, at, &flags));
-    let args =
-        [&file, "--to", &hosts, "--key", &group_key, "--sign-key", &signer, "--max", "4M", "--wait", "1"];
+    let args = [
+        &file,
+        "--invite",
+        &hosts,
+        "--key",
+        &group_key,
+        "--sign-key",
+        &signer,
+        "--max",
+        "4M",
+        "--join-timeout",
+        "1",
+    ];
     let sends = source(&stage, &args);
     first[0].reaches(0.1, 20);
     // A host that starts late, while ten seconds of the session are left.
@@ -109,7 +120,7 @@ fn silent_host_of_the_list_is_named_and_others_complete() {
     let receivers = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
     // The third listens elsewhere, and hears nobody but the second.
     let mut other = waiting(&stage, 2, &["--listen", "7000", "--source", &v4(&stage, 1)]);
-    let ended = source(&stage, &[&file, "--to", &hosts, "--wait", "2"]).ends(30);
+    let ended = source(&stage, &[&file, "--invite", &hosts, "--join-timeout", "2"]).ends(30);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
     assert_eq!(ended.code, 1, "{ended:?}");
     assert_eq!((ended.number("verified"), ended.number("missing")), (2.0, 1.0), "{ended:?}");
@@ -118,7 +129,7 @@ fn silent_host_of_the_list_is_named_and_others_complete() {
     assert!(other.task.is_running(), "nobody has invited it");
     // The same in words.
     let again = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
-    let args = ["send", "--open", &file, "--to", &hosts, "--wait", "2"];
+    let args = ["send", "--no-key", &file, "--invite", &hosts, "--join-timeout", "2"];
     let ended = Running::start(stage.lab.sender(), &args).ends(30);
     again.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
     let words = format!("1 of 3 never answered: {}:6000", v4(&stage, 2));
@@ -134,7 +145,7 @@ fn host_that_refuses_the_source_continues_to_wait() {
     let file = stage.file("image", 1_000_000);
     let hosts = list(&stage, &[v4(&stage, 0)]);
     let mut waits = waiting(&stage, 0, &["--source", &v4(&stage, 1)]);
-    let ended = source(&stage, &[&file, "--to", &hosts, "--wait", "2"]).ends(20);
+    let ended = source(&stage, &[&file, "--invite", &hosts, "--join-timeout", "2"]).ends(20);
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(waits.task.is_running() && !stage.path("r0").join("image").exists());
     waits.crashes();
@@ -149,7 +160,7 @@ fn restarted_host_is_served_again() {
     let file = stage.file("image", 16_000_000);
     let hosts = list(&stage, &[v4(&stage, 0), v4(&stage, 1)]);
     let (mut dies, stays) = (waiting(&stage, 0, &[]), waiting(&stage, 1, &[]));
-    let sends = source(&stage, &[&file, "--to", &hosts, "--max", "12M"]);
+    let sends = source(&stage, &[&file, "--invite", &hosts, "--max", "12M"]);
     dies.reaches(0.3, 20);
     dies.crashes();
     std::thread::sleep(Duration::from_millis(500));
@@ -171,10 +182,10 @@ fn waiting_hosts_continue_with_a_restarted_source() {
     let file = stage.file("image", 16_000_000);
     let hosts = list(&stage, &[v4(&stage, 0), v4(&stage, 1)]);
     let mut receivers = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
-    let first = source(&stage, &[&file, "--to", &hosts, "--max", "12M"]);
+    let first = source(&stage, &[&file, "--invite", &hosts, "--max", "12M"]);
     receivers[0].reaches(0.4, 20);
     first.crashes();
-    let ended = source(&stage, &[&file, "--to", &hosts, "--max", "12M"]).succeeds(60);
+    let ended = source(&stage, &[&file, "--invite", &hosts, "--max", "12M"]).succeeds(60);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
     assert_eq!(ended.number("verified"), 2.0, "{ended:?}");
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
@@ -222,7 +233,7 @@ fn a_stream_goes_to_hosts_without_multicast() {
     });
     // They have no way to say that they listen but on standard error, which is theirs.
     let line = format!(
-        "(sleep 3; head -c 1500000 {file}; sleep 1; tail -c +1500001 {file}) | {FAIRCAST} stream --json --open --to {hosts}"
+        "(sleep 3; head -c 1500000 {file}; sleep 1; tail -c +1500001 {file}) | {FAIRCAST} stream --json --no-key --invite {hosts}"
     );
     let ended = Running::shell(stage.lab.sender(), &line).ends(40);
     assert_eq!(ended.code, 0, "{ended:?}");
@@ -242,7 +253,7 @@ fn hosts_of_both_families_are_on_one_list() {
     let six = format!("[{}]", stage.lab.receiver(1).ipv6());
     let hosts = list(&stage, &[v4(&stage, 0), six]);
     let receivers = [waiting(&stage, 0, &[]), waiting(&stage, 1, &["--listen", "[::]:5778"])];
-    let ended = source(&stage, &[&file, "--to", &hosts]).succeeds(40);
+    let ended = source(&stage, &[&file, "--invite", &hosts]).succeeds(40);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
     assert_eq!(ended.number("verified"), 2.0, "{ended:?}");
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
@@ -256,7 +267,7 @@ fn invalid_list_of_hosts_is_refused_with_its_line() {
     let file = stage.file("image", 1_000);
     let says = |text: &str, words: &str| {
         must(std::fs::write(stage.path("hosts.txt"), text));
-        let ended = source(&stage, &[&file, "--to", &stage.text("hosts.txt")]).ends(10);
+        let ended = source(&stage, &[&file, "--invite", &stage.text("hosts.txt")]).ends(10);
         assert!(ended.code == 2 && ended.stderr.contains(words), "{ended:?}");
     };
     says("10.0.0.1\nno such host\n", "hosts.txt, line 2");
@@ -267,16 +278,16 @@ fn invalid_list_of_hosts_is_refused_with_its_line() {
         Running::start(stage.lab.receiver(0), &["recv", "--listen", "--out", &stage.text("x")]).ends(10);
     assert!(taken.code != 0 && taken.stderr.contains("5778"), "{taken:?}");
     busy.crashes();
-    let args = ["recv", "--listen", "7000", "--wait", "1", "--out", &stage.text("x")];
+    let args = ["recv", "--listen", "7000", "--join-timeout", "1", "--out", &stage.text("x")];
     let uninvited = Running::start(stage.lab.receiver(0), &args).ends(10);
     assert!(
         uninvited.code == 1 && uninvited.stderr.contains("no source has invited this host"),
         "{uninvited:?}"
     );
-    let nobody = source(&stage, &[&file, "--listen", "--wait", "1"]).ends(10);
+    let nobody = source(&stage, &[&file, "--listen", "--join-timeout", "1"]).ends(10);
     nobody.failed(1, "no host asked to be served within 1 s");
     let alone = source(&stage, &[&file, "--listen", "--cc", "rlc"]).ends(10);
-    alone.failed(2, "--listen or --to does not go with rlc");
+    alone.failed(2, "--listen or --invite does not go with rlc");
 }
 
 /// Somebody who sends invitations in another's name.
@@ -320,7 +331,7 @@ fn spoofed_invitations_cause_almost_no_traffic() {
     assert!(!reached.is_empty(), "an invitation is answered");
     assert!(reached.len() <= 30 && bytes < 3_000, "{} packets, {bytes} bytes", reached.len());
     // And who is meant well still gets through.
-    source(&stage, &[&file, "--to", &hosts]).succeeds(30);
+    source(&stage, &[&file, "--invite", &hosts]).succeeds(30);
     waits.succeeds(10);
     assert!(stage.has("r0", &file));
 }

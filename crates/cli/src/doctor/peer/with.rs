@@ -476,7 +476,7 @@ fn grouped(direction: Direction, heard: u64, asked: &Asked<'_>) -> Check {
     };
     Check::new("group", Verdict::Fail, found).advise(format!(
         "ip link set BRIDGE type bridge mcast_querier 1   where the bridge is Linux's\n{snooping}\n\
-         behind a router: `send --ttl`, multicast routing, or `faircast relay`; without multicast: `send --to`"
+         behind a router: `send --ttl`, multicast routing, or `faircast relay`; without multicast: `send --invite`"
     ))
 }
 

@@ -215,7 +215,7 @@ fn ten_thousand_receivers_are_confirmed_without_implosion() {
     }));
     let mut crowd = Crowd::new(socket);
     let expected = CROWD.to_string();
-    let mut source = stage.send(&[&file], &["--expect", &expected, "--wait", "60"]);
+    let mut source = stage.send(&[&file], &["--expect", &expected, "--join-timeout", "60"]);
     let joining = crowd.play(&mut source, 50);
     let joined = crowd.reports.len();
     // All are done at the same moment, once the content has been sent.

@@ -24,7 +24,7 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
         let hops = [stage.hop(0, kind, &[]), stage.hop(1, kind, &[])];
         let mut receivers = stage.receivers(&[]);
         let before = heard(stage.chain.source());
-        let source = stage.send(&file, kind, &["--open", "--max", "100M"]);
+        let source = stage.send(&file, kind, &["--no-key", "--max", "100M"]);
         receivers[4].reaches(0.6, 60);
         let seen = [stage.counts(0), stage.counts(1)];
         let said = stage.status(0, &[]);

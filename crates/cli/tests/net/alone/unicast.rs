@@ -16,7 +16,7 @@ fn a_slow_host_slows_no_other() {
     let hosts = list(&stage, &[v4(&stage, 0), v4(&stage, 1)]);
     let [slow, fast] = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
     // Much less memory than there is to send: the source keeps to the fast one, the other fetches what it lacks.
-    let sends = source(&stage, &[&file, "--to", &hosts, "--memory", "2M"]);
+    let sends = source(&stage, &[&file, "--invite", &hosts, "--memory", "2M"]);
     let (fast, slow) = (fast.succeeds(30), slow.succeeds(60));
     sends.succeeds(20);
     let (fast, slow) = (fast.number("seconds"), slow.number("seconds"));

@@ -49,7 +49,7 @@ fn slow_reader_of_a_pipe_sets_the_rate_without_loss() {
         Command::new(FAIRCAST).args(args).stdout(Stdio::piped()).stderr(Stdio::from(log)).spawn()
     }));
     let mut slow = must(spawned);
-    let source = stage.send(&[&file], &["--expect", "3", "--wait", "20"]);
+    let source = stage.send(&[&file], &["--expect", "3", "--join-timeout", "20"]);
     let (got, took) = read_slowly(&mut slow);
     let source = source.succeeds(60);
     assert!(must(slow.wait()).success(), "{}", must(std::fs::read_to_string(stage.path("log"))));
@@ -83,7 +83,7 @@ fn pausing_reader_of_a_pipe_blocks_the_source_without_timeout() {
         "{FAIRCAST} recv --stdout --host slow --group {group} 2> {log} | (head -c 1000000; sleep 3; cat) > {got}"
     );
     let slow = Running::shell(stage.lab.receiver(0), &line);
-    let source = stage.send(&[&file], &["--expect", "2", "--wait", "20"]).succeeds(60);
+    let source = stage.send(&[&file], &["--expect", "2", "--join-timeout", "20"]).succeeds(60);
     assert_eq!(slow.ends(20).code, 0);
     assert!(must(std::fs::read(stage.path("got"))) == noise("image", 20_000_000), "all of it, in order");
     // A receiver that is silent for a second is not waited for, and loses the packets that do not fit its buffer.
@@ -108,7 +108,7 @@ fn short_pause_of_a_receiver_with_a_small_buffer_loses_nothing() {
     let mut stopped = Running::shell(stage.lab.receiver(0), &line);
     stopped.said("\"opened\"", 20);
     let other = stage.recv(1, "r1", &[]);
-    let mut source = stage.send(&[&file], &["--expect", "2", "--wait", "20", "--max", "200M"]);
+    let mut source = stage.send(&[&file], &["--expect", "2", "--join-timeout", "20", "--max", "200M"]);
     source.said("\"progress\"", 20);
     let signal = |name| must(run("kill", &[name, &stopped.task.pid().to_string()], Duration::from_secs(5)));
     for _ in 0..3 {
