@@ -20,7 +20,7 @@ table! {
         gamma: f64 = 0.98
             => number["gamma", Within::up_to(1.0), "arrivals that it steers to, as a share of the link's rate"];
         /// How fast the virtual rate adapts.
-        alpha: f64 = 0.15 => number["alpha", Within::up_to(100.0), "how fast the virtual rate adapts"];
+        alpha: f64 = 0.15 => number["alpha", Within::up_to(100.0), "speed of adaptation of the virtual rate"];
         /// The virtual rate at the start, as a share of the link's (`ecnlim_`).
         initial: f64 = 0.8 => number["initial", Within::PART, "virtual rate at the start, as a share of the link's"];
         /// The virtual buffer, as a share of the real one (`buflim_`).

@@ -19,7 +19,7 @@ table! {
         target: Span = Span::from_millis(5) => seconds["target", Within::up_to(1.0), "acceptable time in the queue"];
         /// How long a packet may wait longer than that before the first drop; about the longest usual round-trip time (INTERVAL).
         interval: Span = Span::from_millis(100)
-            => seconds["interval", Within::up_to(100.0), "how long packets may wait longer before the first drop"];
+            => seconds["interval", Within::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
         limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
         /// Bytes: nothing is dropped while no more than these wait. 0 for the largest packet so far, as the RFC and Linux have it.

@@ -29,11 +29,11 @@ table! {
             => seconds["target", Within::up_to(1.0), "time in the classic queue that it steers to"];
         /// How often the probability is moved.
         update: Span = Span::from_millis(16)
-            => seconds["update", Within::up_to(1.0), "how often the probability is moved"];
+            => seconds["update", Within::up_to(1.0), "time between two updates of the probability"];
         /// Increase of the probability at each move, for a second above the target.
-        alpha: f64 = 0.16 => number["alpha", Within::up_to(1e3), "what a second above the target adds to it"];
+        alpha: f64 = 0.16 => number["alpha", Within::up_to(1e3), "gain for the delay above the target, per second"];
         /// Increase of the probability for a second more than the last time.
-        beta: f64 = 3.2 => number["beta", Within::of(0.0, 1e3), "what a second more than the last time adds to it"];
+        beta: f64 = 3.2 => number["beta", Within::of(0.0, 1e3), "gain for the growth of the delay, per second"];
         /// From which time in the queue on packets of low latency are marked in any case.
         step: Span = Span::from_millis(1)
             => seconds["step", Within::up_to(1.0), "time in the queue of low latency from which on all are marked"];

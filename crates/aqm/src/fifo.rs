@@ -22,7 +22,7 @@ table! {
         /// Packet that is dropped at a full buffer.
         drops: Drops = Drops::Tail
             => choice["drops", { "tail" => Tail, "front" => Front },
-                "what goes when it is full: the packet that arrives, or the oldest ones"];
+                "packets dropped when it is full: the arriving one, or the oldest ones"];
     }
 
     impl Default;

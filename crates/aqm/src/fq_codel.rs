@@ -27,7 +27,7 @@ table! {
         target: Span = Span::from_millis(5) => seconds["target", Within::up_to(1.0), "acceptable time in a queue"];
         /// How long a packet may wait longer than that before the first drop.
         interval: Span = Span::from_millis(100)
-            => seconds["interval", Within::up_to(100.0), "how long packets may wait longer before the first drop"];
+            => seconds["interval", Within::up_to(100.0), "time above the target before the first drop"];
         /// Bytes: nothing is dropped of a queue while no more than these wait in it. 0 for its largest packet so far.
         keep: u32 = 0 => whole["keep", 0, 1_000_000, "bytes of a queue that are never dropped; 0: its largest packet"];
         /// Whether packets that allow it are marked in place of drops.

@@ -19,7 +19,7 @@ table! {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Lower threshold of the average, and the most packets that a flow may have ("max_q").
-        min_th: f64 = 5.0 => number["min", Within::POSITIVE, "lower threshold, and the most packets of a flow"];
+        min_th: f64 = 5.0 => number["min", Within::POSITIVE, "lower threshold, and the maximum number of packets of a flow"];
         /// Upper threshold of the average.
         max_th: f64 = 15.0 => number["max", Within::POSITIVE, "upper threshold, in packets"];
         /// Weight of the queue in its average.

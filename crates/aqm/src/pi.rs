@@ -28,7 +28,7 @@ table! {
         /// Moves of the probability in a second (`w_`).
         hz: f64 = 170.0 => number["hz", Within::of(0.1, 1e6), "moves of the probability in a second"];
         /// Design rule: least number of flows.
-        flows: f64 = 60.0 => number["flows", Within::POSITIVE, "of the design rule: least number of flows"];
+        flows: f64 = 60.0 => number["flows", Within::POSITIVE, "of the design rule: minimum number of flows"];
         /// Design rule: longest round-trip time.
         rtt: Span = Span::from_millis(246)
             => seconds["rtt", Within::up_to(100.0), "of the design rule: longest round-trip time"];

@@ -23,14 +23,14 @@ table! {
             => seconds["target", Within::up_to(1.0), "time in the queue that it steers to"];
         /// How often the probability is moved (T_UPDATE).
         update: Span = Span::from_millis(15)
-            => seconds["update", Within::up_to(1.0), "how often the probability is moved"];
+            => seconds["update", Within::up_to(1.0), "time between two updates of the probability"];
         /// Increase of the probability for a second above the target (alpha).
-        alpha: f64 = 0.125 => number["alpha", Within::up_to(1e3), "what a second above the target adds to it"];
+        alpha: f64 = 0.125 => number["alpha", Within::up_to(1e3), "gain for the delay above the target, per second"];
         /// Increase of the probability for a second more than the last time (beta).
-        beta: f64 = 1.25 => number["beta", Within::of(0.0, 1e3), "what a second more than the last time adds to it"];
+        beta: f64 = 1.25 => number["beta", Within::of(0.0, 1e3), "gain for the growth of the delay, per second"];
         /// How long a burst after a quiet time passes (MAX_BURST).
         burst: Span = Span::from_millis(150)
-            => seconds["burst", Within::of(0.0, 10.0), "how long a burst after a quiet time passes"];
+            => seconds["burst", Within::of(0.0, 10.0), "time for which a burst passes after a quiet time"];
         /// Marks in place of drops only while the probability is below this (mark_ecnth).
         mark_p: f64 = 0.1 => number["mark", Within::PART, "marks in place of drops below this probability"];
         /// Whether drops are spread evenly (RFC 8033, 5.4).

@@ -24,13 +24,13 @@ table! {
         target: f64 = 20.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
         /// Weight of a packet of the queue beside one of the arrivals ("alpha"; 0.1 in ns-2).
         alpha: f64 = 0.1
-            => number["alpha", Within::of(0.0, 1e3), "weight of a packet that waits beside one that comes"];
+            => number["alpha", Within::of(0.0, 1e3), "weight of a waiting packet relative to an arriving one"];
         /// How fast the price moves, for each packet.
-        gamma: f64 = 0.001 => number["gamma", Within::up_to(1e3), "how fast the price moves"];
+        gamma: f64 = 0.001 => number["gamma", Within::up_to(1e3), "gain of the price"];
         /// Base of the probability.
         phi: f64 = 1.001 => number["phi", Within::of(1.000_000_001, 1e6), "base of the probability"];
         /// How often the price moves.
-        update: Span = Span::from_millis(2) => seconds["update", Within::up_to(10.0), "how often the price moves"];
+        update: Span = Span::from_millis(2) => seconds["update", Within::up_to(10.0), "time between two updates of the price"];
         /// Bytes of a usual packet: the link's rate in packets.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Whether packets that allow it are marked in place of early drops.

@@ -23,9 +23,9 @@ table! {
         size: u32 = 20 => whole["size", 1, u32::MAX as u64, "packets of a bin from which on its probability grows"];
         /// Increase of a bin's probability at an arrival that finds it full ("d1").
         increase: f64 = 0.001
-            => number["increase", Within::up_to(1.0), "what a full bin adds to its probability at an arrival"];
+            => number["increase", Within::up_to(1.0), "increase of the probability at an arrival at a full bin"];
         /// Decrease of a bin's probability when it is empty ("d2").
-        decrease: f64 = 0.00017 => number["decrease", Within::up_to(1.0), "what an empty one takes off"];
+        decrease: f64 = 0.00017 => number["decrease", Within::up_to(1.0), "decrease at an arrival at an empty bin"];
         /// Packets a second of all flows that do not yield.
         penalty: f64 = 10.0
             => number["penalty", Within::of(0.0, 1e9), "packets a second of all flows that do not yield"];

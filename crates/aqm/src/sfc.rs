@@ -26,9 +26,9 @@ table! {
         target: f64 = 50.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
         /// Increase of the probability for a packet above the target.
         k1: f64 = 0.0005
-            => number["k1", Within::of(0.0, 1e3), "what a packet above the target adds to the probability"];
+            => number["k1", Within::of(0.0, 1e3), "gain for the queue above the target, per packet"];
         /// Increase of the probability for arrivals at twice the link's rate.
-        k2: f64 = 0.2 => number["k2", Within::of(0.0, 1e3), "what arrivals of twice the link's rate add to it"];
+        k2: f64 = 0.2 => number["k2", Within::of(0.0, 1e3), "gain for arrivals at twice the link's rate"];
         /// How the rate of arrivals is measured.
         measured: Measured = Measured::Average(Span::from_millis(100))
             => option[Opt::formed(
@@ -47,7 +47,7 @@ table! {
                 "the probability at the target: none, by `flows` and `rtt`, or found by an integral"];
         /// Increase of the integral in a second, for a packet above the target.
         ki: f64 = 2e-4
-            => number["ki", Within::of(0.0, 1e3), "what a packet above the target adds to the integral in a second"];
+            => number["ki", Within::of(0.0, 1e3), "gain of the integral, per packet above the target and second"];
         /// Designed bias: number of flows.
         flows: f64 = 100.0 => number["flows", Within::POSITIVE, "of the designed bias: number of flows"];
         /// Designed bias: round-trip time.

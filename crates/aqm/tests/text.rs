@@ -118,7 +118,7 @@ fn nonsense_is_refused_with_what_would_do() {
     assert!(refusal("droptail,0").contains("above 0"));
     assert!(refusal("droptail,0.5B").contains("it is packets"));
     assert_eq!(refusal("red,ecn,floyd"), "option \"floyd\" changes all others, so it goes first");
-    assert!(refusal("red,ecn=1").contains("it is nothing, it stands alone"));
+    assert!(refusal("red,ecn=1").contains("it is a word without a value"));
     assert!(refusal("red,burst").contains("its options are: auto, floyd, ns2.1b7a, buffer, limit, "));
     assert_eq!(
         refusal("red,p=2"),

@@ -377,7 +377,7 @@ impl<C: 'static> Opt<C> {
             Value::BitsPerSecond(range, _) => format!("{range} bit/s, at most {MAX_RATE:e}"),
             Value::Whole(least, most, _) => format!("{least} to {most}"),
             Value::Choice(words, _) => words.join(" | "),
-            Value::Word(..) => "nothing, it stands alone".to_owned(),
+            Value::Word(..) => "a word without a value".to_owned(),
             Value::Formed { takes, .. } => takes(),
             Value::Other { takes, .. } => (*takes).to_owned(),
         };

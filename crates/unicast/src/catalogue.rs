@@ -157,12 +157,12 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
     Opt::choice(
         "counting",
         choice!(counting: "acks" => tcp::Counting::Acknowledgements, "packets" => tcp::Counting::Packets),
-        "what an acknowledgement counts for when the window grows",
+        "unit by which acknowledgements grow the window",
     ),
     Opt::choice(
         "shrinking",
         choice!(shrinking: "at-once" => tcp::Shrinking::AtOnce, "proportional" => tcp::Shrinking::Proportional),
-        "how the window comes down in a recovery by the scoreboard: proportional is RFC 6937",
+        "reduction of the window in a recovery by the scoreboard: proportional is RFC 6937",
     ),
     Opt::alone(
         "on",

@@ -19,7 +19,7 @@ pub enum Coordination {
 pub const CATALOGUE: &[Entry] = &[
     Entry {
         name: "cocoon",
-        summary: "windows of their own; who meets congestion tells the others of its group",
+        summary: "separate windows; a connection with congestion notifies the others of its group",
         source: "paper 002, 4",
     },
     Entry {
@@ -53,7 +53,7 @@ const WINDOWS: &[Opt<cocoon::Config>] = &[
     Opt::choice(
         "below",
         choice!(below: "repair" => Below::RepairOnly, "cut" => Below::CutsAlone),
-        "what a loss below the watermark does: it is repaired, or cuts its own connection's window as well",
+        "effect of a loss below the watermark: repair alone, or also a cut of its own connection's window",
     ),
     Opt::choice(
         "again",
@@ -68,12 +68,12 @@ const WINDOWS: &[Opt<cocoon::Config>] = &[
     Opt::choice(
         "cuts",
         choice!(cuts: "others" => Cuts::Others, "alone" => Cuts::Alone),
-        "whether congestion at one connection tells the others",
+        "whether congestion at one connection notifies the others",
     ),
     Opt::choice(
         "start",
         choice!(start: "reference" => Start::Reference, "even" => Start::EvenShare, "alone" => Start::Alone),
-        "what a new connection begins with: half of the smallest window, an even share of all, or what it would by itself",
+        "first window of a new connection: half of the smallest window, an even share of all, or its own",
     ),
 ];
 

@@ -105,7 +105,7 @@ pub(super) const fn common_of<C: Configure>() -> [Opt<C>; 3] {
             "linear | doubling",
             start_of,
             set_start,
-            "how the rate grows before the first congestion",
+            "growth of the rate before the first congestion",
         ),
     ]
 }
@@ -247,10 +247,10 @@ macro_rules! measuring {
             )),
             Opt::number("high", Within::POSITIVE, field!(measuring.high), "accumulation that is congestion, in packets"),
             Opt::number("low", Within::POSITIVE, field!(measuring.low), "accumulation that ends congestion, in packets"),
-            Opt::seconds("floor", Within::PART, field!(measuring.floor), "congestion is at least what is sent in this time"),
-            Opt::number("noise", Within::of(0.0, 100.0), field!(measuring.noise), "and in so many mean differences of two delays in a row"),
+            Opt::seconds("floor", Within::PART, field!(measuring.floor), "congestion is at least the data sent in this time"),
+            Opt::number("noise", Within::of(0.0, 100.0), field!(measuring.noise), "and at least that of this number of mean differences of two delays in a row"),
             Opt::whole("confirm", 1, 100, field!(measuring.confirm as u8), "control packets in a row that show congestion"),
-            Opt::seconds("persist", Within::PART, field!(measuring.persist), "for how long at least"),
+            Opt::seconds("persist", Within::PART, field!(measuring.persist), "minimum time for which they show it"),
             Opt::choice(
                 "carry",
                 choice!(measuring.carry: "rest" => Carry::Rest, "all" => Carry::All),

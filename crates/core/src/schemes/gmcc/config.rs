@@ -18,7 +18,7 @@ configuration! {
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published();
         /// How many layers there are at most.
-        layers: u8 = 8 => whole["layers", 1, LayerStates::LAYERS as u64, "how many layers there are at most"];
+        layers: u8 = 8 => whole["layers", 1, LayerStates::LAYERS as u64, "maximum number of layers"];
         /// The control of the rate within a layer.
         control: LayerScheme = LayerScheme::Aimd
             => choice["control", { "aimd" => Aimd, "ormcc" => Ormcc, "tfmcc" => Tfmcc, "pgmcc" => Pgmcc },
@@ -36,13 +36,13 @@ configuration! {
         /// The sample of the attenuation factor.
         taf: TafSample = TafSample::Smoothed
             => choice["taf", { "smoothed" => Smoothed, "product" => Product },
-                "what a sample of the attenuation factor is"];
+                "meaning of a sample of the attenuation factor"];
         /// How intervals between congestion epochs are averaged.
         cor: CorMean = CorMean::Mean
-            => choice["cor", { "mean" => Mean, "harmonic" => Harmonic }, "how intervals between losses are averaged"];
+            => choice["cor", { "mean" => Mean, "harmonic" => Harmonic }, "average of intervals between losses"];
         /// How the output rate in an attenuation factor is measured.
         output: Output = Output::Pair
-            => choice["output", { "pair" => Pair, "window" => Window }, "how the rate before a loss is measured"];
+            => choice["output", { "pair" => Pair, "window" => Window }, "measurement of the rate before a loss"];
         /// Over how long arrivals are counted: for [`Output::Window`], and for the rate that reports carry.
         window: Span = Span::from_secs(1)
             => seconds["window", Within::POSITIVE, "over this time arrivals are counted"];
@@ -62,7 +62,7 @@ configuration! {
         // Paper gap: 4.1.5 lets a receiver join again what it has just left. On a local network that is a join a second.
         // `Config::transport` waits.
         rejoin: Span = Span::ZERO
-            => seconds["rejoin", Within::of(0.0, 3600.0), "least time before a layer that was left is joined again"];
+            => seconds["rejoin", Within::of(0.0, 3600.0), "minimum time before a layer that was left is joined again"];
         /// Probability that a rate control period is one of shifted bandwidth, "rho" (paper 000, 4.1.4.3).
         shift_probability: f64 = 0.1
             => number["rho", Within::PART, "probability that bandwidth is shifted between two cuts"];
@@ -73,13 +73,13 @@ configuration! {
         // without a representative after eight of them, which a host that is held up misses. `Config::transport` has one in
         // 25 ms at most.
         min_beat: Span = Span::ZERO
-            => seconds["beat", Within::of(0.0, 10.0), "least time between two heartbeats"];
+            => seconds["beat", Within::of(0.0, 10.0), "minimum time between two heartbeats"];
         /// The number of losses per round-trip time that the representative reports; `None` for each.
         reports_per_rtt: Option<u16> = None;
         /// Whether a representative reports that it leaves a layer.
         farewell: LeaveNotice = LeaveNotice::Silent
             => choice["farewell", { "silent" => Silent, "told" => Told },
-                "whether a representative says that it leaves a layer"];
+                "whether a representative reports that it leaves a layer"];
         /// The law of the delay of reports while there is no representative.
         delay_law: TruncatedExponential = TruncatedExponential::default();
     }
@@ -238,7 +238,7 @@ const ENTRY: Entry = Entry {
     layers: LayerRates::Adaptive,
     deviations: &[
         "Every packet carries its own layer's representative, and for all layers whether they are on and followed.",
-        "A representative without any sample gives way to everybody who has one.",
+        "A representative without any sample gives way to any receiver with one.",
         "Reports say how long they were held, and at what rate the layer arrives.",
         "On real networks losses are compared with arrivals of a quarter of a second instead of one packet's interval.",
         "On real networks intervals between losses are averaged, not their reciprocals.",
@@ -246,6 +246,6 @@ const ENTRY: Entry = Entry {
         "On real networks N is 10 and J is 5 instead of 30, so that layers are found within a transfer.",
         "On real networks a leave takes three checks in a row, and a layer that was left is not joined again at once.",
         "On real networks heartbeats come every 25 ms at most, and at most eight reports per round-trip time.",
-        "On real networks every layer starts by doubling in rounds, and a representative says that it leaves.",
+        "On real networks every layer starts by doubling in rounds, and a representative reports that it leaves.",
     ],
 };

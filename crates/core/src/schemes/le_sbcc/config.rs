@@ -31,7 +31,7 @@ configuration! {
         /// The second filter: as many loss events as one receiver has.
         filter: Selection = Selection::MaxLprf
             => choice["filter", { "max-lprf" => MaxLprf, "lprf" => Lprf, "none" => All },
-                "which receivers' loss events pass"];
+                "receivers whose loss events pass"];
         /// The third filter, "ATF": at most one reduction per epoch.
         atf: Part = Part::On
             => choice["atf", { "on" => On, "off" => Off }, "at most one reduction in 1.5 round-trip times"];
@@ -55,7 +55,7 @@ configuration! {
         // receivers send one in 5 ms at most; what is lost meanwhile is in the next one.
         /// Receivers send two reports of losses no closer to each other than this.
         spacing: Span = Span::ZERO
-            => seconds["spacing", Within::of(0.0, MAX_WAIT), "least time between two loss reports of a receiver"];
+            => seconds["spacing", Within::of(0.0, MAX_WAIT), "minimum time between two loss reports of a receiver"];
         /// Which packet reports name for the round-trip time.
         echoes: Echoes = Echoes::Lost
             => choice["echo", { "lost" => Lost, "revealing" => Revealing },

@@ -24,7 +24,7 @@ configuration! {
         /// How often the growth since a cut was due is taken off the rate of Bin-CI.
         excess: Excess = Excess::Twice
             => choice["excess", { "once" => Once, "twice" => Twice },
-                "how often a late cut with binary reports takes off what the rate grew by meanwhile; the thesis prints twice"];
+                "how many times a late cut with binary reports subtracts the rate's growth since then; the thesis prints twice"];
         /// Whether ER-CI lowers the rate only once per `RTT + 2 sigma`.
         gate: Gate = Gate::Off
             => choice["gate", { "off" => Off, "on" => On },

@@ -26,7 +26,7 @@ configuration! {
         /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (paper 000, 5.2.1.3).
         switch_deviations: f64 = 1.0
             => number["k", Within::of(0.0, 100.0),
-                "a receiver replaces the representative below its mean less so many deviations"];
+                "a receiver replaces the representative below its mean less this number of deviations"];
         /// The number of silent periods at a high rate after which a representative is absent, "n" (paper 000, 5.2.1.3).
         patience: u16 = 4 => whole["n", 1, 1000, "periods that a silent representative is waited for"];
         /// Gain of a receiver's mean and deviation of its throughput at congestion.
@@ -40,7 +40,7 @@ configuration! {
         /// The receivers that keep silent.
         suppress: Suppress = Suppress::Faster
             => choice["suppress", { "faster" => Faster, "slower" => Slower, "nobody" => Nobody },
-                "who keeps silent; the thesis prints slower where it means faster"];
+                "silent receivers; the thesis prints slower where it means faster"];
         /// The treatment of the round-trip time when the representative changes.
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
@@ -51,7 +51,7 @@ configuration! {
         /// When receivers report without a valid representative.
         while_invalid: WhileInvalid = WhileInvalid::AtOnce
             => choice["invalid", { "spread" => Spread, "at-once" => AtOnce },
-                "when receivers report while there is no representative"];
+                "receivers' reports while there is no representative"];
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published()
             => option[Opt::seconds("period", Within::POSITIVE, field!(sending.min_rtt),

@@ -19,11 +19,11 @@ configuration! {
         /// Quantity that the sender compares with the smallest window.
         mode: Mode = Mode::Transit
             => choice["mode", { "twnd99" => Transit, "tr98" => Own },
-                "what the source compares with the smallest window: packets under way to any node, or to its own children alone"];
+                "packets that the source compares with the smallest window: those in flight to any node, or to its own children alone"];
         /// Node that sends lost packets again.
         repair: Repair = Repair::Tree
             => choice["repair", { "tree" => Tree, "session" => Session },
-                "who sends lost packets again: parents in the tree, or the session's own delivery"];
+                "repairs of lost packets: by parents in the tree, or by the session's own delivery"];
         /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. Those of ns-2's
         /// Vegas, 1 and 3 packets, leave a session less than a tenth of the rate of a TCP that fills a FIFO of 50 packets.
         alpha: f64 = 6.0
@@ -49,7 +49,7 @@ configuration! {
         /// An agent's window is at most twice the session's and this many packets more, the source's own twice that. Open in the paper.
         headroom: f64 = 16.0
             => number["headroom", Within::of(0.0, 1e6),
-                "an agent's window is at most twice the session's and so many packets"];
+                "an agent's window is at most twice the session's and this number of packets"];
         /// New packets that one acknowledgement answers (delayed acknowledgements, TCP's number).
         ack_every: u8 = 2 => whole["ack-every", 1, 16, "new packets per acknowledgement"];
         /// The longest that an acknowledgement waits for a further packet. Open in the paper.
@@ -58,7 +58,7 @@ configuration! {
         /// The longest interval of an agent's reports while packets are outstanding below it. Open; gives figure 3's 200 to 250 ms.
         report_every: Span = Span::from_millis(250)
             => seconds["report-every", Within::up_to(60.0),
-                "an agent reports at least so often while packets are outstanding below it"];
+                "maximum time between two reports of an agent while packets are outstanding below it"];
         /// An agent reports at once when the smallest window of its part of the tree changed by this part. Open.
         report_change: f64 = 0.2
             => number["report-change", Within::up_to(10.0),
@@ -81,10 +81,10 @@ configuration! {
         /// Which rounds of slow start grow. Vegas' rule is every second one; the paper has no other.
         slow_start: SlowStart = SlowStart::EverySecond
             => choice["slow-start", { "every-second" => EverySecond, "every" => Every },
-                "which rounds of slow start grow"];
+                "rounds of slow start that grow"];
         /// For how long the least relative delay is remembered. Open: without an end, clocks that drift would freeze it.
         delay_memory: Span = Span::from_secs(300)
-            => seconds["delay-memory", Within::of(1.0, 1e6), "for so long the least delay is remembered"];
+            => seconds["delay-memory", Within::of(1.0, 1e6), "time for which the minimum delay is remembered"];
         /// The interval at which an agent queries a new child's round-trip time, four times.
         poll_first: Span = Span::from_secs(1)
             => seconds["poll-first", Within::up_to(1e4),
@@ -101,10 +101,10 @@ configuration! {
         /// could have passed. Open.
         silence: Span = Span::from_secs(30)
             => seconds["silence", Within::up_to(1e5),
-                "a child that is silent for so long while packets leave is given up, after three of its own time-outs at least"];
+                "time of silence, while packets leave, after which a child is given up; at least three of its own timeouts"];
         /// Packets leave no faster than this many windows per round, two at once; `None` for at once, as in the paper.
         pacing: Option<f64> = None
-            => number["pacing" or "off", Within::of(1.0, 10.0), "how many windows leave per round at most"];
+            => number["pacing" or "off", Within::of(1.0, 10.0), "maximum number of windows sent per round"];
         /// By what persistent congestion of a child is detected, if at all.
         localize: Localize = Localize::Either
             => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay, "either" => Either },
@@ -120,15 +120,15 @@ configuration! {
             => option[Opt::number("local-part", Within::of(0.0, 10.0), field!(local.high_part),
                 "or this part of the child's round-trip time, where that is longer")]
             => option[Opt::seconds("local-hold", Within::up_to(1e4), field!(local.hold),
-                "a child with a high delay for so long is moved")]
+                "time of high delay after which a child is moved")]
             => option[Opt::number("local-low", Within::PART, field!(local.low_part),
                 "below this part of the high delay it is low")]
             => option[Opt::seconds("local-recover", Within::up_to(1e4), field!(local.recover),
-                "a moved child with a low delay for so long comes back")]
+                "time of low delay after which a moved child comes back")]
             => option[Opt::seconds("local-check", Within::of(0.01, 60.0), field!(local.check),
-                "how often a node looks")]
+                "time between two checks of a node")]
             => option[Opt::seconds("local-again", Within::up_to(1e5), field!(local.again),
-                "who came back stays for so long")];
+                "minimum stay of a child that came back")];
     }
 
     /// The paper, with open values as the fields state.
@@ -293,7 +293,7 @@ const ENTRY: Entry = Entry {
         "Queues are counted as rate times delay above the least one; Vegas' own formula divides by a round-trip time, which an agent does not know.",
         "Packets that are known to be lost are not under way: transit windows do not count them.",
         "An acknowledgement names the packet it answers; the parent knows when that was sent. The paper copies the time into it.",
-        "Summaries are told when two packets more are acknowledged below, when the window changed by a fifth, and every 250 ms.",
+        "Summaries are sent when two packets more are acknowledged below, when the window changed by a fifth, and every 250 ms.",
         "On real networks packets leave at most twice as fast as a window per round; the paper sends at once what the window allows.",
         "Before a timeout counts, a parent asks the child, as RFC 8985 probes; an agent whose summary is overdue is asked as well.",
         "A lost packet does not hold up the window: the round goes on with the packets that are sent for the first time.",

@@ -53,7 +53,7 @@ configuration! {
         max_rto: Span = Span::from_secs(64);
         /// Packets leave no faster than this times the window per round-trip time; `None` for at once when there is a token.
         pacing: Option<f64> = None
-            => number["pacing" or "off", Within::of(1.0, 10.0), "how many windows leave per round-trip time at most"];
+            => number["pacing" or "off", Within::of(1.0, 10.0), "maximum number of windows sent per round-trip time"];
     }
 
     /// The draft: linear start, packets of 1000 bytes, no pacing.

@@ -19,7 +19,7 @@ configuration! {
         /// How the rate follows the number of queued packets.
         law: Law = Law::Printed
             => choice["law", { "steady" => Steady, "printed" => Printed, "seconds" => Seconds },
-                "how the rate follows what is queued; the thesis prints one that oscillates"];
+                "law by which the rate follows the queue; the thesis prints one that oscillates"];
         /// Gain of the distance to the wanted queue; `None` for the law's own.
         k1: Option<f64> = None
             => number["k1" or "own", Within::of(0.0, 100.0),
@@ -63,7 +63,7 @@ configuration! {
         /// The receivers that acknowledge, and the packets.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
-                "who acknowledges: all receivers each packet, or the target each and others now and then"];
+                "acknowledgements: of each packet by all receivers, or of each by the target and of some by others"];
         /// Where few answer: the number of packets per acknowledgement of the target, which acknowledges the first one after a millisecond
         /// at once.
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of the target, where few answer"];
@@ -182,12 +182,12 @@ const ENTRY: Entry = Entry {
         "What is queued comes from the measured rate; with (3.2) each acknowledgement multiplies the rate by k1.",
         "k1 is 0.5 per round trip; with the printed 4 the loop has no phase margin.",
         "Of several receivers with the least acknowledgement the one that was passed on before stays.",
-        "An acknowledgement that tells nothing new but a loss gives no round-trip sample.",
+        "An acknowledgement with no new information but a loss gives no round-trip sample.",
         "The shortest round-trip times of former targets are remembered.",
         "The acknowledgement time-out, which the thesis names and does not define, is TCP's; on real networks the guard against silence lowers the rate in its place.",
         "The wanted queue of (3.10) stays between 1 packet and 64, or twice what is expected under way.",
         "An ECN mark counts as a loss.",
-        "On real networks few receivers acknowledge: the target each packet, others now and then and at losses that no cut has answered.",
+        "On real networks few receivers acknowledge: the target each packet, others at long intervals and at losses that no cut has answered.",
         "On real networks the source slows down for a moment when it has not seen an empty path for long.",
         "A rate that is not used does not grow, nor, on real networks, does one that nobody seems to receive.",
     ],

@@ -23,7 +23,7 @@ configuration! {
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published().with_packet_size(500);
         /// How many layers there are at most, 1 to 16.
-        layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "how many layers there are at most"];
+        layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "maximum number of layers"];
         /// How fast the base layer is.
         pace: Pace = Pace::Every(Span::from_millis(125))
             => option[Opt::or("auto", Opt::seconds("tau0", Within::of(1e-6, 60.0), INTERVAL,
@@ -31,7 +31,7 @@ configuration! {
             => option[Opt::or("auto", Opt::rate("base", Within::POSITIVE, BASE,
                 "rate of the base layer; auto: by tau0"))];
         /// The distance of bursts in slots, "W".
-        distance: u16 = 8 => whole["w", 3, 1024, "a burst every so many packets of the base layer"];
+        distance: u16 = 8 => whole["w", 3, 1024, "packets of the base layer from one burst to the next"];
         /// The number of bursts between two synchronisation points of the lowest level, "P".
         bursts: u16 = 1 => whole["p", 1, 1024, "bursts between synchronisation points of the lowest level"];
         /// The duration of a burst in slots, and that of the silence after it. Less than half of the distance between bursts; longer ones
@@ -62,7 +62,7 @@ configuration! {
         // rule here is off unless asked for.
         stretch: Option<f64> = None
             => number["stretch" or "off", Within::of(1.0, 100.0),
-                "a burst that takes so many times its time blocks going up"];
+                "ratio of a burst's duration to its nominal one that prevents a join"];
     }
 
     /// The paper: 32 kbit/s on the base layer, 4.1 Mbit/s on all eight.
@@ -157,7 +157,7 @@ const ENTRY: Entry = Entry {
     number: 8,
     summary: "layers of fixed, doubling rates; receivers join and leave on their own, without any report",
     source: "paper 004",
-    sender: "sends each layer by a timetable, with bursts at double rate that try out the next layer; hears nothing",
+    sender: "sends each layer by a timetable, with bursts at double rate that try out the next layer; receives no feedback",
     receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; reports nothing",
     feedback: Feedback::None,
     says_rate: SaysRate::StartUp,

@@ -20,7 +20,7 @@ configuration! {
         /// The least rate that the application accepts, "Rm", which is also the first one.
         least: Rate = Rate::from_bps(16_000.0)
             => option[Opt::rate("least", Within::POSITIVE, least(),
-                "the least rate that the application accepts, and the first one")];
+                "minimum rate that the application accepts, and the first rate")];
         /// Part of the rate at which a lost packet was sent that is asked for, "Da".
         decrease: f64 = 0.8
             => number["da", Within::of(0.01, 1.0),
@@ -40,7 +40,7 @@ configuration! {
         /// Where a receiver begins.
         begin: Begin = Begin::Here
             => choice["begin", { "here" => Here, "start" => AtStart },
-                "a receiver begins with the first packet that it hears, or with the session's first"];
+                "a receiver begins with the first packet that it receives, or with the session's first"];
         /// Packets that are sent and not acknowledged, at most; `None` for any number.
         outstanding: Option<u16> = Some(100)
             => whole["outstanding" or "any", 2, 10_000, "packets that are sent and not acknowledged, at most"];
@@ -55,7 +55,7 @@ configuration! {
         exclude_within: Span = Span::from_secs(10) => seconds["exclude-within", Within::POSITIVE, "in this time"];
         /// The duration of silence after which a receiver holds no other back.
         silence: Span = Span::from_secs(3)
-            => seconds["silence", Within::POSITIVE, "who is not heard for so long holds nobody back"];
+            => seconds["silence", Within::POSITIVE, "time of silence after which a receiver no longer holds others back"];
         /// Shortest acknowledgement time-out.
         // Paper gap: the time-out is named and not defined.
         min_rto: Span = Span::from_secs(1)
@@ -167,8 +167,8 @@ const ENTRY: Entry = Entry {
     number: 12,
     summary: "one rate; active routers see losses, limit their exits, keep and repeat packets, and make one acknowledgement of many",
     source: "paper 003",
-    sender: "grows with each packet that all have, and goes down to what a congestion indication says",
-    receiver: "acknowledges each packet, asks for what is missing, and tells the rate that would have been right",
+    sender: "grows with each packet that all have, and goes down to the rate of a congestion indication",
+    receiver: "acknowledges each packet, requests missing packets, and reports the rate that would have been right",
     feedback: Feedback::Reports,
     says_rate: SaysRate::Always,
     wires: &[Wire::Native],
@@ -176,9 +176,9 @@ const ENTRY: Entry = Entry {
     deviations: &[
         "A receiver that asks for less than the least rate five times in ten seconds is excluded; the paper does not say how.",
         "An acknowledgement that is late counts as one that nobody sends: the time-out is TCP's, and at least a second.",
-        "A receiver or router that is not heard for three seconds holds nobody back.",
+        "A receiver or router that is silent for three seconds no longer holds others back.",
         "A full cache gives up the oldest packet that somebody lacks; the source has it still.",
-        "The packet behind one that a full queue dropped is marked, too: the router that dropped it has told of that congestion.",
+        "The packet behind one that a full queue dropped is marked, too: the router that dropped it has reported that congestion.",
         "An ECN mark counts as a loss.",
         "On real networks delivery repairs beside the scheme: a packet that no active router has is waited for no more.",
         "On real networks as many receivers answer as the source can hear, and each packet is acknowledged only to active routers.",

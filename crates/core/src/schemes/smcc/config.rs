@@ -20,7 +20,7 @@ configuration! {
     /// The lowest rate of the limits raises the base layer; the highest takes from the upper layers.
     pub struct Config {
         /// How many layers there are at most, 1 to 16.
-        layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "how many layers there are at most"];
+        layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "maximum number of layers"];
         /// The rate of the layers below that counts where a receiver calculates the remaining rate for a layer, joins and leaves.
         lower: Lower = Lower::Caps
             => choice["lower", { "caps" => Caps, "rates" => Rates },
@@ -34,11 +34,11 @@ configuration! {
         // join it meanwhile wait for its first packet in vain.
         least: f64 = 0.0
             => number["least", Within::of(0.0, 0.5),
-                "an upper layer is never slower than this part of its highest rate; who has less left for it leaves it"];
+                "an upper layer is never slower than this part of its highest rate; a receiver with less capacity left leaves it"];
         /// How each layer is controlled.
         control: tfmcc::Config = tfmcc::Config::published()
             => option[Opt::number("event", Within::of(1.0, 4.0), field!(control.event),
-                "losses within so many round-trip times of the first are one event")]
+                "losses within this number of round-trip times of the first are one event")]
             => option[Opt::choice("recovery", choice!(control.recovery: "equation" => Recovery::Equation, "tcp" => Recovery::Tcp),
                 "rates grow by the equation, or at least as TCP's after a loss")]
             => option[Opt::choice("rise", choice!(control.rise: "packet" => Rise::Packet, "double" => Rise::Double),
@@ -142,7 +142,7 @@ const ENTRY: Entry = Entry {
     number: 9,
     summary: "layers with fixed highest rates, each controlled as by TFMCC",
     source: "paper 000, 4.1",
-    sender: "sends each layer as fast as its limiting receiver says, up to the layer's highest rate",
+    sender: "sends each layer at the rate that its limiting receiver reports, up to the layer's highest rate",
     receiver: "calculates TCP's rate over its layers; joins and leaves layers by it, and reports what the lower ones leave over",
     feedback: Feedback::Reports,
     says_rate: SaysRate::Always,

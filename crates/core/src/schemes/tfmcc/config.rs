@@ -158,7 +158,7 @@ const ENTRY: Entry = Entry {
     number: 6,
     summary: "one rate; receivers calculate TCP's rate at their loss, the source follows the lowest",
     source: "RFC 4654; paper 000, 1.6.2.3",
-    sender: "sends as fast as the limiting receiver says; repeats the lowest report of a round, which silences others",
+    sender: "sends at the rate that the limiting receiver reports; repeats the lowest report of a round, which silences others",
     receiver: "measures loss events and round-trip time, calculates TCP's rate; reports after a random delay unless another was slower",
     feedback: Feedback::Reports,
     says_rate: SaysRate::Always,

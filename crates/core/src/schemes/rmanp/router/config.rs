@@ -102,19 +102,19 @@ impl Config {
             "silence",
             Within::POSITIVE,
             field!(silence),
-            "who is not heard for so long holds nobody back",
+            "time of silence after which a receiver no longer holds others back",
         ),
         Opt::seconds(
             "settle",
             Within::up_to(60.0),
             field!(settle),
-            "a new exit acknowledges nothing for so long",
+            "time for which a new exit acknowledges nothing",
         ),
         Opt::seconds(
             "forget",
             Within::POSITIVE,
             field!(forget),
-            "a session that is not heard for so long is forgotten",
+            "time of silence after which a session is forgotten",
         ),
     ];
 }
