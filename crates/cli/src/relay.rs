@@ -112,7 +112,7 @@ impl args::Relay {
         config.key = key;
         config.memory = self.memory;
         config.cache = self.cache;
-        config.patience = self.timeout;
+        config.idle_timeout = self.timeout;
         config.host = self.host.unwrap_or_else(faircast::host_name);
         config.listen = listen;
         config.children = usize::from(self.max_children);

@@ -161,8 +161,8 @@ impl args::Recv {
         config.verify = self.verify_key.as_deref().map(key::signing::read_public).transpose()?;
         config.sign_receipts = read_sign_key(self.sign_receipts.as_deref(), &mut warnings)?;
         config.freshness = if self.one_way { Freshness::Clock } else { Freshness::Answer };
-        config.wait = self.join_timeout;
-        config.patience = self.timeout;
+        config.join_timeout = self.join_timeout;
+        config.idle_timeout = self.timeout;
         config.durability = if self.sync { Durability::Synced } else { Durability::Fast };
         config.preserve = self.preserve;
         config.names = self.unsafe_names;
@@ -229,7 +229,7 @@ pub(crate) fn source_place(session: &args::SessionArgs, sending: &args::Sending)
     place.group = session.group();
     place.interface = session.iface.clone();
     place.ttl = sending.ttl;
-    place.patience = sending.timeout;
+    place.idle_timeout = sending.timeout;
     place.datagram = sending.datagram;
     place
 }
@@ -241,8 +241,8 @@ impl args::Recv {
         place.group = self.session.group();
         place.interface = self.session.iface.clone();
         place.source = self.source;
-        place.wait = self.join_timeout;
-        place.silence = self.timeout;
+        place.join_timeout = self.join_timeout;
+        place.idle_timeout = self.timeout;
         place
     }
 }
@@ -346,8 +346,8 @@ fn resolve_sending(
     config.required =
         sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default();
     config.receipts = sending.receipts.as_deref().map(receipt::read_receipt_keys).transpose()?;
-    config.wait = sending.join_timeout;
-    config.patience = sending.timeout;
+    config.join_timeout = sending.join_timeout;
+    config.idle_timeout = sending.timeout;
     config.datagram = sending.datagram;
     config.host = session.host.unwrap_or_else(faircast::host_name);
     config.temporary = std::env::temp_dir();

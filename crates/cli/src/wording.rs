@@ -34,7 +34,7 @@ pub fn event(event: Event) -> Event {
     match event {
         Event::Warning { message, concerns: Some(setting) } => {
             let flag = match setting {
-                Setting::Patience => "--timeout",
+                Setting::Timeout => "--timeout",
                 Setting::Datagram => SMALLER,
                 Setting::Scheme => "--cc",
                 Setting::Role => "--role repeater",
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn warning_names_its_option_in_text_and_json() {
-        let told = Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Patience) };
+        let told = Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Timeout) };
         let Event::Warning { message, .. } = event(told) else { panic!("it stays a warning") };
         assert_eq!(message, "waiting up to 60 s (--timeout)");
         let alone = Event::Warning { message: "this host alone".into(), concerns: Some(Setting::Interface) };

@@ -11,7 +11,7 @@ use crate::run::{Clock, Groups, Moves, Outage, Uplink, emit_opened, run_one};
 use crate::stop::Stop;
 use faircast_core::time::Time;
 use faircast_net::{GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
-use faircast_transport::config::{KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
+use faircast_transport::config::{IDLE_TIMEOUT, KeepUnfinished, RECEIVE_BUFFER, default_group};
 use faircast_transport::datagram;
 use faircast_transport::endpoint::{Backlog, Endpoint, HostEvent};
 use faircast_transport::error::Error;
@@ -60,15 +60,21 @@ pub struct SourcePlace {
     /// Time to live of the packets.
     pub ttl: u8,
     /// How long the network may be gone.
-    pub patience: Duration,
+    pub idle_timeout: Duration,
     /// Largest UDP datagram; from the interface's MTU (at most 1500) when `None`.
     pub datagram: Option<u16>,
 }
 
 impl Default for SourcePlace {
-    /// [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) by the interface of the route to it, in the own network, with a patience of 60 s.
+    /// [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) by the interface of the route to it, in the own network, with an idle timeout of 60 s.
     fn default() -> SourcePlace {
-        SourcePlace { group: default_group(), interface: None, ttl: 1, patience: PATIENCE, datagram: None }
+        SourcePlace {
+            group: default_group(),
+            interface: None,
+            ttl: 1,
+            idle_timeout: IDLE_TIMEOUT,
+            datagram: None,
+        }
     }
 }
 
@@ -83,9 +89,9 @@ pub struct ReceiverPlace {
     /// Accept packets from this source only.
     pub source: Option<IpAddr>,
     /// Gives up when no session is received for this long; waits without limit when `None`.
-    pub wait: Option<Duration>,
+    pub join_timeout: Option<Duration>,
     /// Gives up when a session that was received is silent for this long.
-    pub silence: Duration,
+    pub idle_timeout: Duration,
     /// Receive buffer of each socket, in bytes.
     pub buffer: usize,
 }
@@ -98,8 +104,8 @@ impl Default for ReceiverPlace {
             group: default_group(),
             interface: None,
             source: None,
-            wait: None,
-            silence: PATIENCE,
+            join_timeout: None,
+            idle_timeout: IDLE_TIMEOUT,
             buffer: RECEIVE_BUFFER,
         }
     }
@@ -157,7 +163,8 @@ impl<'a> Host<'a> {
             Some(port) => SourceOptions { port: Port::Fixed(port), ..options },
             None => options,
         };
-        let uplink = Uplink::open(group, place.interface.clone(), options, place.patience, Moves::Nowhere)?;
+        let uplink =
+            Uplink::open(group, place.interface.clone(), options, place.idle_timeout, Moves::Nowhere)?;
         emit_opened(group, uplink.choice(), self.events);
         if port.is_some() {
             uplink.warning().into_iter().for_each(|warning| self.tell(Event::warning(warning)));
@@ -174,7 +181,7 @@ impl<'a> Host<'a> {
     pub fn receiver(&mut self, place: &ReceiverPlace) -> Result<ReceiverSockets, Error> {
         let group = place.group;
         let choice = choose(group.ip(), place.interface.as_deref())?;
-        let outage = Outage::of_listener(group.ip(), place.interface.clone(), place.silence);
+        let outage = Outage::of_listener(group.ip(), place.interface.clone(), place.idle_timeout);
         let membership = place.source.map_or(Membership::AnySource, Membership::OnlyFrom);
         let options = GroupOptions { receive_buffer: place.buffer };
         let socket = GroupSocket::open(group, membership, &choice, &options)?;

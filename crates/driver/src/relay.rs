@@ -277,7 +277,7 @@ fn hear(config: &RelayConfig, source: &RelaySource, events: &mut dyn FnMut(Event
         group: source.group,
         interface: source.interface.clone(),
         source: source.only,
-        patience: config.patience,
+        idle_timeout: config.idle_timeout,
         buffer: config.buffer,
         parents: &source.parents,
         invited: None,
@@ -292,7 +292,7 @@ fn open_branch(
     (to, interface): (SocketAddr, Option<String>),
     events: &mut dyn FnMut(Event),
 ) -> Result<Uplink, Error> {
-    let uplink = Uplink::open(to, interface, options, config.patience, Moves::Anywhere)?;
+    let uplink = Uplink::open(to, interface, options, config.idle_timeout, Moves::Anywhere)?;
     emit_opened(to, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     Ok(uplink)
@@ -310,7 +310,7 @@ fn open_host(
     let interface = Some(host.local.ip().to_string());
     match relayed.is_agent() {
         // An agent's children hear the source's multicast.
-        true => Uplink::open(host.address, interface, options, config.patience, Moves::Anywhere),
+        true => Uplink::open(host.address, interface, options, config.idle_timeout, Moves::Anywhere),
         false => open_branch(config, options, (host.address, interface), events),
     }
 }

@@ -103,7 +103,7 @@ impl Serving {
         session: SessionId,
         place: (SocketAddr, Option<String>),
         key: Option<HopKey>,
-        patience: Duration,
+        idle_timeout: Duration,
     ) -> Result<Serving, Error> {
         let handle = RelayHandle::default();
         handle.take_only(session);
@@ -114,7 +114,7 @@ impl Serving {
         let mut config = RelayConfig::new(vec![source]);
         config.key = key;
         config.memory = unicast.memory;
-        config.patience = patience;
+        config.idle_timeout = idle_timeout;
         config.host = NAME.to_owned();
         config.buffer = BUFFER;
         config.listen = listens_at(&unicast);

@@ -44,13 +44,13 @@ fn open_serving(
         return Err(Error::Config(ConfigError::NotOneWay { what: "hosts that are served by unicast" }));
     }
     serve::prepare(&mut config);
-    let (unicast, patience) = (config.unicast.take(), config.patience);
+    let (unicast, idle_timeout) = (config.unicast.take(), config.idle_timeout);
     let place = (config.group, config.interface.clone());
     let key = config.key.as_ref().map(GroupKey::hop);
     let opened = open_source(config, clock, events)?;
     let session = opened.0.session();
     let serving =
-        unicast.map(|unicast| Serving::start(unicast, session, place, key, patience)).transpose()?;
+        unicast.map(|unicast| Serving::start(unicast, session, place, key, idle_timeout)).transpose()?;
     Ok((opened, serving))
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn open_source(
     let port = config.port.map_or(Port::Preferred(config.group.port()), Port::Fixed);
     let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
     let uplink =
-        Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
+        Uplink::open(config.group, config.interface.take(), options, config.idle_timeout, Moves::Anywhere)?;
     emit_opened(config.group, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let random = random();
@@ -188,7 +188,7 @@ pub(crate) fn open_receiver(
         group: config.group,
         interface: config.interface.clone(),
         source: config.source,
-        patience: config.patience,
+        idle_timeout: config.idle_timeout,
         buffer: config.buffer,
         parents: &config.parents,
         invited: config.listen,

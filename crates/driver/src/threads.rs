@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A session that ends waits this long for its jobs, so that the next one finds files that nobody uses.
-const PATIENCE: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Jobs on the files of this directory run in one thread, and decoding in another, so that it does not wait for a disk. A thread begins
 /// with its first job. In a directory in memory no disk can stall, and blocks are written at once, from the cache of this processor.
@@ -69,7 +69,7 @@ impl Drop for Thread {
         let running = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Running { jobs, ended }) = running else { return };
         drop(jobs);
-        ended.recv_timeout(PATIENCE).ok(); // nothing is sent: it closes, or takes too long
+        ended.recv_timeout(END_TIMEOUT).ok(); // nothing is sent: it closes, or takes too long
     }
 }
 

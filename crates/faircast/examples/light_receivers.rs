@@ -238,7 +238,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = ReceiveConfig::new(Destination::Writer(Output::new(io::sink())));
     config.group = group;
     config.key = key;
-    config.wait = Some(Duration::from_secs(120));
+    config.join_timeout = Some(Duration::from_secs(120));
     let mut lights = Vec::with_capacity(count);
     for number in 0..count {
         lights.push(light(number, &config, &choice)?);

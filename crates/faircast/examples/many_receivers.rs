@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for number in 0..count {
         let sum = Arc::new(Mutex::new(Sum::default()));
         let mut receiver = Receiver::into_writer(Summing(sum.clone())).group(group).interface(&interface);
-        receiver = receiver.host(format!("{host}-{number}")).wait(Duration::from_secs(120));
+        receiver = receiver.host(format!("{host}-{number}")).join_timeout(Duration::from_secs(120));
         if let Some(key) = &key {
             receiver = receiver.key(key.clone());
         }

@@ -9,7 +9,7 @@ const MAX: u64 = 64 << 20;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let memory = Memory::new(MAX);
-    let mut receiver = Receiver::into_memory(memory.clone()).wait(Duration::from_secs(30));
+    let mut receiver = Receiver::into_memory(memory.clone()).join_timeout(Duration::from_secs(30));
     if let Some(group) = arguments.next() {
         receiver = receiver.group(group.parse()?);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("say which file")?;
-    let mut sender = Sender::paths([path]).expect_receivers(1).wait(Duration::from_secs(30));
+    let mut sender = Sender::paths([path]).expect_receivers(1).join_timeout(Duration::from_secs(30));
     if let Some(group) = arguments.next() {
         sender = sender.group(group.parse()?);
     }

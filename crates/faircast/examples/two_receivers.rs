@@ -13,11 +13,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut receivers = Vec::new();
     for (name, memory) in ["left", "right"].into_iter().zip(&memories) {
         let receiver = Receiver::into_memory(memory.clone()).group(group).interface("lo").host(name);
-        receivers.push(receiver.wait(Duration::from_secs(30)).start()?);
+        receivers.push(receiver.join_timeout(Duration::from_secs(30)).start()?);
     }
 
     let sender = Sender::bytes("numbers", content.clone()).group(group).interface("lo").ttl(0);
-    let sender = sender.expect_receivers(2).wait(Duration::from_secs(30)).start()?;
+    let sender = sender.expect_receivers(2).join_timeout(Duration::from_secs(30)).start()?;
     for event in sender.events() {
         match event {
             Event::Joined { host, address, .. } => println!("{host} has joined from {address}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().ok_or("say which directory")?;
-    let mut receiver = Receiver::into_directory(directory).wait(Duration::from_secs(30));
+    let mut receiver = Receiver::into_directory(directory).join_timeout(Duration::from_secs(30));
     if let Some(group) = arguments.next() {
         receiver = receiver.group(group.parse()?);
     }

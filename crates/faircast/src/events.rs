@@ -213,7 +213,7 @@ mod tests {
     use crate::event::{Progress, Setting};
 
     fn warning(message: usize) -> Event {
-        Event::Warning { message: message.to_string(), concerns: Some(Setting::Patience) }
+        Event::Warning { message: message.to_string(), concerns: Some(Setting::Timeout) }
     }
 
     #[test]

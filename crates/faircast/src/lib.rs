@@ -10,7 +10,7 @@
 //!
 //! // On each receiving host, or in this process:
 //! let memory = Memory::new(64 << 20);
-//! let receiver = Receiver::into_memory(memory.clone()).wait(Duration::from_secs(60)).start()?;
+//! let receiver = Receiver::into_memory(memory.clone()).join_timeout(Duration::from_secs(60)).start()?;
 //!
 //! // On the sending host:
 //! let sender = Sender::bytes("weights.bin", vec![7; 1 << 20]).expect_receivers(1).start()?;
@@ -114,9 +114,9 @@ pub use faircast_wire::{
 pub mod config {
     pub use faircast_transport::config::{
         BadLimits, Content, DEFAULT_GROUP, DEFAULT_GROUP_V6, DEFAULT_SCHEME, Destination, Durability,
-        FIND_GROUP, FIND_GROUP_V6, Freshness, InvitedHost, KeepUnfinished, LayerInput, Multicast, OneWay,
-        PATIENCE, Pacing, RECEIVE_BUFFER, RELAY_MEMORY, RELAY_PORT, ReceiptKeys, ReceiveConfig, Repeat,
-        Replace, RequiredHost, SendConfig, Slow, StartNow, Unicast, check_limits, default_group,
+        FIND_GROUP, FIND_GROUP_V6, Freshness, IDLE_TIMEOUT, InvitedHost, KeepUnfinished, LayerInput,
+        Multicast, OneWay, Pacing, RECEIVE_BUFFER, RELAY_MEMORY, RELAY_PORT, ReceiptKeys, ReceiveConfig,
+        Repeat, Replace, RequiredHost, SendConfig, Slow, StartNow, Unicast, check_limits, default_group,
         default_group_here, default_group_v6, default_scheme, other_default,
     };
 }

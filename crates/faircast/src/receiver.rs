@@ -113,14 +113,14 @@ impl Receiver {
     }
 
     /// Gives up when no session is announced for this long. Otherwise it waits without limit.
-    pub fn wait(mut self, wait: Duration) -> Receiver {
-        self.config.wait = Some(wait);
+    pub fn join_timeout(mut self, timeout: Duration) -> Receiver {
+        self.config.join_timeout = Some(timeout);
         self
     }
 
     /// How long the source may be silent, none of its data arrive, and the network be gone.
-    pub fn patience(mut self, patience: Duration) -> Receiver {
-        self.config.patience = patience;
+    pub fn idle_timeout(mut self, timeout: Duration) -> Receiver {
+        self.config.idle_timeout = timeout;
         self
     }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// let report = Sender::paths(["disk.img"])
 ///     .group("239.255.70.1:5777".parse().expect("a group"))
 ///     .expect_receivers(30)
-///     .wait(Duration::from_secs(300))
+///     .join_timeout(Duration::from_secs(300))
 ///     .max(Rate::from_mbps(800.0))
 ///     .run(|event| println!("{event:?}"))?;
 /// assert!(report.ok, "incomplete: {:?}", report.incomplete);
@@ -193,14 +193,14 @@ impl Sender {
     }
 
     /// How long to wait for receivers to join.
-    pub fn wait(mut self, wait: Duration) -> Sender {
-        self.config.wait = wait;
+    pub fn join_timeout(mut self, timeout: Duration) -> Sender {
+        self.config.join_timeout = timeout;
         self
     }
 
     /// How long receivers may be silent, or not be reached by data, and the network be gone.
-    pub fn patience(mut self, patience: Duration) -> Sender {
-        self.config.patience = patience;
+    pub fn idle_timeout(mut self, timeout: Duration) -> Sender {
+        self.config.idle_timeout = timeout;
         self
     }
 

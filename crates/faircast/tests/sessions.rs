@@ -29,12 +29,12 @@ fn source(sender: Sender, number: u8) -> Sender {
         .interface("lo")
         .ttl(0)
         .expect_receivers(1)
-        .wait(LONG)
+        .join_timeout(LONG)
         .max(Rate::from_mbps(400.0))
 }
 
 fn listener(receiver: Receiver, number: u8) -> Session<ReceiveReport> {
-    receiver.group(group(number)).interface("lo").wait(LONG).start().expect("it joins")
+    receiver.group(group(number)).interface("lo").join_timeout(LONG).start().expect("it joins")
 }
 
 fn content(bytes: u32) -> Vec<u8> {
@@ -51,7 +51,7 @@ fn carry(sender: Sender, receiver: Receiver, number: u8) -> (SendReport, Result<
 /// Send this to a receiver that is there and cannot take it: the source waits a while for another one.
 fn carry_in_vain(sender: Sender, receiver: Receiver, number: u8) -> (SendReport, Error) {
     let receiver = listener(receiver, number);
-    let sender = source(sender, number).wait(Duration::from_secs(10));
+    let sender = source(sender, number).join_timeout(Duration::from_secs(10));
     let report = sender.run(|_| ()).expect("it sends");
     (report, receiver.join().expect_err("it cannot take that"))
 }

@@ -24,13 +24,14 @@ fn content(bytes: u32) -> Vec<u8> {
 }
 
 fn sender(bytes: Vec<u8>, scheme: &str, number: u8) -> Sender {
-    let sender = Sender::bytes("numbers", bytes).group(group(number)).interface("lo").ttl(0).wait(LONG);
+    let sender =
+        Sender::bytes("numbers", bytes).group(group(number)).interface("lo").ttl(0).join_timeout(LONG);
     let sender = sender.expect_receivers(2).max(Rate::from_mbps(400.0));
     sender.congestion_control(scheme).expect("a scheme")
 }
 
 fn receiver(memory: &Memory, number: u8) -> Receiver {
-    Receiver::into_memory(memory.clone()).group(group(number)).interface("lo").wait(LONG)
+    Receiver::into_memory(memory.clone()).group(group(number)).interface("lo").join_timeout(LONG)
 }
 
 fn runtimes() -> [Runtime; 2] {
@@ -105,7 +106,7 @@ fn a_waiting_task_yields_the_processor() {
     let [runtime, _] = runtimes();
     let memory = Memory::new(1);
     let ticks = runtime.block_on(async {
-        let session = receiver(&memory, 6).wait(Duration::from_millis(300)).run_async(|_| ());
+        let session = receiver(&memory, 6).join_timeout(Duration::from_millis(300)).run_async(|_| ());
         let mut ticks = 0;
         let ticking = async {
             loop {

@@ -49,8 +49,8 @@ pub(super) struct Setup {
     pub names: Names,
     /// Bytes of all files together.
     pub most: Option<u64>,
-    pub wait: Option<Span>,
-    pub silence: Span,
+    pub join_timeout: Option<Span>,
+    pub idle_timeout: Span,
     pub overhead: usize,
     pub unix_secs: u64,
     pub random: u64,
@@ -203,12 +203,12 @@ impl AlcReceiver {
 
     /// When something is to be done next.
     fn next_timeout(&self) -> Time {
-        let patience = match self.followed {
-            Some(_) => self.heard + self.setup.silence,
-            None => self.setup.wait.map_or(Time::NEVER, |wait| self.started + wait),
+        let timeout = match self.followed {
+            Some(_) => self.heard + self.setup.idle_timeout,
+            None => self.setup.join_timeout.map_or(Time::NEVER, |timeout| self.started + timeout),
         };
         let deadline = self.control.as_ref().map_or(Time::NEVER, |control| control.scheme.deadline());
-        patience.min(deadline).min(self.report_at)
+        timeout.min(deadline).min(self.report_at)
     }
 
     fn on_time(&mut self, now: Time) {
@@ -228,10 +228,10 @@ impl AlcReceiver {
             }
         }
         if self.ended.is_none() {
-            let silent = now >= self.heard + self.setup.silence;
+            let silent = now >= self.heard + self.setup.idle_timeout;
             self.ended = match self.followed {
                 Some(_) if silent => Some(Ended::Silent),
-                None if self.setup.wait.is_some_and(|wait| now >= self.started + wait) => {
+                None if self.setup.join_timeout.is_some_and(|timeout| now >= self.started + timeout) => {
                     Some(Ended::NoSession)
                 }
                 _ => None,
@@ -700,7 +700,7 @@ impl Reporting for AlcReceiver {
         report.ok = report.known > 0 && report.files == report.known;
         let why = match self.ended {
             Some(Ended::NoSession) => {
-                let waited = self.setup.wait.unwrap_or_default();
+                let waited = self.setup.join_timeout.unwrap_or_default();
                 let waited = std::time::Duration::from_nanos(waited.as_nanos());
                 return Err(AlcError::NoSession { group: self.setup.group, waited }.into());
             }

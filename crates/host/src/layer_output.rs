@@ -19,7 +19,7 @@ const MAX_WAITING: usize = 8 << 20;
 const TRY_AGAIN: Duration = Duration::from_millis(20);
 
 /// At the end readers have this long to take the bytes that wait for them.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The place of one layer's bytes.
 pub enum LayerOutput {
@@ -192,7 +192,7 @@ impl PipeWriter {
 /// At the end readers get the bytes on their way to them.
 impl Drop for PipeWriter {
     fn drop(&mut self) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + FLUSH_TIMEOUT;
         let mut state = self.0.lock();
         if state.last == Last::MoreComes {
             state.last = Last::Waits;

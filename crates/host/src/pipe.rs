@@ -119,18 +119,18 @@ impl Pipe {
         state.ended || state.bytes.len() as u64 >= len
     }
 
-    /// Returns up to `most` bytes: when this many have arrived, when the first of them have waited for `patience`, or when
+    /// Returns up to `most` bytes: when this many have arrived, when the first of them have waited for `timeout`, or when
     /// the pipe has ended.
     ///
     /// # Errors
     /// When it could not be read.
-    pub fn take(&self, most: usize, patience: Duration) -> Result<Option<Vec<u8>>, ObjectError> {
+    pub fn take(&self, most: usize, timeout: Duration) -> Result<Option<Vec<u8>>, ObjectError> {
         let mut state = self.0.lock();
         if let Some(error) = state.failed.take() {
             return Err(ObjectError::io(&self.0.name, "read the stream", error));
         }
         let now = state.time.now();
-        let waited = state.oldest.is_some_and(|oldest| now.duration_since(oldest) >= patience);
+        let waited = state.oldest.is_some_and(|oldest| now.duration_since(oldest) >= timeout);
         if state.bytes.is_empty() || (state.bytes.len() < most && !waited && !state.ended) {
             return Ok(None);
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const PART: usize = 64 << 10;
 
 /// When a session is given up, the reader has this long to take the bytes that wait for it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Work for a thread beside the session.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -146,7 +146,7 @@ impl Drop for WriteBehind {
         if self.perform.is_some() {
             return;
         }
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + FLUSH_TIMEOUT;
         let mut state = self.shared.lock();
         state.closed = true;
         state.write_all();

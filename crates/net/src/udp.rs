@@ -153,7 +153,7 @@ impl Udp {
         }
         let address = SockAddr::from(to);
         let per_call = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS) * size;
-        let (mut rest, mut sent, mut patience) = (bytes, 0, PATIENCE);
+        let (mut rest, mut sent, mut tries) = (bytes, 0, MAX_TRIES);
         while !rest.is_empty() {
             let part = &rest[..rest.len().min(per_call)];
             match self.send_part(&address, part, size) {
@@ -163,7 +163,7 @@ impl Udp {
                 }
                 Err(e) => match classify(&e) {
                     Trouble::Full => return Ok(SendOutcome::Blocked { sent }),
-                    Trouble::Others if patience > 0 => patience -= 1,
+                    Trouble::Others if tries > 0 => tries -= 1,
                     Trouble::Others | Trouble::Real => return Err(self.send_error(e, to, size)),
                 },
             }
@@ -219,16 +219,16 @@ impl Udp {
 
     /// Receives the waiting datagrams into `batch`; 0 without one.
     pub(crate) fn receive(&self, batch: &mut Batch, own: SocketAddr) -> Result<usize, NetError> {
-        let mut patience = PATIENCE;
+        let mut tries = MAX_TRIES;
         loop {
             match batch.fill(self.socket.as_fd(), own) {
                 Ok(_) if batch.is_cut() => return Err(NetError::ControlTruncated),
                 // Empty datagrams only, which no endpoint of ours sends: look behind them.
-                Ok(0) if !batch.is_empty() && patience > 0 => patience -= 1,
+                Ok(0) if !batch.is_empty() && tries > 0 => tries -= 1,
                 Ok(count) => return Ok(count),
                 Err(e) => match classify(&e) {
                     Trouble::Full => return Ok(0),
-                    Trouble::Others if patience > 0 => patience -= 1,
+                    Trouble::Others if tries > 0 => tries -= 1,
                     Trouble::Others | Trouble::Real => {
                         return Err(NetError::System { doing: "receiving", source: e });
                     }
@@ -260,7 +260,7 @@ fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
 
 /// How many pieces of news about others, or calls that bring only empty datagrams, one call puts up
 /// with.
-const PATIENCE: u32 = 64;
+const MAX_TRIES: u32 = 64;
 
 /// Meaning of an error of a socket call.
 enum Trouble {

@@ -67,8 +67,8 @@ fn numbered(count: usize) -> Vec<u8> {
 /// Everything that arrives within the next moments, at least `expected` datagrams if they come.
 fn collect(socket: &GroupSocket, expected: usize) -> Vec<(Vec<u8>, Meta)> {
     let (mut batch, mut waiter, mut got) = (Batch::new(8), Waiter::new(), Vec::new());
-    let patience = if expected == 0 { Duration::from_millis(100) } else { Duration::from_secs(5) };
-    let end = Instant::now() + patience;
+    let timeout = if expected == 0 { Duration::from_millis(100) } else { Duration::from_secs(5) };
+    let end = Instant::now() + timeout;
     while Instant::now() < end && (expected == 0 || got.len() < expected) {
         waiter.wait(&[Watch::new(socket, Want::Readable)], Some(end)).expect("waits");
         socket.receive(&mut batch).expect("receives");

@@ -4,7 +4,7 @@ use crate::codec::{DATA_HEADER_LEN, Gsi, Options, OwnOption, PgmccData, Stamp, T
 use crate::content_writer::ContentWriter;
 use crate::error::PgmError;
 use crate::feed::{self, Feed, Input, ReadResult};
-use crate::missing::Patience;
+use crate::missing::Timeouts;
 use crate::{
     Framing, Messages, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, ipv4, receiver, source,
 };
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Content of a pipe is sent after this time, even if more would fit a packet.
-const PIPE_PATIENCE: Duration = Duration::from_millis(5);
+const PIPE_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Sends one file or stream to everybody who receives the group, until nothing has been missing anywhere for the time asked for.
 impl Configuration for PgmSend {
@@ -114,9 +114,9 @@ impl Configuration for PgmReceive {
             data_port: self.options.data_port.unwrap_or(place.group.port()),
             nak_port: self.options.nak_port.unwrap_or(place.group.port()),
             only: place.source,
-            wait: place.wait.map(span),
-            silence: span(place.silence),
-            patience: Patience::default(),
+            join_timeout: place.join_timeout.map(span),
+            idle_timeout: span(place.idle_timeout),
+            timeouts: Timeouts::default(),
             most_held: receiver::MAX_HELD,
             rng: Rng::new(random[0], 0),
         };
@@ -211,7 +211,7 @@ struct Live(Pipe);
 
 impl Input for Live {
     fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult> {
-        match self.0.take(most, PIPE_PATIENCE) {
+        match self.0.take(most, PIPE_TIMEOUT) {
             Ok(Some(bytes)) => {
                 into.extend_from_slice(&bytes);
                 Ok(ReadResult::Bytes)

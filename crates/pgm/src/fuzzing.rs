@@ -7,7 +7,7 @@ mod corpus;
 
 use super::content_writer::ContentWriter;
 use super::feed::{Feed, Input, ReadResult};
-use super::missing::Patience;
+use super::missing::Timeouts;
 use super::receiver::{self, PgmReceiver};
 use super::source::{self, PgmSource};
 use super::{Framing, WindowLimits};
@@ -68,9 +68,9 @@ pub fn receiver(input: &[u8]) {
         data_port: GROUP.port(),
         nak_port: GROUP.port(),
         only: None,
-        wait: Some(Span::from_secs(10)),
-        silence: Span::from_secs(30),
-        patience: Patience { most_unconfirmed: 5, most_unanswered: 5, ..Patience::default() },
+        join_timeout: Some(Span::from_secs(10)),
+        idle_timeout: Span::from_secs(30),
+        timeouts: Timeouts { most_unconfirmed: 5, most_unanswered: 5, ..Timeouts::default() },
         most_held: HELD,
         rng: Rng::new(2, 1),
     };

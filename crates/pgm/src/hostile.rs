@@ -3,7 +3,7 @@
 use super::content_writer::ContentWriter;
 use super::feed::Feed;
 use super::fuzzing::Content;
-use super::missing::Patience;
+use super::missing::Timeouts;
 use super::receiver::{PgmReceiver, Setup};
 use super::source::{self, PgmSource};
 use super::{Framing, PgmReceiveReport, WindowLimits};
@@ -37,9 +37,9 @@ impl Bench {
             data_port: GROUP.port(),
             nak_port: GROUP.port(),
             only: None,
-            wait: Some(Span::from_secs(10)),
-            silence: Span::from_secs(30),
-            patience: Patience { most_unconfirmed: 1, ..Patience::default() },
+            join_timeout: Some(Span::from_secs(10)),
+            idle_timeout: Span::from_secs(30),
+            timeouts: Timeouts { most_unconfirmed: 1, ..Timeouts::default() },
             most_held: super::receiver::MAX_HELD,
             rng: Rng::new(2, 1),
         };

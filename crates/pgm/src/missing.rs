@@ -21,7 +21,7 @@ const MAX_ASKED: usize = 512;
 
 /// Timeouts of the states (RFC 3208, 6.3; the values are within those of stock receivers).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     /// Longest wait before a NAK ("NAK_BO_IVL").
     pub(super) back_off: Span,
     /// For a confirmation ("NAK_RPT_IVL").
@@ -34,9 +34,9 @@ pub(super) struct Patience {
     pub(super) most_unanswered: u16,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience {
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
             back_off: Span::from_millis(50),
             confirmation: Span::from_millis(200),
             data: Span::from_millis(400),
@@ -99,20 +99,20 @@ impl Missing {
     }
 
     /// A gap was seen: these numbers are newer than all that are missing.
-    pub(super) fn add(&mut self, sqns: Range<u64>, patience: &Patience, rng: &mut Rng, now: Time) {
+    pub(super) fn add(&mut self, sqns: Range<u64>, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         debug_assert!(self.all.last_key_value().is_none_or(|(last, _)| *last < sqns.start));
         if !sqns.is_empty() {
             self.waiting.insert(sqns.start, Waiting { end: sqns.end, since: now });
-            self.take_up(patience, rng, now);
+            self.take_up(timeouts, rng, now);
         }
     }
 
     /// Those whose turn it is are asked for from now on.
-    fn take_up(&mut self, patience: &Patience, rng: &mut Rng, now: Time) {
+    fn take_up(&mut self, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         while self.all.len() < MAX_ASKED
             && let Some((first, row)) = self.waiting.pop_first()
         {
-            let until = tick(now + random(patience.back_off, rng));
+            let until = tick(now + random(timeouts.back_off, rng));
             let entry = Entry { state: State::BackOff, until, begun: now, unconfirmed: 0, unanswered: 0 };
             self.all.insert(first, entry);
             self.due.insert((until, first));
@@ -138,10 +138,10 @@ impl Missing {
     }
 
     /// The source has received a NAK for it, from here or elsewhere: no NAK for now.
-    pub(super) fn confirm(&mut self, sqn: u64, patience: &Patience, now: Time) {
+    pub(super) fn confirm(&mut self, sqn: u64, timeouts: &Timeouts, now: Time) {
         let Some(entry) = self.all.get_mut(&sqn) else { return };
         self.due.remove(&(entry.until, sqn));
-        (entry.state, entry.until) = (State::WaitData, tick(now + patience.data));
+        (entry.state, entry.until) = (State::WaitData, tick(now + timeouts.data));
         self.due.insert((entry.until, sqn));
     }
 
@@ -175,7 +175,7 @@ impl Missing {
     /// Advances the packets whose timers have expired, in order. Those that are given up are removed.
     pub(super) fn on_time(
         &mut self,
-        patience: &Patience,
+        timeouts: &Timeouts,
         rng: &mut Rng,
         now: Time,
         mut due: impl FnMut(Due),
@@ -192,7 +192,7 @@ impl Missing {
             let Some(entry) = self.all.get_mut(&sqn) else { continue };
             let mut stays = true;
             while stays && entry.until <= now {
-                stays = entry.step(sqn, patience, rng, now, &mut due);
+                stays = entry.step(sqn, timeouts, rng, now, &mut due);
             }
             if stays {
                 self.due.insert((entry.until, sqn));
@@ -206,7 +206,7 @@ impl Missing {
         if let Some(begun) = unheard {
             self.give_up_waiting(begun, &mut due);
         }
-        self.take_up(patience, rng, now);
+        self.take_up(timeouts, rng, now);
     }
 }
 
@@ -215,7 +215,7 @@ impl Entry {
     fn step(
         &mut self,
         sqn: u64,
-        patience: &Patience,
+        timeouts: &Timeouts,
         rng: &mut Rng,
         now: Time,
         due: &mut impl FnMut(Due),
@@ -223,16 +223,16 @@ impl Entry {
         let spent = match self.state {
             State::BackOff => {
                 due(Due::Ask(sqn));
-                (self.state, self.until) = (State::WaitNcf, tick(now + patience.confirmation));
+                (self.state, self.until) = (State::WaitNcf, tick(now + timeouts.confirmation));
                 return true;
             }
             State::WaitNcf => {
                 self.unconfirmed += 1;
-                self.unconfirmed > patience.most_unconfirmed
+                self.unconfirmed > timeouts.most_unconfirmed
             }
             State::WaitData => {
                 self.unanswered += 1;
-                self.unanswered > patience.most_unanswered
+                self.unanswered > timeouts.most_unanswered
             }
         };
         if spent {
@@ -240,7 +240,7 @@ impl Entry {
             return false;
         }
         // Never at once again, whatever is drawn.
-        let wait = random(patience.back_off, rng).max(Span::from_micros(1));
+        let wait = random(timeouts.back_off, rng).max(Span::from_micros(1));
         (self.state, self.until) = (State::BackOff, tick(now + wait));
         true
     }
@@ -260,7 +260,7 @@ fn random(longest: Span, rng: &mut Rng) -> Span {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience {
+    const TIMEOUTS: Timeouts = Timeouts {
         back_off: Span::from_millis(50),
         confirmation: Span::from_millis(200),
         data: Span::from_millis(400),
@@ -277,7 +277,7 @@ mod tests {
     impl Stage {
         fn missing(sqns: std::ops::Range<u64>) -> Stage {
             let mut stage = Stage { missing: Missing::default(), rng: Rng::new(1, 0), now: Time::ZERO };
-            stage.missing.add(sqns, &PATIENCE, &mut stage.rng, Time::ZERO);
+            stage.missing.add(sqns, &TIMEOUTS, &mut stage.rng, Time::ZERO);
             stage
         }
 
@@ -286,7 +286,7 @@ mod tests {
             let mut all = Vec::new();
             while self.missing.deadline() <= end {
                 self.now = self.missing.deadline().max(self.now);
-                self.missing.on_time(&PATIENCE, &mut self.rng, self.now, |due| all.push(due));
+                self.missing.on_time(&TIMEOUTS, &mut self.rng, self.now, |due| all.push(due));
             }
             self.now = end;
             all
@@ -313,10 +313,10 @@ mod tests {
     #[test]
     fn confirmation_suppresses_naks_until_the_data_is_overdue() {
         let mut stage = Stage::missing(7..8);
-        stage.missing.confirm(7, &PATIENCE, stage.now);
+        stage.missing.confirm(7, &TIMEOUTS, stage.now);
         assert_eq!(stage.until(399), []);
         assert_eq!(stage.until(460), [Due::Ask(7)]);
-        stage.missing.confirm(7, &PATIENCE, stage.now);
+        stage.missing.confirm(7, &TIMEOUTS, stage.now);
         assert_eq!(stage.until(1_000), [Due::GiveUp(7)]);
     }
 
@@ -327,7 +327,7 @@ mod tests {
         let (end, mut wakes, mut asked) = (Time::ZERO + Span::from_millis(500), 0, 0);
         while stage.missing.deadline() <= end {
             stage.now = stage.missing.deadline().max(stage.now);
-            stage.missing.on_time(&PATIENCE, &mut stage.rng, stage.now, |due| {
+            stage.missing.on_time(&TIMEOUTS, &mut stage.rng, stage.now, |due| {
                 asked += usize::from(matches!(due, Due::Ask(_)));
             });
             wakes += 1;
@@ -352,7 +352,7 @@ mod tests {
         while stage.missing.deadline() <= Time::ZERO + Span::from_secs(20) {
             stage.now = stage.missing.deadline().max(stage.now);
             let mut now_asked = Vec::new();
-            stage.missing.on_time(&PATIENCE, &mut stage.rng, stage.now, |due| match due {
+            stage.missing.on_time(&TIMEOUTS, &mut stage.rng, stage.now, |due| match due {
                 Due::Ask(sqn) => now_asked.push(sqn),
                 Due::GiveUp(sqn) => panic!("{sqn} was given up"),
             });

@@ -1,7 +1,7 @@
 //! The receiver's session over PGM: gaps, NAKs, order, and the scheme's receiver where the source has one.
 
 use super::content_writer::ContentWriter;
-use super::missing::{Due, Missing, Patience};
+use super::missing::{Due, Missing, Timeouts};
 use super::{PgmReceiveReport, receiver_id};
 use crate::codec::{
     self, Ack, Body, Fragment, Nak, NakList, Options, OwnOption, Packet, PgmccData, PgmccFeedback,
@@ -51,9 +51,9 @@ pub(super) struct Setup {
     /// UDP port of the source for NAKs.
     pub(super) nak_port: u16,
     pub(super) only: Option<IpAddr>,
-    pub(super) wait: Option<Span>,
-    pub(super) silence: Span,
-    pub(super) patience: Patience,
+    pub(super) join_timeout: Option<Span>,
+    pub(super) idle_timeout: Span,
+    pub(super) timeouts: Timeouts,
     /// Packets that may wait for one that is missing: [`MAX_HELD`], and fewer where that is too slow for a fuzzer.
     pub(super) most_held: u64,
     pub(super) rng: Rng,
@@ -208,7 +208,7 @@ impl PgmReceiver {
         }
         match packet.body {
             Body::Spm(spm) => {
-                stream.on_spm(spm, &packet.options, &self.setup.patience, &mut self.setup.rng, now)
+                stream.on_spm(spm, &packet.options, &self.setup.timeouts, &mut self.setup.rng, now)
             }
             Body::Odata(data) | Body::Rdata(data) => {
                 self.report.packets += 1;
@@ -223,7 +223,7 @@ impl PgmReceiver {
                 }
             }
             Body::Ncf(nak) => {
-                stream.on_ncf(nak, &packet.options, &self.setup.patience, &mut self.setup.rng, now)
+                stream.on_ncf(nak, &packet.options, &self.setup.timeouts, &mut self.setup.rng, now)
             }
             _ => {}
         }
@@ -263,7 +263,7 @@ impl PgmReceiver {
             self.progress_at += Span::from_secs(1);
             self.emit_progress(now);
         }
-        self.consider_patience(now);
+        self.check_timeouts(now);
     }
 
     /// Send the NAKs that are due, or ask for the SPM that says where they go.
@@ -272,9 +272,9 @@ impl PgmReceiver {
         if stream.missing.deadline() > now {
             return;
         }
-        let mut patience = self.setup.patience;
+        let mut timeouts = self.setup.timeouts;
         if stream.fin.is_some() {
-            patience.most_unconfirmed = patience.most_unconfirmed.min(UNCONFIRMED_AFTER_FIN);
+            timeouts.most_unconfirmed = timeouts.most_unconfirmed.min(UNCONFIRMED_AFTER_FIN);
         }
         let Some(path) = stream.path else {
             if stream.spmr_at <= now {
@@ -285,7 +285,7 @@ impl PgmReceiver {
             return;
         };
         let (mut asked, mut gone) = (Vec::new(), Vec::new());
-        stream.missing.on_time(&patience, &mut self.setup.rng, now, |due| match due {
+        stream.missing.on_time(&timeouts, &mut self.setup.rng, now, |due| match due {
             Due::Ask(sqn) => asked.push((sqn as u32).to_be_bytes()),
             Due::GiveUp(sqn) => gone.push(sqn),
         });
@@ -357,16 +357,16 @@ impl PgmReceiver {
         }
     }
 
-    fn consider_patience(&mut self, now: Time) {
+    fn check_timeouts(&mut self, now: Time) {
         let duration = |span: Span| Duration::from_nanos(span.as_nanos());
         let packets = self.report.refused;
-        let failure = match (&self.stream, self.setup.wait) {
+        let failure = match (&self.stream, self.setup.join_timeout) {
             (None, Some(wait)) if now.since(Time::ZERO) >= wait => Error::Start(StartError::NoSession {
                 group: self.setup.group.into(),
                 waited: duration(wait),
                 seen: (packets > 0).then_some(JoinObstacle::OtherFormat { packets, format: "PGM" }),
             }),
-            (Some(stream), _) if now.since(stream.last_received_at) >= self.setup.silence => {
+            (Some(stream), _) if now.since(stream.last_received_at) >= self.setup.idle_timeout => {
                 let silent = duration(now.since(stream.last_received_at));
                 PgmError::Silent { silent, bytes: self.report.bytes }.into()
             }
@@ -390,7 +390,7 @@ impl PgmReceiver {
         if let Some(stream) = &self.stream {
             let asking = stream.missing.deadline();
             wake = wake.min(if stream.path.is_some() { asking } else { asking.max(stream.spmr_at) });
-            wake = wake.min(stream.last_received_at + self.setup.silence);
+            wake = wake.min(stream.last_received_at + self.setup.idle_timeout);
             if let Some((_, since)) = stream.fin.filter(|(end, _)| stream.next >= *end) {
                 wake = wake.min(since + FIN_HOLDS);
             }
@@ -541,7 +541,7 @@ impl Stream {
         (self.next, self.end) = (first, Some(first));
     }
 
-    fn on_spm(&mut self, spm: Spm, options: &Options<'_>, patience: &Patience, rng: &mut Rng, now: Time) {
+    fn on_spm(&mut self, spm: Spm, options: &Options<'_>, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         let old = self.spm_sqn.is_some_and(|newest| (spm.sqn.wrapping_sub(newest) as i32) <= 0);
         if old {
             return;
@@ -554,7 +554,7 @@ impl Stream {
         if self.end.is_none() {
             self.begin(end);
         }
-        self.extend(end, patience, rng, now);
+        self.extend(end, timeouts, rng, now);
         self.trail(spm.trail);
         if options.fin && self.fin.is_none_or(|(told, _)| told != end) {
             self.fin = Some((end, now));
@@ -567,7 +567,7 @@ impl Stream {
     }
 
     /// All before `end` have been sent: those that are not here are missing.
-    fn extend(&mut self, end: u64, patience: &Patience, rng: &mut Rng, now: Time) {
+    fn extend(&mut self, end: u64, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         let Some(mut known) = self.end.filter(|known| *known < end) else { return };
         if end - self.next > self.most_held {
             // The oldest ones are given up for room, and what nobody can keep is not asked for at all.
@@ -585,7 +585,7 @@ impl Stream {
         let missing = (end - known) as usize; // no more than are kept
         self.recent = self.recent.checked_shl(missing as u32).unwrap_or(0);
         self.places.extend(std::iter::repeat_with(|| PacketState::Missing).take(missing));
-        self.missing.add(known..end, patience, rng, now);
+        self.missing.add(known..end, timeouts, rng, now);
         self.end = Some(end);
     }
 
@@ -623,7 +623,7 @@ impl Stream {
         }
         if sqn >= end {
             report.missed += sqn - end;
-            self.extend(sqn, &setup.patience, &mut setup.rng, now);
+            self.extend(sqn, &setup.timeouts, &mut setup.rng, now);
             (self.recent, self.end) = (self.recent << 1 | 1, Some(sqn + 1));
             if self.places.is_empty() {
                 self.next += 1;
@@ -650,14 +650,14 @@ impl Stream {
         PacketState::Here { bytes, fragment: packet.options.fragment }
     }
 
-    fn on_ncf(&mut self, nak: Nak, options: &Options<'_>, patience: &Patience, rng: &mut Rng, now: Time) {
+    fn on_ncf(&mut self, nak: Nak, options: &Options<'_>, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         for wire in std::iter::once(nak.sqn).chain(options.nak_list.iter()) {
             let sqn = self.unwrap(wire);
             let Some(end) = self.end else { return };
             if sqn >= end && sqn - end < self.most_held {
-                self.extend(sqn + 1, patience, rng, now);
+                self.extend(sqn + 1, timeouts, rng, now);
             }
-            self.missing.confirm(sqn, patience, now);
+            self.missing.confirm(sqn, timeouts, now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::content_writer::ContentWriter;
 use super::feed::{Feed, Input, ReadResult};
-use super::missing::Patience;
+use super::missing::Timeouts;
 use super::receiver::{self, Setup as ReceiverSetup};
 use super::source::{self, Setup as SourceSetup};
 use super::{Framing, Messages, PgmReceiveReport, PgmSendReport, WindowLimits};
@@ -223,9 +223,9 @@ fn receiver(plan: &Plan, n: u8) -> (receiver::PgmReceiver, Written, Ipv4Addr) {
         data_port: GROUP.port(),
         nak_port: GROUP.port(),
         only: None,
-        wait: Some(Span::from_secs(10)),
-        silence: Span::from_secs(30),
-        patience: Patience::default(),
+        join_timeout: Some(Span::from_secs(10)),
+        idle_timeout: Span::from_secs(30),
+        timeouts: Timeouts::default(),
         most_held: super::receiver::MAX_HELD,
         rng: Rng::new(2, n.into()),
     };

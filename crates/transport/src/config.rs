@@ -45,7 +45,7 @@ pub const DEFAULT_SCHEME: &str = "ormcc";
 pub const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// Default timeout for transient faults.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Action taken on slow receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -272,7 +272,7 @@ pub struct SendConfig {
     pub max: Option<Rate>,
     /// Action taken on slow receivers. Layers have their own: with them it is [`Slow::Follow`].
     pub slow: Slow,
-    /// Send without feedback: `min`, `max`, `slow`, `expect`, `required`, `receipts` and `wait` mean nothing then. Not for live
+    /// Send without feedback: `min`, `max`, `slow`, `expect`, `required`, `receipts` and `join_timeout` mean nothing then. Not for live
     /// streams, schemes with layers and hosts that are served by unicast.
     pub one_way: Option<OneWay>,
     /// Seal everything under this key.
@@ -287,11 +287,11 @@ pub struct SendConfig {
     pub receipts: Option<ReceiptKeys>,
     /// How long to wait for receivers, in all: before the start for the first, or all of `expect` and `required`; the rest of it
     /// at the end, when all have left.
-    pub wait: Duration,
+    pub join_timeout: Duration,
     /// Ends the wait before the start.
     pub start: StartNow,
     /// Duration for which receivers may be silent or unreached, or the network gone, before they are given up.
-    pub patience: Duration,
+    pub idle_timeout: Duration,
     /// Largest UDP datagram, in bytes, without IP and UDP headers; from the interface's MTU (at
     /// most 1500) when `None`.
     pub datagram: Option<u16>,
@@ -450,9 +450,9 @@ pub struct ReceiveConfig {
     /// Sign a receipt with this key when everything is verified and in its place.
     pub sign_receipts: Option<SigningKey>,
     /// Give up when no session is announced for this duration; `None`: wait without limit.
-    pub wait: Option<Duration>,
+    pub join_timeout: Option<Duration>,
     /// Give up when a started session is silent, brings no data, or the network is gone for this duration.
-    pub patience: Duration,
+    pub idle_timeout: Duration,
     /// Whether content is flushed to the disk.
     pub durability: Durability,
     /// This host's name in the source's messages.
@@ -488,9 +488,9 @@ impl SendConfig {
             expect: None,
             required: Vec::new(),
             receipts: None,
-            wait: Duration::from_secs(10),
+            join_timeout: Duration::from_secs(10),
             start: StartNow::default(),
-            patience: PATIENCE,
+            idle_timeout: IDLE_TIMEOUT,
             datagram: None,
             content,
             preserve: Preserve::nothing(),
@@ -522,8 +522,8 @@ impl ReceiveConfig {
             freshness: Freshness::Answer,
             verify: None,
             sign_receipts: None,
-            wait: None,
-            patience: PATIENCE,
+            join_timeout: None,
+            idle_timeout: IDLE_TIMEOUT,
             durability: Durability::Fast,
             host: String::new(),
             buffer: RECEIVE_BUFFER,

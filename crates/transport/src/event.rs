@@ -179,7 +179,7 @@ impl From<TransferName> for String {
 #[non_exhaustive]
 pub enum Setting {
     /// How long silence and outages are waited for, as the warning says.
-    Patience,
+    Timeout,
     /// The size of datagrams at the source: smaller ones may pass.
     Datagram,
     /// The congestion control.

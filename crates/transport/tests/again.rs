@@ -42,7 +42,7 @@ fn host(last: u8, number: u64) -> Host {
 fn session(number: u64, file: &Path, out: &Path) {
     let mut send = SendConfig::new(Content::Paths(vec![file.to_owned()]));
     send.expect = Some(1);
-    send.wait = Duration::from_secs(60);
+    send.join_timeout = Duration::from_secs(60);
     let group = send.group;
     let receive = ReceiveConfig::new(Destination::Directory(out.to_owned()));
     let (here, there) = (host(1, number), host(2, number));

@@ -189,7 +189,7 @@ pub struct Plan {
     /// The source's highest rate.
     pub max: Option<Rate>,
     /// The idle timeout of sessions, in seconds.
-    pub patience: u64,
+    pub idle_timeout: u64,
     /// Packets have to go far: answers are spread.
     pub weather: Weather,
     /// The kinds of trouble that this seed has.
@@ -245,7 +245,7 @@ impl Plan {
             synced: rng.chance(0.5),
             expects: rng.chance(0.5),
             max: rng.chance(0.5).then(|| Rate::from_mbps(1.0 + 9.0 * rng.unit())),
-            patience: 10 + rng.below(50),
+            idle_timeout: 10 + rng.below(50),
             weather,
             scheme,
             troubles: Vec::new(),
@@ -303,14 +303,14 @@ impl fmt::Display for Plan {
         write!(
             f,
             "{:?} by {}, {how}, {} files of {bytes} bytes, datagrams of {datagram}, blocks of {symbols}; {} receivers at {} sites, \
-             {} relays; patience {} s; until {:.1} s: {:?}",
+             {} relays; idle timeout {} s; until {:.1} s: {:?}",
             self.kind,
             self.scheme,
             self.files.len(),
             self.receivers(),
             self.sites.len(),
             self.relays(),
-            self.patience,
+            self.idle_timeout,
             self.calm.as_secs_f64(),
             self.troubles
         )

@@ -37,7 +37,7 @@ const WAIT: u32 = 5;
 impl World {
     pub(crate) fn start(&mut self, host: usize) -> Result<(), Finding> {
         self.starts[host] += 1;
-        let in_vain = self.plan.patience * (1 + self.plan.depth());
+        let in_vain = self.plan.idle_timeout * (1 + self.plan.depth());
         if self.is_calm && self.starts[host] > MAX_STARTS + in_vain as u32 / WAIT {
             let seen = format!(
                 "{} was started {} times; {}",
@@ -156,8 +156,8 @@ impl World {
         config.key = self.key.clone();
         config.sign = self.sign.clone();
         config.expect = self.plan.expects.then_some(receivers);
-        config.wait = Duration::from_secs(u64::from(WAIT));
-        config.patience = Duration::from_secs(self.plan.patience);
+        config.join_timeout = Duration::from_secs(u64::from(WAIT));
+        config.idle_timeout = Duration::from_secs(self.plan.idle_timeout);
         config.host = "source".to_owned();
         config.temporary = self.dir.path().to_path_buf();
         config
@@ -184,7 +184,7 @@ impl World {
         config.key = self.key.clone().map(KeyRing::of);
         config.verify = self.sign.as_ref().map(|key| VerifyKeys::from(key.verify_key()));
         config.replace = if leaps { Replace::Accept } else { Replace::Refuse };
-        config.patience = Duration::from_secs(self.plan.patience);
+        config.idle_timeout = Duration::from_secs(self.plan.idle_timeout);
         config.durability = if self.plan.synced { Durability::Synced } else { Durability::Fast };
         config.host = self.hosts[host].name.clone();
         config.temporary = self.dir.path().to_path_buf();
@@ -233,7 +233,7 @@ impl World {
         let mut config = RelayConfig::new(vec![source]);
         config.key = self.key.as_ref().map(GroupKey::hop);
         config.memory = if is_own { OWN_MEMORY } else { 1 << 20 };
-        config.patience = Duration::from_secs(self.plan.patience);
+        config.idle_timeout = Duration::from_secs(self.plan.idle_timeout);
         config.host = self.hosts[host].name.clone();
         config.children = CHILDREN;
         config.paced = is_own;

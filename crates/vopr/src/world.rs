@@ -36,7 +36,7 @@ const MAX_STEPS: u32 = 300_000;
 
 /// Once there is no trouble, every process is done within this time and a multiple of the sessions' idle timeout.
 const CALM_LASTS: Span = Span::from_secs(240);
-const TIMES_PATIENCE: u64 = 4;
+const IDLE_TIMEOUTS: u64 = 4;
 
 /// A fault of faircast, or of this world.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl World {
 
     /// Runs until every process is done, or a fault is found.
     pub(crate) fn run(&mut self) -> Result<(), Finding> {
-        let limit = CALM_LASTS.as_nanos() + TIMES_PATIENCE * self.plan.patience * 1_000_000_000;
+        let limit = CALM_LASTS.as_nanos() + IDLE_TIMEOUTS * self.plan.idle_timeout * 1_000_000_000;
         let end = self.plan.calm + Span::from_nanos(limit);
         let mut busy = (Time::ZERO, 0_u32);
         while !(self.is_calm && self.is_done()) {

@@ -45,7 +45,7 @@ const STILL_AFTER: f64 = 1.0 / 16.0;
 /// The receiver that stands still is looked after this often.
 const TURN: Duration = Duration::from_millis(5);
 /// The transfer is given up after this.
-const PATIENCE: Duration = Duration::from_secs(45);
+const TIME_LIMIT: Duration = Duration::from_secs(45);
 /// Receivers get this long to end after a source that failed.
 const GRACE: Duration = Duration::from_secs(1);
 /// More content gets more time: this rate is always reached, in bytes per second.
@@ -281,7 +281,7 @@ fn transfer(
         processes.push(process);
     }
     drop(sender);
-    let patience = PATIENCE + Duration::from_secs(resolved.bytes.saturating_sub(64_000_000) / MIN_RATE);
+    let limit = TIME_LIMIT + Duration::from_secs(resolved.bytes.saturating_sub(64_000_000) / MIN_RATE);
     let block = tell::block(ProgressDrawTarget::stderr());
     let mut show = |progress: &Progress| match Screen::of_stderr() {
         Screen::Terminal => block.set_message(tell::progress_block(Role::Source, progress)),
@@ -290,7 +290,7 @@ fn transfer(
     let after = resolved.bytes as f64 * STILL_AFTER;
     let mut standstill = Standstill::After(after as u64, &processes[STILL]);
     let mut turn = || standstill.follow(stage.listener.bytes(), Instant::now());
-    let mut told = listen(&words, Instant::now() + patience, &mut show, &mut turn, stop);
+    let mut told = listen(&words, Instant::now() + limit, &mut show, &mut turn, stop);
     told[STILL].stopped = standstill.lasted();
     block.finish_and_clear();
     Ok(told) // dropping the processes ends those that still run

@@ -17,7 +17,7 @@ const PROBES: usize = 8;
 /// With a smaller receive buffer packets are lost at a few megabits per second.
 const MIN_BUFFER: usize = 64 << 10;
 /// How long the self-test listens.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One line for each interface of this host.
 pub fn interfaces() -> Vec<Check> {
@@ -144,7 +144,7 @@ fn receive_own_multicast(choice: &Choice, group: SocketAddr) -> Result<SelfTest,
     let _outcome = mouth.send_batch(&word.repeat(PROBES), PROBE)?;
     let mut heard = SelfTest { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
     let (mut batch, mut waiter) = (Batch::new(PROBES), Waiter::new());
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while heard.datagrams < PROBES && Instant::now() < end {
         waiter.wait(&[Watch::new(&ear, Want::Readable)], Some(end))?;
         ear.receive(&mut batch)?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 /// Timeout of an answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The listener of a running relay; its socket goes with it.
 pub struct Control {
@@ -56,7 +56,7 @@ impl Drop for Control {
 }
 
 fn answer(mut stream: UnixStream, handle: &RelayHandle) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut text = serde_json::to_vec(&handle.status())?;
     text.push(b'\n');
     stream.write_all(&text)
@@ -69,7 +69,7 @@ fn answer(mut stream: UnixStream, handle: &RelayHandle) -> io::Result<()> {
 pub fn ask(path: &Path) -> Result<String, Failure> {
     let fails = |source| Failure::from(Usage::NoRelay { path: path.to_owned(), source });
     let mut stream = UnixStream::connect(path).map_err(fails)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(fails)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(fails)?;
     let mut text = String::new();
     stream.read_to_string(&mut text).map_err(fails)?;
     Ok(text)

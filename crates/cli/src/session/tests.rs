@@ -31,7 +31,7 @@ fn send_without_options_has_sensible_defaults() {
     let Resolved { config, warnings, .. } = sending(&["send", "Cargo.toml"]).expect("the file is there");
     assert_eq!(config.group.to_string(), "239.255.70.1:5777");
     assert_eq!((config.ttl, config.slow, config.expect), (1, Slow::Follow, None));
-    assert_eq!(config.wait.as_secs(), 10);
+    assert_eq!(config.join_timeout.as_secs(), 10);
     assert_eq!(config.content, Content::Paths(vec!["Cargo.toml".into()]));
     assert!(config.key.is_none() && config.interface.is_none() && !config.host.is_empty());
     assert_eq!(warnings.len(), 1, "it is said that nothing is sealed: {warnings:?}");
@@ -100,7 +100,7 @@ fn layers_are_at_addresses_in_a_row_or_at_ports() {
 fn recv_without_options_waits_and_writes_to_the_current_folder() {
     let config = receiving(&["recv"]).expect("fine").config;
     assert_eq!(config.destination, Destination::Directory(".".into()));
-    assert_eq!((config.wait, config.patience.as_secs()), (None, 60));
+    assert_eq!((config.join_timeout, config.idle_timeout.as_secs()), (None, 60));
     assert_eq!((config.durability, config.replace), (Durability::Fast, Replace::Refuse));
     let overwrite = receiving(&["recv", "--overwrite"]).expect("fine").config;
     assert_eq!(overwrite.replace, Replace::Accept);

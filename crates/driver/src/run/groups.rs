@@ -194,7 +194,7 @@ impl Sockets for Groups {
     /// the network changed or time goes by, for switches and routers forget.
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
         let silent = endpoint.silence(now);
-        self.outage.ends_by_patience(silent.is_some());
+        self.outage.ends_by_timeout(silent.is_some());
         self.report_snooping(silent, events);
         match self.outage.look(self.base.socket.choice(), true, events)? {
             InterfaceCheck::Other(choice) => {

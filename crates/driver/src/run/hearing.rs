@@ -31,7 +31,7 @@ pub(crate) struct GroupBeside {
     pub(crate) interface: Option<String>,
     pub(crate) membership: Membership,
     pub(crate) options: GroupOptions,
-    pub(crate) patience: Duration,
+    pub(crate) idle_timeout: Duration,
     pub(crate) joined: Option<Groups>,
     /// When it could not be joined, and why.
     pub(crate) failed: Option<(Instant, Error)>,
@@ -43,7 +43,7 @@ pub(crate) struct Listening<'a> {
     pub(crate) interface: Option<String>,
     /// Other addresses are not heard.
     pub(crate) source: Option<IpAddr>,
-    pub(crate) patience: Duration,
+    pub(crate) idle_timeout: Duration,
     /// Bytes of receive buffer to ask for.
     pub(crate) buffer: usize,
     /// Served by one of these in place of the group.
@@ -60,11 +60,16 @@ impl Listening<'_> {
     pub(crate) fn open(self, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
         let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
         let uplink = match (self.invited, self.parents.first()) {
-            (Some(at), _) => Some((at, Uplink::listen(at, options, self.patience)?)),
+            (Some(at), _) => Some((at, Uplink::listen(at, options, self.idle_timeout)?)),
             (None, Some(&parent)) => {
                 // A relay that is found may be anywhere that queries come to.
-                let uplink =
-                    Uplink::open(parent, self.interface.clone(), options, self.patience, Moves::Anywhere)?;
+                let uplink = Uplink::open(
+                    parent,
+                    self.interface.clone(),
+                    options,
+                    self.idle_timeout,
+                    Moves::Anywhere,
+                )?;
                 Some((parent, uplink.hearing_data()))
             }
             (None, None) => None,
@@ -77,14 +82,14 @@ impl Listening<'_> {
                 interface: self.interface,
                 membership: self.source.map_or(Membership::AnySource, Membership::OnlyFrom),
                 options: GroupOptions { receive_buffer: self.buffer },
-                patience: self.patience,
+                idle_timeout: self.idle_timeout,
                 joined: None,
                 failed: None,
             };
             return Ok(Hearing::Parent { uplink, group: Box::new(group) });
         }
         let choice = choose(self.group.ip(), self.interface.as_deref())?;
-        let outage = Outage::of_listener(self.group.ip(), self.interface, self.patience);
+        let outage = Outage::of_listener(self.group.ip(), self.interface, self.idle_timeout);
         let membership = self.source.map_or(Membership::AnySource, Membership::OnlyFrom);
         let options = GroupOptions { receive_buffer: self.buffer };
         let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
@@ -97,7 +102,7 @@ impl Listening<'_> {
 impl GroupBeside {
     fn open(&self) -> Result<Groups, Error> {
         let choice = choose(self.group.ip(), self.interface.as_deref())?;
-        let outage = Outage::of_listener(self.group.ip(), self.interface.clone(), self.patience);
+        let outage = Outage::of_listener(self.group.ip(), self.interface.clone(), self.idle_timeout);
         let socket = GroupSocket::open(self.group, self.membership, &choice, &self.options)?;
         Ok(Groups::new(socket, outage))
     }

@@ -27,7 +27,7 @@ const TOLD_AFTER: Duration = Duration::from_millis(300);
 pub(crate) struct Outage {
     group: IpAddr,
     wanted: Option<String>,
-    patience: Duration,
+    idle_timeout: Duration,
     moves: Moves,
     changes: Changes,
     look_at: Instant,
@@ -69,13 +69,13 @@ pub(crate) enum InterfaceCheck {
 }
 
 impl Outage {
-    pub(crate) fn new(group: IpAddr, wanted: Option<String>, patience: Duration, moves: Moves) -> Outage {
+    pub(crate) fn new(group: IpAddr, wanted: Option<String>, idle_timeout: Duration, moves: Moves) -> Outage {
         let (changes, now) = (Changes::listen(), Instant::now());
         let (look_at, looked_anyway) = (now, now);
         Outage {
             group,
             wanted,
-            patience,
+            idle_timeout,
             moves,
             changes,
             look_at,
@@ -87,13 +87,13 @@ impl Outage {
     }
 
     /// The same for one that listens, perhaps for days, before it sends anything. It does not end by this before it says
-    /// with [`Outage::ends_by_patience`] that it waits for something.
-    pub(crate) fn of_listener(group: IpAddr, wanted: Option<String>, patience: Duration) -> Outage {
-        Outage { worked: true, endless: true, ..Outage::new(group, wanted, patience, Moves::Anywhere) }
+    /// with [`Outage::ends_by_timeout`] that it waits for something.
+    pub(crate) fn of_listener(group: IpAddr, wanted: Option<String>, idle_timeout: Duration) -> Outage {
+        Outage { worked: true, endless: true, ..Outage::new(group, wanted, idle_timeout, Moves::Anywhere) }
     }
 
     /// Whether an outage that lasts ends the session.
-    pub(crate) fn ends_by_patience(&mut self, ends: bool) {
+    pub(crate) fn ends_by_timeout(&mut self, ends: bool) {
         self.endless = !ends;
     }
 
@@ -227,16 +227,16 @@ impl Outage {
         let lasted = now.duration_since(broken.since);
         if lasted >= TOLD_AFTER && !broken.told {
             broken.told = true;
-            let rest = self.patience.saturating_sub(lasted).as_secs_f64();
+            let rest = self.idle_timeout.saturating_sub(lasted).as_secs_f64();
             events(match self.endless {
                 true => Event::warning(format!("{}; waiting for that", broken.why)),
                 false => {
                     let message = format!("{}; the session waits up to {rest:.0} s for that", broken.why);
-                    Event::warning_of(Setting::Patience, message)
+                    Event::warning_of(Setting::Timeout, message)
                 }
             });
         }
-        if lasted < self.patience || self.endless {
+        if lasted < self.idle_timeout || self.endless {
             return Ok(());
         }
         let error =
@@ -272,8 +272,8 @@ mod tests {
 
     const GROUP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 255, 70, 1));
 
-    fn outage(patience: Duration) -> Outage {
-        Outage::new(GROUP, None, patience, Moves::Anywhere)
+    fn outage(idle_timeout: Duration) -> Outage {
+        Outage::new(GROUP, None, idle_timeout, Moves::Anywhere)
     }
 
     fn denied() -> NetError {
@@ -308,10 +308,10 @@ mod tests {
         assert!(ended.to_string().contains("packet filter"), "{ended}");
         assert!(!outage.holds());
         outage.works(&mut tell);
-        assert!(matches!(&told[..], [Event::Warning { concerns: Some(Setting::Patience), .. }]), "{told:?}");
+        assert!(matches!(&told[..], [Event::Warning { concerns: Some(Setting::Timeout), .. }]), "{told:?}");
         let mut listener = Outage::of_listener(GROUP, None, Duration::ZERO);
         assert!(listener.failed(denied(), &mut |_| ()).is_ok(), "it waits for a session as long as it takes");
-        listener.ends_by_patience(true);
+        listener.ends_by_timeout(true);
         assert!(listener.failed(denied(), &mut |_| ()).is_err());
     }
 }

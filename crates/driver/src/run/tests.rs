@@ -24,15 +24,15 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
     send.ttl = 0;
     send.max = Some(Rate::from_mbps(200.0));
     send.expect = Some(1);
-    send.wait = LONG;
-    send.patience = LONG;
+    send.join_timeout = LONG;
+    send.idle_timeout = LONG;
     send.host = "source".to_owned();
     send.temporary = std::env::temp_dir();
     let mut receive = ReceiveConfig::new(Destination::Directory(out.to_owned()));
     receive.group = group(1);
     receive.interface = lo();
-    receive.wait = Some(LONG);
-    receive.patience = LONG;
+    receive.join_timeout = Some(LONG);
+    receive.idle_timeout = LONG;
     receive.host = "receiver".to_owned();
     receive.buffer = 4 << 20;
     receive.temporary = std::env::temp_dir();
@@ -104,7 +104,7 @@ fn loop_ends_with_its_last_endpoint() {
     fs::write(&file, [7; 100]).expect("room for it");
     let (mut config, mut silent) = native(Content::Paths(vec![file]), dir.path());
     (config.group, silent.group) = (group(5), group(5));
-    silent.wait = Some(Duration::ZERO);
+    silent.join_timeout = Some(Duration::ZERO);
     let clock = Clock::start();
     let (mut session, mut groups) = drive::open_receiver(silent, &clock, &mut |_| ()).expect("it joins");
     let (mut source, mut uplink) = drive::open_source(config, &clock, &mut |_| ()).expect("a socket opens");

@@ -80,7 +80,7 @@ impl Uplink {
         group: SocketAddr,
         interface: Option<String>,
         options: SourceOptions,
-        patience: Duration,
+        idle_timeout: Duration,
         moves: Moves,
     ) -> Result<Uplink, Error> {
         let choice = match group.ip().is_multicast() {
@@ -88,7 +88,7 @@ impl Uplink {
             false => choose_towards(group.ip(), interface.as_deref())?,
         };
         let socket = SourceSocket::open(group, &choice, &options)?;
-        let outage = Outage::new(group.ip(), interface, patience, moves);
+        let outage = Outage::new(group.ip(), interface, idle_timeout, moves);
         Ok(Uplink {
             socket: Some(socket),
             choice,
@@ -114,7 +114,7 @@ impl Uplink {
     pub(crate) fn listen(
         at: SocketAddr,
         options: SourceOptions,
-        patience: Duration,
+        idle_timeout: Duration,
     ) -> Result<Uplink, Error> {
         let socket = SourceSocket::listen(at, &options)?;
         Ok(Uplink {
@@ -126,7 +126,7 @@ impl Uplink {
             sent_at: None,
             has_answers: false,
             port_reported: false,
-            outage: Outage::of_listener(at.ip(), None, patience),
+            outage: Outage::of_listener(at.ip(), None, idle_timeout),
             batch: Batch::new(SLOTS),
             receives_data: true,
             listens: true,

@@ -29,7 +29,7 @@ pub(super) const SALT: [u8; 16] = [7; 16];
 const UNIX_SECS: u64 = 1_790_000_000;
 /// IP and UDP headers.
 const OVERHEAD: usize = 28;
-const PATIENCE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of children that a relay serves by unicast.
 const MAX_CHILDREN: usize = 4;
 
@@ -165,10 +165,10 @@ impl Setting {
             max: Some(Rate::from_mbps(1.0)),
             expect: None,
             required: Vec::new(),
-            wait: PATIENCE,
+            join_timeout: IDLE_TIMEOUT,
             start: crate::config::StartNow::default(),
             ttl: 1,
-            patience: PATIENCE,
+            idle_timeout: IDLE_TIMEOUT,
             spread: Span::from_millis(10),
             local: SOURCE,
             started: UNIX_SECS * 1_000_000_000,
@@ -200,7 +200,7 @@ fn member(
 ) -> receiver::Setup {
     receiver::Setup {
         host: "host".to_owned(),
-        patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
+        idle_timeout: Span::from_nanos(IDLE_TIMEOUT.as_nanos() as u64),
         parents,
         relay: relay.map(|relay| Box::new(relay) as Box<dyn receiver::Relaying>),
         ..receiver::Setup::plain(codec, id, 2 + number, destination, (groups(1)[0], UNIX_SECS))
@@ -299,7 +299,7 @@ impl RelayHost {
             overhead: OVERHEAD,
             max: Some(Rate::from_mbps(1.0)),
             ttl: 1,
-            patience: PATIENCE,
+            idle_timeout: IDLE_TIMEOUT,
             spread: Span::from_millis(10),
             seed: self.drawn,
             to_host: !to.ip().is_multicast(),

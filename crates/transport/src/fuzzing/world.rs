@@ -31,7 +31,7 @@ const MAX_TURNS: (u64, u64) = (3_000, 32);
 const MAX_FLIGHTS: usize = 4_096;
 
 /// After total loss for this time the content need not arrive: the idle timeout is 30 s.
-const PATIENT_FOR: Span = Span::from_secs(8);
+const MAX_OUTAGE: Span = Span::from_secs(8);
 
 /// The fate of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl World {
         if fate == DatagramAction::Lose {
             self.lost = self.lost + span;
             // A relay without anybody behind it for two seconds needs nothing.
-            self.faithful &= self.lost <= PATIENT_FOR && (self.setting.is_joined || self.relay.is_none());
+            self.faithful &= self.lost <= MAX_OUTAGE && (self.setting.is_joined || self.relay.is_none());
         }
         let (until, millis) = (self.now + span, span.as_nanos() / 1_000_000);
         let (mut sent, mut turns) = (0, 0);

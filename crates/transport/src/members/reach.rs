@@ -178,15 +178,15 @@ impl Members {
         muted
     }
 
-    /// Marks members as gone that have been silent, or not reached, for `patience`, and restarted ones sooner; returns their IDs. All live
+    /// Marks members as gone that have been silent, or not reached, for `idle_timeout`, and restarted ones sooner; returns their IDs. All live
     /// members send once in `spread`.
-    pub fn expire(&mut self, now: Time, patience: Span, spread: Span) -> Vec<ReceiverId> {
+    pub fn expire(&mut self, now: Time, idle_timeout: Span, spread: Span) -> Vec<ReceiverId> {
         let silent = |member: &MemberRecord, span: Span| {
             let unreached = matches!(member.mute, Mute::Unreached { since, told: true, .. }
-                if now.since(since) > patience);
+                if now.since(since) > idle_timeout);
             member.is_waited_for() && (unreached || now.since(member.last_received_at) > span)
         };
-        let soonest = REPLACED_AFTER.max(spread * 2).min(patience);
+        let soonest = REPLACED_AFTER.max(spread * 2).min(idle_timeout);
         self.replace_silent_relays(now, soonest);
         if !self.known.values().any(|member| silent(member, soonest)) {
             return Vec::new();
@@ -194,7 +194,7 @@ impl Members {
         let replaced = self.replaced();
         let mut gone = Vec::new();
         for (id, member) in &mut self.known {
-            if silent(member, if replaced.contains(id) { soonest } else { patience }) {
+            if silent(member, if replaced.contains(id) { soonest } else { idle_timeout }) {
                 self.tally.update(member, |member| {
                     member.pace = Pace::Gone;
                     member.is_replaced |= replaced.contains(id);

@@ -51,7 +51,7 @@ fn numbered(
 }
 
 const SPREAD: Span = Span::from_millis(10);
-const PATIENCE: Span = Span::from_secs(10);
+const IDLE_TIMEOUT: Span = Span::from_secs(10);
 
 #[test]
 fn restart_replaces_the_receivers_old_entry() {
@@ -59,7 +59,7 @@ fn restart_replaces_the_receivers_old_entry() {
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
     report(&mut members, 2, 'a', MemberState::Done, at(4));
-    assert_eq!(members.expire(at(4), PATIENCE, SPREAD), [id(1)]);
+    assert_eq!(members.expire(at(4), IDLE_TIMEOUT, SPREAD), [id(1)]);
     assert_eq!((members.unfinished(), members.done()), (0, 1));
     assert!(members.replaced().contains(&id(1)));
 }
@@ -104,9 +104,9 @@ fn two_live_receivers_of_one_host_both_count() {
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
     members.on_sign_of_life(id(1), at(3));
     assert!(members.replaced().is_empty());
-    assert!(members.expire(at(7), PATIENCE, SPREAD).is_empty());
+    assert!(members.expire(at(7), IDLE_TIMEOUT, SPREAD).is_empty());
     assert_eq!(members.unfinished(), 2);
-    assert_eq!(members.expire(at(14), PATIENCE, SPREAD), [id(1), id(2)]);
+    assert_eq!(members.expire(at(14), IDLE_TIMEOUT, SPREAD), [id(1), id(2)]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn receiver_of_another_host_replaces_no_entry() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'b', MemberState::Done, at(2));
-    assert!(members.expire(at(9), PATIENCE, SPREAD).is_empty());
+    assert!(members.expire(at(9), IDLE_TIMEOUT, SPREAD).is_empty());
     assert!(members.replaced().is_empty());
 }
 
@@ -329,7 +329,7 @@ fn receivers_behind_a_restarted_relay_count_once() {
         "the first one lives: there are two relays"
     );
     members.on_report(&says(2, (2, 2), MemberState::Done), 3, place, at(9));
-    members.expire(at(10), PATIENCE, SPREAD);
+    members.expire(at(10), IDLE_TIMEOUT, SPREAD);
     assert_eq!((members.receivers(), members.verified()), (2, 2), "that was a message that was late");
 }
 
@@ -339,7 +339,7 @@ fn expired_restarted_receiver_is_not_incomplete() {
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
     assert_eq!(members.receivers(), 2, "both may live");
-    assert_eq!(members.expire(at(4), PATIENCE, SPREAD), [id(1)]);
+    assert_eq!(members.expire(at(4), IDLE_TIMEOUT, SPREAD), [id(1)]);
     assert_eq!(members.receivers(), 1);
     report(&mut members, 1, 'a', MemberState::Receiving, at(5));
     assert_eq!(members.receivers(), 1, "a message that was late");

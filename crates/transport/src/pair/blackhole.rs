@@ -1,6 +1,6 @@
 //! Paths that carry small datagrams and drop large ones, with every scheme: announcements arrive, data does not.
 
-use super::node::PATIENCE;
+use super::node::IDLE_TIMEOUT;
 use super::*;
 use crate::error::{Class, Error, TransferError};
 use crate::event::Advice;
@@ -22,7 +22,7 @@ fn first_warning(events: &[(Time, Event)], words: &str) -> Option<Time> {
 /// Returns the reports of both ends about total loss since `from`, with their times.
 fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Time, name: &str) {
     let after = |at: Time| at.since(from).as_secs_f64();
-    let patience = PATIENCE.as_secs_f64();
+    let idle_timeout = IDLE_TIMEOUT.as_secs_f64();
     for receiver in receivers {
         let node = &net.receivers[receiver];
         let told = first_warning(&node.events, "announcements arrive but no data").map(after);
@@ -38,7 +38,7 @@ fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Ti
             }
             other => panic!("{name}: {other:?}"),
         }
-        assert!(ended <= patience + 15.0, "{name}: {ended}");
+        assert!(ended <= idle_timeout + 15.0, "{name}: {ended}");
     }
     let told = first_warning(&net.sources[source].events, "no data arrives there").map(after);
     assert!(told.is_some_and(|told| told < 20.0), "{name}: the source says so after {told:?}");

@@ -99,7 +99,7 @@ fn relays_end_with_a_source_that_gets_no_receivers() {
     tree.run_to_end(Span::from_secs(60));
     assert!(
         tree.now < Time::ZERO + Span::from_secs(10),
-        "{:?}: that is less than a relay's patience",
+        "{:?}: that is less than a relay's idle timeout",
         tree.now
     );
 }

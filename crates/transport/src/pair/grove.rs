@@ -2,7 +2,7 @@
 //! children reach each other by unicast.
 
 use super::net::{Head, Net, Who};
-use super::node::{PATIENCE, UNIX_SECS, groups};
+use super::node::{IDLE_TIMEOUT, UNIX_SECS, groups};
 use crate::config::Destination;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::event::Event;
@@ -49,7 +49,7 @@ impl AgentNode {
         let destination = Destination::Directory(std::env::temp_dir());
         let setup = receiver::Setup {
             host: self.name.clone(),
-            patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
+            idle_timeout: Span::from_nanos(IDLE_TIMEOUT.as_nanos() as u64),
             parents: self.parents.clone(),
             relay: Some(Box::new(self.shared.clone())),
             ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], UNIX_SECS))

@@ -34,7 +34,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(super) const UNIX_SECS: u64 = 1_800_000_000;
 
 /// The idle timeout of sources and receivers.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A source that wakes up this number of times at one moment does not sleep any more.
 const MAX_TURNS: u32 = 200_000;
@@ -57,9 +57,9 @@ pub(super) struct Offer {
     max: Option<Rate>,
     expect: Option<u32>,
     required: Vec<RequiredHost>,
-    wait: Duration,
+    join_timeout: Duration,
     pub(super) start: StartNow,
-    patience: Duration,
+    idle_timeout: Duration,
     spread: Span,
     pub(super) key: Option<GroupKey>,
     sign: Option<SigningKey>,
@@ -86,9 +86,9 @@ impl Offer {
             max: None,
             expect: None,
             required: Vec::new(),
-            wait: Duration::from_secs(10),
+            join_timeout: Duration::from_secs(10),
             start: StartNow::default(),
-            patience: PATIENCE,
+            idle_timeout: IDLE_TIMEOUT,
             spread: Span::from_millis(10),
             key: None,
             sign: None,
@@ -130,7 +130,7 @@ impl Offer {
     }
 
     pub(super) fn wait_secs(self, secs: u64) -> Offer {
-        Offer { wait: Duration::from_secs(secs), ..self }
+        Offer { join_timeout: Duration::from_secs(secs), ..self }
     }
 
     pub(super) fn datagrams_of(self, bytes: usize) -> Offer {
@@ -381,10 +381,10 @@ impl SourceNode {
             max: offer.max,
             expect: offer.expect,
             required: offer.required.clone(),
-            wait: offer.wait,
+            join_timeout: offer.join_timeout,
             start: offer.start.clone(),
             ttl: 1,
-            patience: offer.patience,
+            idle_timeout: offer.idle_timeout,
             spread: offer.spread,
             local: self.address,
             started: self.unix_secs * 1_000_000_000 + now.as_nanos(),
@@ -555,7 +555,7 @@ impl ReceiverNode {
             verify: self.verify.clone(),
             sign_receipts: self.sign_receipts.clone(),
             overhead: self.headers,
-            patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
+            idle_timeout: Span::from_nanos(IDLE_TIMEOUT.as_nanos() as u64),
             freshness: self.freshness,
             memory: self.memory,
             parents: self.parents.clone(),

@@ -1,6 +1,6 @@
 //! Paths that fail for a while, or permanently, one way or both, with every scheme.
 
-use super::node::PATIENCE;
+use super::node::IDLE_TIMEOUT;
 use super::*;
 use crate::error::{Error, TransferError};
 use crate::event::Advice;
@@ -40,8 +40,8 @@ fn warnings(events: &[(Time, Event)], words: &str) -> usize {
     events.iter().filter(says).count()
 }
 
-fn patience() -> f64 {
-    PATIENCE.as_secs_f64()
+fn idle_timeout() -> f64 {
+    IDLE_TIMEOUT.as_secs_f64()
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn source_without_feedback_ends_and_warns_of_the_return_path() {
         let lasted = net.now.since(from).as_secs_f64();
         let report = net.sources[source].report();
         println!("{}: ended {lasted:.1} s after the last answer", entry.name);
-        assert!((patience() - 2.0..patience() + 4.0).contains(&lasted), "{}: {lasted}", entry.name);
+        assert!((idle_timeout() - 2.0..idle_timeout() + 4.0).contains(&lasted), "{}: {lasted}", entry.name);
         assert!(!report.ok && report.verified == 0, "{}: {report:?}", entry.name);
         assert!(report.incomplete.iter().all(|one| one.reason == "silent"), "{report:?}");
         assert_eq!(report.advice, Some(Advice::WayBack), "{}", entry.name);
@@ -94,7 +94,7 @@ fn receivers_without_data_end_after_the_idle_timeout() {
         let from = net.now;
         net.run_until(secs(60), |net| net.receivers.iter().all(|node| node.session.is_none()));
         let lasted = net.now.since(from).as_secs_f64();
-        assert!((patience() - 1.0..patience() + 2.0).contains(&lasted), "{}: {lasted}", entry.name);
+        assert!((idle_timeout() - 1.0..idle_timeout() + 2.0).contains(&lasted), "{}: {lasted}", entry.name);
         for receiver in all {
             let ended = &net.receivers[receiver].ended;
             assert!(

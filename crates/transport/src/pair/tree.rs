@@ -3,7 +3,7 @@
 //! The head of a segment (the source, or a branch of a relay) sends to all hosts attached to it; replies go up their links.
 
 use super::net::{Head, Net, OVERHEAD, Who};
-use super::node::{Offer, PATIENCE, ReceiverNode, UNIX_SECS, groups};
+use super::node::{IDLE_TIMEOUT, Offer, ReceiverNode, UNIX_SECS, groups};
 use crate::config::Destination;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
@@ -96,7 +96,7 @@ impl RelayNode {
         let destination = Destination::Directory(std::env::temp_dir());
         let setup = receiver::Setup {
             host: self.name.clone(),
-            patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
+            idle_timeout: Span::from_nanos(IDLE_TIMEOUT.as_nanos() as u64),
             relay: Some(Box::new(self.shared.clone())),
             ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], UNIX_SECS))
         };
@@ -116,7 +116,7 @@ impl RelayNode {
                     overhead: OVERHEAD,
                     max: None,
                     ttl: 1,
-                    patience: PATIENCE,
+                    idle_timeout: IDLE_TIMEOUT,
                     spread: Span::from_millis(10),
                     seed: self.rng.bits(),
                     to_host: false,

@@ -605,9 +605,9 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         required: Vec::new(),
         // The source waits for no receiver that is silent.
         ttl: 1,
-        wait: Duration::from_secs(3600),
+        join_timeout: Duration::from_secs(3600),
         start: crate::config::StartNow::default(),
-        patience: Duration::from_secs(3600),
+        idle_timeout: Duration::from_secs(3600),
         spread: Span::from_millis(10),
         local: source_address(),
         started: UNIX_SECS * 1_000_000_000,

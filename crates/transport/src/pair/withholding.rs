@@ -1,7 +1,7 @@
 //! Parents that answer and serve nothing: relays, agents and hops that withhold symbols, or send wrong ones.
 
 use super::liars::Lie;
-use super::node::PATIENCE;
+use super::node::IDLE_TIMEOUT;
 use super::tree::{branch, schemes};
 use super::*;
 use crate::error::{Error, TransferError};
@@ -99,7 +99,7 @@ fn assert_left(name: &str, make: impl Fn() -> (Net, usize, Head)) {
         (0..2).for_each(|at| tree.attach(Who::Receiver(at), other, link()));
         let took = end(&mut tree, name);
         println!("{name}, {way:?}: {took:.1} s, and {calm:.1} s of an honest one");
-        assert!(took < 2.0 * (calm + PATIENCE.as_secs_f64()), "{name}, {way:?}: {took} s, {calm} s");
+        assert!(took < 2.0 * (calm + IDLE_TIMEOUT.as_secs_f64()), "{name}, {way:?}: {took} s, {calm} s");
     }
 }
 
@@ -153,7 +153,7 @@ fn receiver_leaves_an_unhelpful_agent_for_the_source() {
     grove.assert_have_all(0..3);
     let (took, at_the_floor) = (grove.now.as_secs_f64(), BYTES as f64 * 8.0 / (FLOOR * 1e6));
     println!("{took:.1} s, and {at_the_floor:.1} s at the floor");
-    assert!(took < at_the_floor + PATIENCE.as_secs_f64(), "{took} s, {at_the_floor} s");
+    assert!(took < at_the_floor + IDLE_TIMEOUT.as_secs_f64(), "{took} s, {at_the_floor} s");
 }
 
 /// A source that lives and states that it has sent everything. No relay and no other address continues the session.
@@ -201,7 +201,7 @@ fn receiver_waits_for_an_honest_relay_without_data() {
         begin(&mut tree, relay);
         tree.hostile = Some((relay, Hostile { way: Obstruction::Withholds, next: None }));
         let from = tree.now;
-        let pause = Span::from_secs_f64(0.7 * PATIENCE.as_secs_f64());
+        let pause = Span::from_secs_f64(0.7 * IDLE_TIMEOUT.as_secs_f64());
         tree.run_until(secs(60), |tree| tree.now > from + pause);
         tree.hostile = None;
         tree.run_to_end(secs(300));

@@ -3,7 +3,7 @@
 use super::block_sink::Ending;
 use super::feedback::turn;
 use super::symbol_sink::Progressed;
-use super::{CONFIRM_PATIENCE, Finished, LOOK_SOONEST, Phase, ReceiverSession, Stream};
+use super::{CONFIRM_TIMEOUT, Finished, LOOK_SOONEST, Phase, ReceiverSession, Stream};
 use crate::error::{Error, TransferError};
 use crate::event::{Event, MAX_UNSENT, ReceiveReport, TransferName};
 use crate::units::mean_rate;
@@ -148,8 +148,8 @@ impl ReceiverSession {
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
                 stream.reports_alive = false;
                 self.objections.hasten(stream.member_at);
-                let patience = (stream.spread * 2 + CONFIRM_PATIENCE).max(self.setup.patience);
-                self.phase = Phase::Confirming { until: now + patience };
+                let idle_timeout = (stream.spread * 2 + CONFIRM_TIMEOUT).max(self.setup.idle_timeout);
+                self.phase = Phase::Confirming { until: now + idle_timeout };
                 if stream.window.may_limit() {
                     self.send_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
                 }

@@ -87,7 +87,7 @@ const JOINED: u16 = 1;
 const CHANGES: Span = Span::from_millis(20);
 
 /// The time for which a receiver that has everything waits for the confirmation of the source.
-const CONFIRM_PATIENCE: Span = Span::from_secs(3);
+const CONFIRM_TIMEOUT: Span = Span::from_secs(3);
 
 /// The shortest time between two looks at the results of jobs.
 const LOOK_SOONEST: Span = Span::from_millis(1);
@@ -123,9 +123,9 @@ pub(crate) struct Setup {
     pub(crate) only: Option<IpAddr>,
     /// IP and UDP headers of each datagram.
     pub(crate) overhead: usize,
-    pub(crate) wait: Option<Span>,
+    pub(crate) join_timeout: Option<Span>,
     /// How long the source may be silent, or its data fail to arrive.
-    pub(crate) patience: Span,
+    pub(crate) idle_timeout: Span,
     pub(crate) group: SocketAddr,
     pub(crate) freshness: Freshness,
     /// Seconds since 1970 at session time zero.
@@ -187,8 +187,8 @@ struct Fixed {
     verify: Option<VerifyKeys>,
     only: Option<IpAddr>,
     overhead: usize,
-    wait: Option<Span>,
-    patience: Span,
+    join_timeout: Option<Span>,
+    idle_timeout: Span,
     group: SocketAddr,
     freshness: Freshness,
     unix_secs: u64,
@@ -320,8 +320,8 @@ impl ReceiverSession {
                 verify: setup.verify,
                 only: setup.only,
                 overhead: setup.overhead,
-                wait: setup.wait,
-                patience: setup.patience,
+                join_timeout: setup.join_timeout,
+                idle_timeout: setup.idle_timeout,
                 group: setup.group,
                 freshness: setup.freshness,
                 unix_secs: setup.unix_secs,
@@ -567,7 +567,7 @@ impl ReceiverSession {
         self.refuse_sessions(now);
         match self.phase {
             Phase::Searching => {
-                if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
+                if let Some(waited) = self.setup.join_timeout.filter(|timeout| silent >= *timeout) {
                     let waited = std::time::Duration::from_nanos(waited.as_nanos());
                     let place = self.attaching.as_ref().and_then(Attaching::place);
                     let group = place.unwrap_or(self.setup.group);
@@ -586,7 +586,7 @@ impl ReceiverSession {
                     return; // the source is not needed any more
                 }
                 let outdated = self.stream.as_ref().is_some_and(|stream| stream.sink.is_outdated(now));
-                if silent >= self.setup.patience || outdated {
+                if silent >= self.setup.idle_timeout || outdated {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
                     self.failure = Some(Error::Transfer(TransferError::SourceSilent {
                         silent,

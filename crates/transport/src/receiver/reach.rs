@@ -104,8 +104,9 @@ impl ReceiverSession {
 
     /// Reports that the source is silent, and that it is not any more.
     pub(super) fn report_silence(&mut self, silent: Span) {
-        let patience = self.setup.patience;
-        let is_silent = silent >= patience.scaled(SILENT_AFTER).max(SOONEST.min(patience.scaled(0.5)));
+        let idle_timeout = self.setup.idle_timeout;
+        let is_silent =
+            silent >= idle_timeout.scaled(SILENT_AFTER).max(SOONEST.min(idle_timeout.scaled(0.5)));
         let waits = self.stream.is_some() && !matches!(self.phase, Phase::Searching | Phase::Over);
         if !waits || is_silent == self.clocks.silence_reported {
             return;
@@ -114,8 +115,8 @@ impl ReceiverSession {
         self.events.push_back(match is_silent {
             true => {
                 let message =
-                    format!("the source has been silent for {silent}; waiting up to {patience} for it");
-                Event::warning_of(Setting::Patience, message)
+                    format!("the source has been silent for {silent}; waiting up to {idle_timeout} for it");
+                Event::warning_of(Setting::Timeout, message)
             }
             false => Event::warning("the source is heard again"),
         });
@@ -147,9 +148,9 @@ impl ReceiverSession {
             );
             self.events.push_back(Event::warning_of(Setting::Datagram, message));
         }
-        if lasted >= self.setup.patience {
+        if lasted >= self.setup.idle_timeout {
             self.fail(error, now);
-        } else if lasted >= self.setup.patience.scaled(LEFT_AFTER) {
+        } else if lasted >= self.setup.idle_timeout.scaled(LEFT_AFTER) {
             self.forsake(now);
         }
     }

@@ -95,9 +95,9 @@ impl Service {
     }
 
     /// Whether to leave the parent after this time without progress.
-    fn is_vain(&self, patience: Span) -> bool {
-        Span::from_secs(self.vain_here) >= patience.scaled(LEFT_AFTER)
-            || Span::from_secs(self.idle_here) >= patience
+    fn is_vain(&self, idle_timeout: Span) -> bool {
+        Span::from_secs(self.vain_here) >= idle_timeout.scaled(LEFT_AFTER)
+            || Span::from_secs(self.idle_here) >= idle_timeout
     }
 }
 
@@ -121,7 +121,7 @@ impl ReceiverSession {
     /// Leaves a parent that serves nothing, and ends when there is no other. Call it once a second.
     pub(super) fn look_at_service(&mut self, now: Time) {
         let Some(stream) = &self.stream else { return };
-        let patience = self.setup.patience;
+        let idle_timeout = self.setup.idle_timeout;
         let is_live = stream.announced.flags & Announce::LIVE != 0 && !self.service.asked;
         if self.phase != Phase::Receiving || stream.deferred || stream.finishing_since.is_some() || is_live {
             return self.service.rest();
@@ -130,7 +130,7 @@ impl ReceiverSession {
         self.service.look(stream.sink.reached(), is_heard, now);
         let hops = 1 + u64::from(stream.announced.hops);
         let vain = Span::from_secs(self.service.vain);
-        if vain >= patience * hops {
+        if vain >= idle_timeout * hops {
             let error = Error::Transfer(TransferError::NothingServed {
                 source_address: self.sends_to().unwrap_or(stream.source),
                 lasted: Duration::from_nanos(vain.as_nanos()),
@@ -139,7 +139,7 @@ impl ReceiverSession {
             });
             return self.fail(error, now);
         }
-        if self.service.is_vain(patience) {
+        if self.service.is_vain(idle_timeout) {
             self.forsake(now);
         }
     }
@@ -167,7 +167,7 @@ impl ReceiverSession {
 mod tests {
     use super::*;
 
-    const PATIENCE: Span = Span::from_secs(20);
+    const IDLE_TIMEOUT: Span = Span::from_secs(20);
 
     fn at(second: u64) -> Time {
         Time::ZERO + Span::from_secs(100 + second)
@@ -185,7 +185,7 @@ mod tests {
                 service.on_data(at(*second));
             }
             service.look(reached, true, at(*second));
-            service.is_vain(PATIENCE)
+            service.is_vain(IDLE_TIMEOUT)
         })
     }
 

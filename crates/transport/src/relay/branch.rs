@@ -39,7 +39,7 @@ pub(crate) struct BranchSetup {
     pub(crate) max: Option<Rate>,
     pub(crate) ttl: u8,
     /// How long receivers may be silent.
-    pub(crate) patience: Duration,
+    pub(crate) idle_timeout: Duration,
     /// Feedback is spread over at least this.
     pub(crate) spread: Span,
     pub(crate) seed: u64,
@@ -105,7 +105,7 @@ impl Branch {
         let (Some(scheme), Some(geometry)) = (scheme_below(&announce), geometry_of(&announce)) else {
             return;
         };
-        let BranchSetup { me, boot, overhead, max, ttl, patience, spread, seed, .. } = self.setup;
+        let BranchSetup { me, boot, overhead, max, ttl, idle_timeout, spread, seed, .. } = self.setup;
         let to = self.setup.to;
         let group = |layer| match to.ip().is_multicast() {
             true => group_of(to, Layer(layer), announce.spacing()),
@@ -135,10 +135,10 @@ impl Branch {
             max,
             expect: None,
             required: Vec::new(),
-            wait: FOR_EVER,
+            join_timeout: FOR_EVER,
             start: StartNow::default(),
             ttl,
-            patience,
+            idle_timeout,
             spread,
             local: self.local,
             started: announce.started,

@@ -1,6 +1,6 @@
 //! The configuration of a relay.
 
-use crate::config::{PATIENCE, RECEIVE_BUFFER, RELAY_MEMORY};
+use crate::config::{IDLE_TIMEOUT, RECEIVE_BUFFER, RELAY_MEMORY};
 use crate::event::Event;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
@@ -27,7 +27,7 @@ pub struct RelayConfig {
     /// Directory for symbols that do not fit in memory; it takes up to the size of the session.
     pub cache: Option<PathBuf>,
     /// How long the source, or a receiver, may be silent.
-    pub patience: Duration,
+    pub idle_timeout: Duration,
     /// Its name.
     pub host: String,
     /// Bytes of receive buffer to ask for.
@@ -59,7 +59,7 @@ impl RelayConfig {
             key: None,
             memory: RELAY_MEMORY,
             cache: None,
-            patience: PATIENCE,
+            idle_timeout: IDLE_TIMEOUT,
             host: String::new(),
             buffer: RECEIVE_BUFFER,
             listen: Vec::new(),

@@ -88,7 +88,7 @@ fn branch_to(shared: &SessionHandle, place: usize, to: SocketAddr) -> Branch {
         overhead: 28,
         max: None,
         ttl: 1,
-        patience: std::time::Duration::from_secs(10),
+        idle_timeout: std::time::Duration::from_secs(10),
         spread: Span::from_millis(10),
         seed: 1,
         to_host: true,

@@ -4,7 +4,7 @@
 //! events go out. [`crate::driver`] joins it to the network.
 //!
 //! ```text
-//!   Gathering -- enough receivers joined --> Sending -- all are done, or patience ends --> Closing --> Over
+//!   Gathering -- enough receivers joined --> Sending -- all are done, or the idle timeout expires --> Closing --> Over
 //! ```
 
 pub(crate) mod block_source;
@@ -106,12 +106,12 @@ pub(crate) struct Setup {
     pub(crate) expect: Option<u32>,
     /// Hosts that must have everything.
     pub(crate) required: Vec<RequiredHost>,
-    pub(crate) wait: Duration,
+    pub(crate) join_timeout: Duration,
     pub(crate) start: StartNow,
     /// Time to live of packets: the number of routers they may pass, plus one, for log lines.
     pub(crate) ttl: u8,
     /// How long receivers may be silent, or not be reached.
-    pub(crate) patience: Duration,
+    pub(crate) idle_timeout: Duration,
     /// Feedback is spread over at least this.
     pub(crate) spread: Span,
     /// Where packets leave from and feedback comes to.
@@ -178,10 +178,10 @@ struct Fixed {
     min: Option<Rate>,
     max: Option<Rate>,
     expect: Option<u32>,
-    wait: Span,
+    join_timeout: Span,
     start: StartNow,
     ttl: u8,
-    patience: Span,
+    idle_timeout: Span,
     spread: Span,
     local: SocketAddr,
     started: u64,
@@ -261,10 +261,10 @@ impl SourceSession {
                 min: setup.min,
                 max: setup.max,
                 expect: setup.expect,
-                wait: span(setup.wait),
+                join_timeout: span(setup.join_timeout),
                 start: setup.start,
                 ttl: setup.ttl,
-                patience: span(setup.patience),
+                idle_timeout: span(setup.idle_timeout),
                 spread: setup.spread.max(Members::turns(setup.expect.unwrap_or(0) as usize)),
                 local: setup.local,
                 started: setup.started,
@@ -288,7 +288,7 @@ impl SourceSession {
                 heartbeat_at: now,
                 second_at: now + Span::from_secs(1),
                 status_sent: Time::ZERO,
-                wait_left: span(setup.wait),
+                wait_left: span(setup.join_timeout),
                 started: None,
                 finished: now,
                 idle_since: None,
@@ -604,7 +604,7 @@ impl SourceSession {
         if let Some(at) = self.begins_at() {
             return at;
         }
-        let waited = Time::ZERO + self.setup.wait;
+        let waited = Time::ZERO + self.setup.join_timeout;
         match self.setup.expect {
             _ if !self.scheduler.may_start() => Time::NEVER,
             None if self.members.receivers() > 0 && self.roll.absent().is_empty() => {
@@ -626,7 +626,7 @@ impl SourceSession {
         }
         let joined = self.members.receivers();
         let settled = joined > 0 && now >= self.settled_at(heard);
-        let waited = now.since(Time::ZERO) >= self.setup.wait;
+        let waited = now.since(Time::ZERO) >= self.setup.join_timeout;
         let asked = self.setup.start.is_asked() && joined > 0;
         let enough = match self.setup.expect {
             Some(expected) => joined >= u64::from(expected),
@@ -637,11 +637,11 @@ impl SourceSession {
         }
         // The wait is spent once: before the start or at the end.
         self.clocks.wait_left =
-            if asked { Span::ZERO } else { self.setup.wait.saturating_sub(now.since(Time::ZERO)) };
+            if asked { Span::ZERO } else { self.setup.join_timeout.saturating_sub(now.since(Time::ZERO)) };
         if joined == 0 {
             let error = Error::Start(StartError::NoReceiver {
                 group: self.setup.groups[0],
-                waited: Duration::from_nanos(self.setup.wait.as_nanos()),
+                waited: Duration::from_nanos(self.setup.join_timeout.as_nanos()),
                 ttl: self.setup.ttl,
                 port: self.setup.local.port(),
                 each: self.not_here(),
@@ -654,7 +654,7 @@ impl SourceSession {
             let when = if asked {
                 String::new()
             } else {
-                format!(" within {}", seconds(self.setup.wait.as_secs_f64()))
+                format!(" within {}", seconds(self.setup.join_timeout.as_secs_f64()))
             };
             self.events.push_back(Event::warning(format!(
                 "{joined} of {expected} receivers have joined{when}; starting with them"

@@ -67,18 +67,18 @@ impl SourceSession {
             return;
         }
         let spread = self.members.spread(now, self.setup.spread);
-        let patience = self.setup.patience.max(spread * 4);
-        let soonest = SOONEST.min(patience.scaled(0.5)).max(spread * 4);
-        let silent_after = patience.scaled(NAMED_AFTER).max(soonest);
+        let idle_timeout = self.setup.idle_timeout.max(spread * 4);
+        let soonest = SOONEST.min(idle_timeout.scaled(0.5)).max(spread * 4);
+        let silent_after = idle_timeout.scaled(NAMED_AFTER).max(soonest);
         let muted = self.members.mute(now, silent_after);
         for id in muted.silent.iter().chain(&muted.unreached) {
             self.control(SourceControl::Forget(*id), now);
         }
-        let waits = format!("waiting up to {} s for that", self.setup.patience.as_secs_f64());
+        let waits = format!("waiting up to {} s for that", self.setup.idle_timeout.as_secs_f64());
         if !muted.silent.is_empty() {
             let who = self.named(&muted.silent, ("has", "have"));
             let message = format!("{who} been silent for {silent_after}; {waits}");
-            self.events.push_back(Event::warning_of(Setting::Patience, message));
+            self.events.push_back(Event::warning_of(Setting::Timeout, message));
         }
         if !muted.unreached.is_empty() {
             let who = self.named(&muted.unreached, ("answers", "answer"));
@@ -92,8 +92,8 @@ impl SourceSession {
         if self.bursts.on_unreached(!muted.unreached.is_empty(), self.members.unreached(), now) {
             self.report_bursts();
         }
-        self.give_up(now, patience, spread);
-        self.leave_out_stuck(silent_after, patience, now);
+        self.give_up(now, idle_timeout, spread);
+        self.leave_out_stuck(silent_after, idle_timeout, now);
         self.report_answering(now);
     }
 
@@ -104,17 +104,17 @@ impl SourceSession {
     }
 
     /// Gives up members that have been silent, or not reached, for the idle timeout.
-    fn give_up(&mut self, now: Time, patience: Span, spread: Span) {
-        let gone = self.members.expire(now, patience, spread);
+    fn give_up(&mut self, now: Time, idle_timeout: Span, spread: Span) {
+        let gone = self.members.expire(now, idle_timeout, spread);
         let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
         for id in gone {
             self.windows.forget(id);
             self.control(SourceControl::Forget(id), now);
             let Some(member) = self.members.get(id) else { continue };
             let reason = match member.mute {
-                Mute::Unreached { .. } => format!("no data has reached it for {patience}"),
+                Mute::Unreached { .. } => format!("no data has reached it for {idle_timeout}"),
                 _ if replaced.contains(&id) => "it was started again".to_owned(),
-                _ => format!("silent for {patience}"),
+                _ => format!("silent for {idle_timeout}"),
             };
             let host = member.host.clone();
             self.events.push_back(Event::Left { receiver: id, host, verified: false, reason: Some(reason) });

@@ -37,7 +37,7 @@ impl Rest {
 impl SourceSession {
     /// Leaves out, once a second, members that request nothing and are not done. A live member sends a request at least once in
     /// `asks_within`.
-    pub(super) fn leave_out_stuck(&mut self, asks_within: Span, patience: Span, now: Time) {
+    pub(super) fn leave_out_stuck(&mut self, asks_within: Span, idle_timeout: Span, now: Time) {
         let status = self.scheduler.status();
         let all_left = status.blocks.is_some_and(|blocks| blocks == status.complete_to);
         let is_idle = all_left && self.scheduler.is_idle() && !self.scheduler.has_work();
@@ -49,12 +49,12 @@ impl SourceSession {
         let is_stuck = |member: &MemberRecord| {
             let is_waited_for = member.pace == Pace::Together && !member.is_finished();
             // A host that works on files requests nothing meanwhile; it is waited for as long as its work makes progress.
-            let is_stalled = may_leave && now.since(member.further_at) >= patience;
+            let is_stalled = may_leave && now.since(member.further_at) >= idle_timeout;
             let works = member.activity.0 != Activity::Network && !is_stalled;
             // A member that has all blocks may take its time to put them into place.
             let soon = may_leave && member.blocks_missing > 0;
             let is_there = is_waited_for && !member.is_relay && member.mute == Mute::No;
-            is_there && !works && (soon || rested >= patience)
+            is_there && !works && (soon || rested >= idle_timeout)
         };
         let stuck: Vec<ReceiverId> =
             self.members.iter().filter(|(_, member)| is_stuck(member)).map(|(id, _)| id).collect();
@@ -92,7 +92,8 @@ impl SourceSession {
         }
         let met_at = *self.clocks.expected_at.get_or_insert(now);
         let took = met_at.since(self.clocks.started.unwrap_or(met_at));
-        let has_ended = self.phase == Phase::Sending && now.since(met_at) >= took.max(self.setup.patience);
+        let has_ended =
+            self.phase == Phase::Sending && now.since(met_at) >= took.max(self.setup.idle_timeout);
         if has_ended { 0 } else { self.members.counted_on() }
     }
 }

@@ -49,7 +49,7 @@ const ORDER_LIMIT: usize = 200;
 const TICK: Span = Span::from_millis(500);
 
 /// A child that is silent for this duration is not counted any longer: it has moved, or is missing.
-const PATIENCE: Span = Span::from_secs(10);
+const IDLE_TIMEOUT: Span = Span::from_secs(10);
 
 /// Shortest interval at which windows of children are reported.
 const WINDOWS_EVERY: Span = Span::from_millis(10);
@@ -328,7 +328,7 @@ impl RelayMode for Agent {
     fn tick(&mut self, now: Time) {
         let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
         serving.tick_at = now + TICK;
-        let gone = serving.members.expire(now, PATIENCE, Span::ZERO);
+        let gone = serving.members.expire(now, IDLE_TIMEOUT, Span::ZERO);
         let present: Vec<ReceiverId> = serving.children.keys().copied().collect();
         for id in present {
             if serving.members.get(id).is_some_and(|member| !member.is_finished()) {

@@ -46,7 +46,7 @@ const MAX_REPORTS: usize = 4096;
 const TICK: Span = Span::from_millis(100);
 
 /// A receiver that is silent for this duration is not counted any longer.
-const PATIENCE: Span = Span::from_secs(10);
+const IDLE_TIMEOUT: Span = Span::from_secs(10);
 
 /// Shortest interval at which windows of receivers are reported.
 const WINDOWS_EVERY: Span = Span::from_millis(10);
@@ -315,7 +315,7 @@ impl Hop {
         serving.tick_at = now + TICK;
         self.let_go();
         for place in 0..self.exits.len() {
-            let gone = self.exits[place].members.expire(now, PATIENCE, Span::ZERO);
+            let gone = self.exits[place].members.expire(now, IDLE_TIMEOUT, Span::ZERO);
             gone.into_iter().for_each(|id| self.forget(place, id, now));
             self.exits[place].members.count_speaking(now);
             self.exits[place].answer_again(now);

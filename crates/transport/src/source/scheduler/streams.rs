@@ -463,10 +463,10 @@ impl Lane {
     }
 
     /// Whether it has no more to send: it has ended, or its file waits for a layer without receivers.
-    fn is_finished(&self, patience: Span, now: Time) -> bool {
+    fn is_finished(&self, idle_timeout: Span, now: Time) -> bool {
         let ended = self.feed.is_finished() && self.waiting.is_empty() && !self.is_leaving();
         let is_unwanted = self.feed.pacing() == Pacing::Waits
-            && self.off_since.is_some_and(|since| now.since(since) > patience);
+            && self.off_since.is_some_and(|since| now.since(since) > idle_timeout);
         ended || is_unwanted
     }
 }
