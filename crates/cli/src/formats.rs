@@ -6,7 +6,9 @@ use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
 use faircast::format::{Feature, Given, Outcome, ReceiverRequest, Refused, SourceRequest};
-use faircast::{Configuration, Content, Format, FormatReceiver, FormatSource, Input, Slow, Stop};
+use faircast::{
+    Configuration, Content, Format, FormatReceiver, FormatSource, Input, SlowReceiverPolicy, Stop,
+};
 use std::io;
 use std::path::Path;
 
@@ -102,7 +104,7 @@ impl Source {
             (Feature::Encryption, "--key", session.key.is_some()),
             (Feature::Signatures, "--sign-key", sending.sign_key.is_some()),
             (Feature::Receipts, "--receipts", sending.receipts.is_some()),
-            (Feature::SlowPolicy, "--slow", sending.slow != Slow::Follow),
+            (Feature::SlowPolicy, "--slow", sending.slow != SlowReceiverPolicy::Follow),
             (Feature::Expected, "--expect", sending.expect.is_some()),
             (Feature::Expected, "--receivers", sending.receivers.is_some()),
             (Feature::ReceiverReport, "--report", sending.report.is_some()),
@@ -147,7 +149,7 @@ impl args::Recv {
             (Feature::SourceNames, "--accept", !self.accept.is_empty()),
             (Feature::Signatures, "--verify-key", self.verify_key.is_some()),
             (Feature::Receipts, "--sign-receipts", self.sign_receipts.is_some()),
-            (Feature::Unfinished, "--keep-partial", self.keep_partial.is_some()),
+            (Feature::KeepPartial, "--keep-partial", self.keep_partial.is_some()),
             (Feature::Sync, "--sync", self.sync),
             (Feature::Replacement, "--overwrite", self.overwrite),
             (Feature::Layers, "--layer-to", !self.layer_to.is_empty()),
@@ -164,7 +166,7 @@ impl args::Recv {
         self.check_source()?;
         let mut request = ReceiverRequest::new(self.receiver_place(), self.destination()?);
         request.names = self.unsafe_names;
-        request.unfinished = self.keep_partial.unwrap_or_default();
+        request.keep_partial = self.keep_partial.unwrap_or_default();
         request.most = self.max_size.map(|most| most as u64);
         request.options = options;
         let warnings = self.group_warning().into_iter().collect();

@@ -9,11 +9,11 @@ use crate::tell::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::{buffers, hosts, key, receipt, system, units, wording};
 use faircast::config::{BadLimits, Multicast, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
-use faircast::object::KeepUnfinished;
+use faircast::object::KeepPartial;
 use faircast::{
-    self as transport, Accept, Class, Configuration, Content, Destination, Durability, Error, Event,
-    FollowLinks, Freshness, Input, LayerInput, OwnersBy, Pacing, ReceiveConfig, ReceiveReport, ReceiverPlace,
-    Replace, SendConfig, SendReport, Slow, SourcePlace, Stop, Unreadable,
+    self as transport, Class, Configuration, Content, Destination, Durability, Error, Event, FollowLinks,
+    Input, LayerInput, OverwritePolicy, OwnersBy, Pacing, ReceiveConfig, ReceiveReport, ReceiverPlace,
+    ReplayPolicy, SendConfig, SendReport, SessionFilter, SlowReceiverPolicy, SourcePlace, Stop, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
@@ -28,7 +28,7 @@ use std::time::Duration;
 const REPAIR: f64 = 0.1;
 
 /// A program that serves for months unattended deletes unfinished content that nobody has continued.
-const SERVED: KeepUnfinished = KeepUnfinished::new(Some(Duration::from_secs(7 * 86_400)), None);
+const SERVED: KeepPartial = KeepPartial::new(Some(Duration::from_secs(7 * 86_400)), None);
 
 /// A resolved configuration, and warnings about it.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
         ("--cc", sending.cc.is_some(), "the rate is fixed, and no congestion control is at work"),
         ("--min", sending.min.is_some(), fixed),
         ("--max", sending.max.is_some(), fixed),
-        ("--slow", sending.slow != Slow::Follow, silent),
+        ("--slow", sending.slow != SlowReceiverPolicy::Follow, silent),
         ("--expect", sending.expect.is_some(), silent),
         ("--receivers", sending.receivers.is_some(), silent),
         ("--report", sending.report.is_some(), silent),
@@ -160,19 +160,19 @@ impl args::Recv {
         config.key = read_key(self.session.key.as_deref(), &mut warnings)?;
         config.verify = self.verify_key.as_deref().map(key::signing::read_public).transpose()?;
         config.sign_receipts = read_sign_key(self.sign_receipts.as_deref(), &mut warnings)?;
-        config.freshness = if self.one_way { Freshness::Clock } else { Freshness::Answer };
+        config.replay_policy = if self.one_way { ReplayPolicy::Clock } else { ReplayPolicy::Answer };
         config.join_timeout = self.join_timeout;
         config.idle_timeout = self.timeout;
         config.durability = if self.sync { Durability::Synced } else { Durability::Fast };
         config.preserve = self.preserve;
         config.names = self.unsafe_names;
-        config.unfinished =
-            self.keep_partial.unwrap_or(if self.serve { SERVED } else { KeepUnfinished::default() });
+        config.keep_partial =
+            self.keep_partial.unwrap_or(if self.serve { SERVED } else { KeepPartial::default() });
         config.owners_by = if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name };
-        config.replace = if self.overwrite { Replace::Accept } else { Replace::Refuse };
+        config.overwrite = if self.overwrite { OverwritePolicy::Accept } else { OverwritePolicy::Refuse };
         config.host = self.session.host.unwrap_or_else(faircast::host_name);
         config.temporary = std::env::temp_dir();
-        config.accept = Accept::new(self.accept, self.max_size.map(|most| most as u64));
+        config.accept = SessionFilter::new(self.accept, self.max_size.map(|most| most as u64));
         Ok(Resolved { config, output_options: self.output_options, warnings, report: None })
     }
 }
@@ -372,11 +372,15 @@ fn unicast(session: &args::SessionArgs, sending: &args::Sending) -> Result<Optio
     Ok(Some(unicast))
 }
 
-pub(crate) fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), Usage> {
+pub(crate) fn check_rates(
+    min: Option<Rate>,
+    max: Option<Rate>,
+    slow: SlowReceiverPolicy,
+) -> Result<(), Usage> {
     check_limits(min, max, slow).map_err(|bad| match bad {
         BadLimits::MinAboveMax { min, max } => Usage::MinAboveMax { min, max },
         BadLimits::SlowAboveMax { rate, max } => {
-            let policy = if matches!(slow, Slow::Floor(_)) { "floor" } else { "drop" };
+            let policy = if matches!(slow, SlowReceiverPolicy::Floor(_)) { "floor" } else { "drop" };
             Usage::SlowAboveMax { policy, rate, max }
         }
     })

@@ -1,7 +1,7 @@
 //! Values as people type them: rates, spans, groups.
 
 use faircast::config::{FIND_GROUP, FIND_GROUP_V6, RELAY_PORT};
-use faircast::object::KeepUnfinished;
+use faircast::object::KeepPartial;
 use faircast::{Preserve, UnknownAspect};
 use faircast_core::packet::Layer;
 use faircast_core::time::Rate;
@@ -182,8 +182,8 @@ pub fn age(text: &str) -> Result<Duration, BadValue> {
 ///
 /// # Errors
 /// [`BadValue::NotALimit`].
-pub fn unfinished(text: &str) -> Result<KeepUnfinished, BadValue> {
-    let mut keep = KeepUnfinished::default();
+pub fn keep_partial(text: &str) -> Result<KeepPartial, BadValue> {
+    let mut keep = KeepPartial::default();
     if text == "all" {
         return Ok(keep);
     }
@@ -423,15 +423,15 @@ pub fn receivers(text: &str) -> Result<u32, BadValue> {
 }
 
 /// Parses a limit of the cost of one slow receiver: `follow`, `floor:RATE`, `drop:RATE`.
-pub fn slow(text: &str) -> Result<faircast::Slow, BadValue> {
-    use faircast::Slow;
+pub fn slow(text: &str) -> Result<faircast::SlowReceiverPolicy, BadValue> {
+    use faircast::SlowReceiverPolicy;
     let with_rate = |policy: &'static str, rate_text: &str| {
         rate(rate_text).map_err(|source| BadValue::PolicyRate { policy, source: Box::new(source) })
     };
     match text.trim().split_once(':') {
-        None if text.trim() == "follow" => Ok(Slow::Follow),
-        Some(("floor", value)) => Ok(Slow::Floor(with_rate("floor", value)?)),
-        Some(("drop", value)) => Ok(Slow::Drop(with_rate("drop", value)?)),
+        None if text.trim() == "follow" => Ok(SlowReceiverPolicy::Follow),
+        Some(("floor", value)) => Ok(SlowReceiverPolicy::Floor(with_rate("floor", value)?)),
+        Some(("drop", value)) => Ok(SlowReceiverPolicy::Drop(with_rate("drop", value)?)),
         _ => Err(BadValue::NotAPolicy(text.to_owned())),
     }
 }
@@ -507,7 +507,7 @@ mod tests {
         );
         assert!(["", "M", "64X", "-1M", "10", "9e9T"].iter().all(|wrong| size(wrong).is_err()));
     }
-    use faircast::Slow;
+    use faircast::SlowReceiverPolicy;
 
     #[test]
     fn rate_is_parsed_with_its_units() {
@@ -566,9 +566,9 @@ mod tests {
 
     #[test]
     fn a_policy_for_slow_receivers_carries_its_rate() {
-        assert_eq!(slow("follow"), Ok(Slow::Follow));
-        assert_eq!(slow("floor:50M"), Ok(Slow::Floor(Rate::from_mbps(50.0))));
-        assert_eq!(slow("drop:1.5G"), Ok(Slow::Drop(Rate::from_mbps(1_500.0))));
+        assert_eq!(slow("follow"), Ok(SlowReceiverPolicy::Follow));
+        assert_eq!(slow("floor:50M"), Ok(SlowReceiverPolicy::Floor(Rate::from_mbps(50.0))));
+        assert_eq!(slow("drop:1.5G"), Ok(SlowReceiverPolicy::Drop(Rate::from_mbps(1_500.0))));
         assert_eq!(slow("floor"), Err(BadValue::NotAPolicy("floor".into())));
         assert!(matches!(slow("drop:soon"), Err(BadValue::PolicyRate { policy: "drop", .. })));
     }
@@ -611,13 +611,13 @@ mod tests {
     #[test]
     fn limit_of_partial_transfers_is_an_age_a_size_or_both() {
         let (age, bytes) = (Some(Duration::from_secs(7 * 86_400)), Some(40_000_000_000));
-        assert_eq!(unfinished("7d"), Ok(KeepUnfinished::new(age, None)));
-        assert_eq!(unfinished("40G"), Ok(KeepUnfinished::new(None, bytes)));
-        assert_eq!(unfinished("7d,40G"), Ok(KeepUnfinished::new(age, bytes)));
-        assert_eq!(unfinished("40G,7d"), Ok(KeepUnfinished::new(age, bytes)));
-        assert_eq!(unfinished("all"), Ok(KeepUnfinished::default()));
+        assert_eq!(keep_partial("7d"), Ok(KeepPartial::new(age, None)));
+        assert_eq!(keep_partial("40G"), Ok(KeepPartial::new(None, bytes)));
+        assert_eq!(keep_partial("7d,40G"), Ok(KeepPartial::new(age, bytes)));
+        assert_eq!(keep_partial("40G,7d"), Ok(KeepPartial::new(age, bytes)));
+        assert_eq!(keep_partial("all"), Ok(KeepPartial::default()));
         for bad in ["", "7", "7d,", "7d,8d", "40G,1T", "a lot", "-1d", "7x"] {
-            assert_eq!(unfinished(bad), Err(BadValue::NotALimit(bad.to_owned())), "{bad}");
+            assert_eq!(keep_partial(bad), Err(BadValue::NotALimit(bad.to_owned())), "{bad}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::run::{Clock, Groups, Moves, Outage, Uplink, emit_opened, run_one};
 use crate::stop::Stop;
 use faircast_core::time::Time;
 use faircast_net::{GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
-use faircast_transport::config::{IDLE_TIMEOUT, KeepUnfinished, RECEIVE_BUFFER, default_group};
+use faircast_transport::config::{IDLE_TIMEOUT, KeepPartial, RECEIVE_BUFFER, default_group};
 use faircast_transport::datagram;
 use faircast_transport::endpoint::{Backlog, Endpoint, HostEvent};
 use faircast_transport::error::Error;
@@ -192,7 +192,7 @@ impl<'a> Host<'a> {
     }
 
     /// Let go of what is unfinished in an output directory beyond what is to be kept, and report it.
-    pub fn tidy(&mut self, out: &Path, keep: KeepUnfinished) {
+    pub fn tidy(&mut self, out: &Path, keep: KeepPartial) {
         tidied(out, keep, None).into_iter().for_each(|said| self.tell(Event::warning(said)));
     }
 }

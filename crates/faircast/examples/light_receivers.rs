@@ -13,7 +13,7 @@ mod common;
 use common::{Sum, Summing};
 use faircast::config::ReceiveConfig;
 use faircast::endpoint::{Datagram, HostEvent};
-use faircast::{Accept, Destination, KeyRing, Output};
+use faircast::{Destination, KeyRing, Output, SessionFilter};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::{
@@ -86,7 +86,7 @@ fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light
     let mut config = config.clone();
     config.destination = Destination::Writer(Output::new(Summing(sum.clone())));
     config.host = format!("{}-{number}", std::process::id());
-    config.accept = Accept::default(); // a clone would leave each session to one of them
+    config.accept = SessionFilter::default(); // a clone would leave each session to one of them
     let session = Some(Receiver::new(config, &host));
     Ok(Light { session, socket, sum, wake: Time::ZERO, rng: Rng::new(random[3], 1) })
 }

@@ -91,9 +91,9 @@ pub use faircast_driver::Configuration;
 pub use faircast_driver::format::{ReceiverPlace, SourcePlace};
 pub use faircast_net::NetError;
 pub use faircast_transport::config::{
-    BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
-    Multicast, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, Replace, RequiredHost, SendConfig, Slow,
-    Unicast,
+    BadLimits, Content, DEFAULT_GROUP, Destination, Durability, InvitedHost, LayerInput, Multicast, OneWay,
+    OverwritePolicy, Pacing, ReceiptKeys, ReceiveConfig, Repeat, ReplayPolicy, RequiredHost, SendConfig,
+    SlowReceiverPolicy, Unicast,
 };
 pub use faircast_transport::ends::{Input, Output};
 pub use faircast_transport::object::{
@@ -105,7 +105,7 @@ pub use faircast_transport::relay::{
     AgentStatus, BranchStatus, Forwarding, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle,
     RelayRole, RelaySource, RelayStatus, RelayedSession, RouterKind,
 };
-pub use faircast_transport::{Accept, Class, Endpoint, Error, Event, ReceiveReport, SendReport};
+pub use faircast_transport::{Class, Endpoint, Error, Event, ReceiveReport, SendReport, SessionFilter};
 pub use faircast_wire::{
     GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, TransferId, VerifyKey, VerifyKeys,
 };
@@ -114,10 +114,10 @@ pub use faircast_wire::{
 pub mod config {
     pub use faircast_transport::config::{
         BadLimits, Content, DEFAULT_GROUP, DEFAULT_GROUP_V6, DEFAULT_SCHEME, Destination, Durability,
-        FIND_GROUP, FIND_GROUP_V6, Freshness, IDLE_TIMEOUT, InvitedHost, KeepUnfinished, LayerInput,
-        Multicast, OneWay, Pacing, RECEIVE_BUFFER, RELAY_MEMORY, RELAY_PORT, ReceiptKeys, ReceiveConfig,
-        Repeat, Replace, RequiredHost, SendConfig, Slow, StartNow, Unicast, check_limits, default_group,
-        default_group_here, default_group_v6, default_scheme, other_default,
+        FIND_GROUP, FIND_GROUP_V6, IDLE_TIMEOUT, InvitedHost, KeepPartial, LayerInput, Multicast, OneWay,
+        OverwritePolicy, Pacing, RECEIVE_BUFFER, RELAY_MEMORY, RELAY_PORT, ReceiptKeys, ReceiveConfig,
+        Repeat, ReplayPolicy, RequiredHost, SendConfig, SlowReceiverPolicy, StartNow, Unicast, check_limits,
+        default_group, default_group_here, default_group_v6, default_scheme, other_default,
     };
 }
 
@@ -170,7 +170,7 @@ pub mod units {
 
 /// Content that receivers have left unfinished in an output directory, and names that a terminal obeys.
 pub mod object {
-    pub use faircast_transport::config::KeepUnfinished;
+    pub use faircast_transport::config::KeepPartial;
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
     pub use faircast_transport::object::names::is_command;
 }

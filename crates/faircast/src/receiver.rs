@@ -2,8 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Names, Output,
-    OwnersBy, Preserve, ReceiveConfig, ReceiveReport, Replace, SigningKey, Stop, VerifyKeys,
+    Destination, Durability, Error, Event, KeyRing, Layer, Memory, Names, Output, OverwritePolicy, OwnersBy,
+    Preserve, ReceiveConfig, ReceiveReport, ReplayPolicy, SessionFilter, SigningKey, Stop, VerifyKeys,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -107,8 +107,8 @@ impl Receiver {
     }
 
     /// Why a session is believed to go on now, and is not somebody's recording. Otherwise its source has to answer.
-    pub fn freshness(mut self, freshness: Freshness) -> Receiver {
-        self.config.freshness = freshness;
+    pub fn replay_policy(mut self, policy: ReplayPolicy) -> Receiver {
+        self.config.replay_policy = policy;
         self
     }
 
@@ -145,20 +145,20 @@ impl Receiver {
 
     /// How much of what earlier sessions have left unfinished in an output directory stays when a session begins. Otherwise all
     /// does, until [`object::let_go`](crate::object::let_go).
-    pub fn keep_unfinished(mut self, keep: crate::object::KeepUnfinished) -> Receiver {
-        self.config.unfinished = keep;
+    pub fn keep_partial(mut self, keep: crate::object::KeepPartial) -> Receiver {
+        self.config.keep_partial = keep;
         self
     }
 
     /// Whether a session may replace content of a later session or of another source; otherwise it is refused.
-    pub fn replace(mut self, replace: Replace) -> Receiver {
-        self.config.replace = replace;
+    pub fn overwrite(mut self, policy: OverwritePolicy) -> Receiver {
+        self.config.overwrite = policy;
         self
     }
 
     /// Which sessions are followed: all of them otherwise. Receivers with clones of it follow no session twice, one after another.
-    pub fn accept(mut self, accept: Accept) -> Receiver {
-        self.config.accept = accept;
+    pub fn accept(mut self, filter: SessionFilter) -> Receiver {
+        self.config.accept = filter;
         self
     }
 

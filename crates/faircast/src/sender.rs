@@ -3,7 +3,8 @@
 use crate::session::{self, Session};
 use crate::{
     Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve, Rate,
-    ReceiptKeys, RequiredHost, SendConfig, SendReport, SigningKey, Slow, Spacing, Stop, Unicast, Unreadable,
+    ReceiptKeys, RequiredHost, SendConfig, SendReport, SigningKey, SlowReceiverPolicy, Spacing, Stop,
+    Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
@@ -149,7 +150,7 @@ impl Sender {
     }
 
     /// Limits the cost of one slow receiver to the others.
-    pub fn slow(mut self, slow: Slow) -> Sender {
+    pub fn slow(mut self, slow: SlowReceiverPolicy) -> Sender {
         self.config.slow = slow;
         self
     }

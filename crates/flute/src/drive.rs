@@ -79,7 +79,7 @@ impl Configuration for AlcReceive {
         let mut host = Host::new(events, stop);
         let (place, random) = (self.place, random());
         let sockets = host.receiver(&place)?;
-        host.tidy(&self.out, self.unfinished);
+        host.tidy(&self.out, self.keep_partial);
         let setup = receiver::Setup {
             group: place.group,
             only: place.source,

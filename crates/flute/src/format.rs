@@ -105,9 +105,9 @@ impl Format for Alc {
     }
 
     fn receiver(asked: ReceiverRequest) -> Result<AlcReceive, Refused> {
-        let ReceiverRequest { place, destination, names, unfinished, most, .. } = asked;
+        let ReceiverRequest { place, destination, names, keep_partial, most, .. } = asked;
         match destination {
-            Destination::Directory(out) => Ok(AlcReceive { place, out, names, unfinished, most }),
+            Destination::Directory(out) => Ok(AlcReceive { place, out, names, keep_partial, most }),
             _ => {
                 let why = Alc::DECLARATION.why_not(Feature::OneStream).unwrap_or_default();
                 Err(Refused::Feature { feature: Feature::OneStream, why })

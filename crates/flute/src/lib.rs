@@ -37,7 +37,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_driver::format::{ReceiverPlace, SourcePlace};
 pub use faircast_transport::config::Repeat;
-use faircast_transport::config::{Content, KeepUnfinished};
+use faircast_transport::config::{Content, KeepPartial};
 use faircast_transport::json;
 use faircast_transport::object::Names;
 use faircast_wire::Spacing;
@@ -95,7 +95,7 @@ pub struct AlcReceive {
     /// Treatment of names with terminal control characters.
     pub names: Names,
     /// How much of what earlier sessions have left unfinished in the directory stays when a session begins.
-    pub unfinished: KeepUnfinished,
+    pub keep_partial: KeepPartial,
     /// Files of the table that together have more bytes than this are left out, beginning with the first that does not fit.
     pub most: Option<u64>,
 }
@@ -121,7 +121,7 @@ impl AlcReceive {
             place: ReceiverPlace::default(),
             out: out.into(),
             names: Names::Escape,
-            unfinished: KeepUnfinished::default(),
+            keep_partial: KeepPartial::default(),
             most: None,
         }
     }

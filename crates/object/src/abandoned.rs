@@ -10,7 +10,7 @@ use super::error::ObjectError;
 use super::geometry::TransferId;
 use super::manifest::STATE_DIR;
 use super::output_directory::{FINISHING, HEAD, JOURNAL, LINK, LOCK, PARTS, PUBLISHED};
-use super::policy::KeepUnfinished;
+use super::policy::KeepPartial;
 use crate::host::disk::file_time;
 use crate::host::tree::DIR;
 use rustix::fd::{AsFd, OwnedFd};
@@ -114,12 +114,12 @@ pub struct LetGo {
 /// When it cannot be read, or its files not be removed.
 pub fn let_go_beyond(
     out: &Path,
-    keep: KeepUnfinished,
+    keep: KeepPartial,
     goes_on: Option<TransferId>,
     now: SystemTime,
 ) -> Result<LetGo, ObjectError> {
     let mut gone = LetGo::default();
-    if keep == KeepUnfinished::default() || !out.join(STATE_DIR).exists() {
+    if keep == KeepPartial::default() || !out.join(STATE_DIR).exists() {
         return Ok(gone);
     }
     let goes_on = goes_on.map(|transfer| transfer.to_string());
@@ -278,7 +278,7 @@ fn is_transfer(name: &str) -> bool {
 }
 
 /// Removes unfinished content beyond the limits from the output directory; describes the removed content, or the error.
-pub fn tidied(out: &Path, keep: KeepUnfinished, goes_on: Option<TransferId>) -> Option<String> {
+pub fn tidied(out: &Path, keep: KeepPartial, goes_on: Option<TransferId>) -> Option<String> {
     match let_go_beyond(out, keep, goes_on, file_time()) {
         Ok(LetGo { transfers: 0, .. }) => None,
         Ok(LetGo { transfers, bytes }) => Some(format!(
@@ -334,13 +334,13 @@ mod tests {
     fn oldest_partial_transfers_over_the_limits_are_removed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let out = directory.path();
-        let nothing = KeepUnfinished::default();
+        let nothing = KeepPartial::default();
         let now = SystemTime::now();
         let day = Duration::from_secs(86_400);
         let tidy = |keep, goes_on, now| {
             let_go_beyond(out, keep, Some(TransferId([goes_on; 16])), now).expect("tidied")
         };
-        assert_eq!(tidy(KeepUnfinished { age: Some(day), ..nothing }, 9, now), LetGo::default());
+        assert_eq!(tidy(KeepPartial { age: Some(day), ..nothing }, 9, now), LetGo::default());
         for number in 1..=4 {
             drop(begun(out, number));
             let journal = out.join(STATE_DIR).join(format!("{number:02x}").repeat(16)).join(JOURNAL);
@@ -361,13 +361,13 @@ mod tests {
         };
         assert_eq!(tidy(nothing, 9, now), LetGo::default());
         // The first, four days old, goes on now.
-        assert_eq!(tidy(KeepUnfinished { age: Some(day * 5 / 2), ..nothing }, 1, now).transfers, 1);
+        assert_eq!(tidy(KeepPartial { age: Some(day * 5 / 2), ..nothing }, 1, now).transfers, 1);
         assert_eq!(left(), [1, 3, 4, 5]);
         let each = unfinished(out).expect("listed")[0].bytes;
-        let gone = tidy(KeepUnfinished { bytes: Some(each * 3), ..nothing }, 9, now);
+        let gone = tidy(KeepPartial { bytes: Some(each * 3), ..nothing }, 9, now);
         assert_eq!(gone, LetGo { transfers: 1, bytes: each });
         assert_eq!(left(), [3, 4, 5]);
-        assert_eq!(tidy(KeepUnfinished { bytes: Some(0), ..nothing }, 9, now).transfers, 2);
+        assert_eq!(tidy(KeepPartial { bytes: Some(0), ..nothing }, 9, now).transfers, 2);
         assert_eq!(left(), [5]);
         drop(at_work);
     }
@@ -397,7 +397,7 @@ mod tests {
         assert!(let_go(out, &session("a")).expect("let go") && !let_go(out, &session("a")).expect("gone"));
         assert!(!let_go(out, &session("b")).expect("somebody is at work"));
         drop(at_work);
-        let keep = KeepUnfinished { age: None, bytes: Some(0) };
+        let keep = KeepPartial { age: None, bytes: Some(0) };
         assert_eq!(
             let_go_beyond(out, keep, Some(TransferId([9; 16])), SystemTime::now()).expect("tidied").transfers,
             1

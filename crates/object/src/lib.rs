@@ -76,7 +76,7 @@ pub use names::name_by;
 pub use names::{NameError, Names, UnknownNames};
 pub use object_stream::{BlockRead, ObjectStream};
 pub use origin::Origin;
-pub use policy::{Durability, Freshness, KeepUnfinished, Replace};
+pub use policy::{Durability, KeepPartial, OverwritePolicy, ReplayPolicy};
 pub use remembered::Admission;
 pub use sealed::SealedBlocks;
 pub use sink::{SinkResult, StreamSink};

@@ -14,7 +14,7 @@ pub enum Durability {
 
 /// Why a receiver believes that a session goes on now, and is not somebody's recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Freshness {
+pub enum ReplayPolicy {
     /// Its source has answered a number that the receiver has drawn.
     #[default]
     Answer,
@@ -25,7 +25,7 @@ pub enum Freshness {
 
 /// Whether a session may replace content of a later session or of another source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Replace {
+pub enum OverwritePolicy {
     /// Refuse it: an earlier session may be a recording, and another source may not know that it uses a name twice.
     #[default]
     Refuse,
@@ -36,17 +36,17 @@ pub enum Replace {
 /// How much unfinished content stays. Content that a receiver is working on always stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct KeepUnfinished {
+pub struct KeepPartial {
     /// Transfers that were not written to for longer are removed; `None`: none by its age.
     pub age: Option<Duration>,
     /// Bytes on the disk of all together; the oldest is let go first. Without a bound when `None`.
     pub bytes: Option<u64>,
 }
 
-impl KeepUnfinished {
+impl KeepPartial {
     /// Keep files that were written to within this time, up to this many bytes together.
     #[must_use]
-    pub const fn new(age: Option<Duration>, bytes: Option<u64>) -> KeepUnfinished {
-        KeepUnfinished { age, bytes }
+    pub const fn new(age: Option<Duration>, bytes: Option<u64>) -> KeepPartial {
+        KeepPartial { age, bytes }
     }
 }

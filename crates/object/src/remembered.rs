@@ -15,7 +15,7 @@ use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
 use super::names::Names;
 use super::origin::Origin;
-use super::policy::{Durability, Freshness, Replace};
+use super::policy::{Durability, OverwritePolicy, ReplayPolicy};
 use crate::host::disk::Disk;
 use rustix::fd::AsFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -54,11 +54,11 @@ pub struct Admission {
     /// This host's present, in nanoseconds since 1970.
     pub now: u64,
     /// Why the session is no recording.
-    pub freshness: Freshness,
+    pub replay_policy: ReplayPolicy,
     /// Its source.
     pub origin: Origin,
     /// Whether it may replace content of a later session or of another source.
-    pub replace: Replace,
+    pub overwrite: OverwritePolicy,
     /// Treatment of names with terminal control characters.
     pub names: Names,
     /// Bytes that directories, names and attributes may take.
@@ -172,12 +172,12 @@ impl Remembered {
     /// This content has been received. The same content from an earlier session does not make it older, nor does a source whose clock is
     /// behind make room for recordings.
     fn note(&mut self, name: impl AsRef<OsStr>, transfer: TransferId, admission: &Admission) {
-        let &Admission { mut started, mut began, replace, .. } = admission;
+        let &Admission { mut started, mut began, overwrite, .. } = admission;
         if let Some(before) = self.names.get(name.as_ref()) {
             if before.transfer == transfer {
                 began = began.max(before.began);
             }
-            if before.transfer == transfer || replace == Replace::Refuse {
+            if before.transfer == transfer || overwrite == OverwritePolicy::Refuse {
                 started = started.max(before.started);
             }
         }
@@ -196,7 +196,7 @@ impl Remembered {
         transfer: TransferId,
         admission: &Admission,
     ) -> Result<(), ObjectError> {
-        if admission.replace == Replace::Accept {
+        if admission.overwrite == OverwritePolicy::Accept {
             return Ok(());
         }
         for name in manifest.tops() {
@@ -219,12 +219,12 @@ impl Remembered {
 impl Known {
     /// When its session and this one had started, if its session is the later one.
     fn is_later(&self, admission: &Admission) -> Option<(u64, u64)> {
-        match admission.freshness {
-            Freshness::Clock => {
+        match admission.replay_policy {
+            ReplayPolicy::Clock => {
                 (self.started > admission.started).then_some((self.started, admission.started))
             }
             // A time in the future is from a clock that has been set back since.
-            Freshness::Answer => {
+            ReplayPolicy::Answer => {
                 let is_later = self.began > admission.began.saturating_add(SAME_TIME);
                 (is_later && self.began <= admission.now).then_some((self.began, admission.began))
             }
@@ -298,9 +298,9 @@ mod tests {
             started,
             began: started,
             now: u64::MAX,
-            freshness: Freshness::Clock,
+            replay_policy: ReplayPolicy::Clock,
             origin,
-            replace: Replace::Refuse,
+            overwrite: OverwritePolicy::Refuse,
             names: Names::Escape,
             most: None,
         }
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(started(&remembered), 9);
         remembered.note("name", B, &admitted(3));
         assert_eq!(started(&remembered), 9, "its source has a slow clock, and recordings are still refused");
-        remembered.note("name", A, &Admission { replace: Replace::Accept, ..admitted(3) });
+        remembered.note("name", A, &Admission { overwrite: OverwritePolicy::Accept, ..admitted(3) });
         assert_eq!(started(&remembered), 3);
     }
 

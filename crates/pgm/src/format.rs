@@ -77,7 +77,7 @@ impl Format for Pgm {
             (Feature::FixedRate, ANSWERS),
             (Feature::Repetition, ANSWERS),
             (Feature::SourceNames, "sources do not say their names"),
-            (Feature::Unfinished, "what is not whole is no use later"),
+            (Feature::KeepPartial, "what is not whole is no use later"),
             (Feature::Sync, "what comes over PGM is never known to be whole"),
             (Feature::Replacement, "sessions do not say where they come from"),
         ],

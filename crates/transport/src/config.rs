@@ -1,10 +1,10 @@
 //! Configuration of a session.
 
-use crate::accept::Accept;
 use crate::ends::{Input, Output};
 use crate::object::{
     FollowLinks, Memory, MemoryFile, Names, ObjectError, OwnersBy, Preserve, Unreadable, replace_in,
 };
+use crate::session_filter::SessionFilter;
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub use crate::object::{Durability, Freshness, KeepUnfinished, Replace};
+pub use crate::object::{Durability, KeepPartial, OverwritePolicy, ReplayPolicy};
 pub use faircast_host::pipe::Pacing;
 
 /// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
@@ -49,7 +49,7 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Action taken on slow receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Slow {
+pub enum SlowReceiverPolicy {
     /// The group adapts to its slowest receiver.
     #[default]
     Follow,
@@ -270,8 +270,8 @@ pub struct SendConfig {
     pub min: Option<Rate>,
     /// Never faster than this, all layers together.
     pub max: Option<Rate>,
-    /// Action taken on slow receivers. Layers have their own: with them it is [`Slow::Follow`].
-    pub slow: Slow,
+    /// Action taken on slow receivers. Layers have their own: with them it is [`SlowReceiverPolicy::Follow`].
+    pub slow: SlowReceiverPolicy,
     /// Send without feedback: `min`, `max`, `slow`, `expect`, `required`, `receipts` and `join_timeout` mean nothing then. Not for live
     /// streams, schemes with layers and hosts that are served by unicast.
     pub one_way: Option<OneWay>,
@@ -401,7 +401,7 @@ impl Destination {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FilePolicy {
     /// Whether content of a later session or of another source may be replaced.
-    pub(crate) replace: Replace,
+    pub(crate) overwrite: OverwritePolicy,
     /// Beyond names, permission bits, times and hard links.
     pub(crate) preserve: Preserve,
     /// How owners are known.
@@ -409,7 +409,7 @@ pub(crate) struct FilePolicy {
     /// Handling of names with terminal control characters.
     pub(crate) names: Names,
     /// How much unfinished data stays.
-    pub(crate) unfinished: KeepUnfinished,
+    pub(crate) keep_partial: KeepPartial,
 }
 
 /// How `recv` runs.
@@ -436,15 +436,15 @@ pub struct ReceiveConfig {
     /// Handling of names with terminal control characters.
     pub names: Names,
     /// How much unfinished data of earlier sessions in an output directory stays when a session begins.
-    pub unfinished: KeepUnfinished,
+    pub keep_partial: KeepPartial,
     /// Whether content of a later session or of another source may be replaced: output directories remember them.
-    pub replace: Replace,
+    pub overwrite: OverwritePolicy,
     /// Where single layers of a live stream go instead: files, or named pipes.
     pub layers_to: Vec<(Layer, PathBuf)>,
     /// Open sealed sessions under these keys; without any only unsealed sessions are accepted.
     pub key: Option<KeyRing>,
     /// Why a session is believed to go on now.
-    pub freshness: Freshness,
+    pub replay_policy: ReplayPolicy,
     /// Accept only content that was signed with the private half of one of these keys; without them signatures are ignored.
     pub verify: Option<VerifyKeys>,
     /// Sign a receipt with this key when everything is verified and in its place.
@@ -462,7 +462,7 @@ pub struct ReceiveConfig {
     /// Where nameless temporary files are made, when the destination is no directory.
     pub temporary: PathBuf,
     /// Which sessions are followed.
-    pub accept: Accept,
+    pub accept: SessionFilter,
 }
 
 /// Default directory of temporary files.
@@ -481,7 +481,7 @@ impl SendConfig {
             spacing: Spacing::Address,
             min: None,
             max: None,
-            slow: Slow::Follow,
+            slow: SlowReceiverPolicy::Follow,
             one_way: None,
             key: None,
             sign: None,
@@ -515,11 +515,11 @@ impl ReceiveConfig {
             preserve: Preserve::nothing(),
             owners_by: OwnersBy::Name,
             names: Names::Escape,
-            unfinished: KeepUnfinished::default(),
-            replace: Replace::Refuse,
+            keep_partial: KeepPartial::default(),
+            overwrite: OverwritePolicy::Refuse,
             layers_to: Vec::new(),
             key: None,
-            freshness: Freshness::Answer,
+            replay_policy: ReplayPolicy::Answer,
             verify: None,
             sign_receipts: None,
             join_timeout: None,
@@ -528,7 +528,7 @@ impl ReceiveConfig {
             host: String::new(),
             buffer: RECEIVE_BUFFER,
             temporary: TEMPORARY.into(),
-            accept: Accept::default(),
+            accept: SessionFilter::default(),
         }
     }
 }
@@ -591,11 +591,13 @@ pub enum BadLimits {
 ///
 /// # Errors
 /// [`BadLimits`].
-pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), BadLimits> {
+pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: SlowReceiverPolicy) -> Result<(), BadLimits> {
     let Some(max) = max else { return Ok(()) };
     match (min, slow) {
         (Some(min), _) if min > max => Err(BadLimits::MinAboveMax { min, max }),
-        (_, Slow::Floor(rate) | Slow::Drop(rate)) if rate > max => Err(BadLimits::SlowAboveMax { rate, max }),
+        (_, SlowReceiverPolicy::Floor(rate) | SlowReceiverPolicy::Drop(rate)) if rate > max => {
+            Err(BadLimits::SlowAboveMax { rate, max })
+        }
         _ => Ok(()),
     }
 }

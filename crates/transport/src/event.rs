@@ -104,7 +104,7 @@ pub enum Event {
     },
     /// At the source: a receiver has signed that it has verified everything.
     Receipt(ReceiptReport),
-    /// A receiver cannot keep up; what is done about it follows from [`Slow`](crate::Slow).
+    /// A receiver cannot keep up; what is done about it follows from [`SlowReceiverPolicy`](crate::SlowReceiverPolicy).
     #[serde(rename = "slow")]
     SlowReceiver {
         /// The receiver's id.

@@ -8,7 +8,7 @@ mod places;
 mod world;
 
 use crate::by_hand::{give, give_with};
-use crate::config::{Destination, Slow};
+use crate::config::{Destination, SlowReceiverPolicy};
 use crate::endpoint::{Backlog, Endpoint, HostEvent};
 use crate::object::ObjectStream;
 use crate::receiver;
@@ -72,9 +72,9 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
         fs::write(&file, &content).expect("the scratch directory can be written");
     }
     let slow = match setup & 3 {
-        1 => Slow::Floor(Rate::from_bps(1e6)),
-        2 => Slow::Drop(Rate::from_bps(1e6)),
-        _ => Slow::Follow,
+        1 => SlowReceiverPolicy::Floor(Rate::from_bps(1e6)),
+        2 => SlowReceiverPolicy::Drop(Rate::from_bps(1e6)),
+        _ => SlowReceiverPolicy::Follow,
     };
     let mut network = Network {
         source: source(&file, slow, setup),
@@ -90,7 +90,7 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
         rest = after;
         network.step(mode, bytes);
     }
-    if network.faithful && slow == Slow::Follow {
+    if network.faithful && slow == SlowReceiverPolicy::Follow {
         network.finish();
         assert_eq!(fs::read(out.join("content")).expect("it was received"), content);
     }
@@ -98,7 +98,7 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     fs::remove_dir_all(&out).expect("the scratch directory can be written");
 }
 
-fn source(file: &Path, slow: Slow, setup: u8) -> source::SourceSession {
+fn source(file: &Path, slow: SlowReceiverPolicy, setup: u8) -> source::SourceSession {
     let (symbol, symbols) = GEOMETRIES[usize::from(setup >> 2 & 7)];
     let object =
         ObjectStream::open(&[file.to_path_buf()], symbol, symbols).expect("a small file can be read");

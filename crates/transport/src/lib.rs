@@ -22,7 +22,6 @@
 #[cfg(test)]
 extern crate self as faircast_transport;
 
-mod accept;
 mod announced;
 mod backoff;
 pub mod by_hand;
@@ -44,6 +43,7 @@ pub mod receipts;
 mod receiver;
 pub mod relay;
 pub mod session;
+mod session_filter;
 mod source;
 mod trace;
 pub mod tree;
@@ -51,9 +51,9 @@ pub mod units;
 mod withdrawals;
 pub mod worker;
 
-pub use accept::Accept;
 pub use config::{
-    Content, Destination, Durability, Freshness, LayerInput, Pacing, ReceiveConfig, Replace, SendConfig, Slow,
+    Content, Destination, Durability, LayerInput, OverwritePolicy, Pacing, ReceiveConfig, ReplayPolicy,
+    SendConfig, SlowReceiverPolicy,
 };
 pub use endpoint::Endpoint;
 pub use ends::{Input, Output};
@@ -62,3 +62,4 @@ pub use event::{Event, ReceiveReport, SendReport};
 pub use faircast_host::{ends, system};
 pub use faircast_object as object;
 pub use object::{Memory, MemoryFile};
+pub use session_filter::SessionFilter;

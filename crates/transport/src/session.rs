@@ -2,7 +2,7 @@
 //! worker.
 
 use crate::config::{
-    Content, FilePolicy, ReceiveConfig, SendConfig, Slow, check_limits, span, spread_within,
+    Content, FilePolicy, ReceiveConfig, SendConfig, SlowReceiverPolicy, check_limits, span, spread_within,
 };
 use crate::datagram::overhead;
 use crate::endpoint::Endpoint;
@@ -283,11 +283,11 @@ fn receiver_at(config: ReceiveConfig, host: &Host) -> receiver::ReceiverSession 
         layers_to: config.layers_to,
         durability: config.durability,
         files: FilePolicy {
-            replace: config.replace,
+            overwrite: config.overwrite,
             preserve: config.preserve,
             owners_by: config.owners_by,
             names: config.names,
-            unfinished: config.unfinished,
+            keep_partial: config.keep_partial,
         },
         verify: config.verify,
         sign_receipts: config.sign_receipts,
@@ -296,7 +296,7 @@ fn receiver_at(config: ReceiveConfig, host: &Host) -> receiver::ReceiverSession 
         join_timeout: config.join_timeout.map(span),
         idle_timeout: span(config.idle_timeout),
         group: config.listen.unwrap_or(config.group),
-        freshness: config.freshness,
+        replay_policy: config.replay_policy,
         unix_secs: unix_nanos / 1_000_000_000,
         memory: receiver::INCOMPLETE,
         parents: config.parents,
@@ -326,7 +326,7 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
     let refused = match (&config.content, config.slow) {
         _ if layers == 1 => None,
         (Content::Live { .. }, _) => Some(Unlayered::LiveStream),
-        (_, Slow::Floor(_) | Slow::Drop(_)) => Some(Unlayered::SlowPolicy),
+        (_, SlowReceiverPolicy::Floor(_) | SlowReceiverPolicy::Drop(_)) => Some(Unlayered::SlowPolicy),
         _ if config.one_way.is_some() => Some(Unlayered::OneWay),
         _ => None,
     };
@@ -386,8 +386,10 @@ mod tests {
     fn unsupported_content_and_options_with_layers_are_refused() {
         let live = Content::Live { input: Input::new(std::io::empty()), history: Duration::from_secs(1) };
         let live = SendConfig { content: live, ..config("rlc", "239.255.70.1:5777") };
-        let slow =
-            SendConfig { slow: Slow::Drop(Rate::from_mbps(1.0)), ..config("rlc", "239.255.70.1:5777") };
+        let slow = SendConfig {
+            slow: SlowReceiverPolicy::Drop(Rate::from_mbps(1.0)),
+            ..config("rlc", "239.255.70.1:5777")
+        };
         for config in [live, slow] {
             let error = layer_groups(&config).expect_err("it makes no sense");
             assert!(

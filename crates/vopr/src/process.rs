@@ -14,8 +14,8 @@ use faircast_transport::relay::{RelayConfig, RelayHandle, RelayRole, RelaySource
 use faircast_transport::session::{self, Receiver, Source};
 use faircast_transport::worker::Worker;
 use faircast_transport::{
-    Content, Destination, Durability, Error, LayerInput, Pacing, ReceiveConfig, ReceiveReport, Replace,
-    SendConfig,
+    Content, Destination, Durability, Error, LayerInput, OverwritePolicy, Pacing, ReceiveConfig,
+    ReceiveReport, SendConfig,
 };
 use faircast_wire::{GroupKey, KeyRing, VerifyKeys};
 use std::net::SocketAddr;
@@ -183,7 +183,7 @@ impl World {
         let mut config = ReceiveConfig::new(destination);
         config.key = self.key.clone().map(KeyRing::of);
         config.verify = self.sign.as_ref().map(|key| VerifyKeys::from(key.verify_key()));
-        config.replace = if leaps { Replace::Accept } else { Replace::Refuse };
+        config.overwrite = if leaps { OverwritePolicy::Accept } else { OverwritePolicy::Refuse };
         config.idle_timeout = Duration::from_secs(self.plan.idle_timeout);
         config.durability = if self.plan.synced { Durability::Synced } else { Durability::Fast };
         config.host = self.hosts[host].name.clone();

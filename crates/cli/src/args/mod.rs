@@ -10,8 +10,8 @@ use crate::values;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
 use faircast::config::{default_group_here, default_scheme};
-use faircast::object::KeepUnfinished;
-use faircast::{Names, Preserve, Slow};
+use faircast::object::KeepPartial;
+use faircast::{Names, Preserve, SlowReceiverPolicy};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
@@ -149,7 +149,7 @@ pub struct Sending {
     /// What one slow receiver may cost: follow it, serve it after the others (floor:RATE), or
     /// leave it out (drop:RATE)
     #[arg(long, value_name = "POLICY", value_parser = values::slow, default_value = "follow")]
-    pub slow: Slow,
+    pub slow: SlowReceiverPolicy,
     /// Send without a key and do not remind me of it
     #[arg(long, conflicts_with = "key")]
     pub no_key: bool,
@@ -383,8 +383,8 @@ pub struct Recv {
     pub numeric_owner: bool,
     /// When a session begins, delete unfinished data of earlier sessions in DIR: what is so old (`7d`), the oldest beyond so
     /// much (`40G`), both (`7d,40G`), or nothing (`all` is kept) [default: 7d with --serve, otherwise all]
-    #[arg(long, value_name = "AGE,BYTES", value_parser = values::unfinished)]
-    pub keep_partial: Option<KeepUnfinished>,
+    #[arg(long, value_name = "AGE,BYTES", value_parser = values::keep_partial)]
+    pub keep_partial: Option<KeepPartial>,
     /// What becomes of names with control characters and others that a terminal obeys: `escape` (as \x1b), `keep`, or `refuse`
     #[arg(long, value_name = "escape|keep|refuse", default_value = "escape")]
     pub unsafe_names: Names,

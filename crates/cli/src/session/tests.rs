@@ -30,7 +30,7 @@ fn refused(line: &[&str]) -> String {
 fn send_without_options_has_sensible_defaults() {
     let Resolved { config, warnings, .. } = sending(&["send", "Cargo.toml"]).expect("the file is there");
     assert_eq!(config.group.to_string(), "239.255.70.1:5777");
-    assert_eq!((config.ttl, config.slow, config.expect), (1, Slow::Follow, None));
+    assert_eq!((config.ttl, config.slow, config.expect), (1, SlowReceiverPolicy::Follow, None));
     assert_eq!(config.join_timeout.as_secs(), 10);
     assert_eq!(config.content, Content::Paths(vec!["Cargo.toml".into()]));
     assert!(config.key.is_none() && config.interface.is_none() && !config.host.is_empty());
@@ -101,9 +101,9 @@ fn recv_without_options_waits_and_writes_to_the_current_folder() {
     let config = receiving(&["recv"]).expect("fine").config;
     assert_eq!(config.destination, Destination::Directory(".".into()));
     assert_eq!((config.join_timeout, config.idle_timeout.as_secs()), (None, 60));
-    assert_eq!((config.durability, config.replace), (Durability::Fast, Replace::Refuse));
-    let overwrite = receiving(&["recv", "--overwrite"]).expect("fine").config;
-    assert_eq!(overwrite.replace, Replace::Accept);
+    assert_eq!((config.durability, config.overwrite), (Durability::Fast, OverwritePolicy::Refuse));
+    let config = receiving(&["recv", "--overwrite"]).expect("fine").config;
+    assert_eq!(config.overwrite, OverwritePolicy::Accept);
     let stdout = receiving(&["recv", "--stdout"]).expect("fine").config.destination;
     assert!(matches!(stdout, Destination::Writer(_)));
 }

@@ -7,7 +7,7 @@ use super::{ReceiverPlace, SourcePlace};
 use crate::configuration::Configuration;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
-use faircast_transport::config::{Content, Destination, KeepUnfinished, Repeat};
+use faircast_transport::config::{Content, Destination, KeepPartial, Repeat};
 use faircast_transport::object::Names;
 use faircast_wire::Spacing;
 use serde::Serialize;
@@ -137,7 +137,7 @@ pub enum Feature {
     /// Sources by the names that they say.
     SourceNames,
     /// Unfinished content that is kept for later sessions.
-    Unfinished,
+    KeepPartial,
     /// Files that are flushed to the disk.
     Sync,
     /// Files that replace those of other sources.
@@ -246,7 +246,7 @@ pub struct ReceiverRequest {
     /// The treatment of names with characters that a terminal obeys.
     pub names: Names,
     /// How much of what earlier sessions have left unfinished stays.
-    pub unfinished: KeepUnfinished,
+    pub keep_partial: KeepPartial,
     /// A session may bring this many bytes at most.
     pub most: Option<u64>,
     /// The format's own options.
@@ -261,7 +261,7 @@ impl ReceiverRequest {
             place,
             destination,
             names: Names::Escape,
-            unfinished: KeepUnfinished::default(),
+            keep_partial: KeepPartial::default(),
             most: None,
             options: Given::default(),
         }

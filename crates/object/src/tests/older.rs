@@ -15,17 +15,22 @@ pub(super) fn session(started: u64) -> Admission {
         started,
         began: started,
         now: u64::MAX,
-        freshness: Freshness::Clock,
+        replay_policy: ReplayPolicy::Clock,
         origin: origin("lab1", 1, false),
-        replace: Replace::Refuse,
+        overwrite: OverwritePolicy::Refuse,
         names: Names::Escape,
         most: None,
     }
 }
 
 /// Receive this tree as a session that was started then would bring it.
-fn receive(source: &Path, out: &Path, started: u64, replace: Replace) -> Result<Vec<String>, ObjectError> {
-    receive_in(source, out, Admission { replace, ..session(started) })
+fn receive(
+    source: &Path,
+    out: &Path,
+    started: u64,
+    overwrite: OverwritePolicy,
+) -> Result<Vec<String>, ObjectError> {
+    receive_in(source, out, Admission { overwrite, ..session(started) })
 }
 
 /// Receive this tree as this session would bring it.
@@ -64,10 +69,10 @@ const LATE: u64 = EARLY + 1_500_000_000;
 #[test]
 fn older_session_is_refused_with_both_times() {
     let (_at, old, new, out) = versions();
-    assert_eq!(receive(&old, &out, EARLY, Replace::Refuse).expect("nothing was there"), [""; 0]);
-    receive(&new, &out, LATE, Replace::Refuse).expect("it is newer");
+    assert_eq!(receive(&old, &out, EARLY, OverwritePolicy::Refuse).expect("nothing was there"), [""; 0]);
+    receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("it is newer");
     let before = picture(&out);
-    let said = refused(receive(&old, &out, EARLY, Replace::Refuse));
+    let said = refused(receive(&old, &out, EARLY, OverwritePolicy::Refuse));
     assert!(said.contains("2001-09-09T01:46:41.500Z") && said.contains("2001-09-09T01:46:40.000Z"), "{said}");
     assert!(said.contains(&*out.join("image").to_string_lossy()), "{said}");
     let after: BTreeMap<_, _> =
@@ -79,8 +84,8 @@ fn older_session_is_refused_with_both_times() {
 #[test]
 fn refused_session_writes_no_part_of_a_file() {
     let (_at, old, new, out) = versions();
-    receive(&new, &out, LATE, Replace::Refuse).expect("nothing was there");
-    refused(receive(&old, &out, EARLY, Replace::Refuse));
+    receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
+    refused(receive(&old, &out, EARLY, OverwritePolicy::Refuse));
     let parts = out.join(".faircast").join(object(&old).transfer().to_string()).join("parts");
     assert_eq!(fs::read_dir(parts).expect("the store was opened").count(), 0);
 }
@@ -88,31 +93,31 @@ fn refused_session_writes_no_part_of_a_file() {
 #[test]
 fn accepted_older_session_resets_the_required_age() {
     let (at, old, new, out) = versions();
-    receive(&new, &out, LATE, Replace::Refuse).expect("nothing was there");
-    receive(&old, &out, EARLY, Replace::Accept).expect("the user wants it");
+    receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
+    receive(&old, &out, EARLY, OverwritePolicy::Accept).expect("the user wants it");
     assert_eq!(fs::read(out.join("image")).expect("it is there"), content(2_001, 1));
-    refused(receive(&new, &out, EARLY - 1, Replace::Refuse));
+    refused(receive(&new, &out, EARLY - 1, OverwritePolicy::Refuse));
     let third = at.file("third/image", &content(1_000, 3));
-    receive(&third, &out, EARLY + 1, Replace::Refuse).expect("it is newer than what is there");
+    receive(&third, &out, EARLY + 1, OverwritePolicy::Refuse).expect("it is newer than what is there");
 }
 
 #[test]
 fn equal_content_is_always_accepted() {
     let (_at, old, new, out) = versions();
-    receive(&old, &out, LATE, Replace::Refuse).expect("nothing was there");
-    receive(&old, &out, EARLY, Replace::Refuse).expect("it changes nothing");
-    refused(receive(&new, &out, LATE - 1, Replace::Refuse));
+    receive(&old, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
+    receive(&old, &out, EARLY, OverwritePolicy::Refuse).expect("it changes nothing");
+    refused(receive(&new, &out, LATE - 1, OverwritePolicy::Refuse));
 }
 
 #[test]
 fn unknown_names_are_free_and_directories_have_own_records() {
     let (at, _, new, out) = versions();
-    receive(&new, &out, LATE, Replace::Refuse).expect("nothing was there");
+    receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     let tree = at.path("tree");
     at.file("tree/image", b"another image, of a tree");
-    receive(&tree, &out, EARLY, Replace::Refuse).expect("the tree has another name");
+    receive(&tree, &out, EARLY, OverwritePolicy::Refuse).expect("the tree has another name");
     at.file("tree/more", b"more");
-    refused(receive(&tree, &out, EARLY - 1, Replace::Refuse));
+    refused(receive(&tree, &out, EARLY - 1, OverwritePolicy::Refuse));
 }
 
 #[test]
@@ -132,13 +137,13 @@ fn unreadable_record_is_reported_and_replaced() {
         },
     ] {
         let (_at, old, new, out) = versions();
-        receive(&new, &out, LATE, Replace::Refuse).expect("nothing was there");
+        receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
         let file = out.join(".faircast/received");
         damage(&file);
-        let warnings = receive(&old, &out, EARLY, Replace::Refuse).expect("nobody remembers");
+        let warnings = receive(&old, &out, EARLY, OverwritePolicy::Refuse).expect("nobody remembers");
         assert!(warnings[0].contains("cannot be read"), "{warnings:?}");
         assert!(file.symlink_metadata().expect("it is written anew").is_file());
-        refused(receive(&new, &out, EARLY - 1, Replace::Refuse));
+        refused(receive(&new, &out, EARLY - 1, OverwritePolicy::Refuse));
     }
 }
 
@@ -153,8 +158,8 @@ fn repeated_publication_is_recorded() {
     let state = out.join(".faircast").join(object.transfer().to_string());
     fs::rename(state.join("parts/0"), out.join("image")).expect("renamed");
     fs::write(state.join("published"), b"").expect("written");
-    receive(&new, &out, LATE, Replace::Refuse).expect("only the rest is done again");
-    refused(receive(&old, &out, EARLY, Replace::Refuse));
+    receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("only the rest is done again");
+    refused(receive(&old, &out, EARLY, OverwritePolicy::Refuse));
 }
 
 #[test]
@@ -172,7 +177,7 @@ fn content_of_another_source_is_refused_with_both_names() {
     assert_eq!(fs::read(out.join("image")).expect("it is there"), content(2_001, 1));
     receive_in(&old, &out, from(origin("lab2", 2, false))).expect("the same content");
     receive_in(&new, &out, from(origin("lab2", 2, false))).expect("lab2 has brought what is there");
-    let wanted = Admission { replace: Replace::Accept, ..from(origin("lab1", 1, false)) };
+    let wanted = Admission { overwrite: OverwritePolicy::Accept, ..from(origin("lab1", 1, false)) };
     receive_in(&old, &out, wanted).expect("the user wants it");
     assert_eq!(fs::read(out.join("image")).expect("it is there"), content(2_001, 1));
 }
@@ -203,8 +208,8 @@ fn a_source_is_known_by_its_address_or_its_name() {
 #[test]
 fn answering_source_may_have_an_old_clock() {
     let (at, old, new, out) = versions();
-    let answered = |began, now| Admission { began, now, freshness: Freshness::Answer, ..session(1) };
-    receive(&old, &out, LATE, Replace::Refuse).expect("nothing was there");
+    let answered = |began, now| Admission { began, now, replay_policy: ReplayPolicy::Answer, ..session(1) };
+    receive(&old, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     receive_in(&new, &out, answered(LATE + 1, LATE + 1)).expect("it began later, by the clock of this host");
     // A session that goes on beside it and has begun long before is refused, unless this host's clock has been set back.
     let early = LATE - 10_000_000_000;
@@ -212,6 +217,6 @@ fn answering_source_may_have_an_old_clock() {
     receive_in(&old, &out, answered(early, early + 1)).expect("what is noted lies in the future");
     // Where nobody answers, the source's slow clock has made no room for what was recorded before.
     let third = at.file("third/image", &content(1_000, 3));
-    refused(receive(&third, &out, LATE - 1, Replace::Refuse));
-    receive(&third, &out, LATE, Replace::Refuse).expect("it is not older");
+    refused(receive(&third, &out, LATE - 1, OverwritePolicy::Refuse));
+    receive(&third, &out, LATE, OverwritePolicy::Refuse).expect("it is not older");
 }

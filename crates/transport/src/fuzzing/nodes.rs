@@ -1,7 +1,7 @@
 //! The hosts of a fuzzed world.
 
 use super::places::{BRANCH, RELAY, SOURCE};
-use crate::config::{Destination, Slow};
+use crate::config::{Destination, SlowReceiverPolicy};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::object::ObjectStream;
 use crate::object::gather::spill::SpillFile;
@@ -159,7 +159,7 @@ impl Setting {
             name: "source".to_owned(),
             datagram,
             overhead: OVERHEAD,
-            slow: Slow::Follow,
+            slow: SlowReceiverPolicy::Follow,
             one_way: None,
             min: None,
             max: Some(Rate::from_mbps(1.0)),

@@ -3,7 +3,7 @@
 use super::node::{ReceiverNode, SourceNode};
 use super::tree::{branch, schemes};
 use super::*;
-use crate::config::{Freshness, Repeat};
+use crate::config::{Repeat, ReplayPolicy};
 use crate::relay::RouterKind;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, Scheme};
@@ -197,7 +197,7 @@ fn one_way_session_continues_without_changed_files() {
     let mut net = Net::new(25);
     let all = net.receivers(2, path().losing(0.02), Link::millis(5));
     for receiver in all.clone() {
-        net.receivers[receiver].freshness = Freshness::Clock;
+        net.receivers[receiver].replay_policy = ReplayPolicy::Clock;
         net.start_receiver(receiver);
     }
     let source = net.source(Offer::bytes(1).in_blocks_of(32).one_way_at_mbps(4.0, Repeat::Rounds(4)));

@@ -2,7 +2,7 @@
 
 use super::node::UNIX_SECS;
 use super::*;
-use crate::config::Freshness;
+use crate::config::ReplayPolicy;
 use crate::error::JoinObstacle;
 use faircast_wire::GroupKey;
 
@@ -16,10 +16,10 @@ fn keys() -> [Option<GroupKey>; 2] {
 }
 
 /// Runs a session from a source whose clock is right to one receiver that has this clock; network and source start after this time.
-fn run(key: Option<GroupKey>, unix_secs: u64, freshness: Freshness, time: Span) -> (Net, usize) {
+fn run(key: Option<GroupKey>, unix_secs: u64, replay_policy: ReplayPolicy, time: Span) -> (Net, usize) {
     let mut net = Net::new(31);
     net.receivers_with(1, Link::millis(5), Link::millis(5), None, key.clone());
-    (net.receivers[0].unix_secs, net.receivers[0].freshness) = (unix_secs, freshness);
+    (net.receivers[0].unix_secs, net.receivers[0].replay_policy) = (unix_secs, replay_policy);
     net.start_receiver(0);
     let offer = Offer::bytes(200_000).expect(1).wait_secs(30);
     let source = net.source(key.into_iter().fold(offer, Offer::sealed));
@@ -31,7 +31,7 @@ fn run(key: Option<GroupKey>, unix_secs: u64, freshness: Freshness, time: Span) 
 fn receiver_with_a_wrong_clock_receives_normally() {
     for key in keys() {
         for clock in WRONG {
-            let (net, source) = run(key.clone(), clock, Freshness::Answer, secs(25));
+            let (net, source) = run(key.clone(), clock, ReplayPolicy::Answer, secs(25));
             net.assert_all_verified(source, 0..1);
             let warned = |event: &Event| matches!(event, Event::Warning { .. });
             assert!(!net.receivers[0].events.iter().any(|(_, event)| warned(event)), "{clock}");
@@ -43,7 +43,7 @@ fn receiver_with_a_wrong_clock_receives_normally() {
 fn replay_check_by_a_wrong_clock_warns_within_five_seconds() {
     for key in keys() {
         for clock in WRONG {
-            let (net, _) = run(key.clone(), clock, Freshness::Clock, secs(5));
+            let (net, _) = run(key.clone(), clock, ReplayPolicy::Clock, secs(5));
             let node = &net.receivers[0];
             let session = node.session.as_ref().expect("it goes on looking");
             assert_eq!((session.seen(), session.scheme()), (Some(JoinObstacle::Stale), None), "{clock}");
@@ -60,7 +60,7 @@ fn replay_check_by_a_wrong_clock_warns_within_five_seconds() {
 fn replay_check_by_clock_tolerates_five_minutes() {
     for key in keys() {
         for clock in [UNIX_SECS - 300, UNIX_SECS + 300] {
-            let (net, source) = run(key.clone(), clock, Freshness::Clock, secs(25));
+            let (net, source) = run(key.clone(), clock, ReplayPolicy::Clock, secs(25));
             net.assert_all_verified(source, 0..1);
         }
     }

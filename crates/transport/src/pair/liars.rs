@@ -2,7 +2,7 @@
 //! Sessions are open or the liar has the key: to the source it is a receiver like any other.
 
 use super::*;
-use crate::config::Slow;
+use crate::config::SlowReceiverPolicy;
 use crate::event::Event;
 use faircast_core::packet::{ReportContent, Seq};
 use faircast_core::schemes::CATALOGUE;
@@ -173,14 +173,15 @@ fn forged_congestion_reports_respect_the_rate_floor() {
 fn forged_reports_slow_a_session_within_the_slow_policy() {
     for lie in [Lie::Congested, Lie::Full] {
         for scheme in schemes() {
-            let seconds = |slow: Slow| {
+            let seconds = |slow: SlowReceiverPolicy| {
                 let mut net = three(Offer::bytes(BYTES).by(scheme).slow(slow).expect(3), Some(lie));
                 let seconds = honest_at(&mut net, 600);
                 net.run_to_end(secs(300));
                 (seconds, net.sources[0].report().slow.clone())
             };
             let rate = Rate::from_mbps(2.0 * FLOOR);
-            let (dropped, deferred) = (seconds(Slow::Drop(rate)), seconds(Slow::Floor(rate)));
+            let (dropped, deferred) =
+                (seconds(SlowReceiverPolicy::Drop(rate)), seconds(SlowReceiverPolicy::Floor(rate)));
             println!("{scheme}, {lie:?}: dropped {dropped:?}, deferred {deferred:?}");
             assert!(dropped.0 < 20.0 && deferred.0 < 20.0, "{scheme}, {lie:?}: {dropped:?}, {deferred:?}");
         }
@@ -190,7 +191,11 @@ fn forged_reports_slow_a_session_within_the_slow_policy() {
 #[test]
 fn session_ends_despite_a_member_that_never_completes() {
     let rate = Rate::from_mbps(2.0 * FLOOR);
-    let policies = [("drop", Slow::Drop(rate)), ("floor", Slow::Floor(rate)), ("follow", Slow::Follow)];
+    let policies = [
+        ("drop", SlowReceiverPolicy::Drop(rate)),
+        ("floor", SlowReceiverPolicy::Floor(rate)),
+        ("follow", SlowReceiverPolicy::Follow),
+    ];
     for lie in [Lie::Stuck, Lie::Greedy, Lie::Endless] {
         for scheme in schemes() {
             for (name, slow) in policies {

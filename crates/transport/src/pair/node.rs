@@ -4,7 +4,9 @@ use super::busy::SlowDisk;
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::LiveInput;
-use crate::config::{Destination, Freshness, OneWay, ReceiptKeys, Repeat, RequiredHost, Slow, StartNow};
+use crate::config::{
+    Destination, OneWay, ReceiptKeys, Repeat, ReplayPolicy, RequiredHost, SlowReceiverPolicy, StartNow,
+};
 use crate::endpoint::{Datagram, Endpoint, HostEvent};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -51,7 +53,7 @@ pub(super) struct Offer {
     sparse: bool,
     datagram: usize,
     symbols_per_block: u16,
-    slow: Slow,
+    slow: SlowReceiverPolicy,
     one_way: Option<OneWay>,
     min: Option<Rate>,
     max: Option<Rate>,
@@ -80,7 +82,7 @@ impl Offer {
             sparse: false,
             datagram: 1472,
             symbols_per_block: 256,
-            slow: Slow::Follow,
+            slow: SlowReceiverPolicy::Follow,
             one_way: None,
             min: None,
             max: None,
@@ -147,7 +149,7 @@ impl Offer {
         Offer { announced_size: Some(size), ..self }
     }
 
-    pub(super) fn slow(self, slow: Slow) -> Offer {
+    pub(super) fn slow(self, slow: SlowReceiverPolicy) -> Offer {
         Offer { slow, ..self }
     }
 
@@ -483,11 +485,11 @@ pub(super) struct ReceiverNode {
     /// The key of its receipts, from its next start on.
     pub(super) sign_receipts: Option<SigningKey>,
     /// The sessions it accepts, from its next start on.
-    pub(super) accept: crate::accept::Accept,
+    pub(super) accept: crate::session_filter::SessionFilter,
     /// Hosts that may serve it, from its next start on.
     pub(super) parents: Vec<SocketAddr>,
     /// The check of announcements, from its next start on.
-    pub(super) freshness: Freshness,
+    pub(super) replay_policy: ReplayPolicy,
     /// Seconds since 1970 by its own clock at time zero, from its next start on.
     pub(super) unix_secs: u64,
     /// How its disk does the work of sessions, from its next start on.
@@ -523,9 +525,9 @@ impl ReceiverNode {
             refuses: None,
             verify: None,
             sign_receipts: None,
-            accept: crate::accept::Accept::default(),
+            accept: crate::session_filter::SessionFilter::default(),
             parents: Vec::new(),
-            freshness: Freshness::Answer,
+            replay_policy: ReplayPolicy::Answer,
             unix_secs: UNIX_SECS,
             disk: SlowDisk::default(),
             key,
@@ -556,7 +558,7 @@ impl ReceiverNode {
             sign_receipts: self.sign_receipts.clone(),
             overhead: self.headers,
             idle_timeout: Span::from_nanos(IDLE_TIMEOUT.as_nanos() as u64),
-            freshness: self.freshness,
+            replay_policy: self.replay_policy,
             memory: self.memory,
             parents: self.parents.clone(),
             accept: self.accept.clone(),

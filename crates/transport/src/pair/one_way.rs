@@ -1,7 +1,7 @@
 //! Sessions without feedback: reception, and the parameters on which the source depends.
 
 use super::*;
-use crate::config::{Freshness, Repeat};
+use crate::config::{Repeat, ReplayPolicy};
 use crate::endpoint::Endpoint;
 use crate::error::{EndReason, Error, JoinObstacle, TransferError};
 use faircast_core::schemes::{CATALOGUE, Scheme};
@@ -14,7 +14,7 @@ const THRICE: Repeat = Repeat::Rounds(3);
 fn receivers(net: &mut Net, count: usize, loss: f64, key: Option<&GroupKey>) -> Range<usize> {
     let all = net.receivers_with(count, Link::millis(5).losing(loss), Link::millis(5), None, key.cloned());
     for receiver in all.clone() {
-        net.receivers[receiver].freshness = Freshness::Clock;
+        net.receivers[receiver].replay_policy = ReplayPolicy::Clock;
         net.start_receiver(receiver);
     }
     all
@@ -58,7 +58,7 @@ fn late_joiner_is_complete_a_generation_later() {
     net.run_for(secs(4)); // in the second round
     let all = net.receivers_with(2, Link::millis(5).losing(0.05), Link::millis(5), None, Some(key));
     for receiver in all.clone() {
-        net.receivers[receiver].freshness = Freshness::Clock;
+        net.receivers[receiver].replay_policy = ReplayPolicy::Clock;
         net.receivers[receiver].verify = Some(VerifyKeys::from(sign.verify_key()));
         net.start_receiver(receiver);
     }

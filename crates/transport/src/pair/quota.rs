@@ -2,13 +2,13 @@
 
 use super::streams::LiveInput;
 use super::*;
-use crate::accept::Accept;
+use crate::session_filter::SessionFilter;
 use std::fs;
 
 /// Adds a receiver that takes this number of bytes of a session.
 fn careful(net: &mut Net, most: u64) -> usize {
     let receiver = net.receivers(1, Link::millis(5).mbps(20.0), Link::millis(5)).start;
-    net.receivers[receiver].accept = Accept::new(Vec::new(), Some(most));
+    net.receivers[receiver].accept = SessionFilter::new(Vec::new(), Some(most));
     net.start_receiver(receiver);
     receiver
 }

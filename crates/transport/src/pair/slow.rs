@@ -1,7 +1,7 @@
 //! One receiver behind a link of 10 Mbit/s among three fast ones.
 
 use super::*;
-use crate::config::Slow;
+use crate::config::SlowReceiverPolicy;
 use crate::event::SlowAction;
 use faircast_core::time::Rate;
 
@@ -9,7 +9,7 @@ const SLOW: usize = 3;
 const CONTENT: u64 = 40_000_000;
 
 /// Builds three receivers at up to 50 Mbit/s and, when `with_slow`, one at 10.
-fn run(slow: Slow, with_slow: Option<Link>) -> (Net, usize) {
+fn run(slow: SlowReceiverPolicy, with_slow: Option<Link>) -> (Net, usize) {
     let mut net = Net::new(5).with_trunk(Link::millis(5).mbps(50.0).fifo(150_000));
     let fast = net.receivers(3, Link::millis(5), Link::millis(5));
     let mut expected = fast.len() as u32;
@@ -48,7 +48,7 @@ fn named(net: &Net, source: usize, wanted: SlowAction) -> f64 {
 
 #[test]
 fn policy_follow_takes_the_slowest_rate_and_names_its_host() {
-    let (net, source) = run(Slow::Follow, Some(narrow()));
+    let (net, source) = run(SlowReceiverPolicy::Follow, Some(narrow()));
     net.assert_all_verified(source, 0..4);
     let (named, seconds) =
         (named(&net, source, SlowAction::Follow), net.sources[source].report().duration.as_secs_f64());
@@ -59,8 +59,8 @@ fn policy_follow_takes_the_slowest_rate_and_names_its_host() {
 
 #[test]
 fn policy_floor_serves_a_slow_receiver_after_the_others() {
-    let (alone, _) = run(Slow::Follow, None);
-    let (net, source) = run(Slow::Floor(Rate::from_mbps(20.0)), Some(narrow()));
+    let (alone, _) = run(SlowReceiverPolicy::Follow, None);
+    let (net, source) = run(SlowReceiverPolicy::Floor(Rate::from_mbps(20.0)), Some(narrow()));
     net.assert_all_verified(source, 0..4);
     let (base, fast) = (fast_done(&alone), fast_done(&net));
     let (named, end) =
@@ -74,8 +74,8 @@ fn policy_floor_serves_a_slow_receiver_after_the_others() {
 
 #[test]
 fn policy_drop_ends_a_slow_receiver_and_reports_it() {
-    let (alone, _) = run(Slow::Follow, None);
-    let (net, source) = run(Slow::Drop(Rate::from_mbps(20.0)), Some(narrow()));
+    let (alone, _) = run(SlowReceiverPolicy::Follow, None);
+    let (net, source) = run(SlowReceiverPolicy::Drop(Rate::from_mbps(20.0)), Some(narrow()));
     let (base, fast) = (fast_done(&alone), fast_done(&net));
     let named = named(&net, source, SlowAction::Dropped);
     println!("drop: named after {named:.2} s, the fast done at {fast:.1} s (alone {base:.1} s)");
@@ -93,7 +93,7 @@ fn policy_drop_ends_a_slow_receiver_and_reports_it() {
 #[test]
 fn policy_floor_defers_no_receiver_above_the_floor() {
     let (net, source) =
-        run(Slow::Floor(Rate::from_mbps(20.0)), Some(Link::millis(5).mbps(40.0).fifo(150_000)));
+        run(SlowReceiverPolicy::Floor(Rate::from_mbps(20.0)), Some(Link::millis(5).mbps(40.0).fifo(150_000)));
     net.assert_all_verified(source, 0..4);
     assert_eq!(net.sources[source].report().slow, Vec::<String>::new());
 }

@@ -2,8 +2,8 @@
 
 use super::node::UNIX_SECS;
 use super::*;
-use crate::accept::Accept;
 use crate::error::{Error, TransferError};
+use crate::session_filter::SessionFilter;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::GroupKey;
 use std::time::{Duration, UNIX_EPOCH};
@@ -137,7 +137,7 @@ fn sessions_of_one_host_do_not_end_each_other_over_an_outage() {
     for entry in CATALOGUE {
         let mut net = Net::new(12);
         let all = net.receivers(2, path(), back());
-        let accept = Accept::default();
+        let accept = SessionFilter::default();
         for receiver in all.clone() {
             net.receivers[receiver].accept = accept.clone();
             net.start_receiver(receiver);
@@ -169,7 +169,7 @@ fn sessions_of_one_host_do_not_end_each_other_over_an_outage() {
 fn served(scheme: &'static str) -> (Net, usize) {
     let mut net = Net::new(13);
     let all = net.receivers(2, path(), back());
-    let (accept, dir) = (Accept::default(), net.receivers[0].dir.clone());
+    let (accept, dir) = (SessionFilter::default(), net.receivers[0].dir.clone());
     for receiver in all {
         (net.receivers[receiver].accept, net.receivers[receiver].dir) = (accept.clone(), dir.clone());
         net.start_receiver(receiver);

@@ -18,7 +18,7 @@ mod toy;
 use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
 use crate::by_hand::{give, take_all};
-use crate::config::{Destination, Freshness, Slow};
+use crate::config::{Destination, ReplayPolicy, SlowReceiverPolicy};
 use crate::endpoint::Endpoint;
 use crate::object::ObjectStream;
 use crate::receiver;
@@ -597,7 +597,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         name: "source".to_owned(),
         datagram: usize::from(packet_size()) - OVERHEAD,
         overhead: OVERHEAD,
-        slow: Slow::Follow,
+        slow: SlowReceiverPolicy::Follow,
         one_way: None,
         min: None,
         max: None,
@@ -626,10 +626,10 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         scheme_rng: net.member_rng(0, index as u32),
         reordering: setting.reordering,
         host: format!("host{index}"),
-        freshness: if setting.heard == AcceptedFeedback::Everything {
-            Freshness::Answer
+        replay_policy: if setting.heard == AcceptedFeedback::Everything {
+            ReplayPolicy::Answer
         } else {
-            Freshness::Clock
+            ReplayPolicy::Clock
         },
         ..receiver::Setup::plain(codec, id, 2, Destination::Directory(out), (group, unix_secs))
     };

@@ -1,7 +1,7 @@
 //! Receive windows: slow, stopped and dishonest receivers, for every scheme of one rate.
 
 use super::*;
-use crate::config::Slow;
+use crate::config::SlowReceiverPolicy;
 use crate::event::SlowAction;
 use faircast_core::packet::{Echo, Seq};
 use faircast_core::schemes::{CATALOGUE, LayerRates};
@@ -190,8 +190,8 @@ fn closed_window_is_named_and_given_up() {
 fn slow_policy_applies_to_windows_as_to_congestion() {
     for scheme in schemes() {
         for (slow, done) in [
-            (Slow::Floor(Rate::from_mbps(20.0)), SlowAction::Deferred),
-            (Slow::Drop(Rate::from_mbps(20.0)), SlowAction::Dropped),
+            (SlowReceiverPolicy::Floor(Rate::from_mbps(20.0)), SlowAction::Deferred),
+            (SlowReceiverPolicy::Drop(Rate::from_mbps(20.0)), SlowAction::Dropped),
         ] {
             let offer = Offer::bytes(24_000_000).at_most_mbps(60.0).slow(slow);
             let (mut net, source) = net(scheme, 3, offer);

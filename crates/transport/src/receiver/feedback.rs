@@ -15,7 +15,7 @@ use super::{
 };
 use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::backoff;
-use crate::config::{FilePolicy, Freshness};
+use crate::config::{FilePolicy, ReplayPolicy};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error, TransferError};
 use crate::event::Event;
@@ -117,9 +117,9 @@ impl ReceiverSession {
         if let Some(why) = self.why_not(&announce) {
             return self.object(session, from, why, now);
         }
-        match self.setup.freshness {
-            Freshness::Answer => self.consider(session, announce, from, now),
-            Freshness::Clock => self.accept(session, announce, from, now),
+        match self.setup.replay_policy {
+            ReplayPolicy::Answer => self.consider(session, announce, from, now),
+            ReplayPolicy::Clock => self.accept(session, announce, from, now),
         }
     }
 
@@ -225,11 +225,11 @@ impl ReceiverSession {
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
         let (live, at) = (live.then_some(first), (&self.setup.disk, self.setup.temporary.as_path()));
         let repair = Repair::of(announce, layers.is_layered());
-        let FilePolicy { preserve, owners_by, unfinished, .. } = &self.setup.files;
+        let FilePolicy { preserve, owners_by, keep_partial, .. } = &self.setup.files;
         let admitting = Admitting {
             admission: Some(admission),
             wanted: Wanted { preserve: preserve.clone(), owners_by: *owners_by },
-            unfinished: *unfinished,
+            keep_partial: *keep_partial,
             spills: repair.spills(&geometry, memory),
         };
         let by = (memory, &self.setup.worker);
@@ -242,16 +242,16 @@ impl ReceiverSession {
 
     /// Returns how the output directory admits the content of a session.
     fn admission(&self, session: SessionId, announce: &Announce, is_signed: bool, now: Time) -> Admission {
-        let FilePolicy { replace, names, .. } = self.setup.files;
+        let FilePolicy { overwrite, names, .. } = self.setup.files;
         let here = self.setup.unix_secs.saturating_mul(1_000_000_000).saturating_add(now.as_nanos());
         let proven = is_signed || self.codec.key_of(session).is_some();
         Admission {
             started: announce.started,
             began: here.saturating_sub(takeover::age(announce).as_nanos()),
             now: here,
-            freshness: self.setup.freshness,
+            replay_policy: self.setup.replay_policy,
             origin: Origin::new(takeover::host_of(announce), announce.name.as_str(), proven),
-            replace,
+            overwrite,
             names,
             most: self.setup.accept.most_bytes,
         }
@@ -260,9 +260,9 @@ impl ReceiverSession {
     /// Returns how long it waits to join: a receiver that has asked has waited for its turn already, and waits for a packet to measure the
     /// round trip with.
     fn turn_to_join(&mut self, spread: Span) -> Span {
-        match self.setup.freshness {
-            Freshness::Answer => JOIN_WITHIN,
-            Freshness::Clock => first_turn(spread, &mut self.rng),
+        match self.setup.replay_policy {
+            ReplayPolicy::Answer => JOIN_WITHIN,
+            ReplayPolicy::Clock => first_turn(spread, &mut self.rng),
         }
     }
 

@@ -41,15 +41,15 @@ pub(crate) mod trust;
 mod under;
 mod window;
 
-use crate::accept::Accept;
 use crate::backoff::RequestBackoff;
-use crate::config::{Destination, Durability, FilePolicy, Freshness};
+use crate::config::{Destination, Durability, FilePolicy, ReplayPolicy};
 use crate::endpoint::Transmit;
 use crate::error::{Error, JoinObstacle, StartError, TransferError};
 use crate::event::{Event, Setting};
 use crate::members::{alive_every, stretched};
 use crate::object::Counts;
 use crate::object::host::disk::Disk;
+use crate::session_filter::SessionFilter;
 use crate::trace::{RECEIVER, RELAY, Scope};
 use crate::worker::Worker;
 use attaching::Attaching;
@@ -96,7 +96,7 @@ const LOOK_SOONEST: Span = Span::from_millis(1);
 pub(crate) struct Setup {
     pub(crate) codec: ReceiverCodec,
     /// Which sessions are followed.
-    pub(crate) accept: Accept,
+    pub(crate) accept: SessionFilter,
     pub(crate) id: ReceiverId,
     /// Drawn at random, for the source to repeat.
     pub(crate) nonce: u16,
@@ -127,7 +127,7 @@ pub(crate) struct Setup {
     /// How long the source may be silent, or its data fail to arrive.
     pub(crate) idle_timeout: Span,
     pub(crate) group: SocketAddr,
-    pub(crate) freshness: Freshness,
+    pub(crate) replay_policy: ReplayPolicy,
     /// Seconds since 1970 at session time zero.
     pub(crate) unix_secs: u64,
     /// Bytes of memory for incomplete blocks, about: [`INCOMPLETE`].
@@ -175,7 +175,7 @@ pub(crate) struct ReceiverSession {
 }
 
 struct Fixed {
-    accept: Accept,
+    accept: SessionFilter,
     id: ReceiverId,
     nonce: u16,
     host: String,
@@ -190,7 +190,7 @@ struct Fixed {
     join_timeout: Option<Span>,
     idle_timeout: Span,
     group: SocketAddr,
-    freshness: Freshness,
+    replay_policy: ReplayPolicy,
     unix_secs: u64,
     reordering: u8,
     memory: usize,
@@ -323,7 +323,7 @@ impl ReceiverSession {
                 join_timeout: setup.join_timeout,
                 idle_timeout: setup.idle_timeout,
                 group: setup.group,
-                freshness: setup.freshness,
+                replay_policy: setup.replay_policy,
                 unix_secs: setup.unix_secs,
                 reordering: setup.reordering,
                 memory: setup.memory,
@@ -362,7 +362,7 @@ impl ReceiverSession {
 
     /// Reads the clock, where announcements are accepted by their time.
     fn look_at_the_clock(&mut self, now: Time) {
-        if self.setup.freshness == Freshness::Clock {
+        if self.setup.replay_policy == ReplayPolicy::Clock {
             let unix_secs = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
             self.codec.check_time(unix_secs, ReceiverCodec::SKEW);
         }

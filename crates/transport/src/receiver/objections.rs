@@ -1,7 +1,7 @@
 //! Refusals: a receiver reports to the source of a session that it receives why it does not follow that session.
 
 use super::{Phase, ReceiverSession};
-use crate::config::Freshness;
+use crate::config::ReplayPolicy;
 use crate::error::JoinObstacle;
 use crate::event::Event;
 use faircast_core::packet::SessionId;
@@ -120,7 +120,7 @@ impl ReceiverSession {
     pub(super) fn object(&mut self, session: SessionId, from: SocketAddr, seen: JoinObstacle, now: Time) {
         self.seen = Some(seen);
         if self.stream.is_none()
-            && self.setup.freshness == Freshness::Answer
+            && self.setup.replay_policy == ReplayPolicy::Answer
             && let Some(reason) = reason(seen)
         {
             self.objections.hear(session, from, About::own(reason), now, &mut self.rng);
@@ -158,7 +158,7 @@ impl ReceiverSession {
                     followed: stream.announced.name.to_string(),
                 }));
             }
-            if self.setup.freshness == Freshness::Answer {
+            if self.setup.replay_policy == ReplayPolicy::Answer {
                 let refusal = self.refusal(&due, now);
                 self.outbox.add_to(due.session, Message::Refusal(refusal), due.source, now);
             }

@@ -1,9 +1,9 @@
 //! Basic setups for tests, simulated worlds and fuzzing.
 
-use super::{Freshness, INCOMPLETE, REORDERING, Setup};
-use crate::accept::Accept;
+use super::{INCOMPLETE, REORDERING, ReplayPolicy, Setup};
 use crate::config::{self, Destination, Durability};
 use crate::object::host::disk::Disk;
+use crate::session_filter::SessionFilter;
 use crate::worker::Worker;
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
@@ -24,7 +24,7 @@ impl Setup {
     ) -> Setup {
         Setup {
             codec,
-            accept: Accept::default(),
+            accept: SessionFilter::default(),
             id,
             nonce: 7,
             seed,
@@ -43,7 +43,7 @@ impl Setup {
             join_timeout: None,
             idle_timeout: Span::from_nanos(config::IDLE_TIMEOUT.as_nanos() as u64),
             group,
-            freshness: Freshness::Answer,
+            replay_policy: ReplayPolicy::Answer,
             unix_secs,
             memory: INCOMPLETE,
             parents: Vec::new(),

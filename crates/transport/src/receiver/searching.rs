@@ -8,14 +8,14 @@ use super::feedback::millis;
 use super::reach::is_relayed;
 use super::trust::Trust;
 use super::{Event, Phase, ReceiverSession, Stream, reason};
-use crate::accept::Claim;
 use crate::announced::{geometry_of, packet_size_fits, scheme_of};
-use crate::config::Freshness;
+use crate::config::ReplayPolicy;
 use crate::error::{Error, JoinObstacle, TransferError};
 use crate::event::RelayBelow;
 use crate::members::{first_turn, stretched};
 use crate::membership::NOTHING_YET;
 use crate::places::Standing;
+use crate::session_filter::Claim;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -320,7 +320,7 @@ impl ReceiverSession {
     /// A packet has come: joins before any other message, because messages of a host that has not joined are ignored.
     pub(super) fn join_first(&mut self, now: Time) {
         let waits = |stream: &&mut Stream| !stream.registered && stream.member_tries == 0;
-        let asked = self.setup.freshness == Freshness::Answer && self.phase == Phase::Receiving;
+        let asked = self.setup.replay_policy == ReplayPolicy::Answer && self.phase == Phase::Receiving;
         if let Some(stream) = self.stream.as_mut().filter(waits).filter(|_| asked) {
             stream.member_at = now;
             self.report_membership(now);
@@ -348,7 +348,7 @@ impl ReceiverSession {
 
     /// Whether only a session whose source answers can be followed.
     fn needs_answers(&self) -> bool {
-        self.setup.freshness == Freshness::Answer || self.setup.relay.is_some()
+        self.setup.replay_policy == ReplayPolicy::Answer || self.setup.relay.is_some()
     }
 
     /// A session has been found: reports where.

@@ -6,7 +6,7 @@
 
 use super::reach::MOVED_AFTER;
 use super::{ParentLink, Phase, ReceiverSession, Totals};
-use crate::config::{Destination, Freshness};
+use crate::config::{Destination, ReplayPolicy};
 use crate::error::{Error, TransferError};
 use crate::event::Event;
 use faircast_core::packet::SessionId;
@@ -29,7 +29,7 @@ impl ReceiverSession {
         let Some(stream) = &self.stream else { return false };
         // Where nobody answers, an older session may be a recording.
         let is_fresh =
-            self.setup.freshness == Freshness::Answer || announce.started >= stream.announced.started;
+            self.setup.replay_policy == ReplayPolicy::Answer || announce.started >= stream.announced.started;
         let is_same_content = stream.announced.transfer == announce.transfer;
         let began_later = age(announce) <= now.since(self.clocks.received_at) + AGE_MARGIN;
         is_fresh && (is_same_content || began_later && self.is_of_the_source(session, announce))

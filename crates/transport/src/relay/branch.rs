@@ -3,7 +3,7 @@
 use super::below::DownstreamScheduler;
 use super::{End, SessionHandle};
 use crate::announced::{geometry_of, scheme_of};
-use crate::config::{Slow, StartNow};
+use crate::config::{SlowReceiverPolicy, StartNow};
 use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
 use crate::event::Event;
 use crate::members::Tally;
@@ -129,7 +129,7 @@ impl Branch {
             name: announce.name.as_str().to_owned(),
             datagram: usize::from(announce.packet_size) - overhead.min(usize::from(announce.packet_size)),
             overhead,
-            slow: Slow::Follow,
+            slow: SlowReceiverPolicy::Follow,
             one_way: None,
             min: None,
             max,

@@ -4,7 +4,7 @@ use super::flood::Step;
 use super::scheduler::Requester;
 use super::window::GivenUp;
 use super::{BASE, Pacing, Phase, Serving, SourceSession};
-use crate::config::Slow;
+use crate::config::SlowReceiverPolicy;
 use crate::event::{Event, SlowAction, reasons};
 use crate::members::{Change, MemberRecord, Mute, Pace};
 use crate::membership::{FLOODED, NOTHING_YET, RELAYS};
@@ -265,7 +265,8 @@ impl SourceSession {
         if !self.is_heard(report.from) {
             return;
         }
-        if let (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) = (self.setup.slow, self.serving)
+        if let (SlowReceiverPolicy::Floor(bound) | SlowReceiverPolicy::Drop(bound), Serving::Together) =
+            (self.setup.slow, self.serving)
             && let ReportContent::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
         {
             // A receiver that cannot take much more than the bound, as at the start, is not slow.
@@ -279,7 +280,7 @@ impl SourceSession {
         }
         self.pass_on(&report, now);
         // On layers no receiver limits the others, and a bound has been given otherwise.
-        if self.layers() == 1 && self.setup.slow == Slow::Follow {
+        if self.layers() == 1 && self.setup.slow == SlowReceiverPolicy::Follow {
             self.name_the_limiting(now);
         }
     }
@@ -327,14 +328,14 @@ impl SourceSession {
         let size = (self.setup.datagram + self.setup.overhead) as u64;
         let Some((id, span, level)) = self.windows.holding(size, now) else { return };
         match (self.setup.slow, self.serving) {
-            (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) => {
+            (SlowReceiverPolicy::Floor(bound) | SlowReceiverPolicy::Drop(bound), Serving::Together) => {
                 if span >= HELD_FOR && level.bps() < bound.bps() {
                     self.set_aside(id, level, now);
                 }
             }
-            (Slow::Follow, _) => self.name_followed(id, span, level),
+            (SlowReceiverPolicy::Follow, _) => self.name_followed(id, span, level),
             // Receivers that were set aside delay nobody else.
-            (Slow::Floor(_) | Slow::Drop(_), Serving::Deferred) => {}
+            (SlowReceiverPolicy::Floor(_) | SlowReceiverPolicy::Drop(_), Serving::Deferred) => {}
         }
     }
 
@@ -382,7 +383,7 @@ impl SourceSession {
     /// A receiver is too slow for the others.
     pub(super) fn set_aside(&mut self, id: ReceiverId, level: Rate, now: Time) {
         let (pace, action) = match self.setup.slow {
-            Slow::Drop(_) => (Pace::Dropped, SlowAction::Dropped),
+            SlowReceiverPolicy::Drop(_) => (Pace::Dropped, SlowAction::Dropped),
             _ => (Pace::Deferred, SlowAction::Deferred),
         };
         self.members.set_pace(id, pace);

@@ -30,7 +30,7 @@ mod window;
 
 use crate::backoff::RequestRate;
 use crate::config::span;
-use crate::config::{OneWay, ReceiptKeys, RequiredHost, Slow, StartNow};
+use crate::config::{OneWay, ReceiptKeys, RequiredHost, SlowReceiverPolicy, StartNow};
 use crate::endpoint::Transmit;
 use crate::error::{Error, StartError, SystemError, seconds};
 use crate::event::{Event, RelayBelow};
@@ -99,7 +99,7 @@ pub(crate) struct Setup {
     pub(crate) datagram: usize,
     /// IP and UDP headers of each datagram: 28 or 48 bytes.
     pub(crate) overhead: usize,
-    pub(crate) slow: Slow,
+    pub(crate) slow: SlowReceiverPolicy,
     pub(crate) one_way: Option<OneWay>,
     pub(crate) min: Option<Rate>,
     pub(crate) max: Option<Rate>,
@@ -173,7 +173,7 @@ struct Fixed {
     name: String,
     datagram: usize,
     overhead: usize,
-    slow: Slow,
+    slow: SlowReceiverPolicy,
     one_way: Option<OneWay>,
     min: Option<Rate>,
     max: Option<Rate>,
@@ -770,8 +770,8 @@ impl SourceSession {
     /// The rate bounds that hold now: the floor counts only while others are served.
     fn bound_rate(&mut self, now: Time) {
         let floor = match self.setup.slow {
-            Slow::Floor(rate) | Slow::Drop(rate) => Some(rate),
-            Slow::Follow => None,
+            SlowReceiverPolicy::Floor(rate) | SlowReceiverPolicy::Drop(rate) => Some(rate),
+            SlowReceiverPolicy::Follow => None,
         };
         let serving_deferred = self.serving == Serving::Deferred;
         let floor = floor.filter(|_| !serving_deferred);

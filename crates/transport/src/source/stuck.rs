@@ -5,7 +5,7 @@
 //! everything, it is not waited for any longer; otherwise the idle timeout applies.
 
 use super::{Phase, SourceSession};
-use crate::config::Slow;
+use crate::config::SlowReceiverPolicy;
 use crate::event::Event;
 use crate::members::{MemberRecord, Mute, Pace};
 use faircast_core::node::SourceControl;
@@ -45,7 +45,7 @@ impl SourceSession {
         if rested < asks_within || self.scheduler.source_is_finished().is_some() {
             return;
         }
-        let may_leave = self.setup.slow != Slow::Follow || self.has_expected();
+        let may_leave = self.setup.slow != SlowReceiverPolicy::Follow || self.has_expected();
         let is_stuck = |member: &MemberRecord| {
             let is_waited_for = member.pace == Pace::Together && !member.is_finished();
             // A host that works on files requests nothing meanwhile; it is waited for as long as its work makes progress.
@@ -65,7 +65,7 @@ impl SourceSession {
 
     fn leave_out(&mut self, id: ReceiverId, now: Time) {
         self.members.set_stuck(id);
-        if matches!(self.setup.slow, Slow::Drop(_)) {
+        if matches!(self.setup.slow, SlowReceiverPolicy::Drop(_)) {
             return self.set_aside(id, Rate::ZERO, now);
         }
         self.members.set_pace(id, Pace::Gone);

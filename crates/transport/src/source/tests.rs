@@ -140,7 +140,7 @@ impl Run {
             name: "source".to_owned(),
             datagram: 1_472,
             overhead: 28,
-            slow: Slow::Follow,
+            slow: SlowReceiverPolicy::Follow,
             one_way: None,
             min: None,
             max: None,

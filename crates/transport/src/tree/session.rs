@@ -11,7 +11,7 @@ use crate::relay::{
     Branch, BranchSetup, Child, RelayConfig, RelayHandle, RelayRole, RelaySource, SessionHandle, Upstream,
 };
 use crate::worker::Worker;
-use crate::{Accept, Destination, Durability, Freshness, Output, Replace, receiver};
+use crate::{Destination, Durability, Output, OverwritePolicy, ReplayPolicy, SessionFilter, receiver};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Time};
@@ -113,7 +113,7 @@ impl RelaySession {
             destination: Destination::Writer(Output::new(std::io::sink())),
             layers_to: Vec::new(),
             durability: Durability::Fast,
-            files: FilePolicy { replace: Replace::Accept, ..FilePolicy::default() },
+            files: FilePolicy { overwrite: OverwritePolicy::Accept, ..FilePolicy::default() },
             verify: None,
             sign_receipts: None,
             only: source.only,
@@ -121,12 +121,12 @@ impl RelaySession {
             join_timeout: None,
             idle_timeout: span(config.idle_timeout),
             group: source.group,
-            freshness: Freshness::Answer,
+            replay_policy: ReplayPolicy::Answer,
             unix_secs,
             memory: receiver::INCOMPLETE,
             parents: source.parents.clone(),
             invited: false,
-            accept: Accept::default(),
+            accept: SessionFilter::default(),
             worker: Worker::at_once(), // a relay writes no files
             disk: Disk::default(),
             relay: Some(Box::new(self.shared.clone())),

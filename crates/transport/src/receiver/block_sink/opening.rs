@@ -6,7 +6,7 @@ use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, Geometry, JournalContent, KeepUnfinished, ObjectError, Store, TransferId, Wanted,
+    Admission, Geometry, JournalContent, KeepPartial, ObjectError, Store, TransferId, Wanted,
 };
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -19,7 +19,7 @@ pub(in super::super) struct Admitting {
     /// The metadata of files when they get their names.
     pub(in super::super) wanted: Wanted,
     /// Which other incomplete transfers stay.
-    pub(in super::super) unfinished: KeepUnfinished,
+    pub(in super::super) keep_partial: KeepPartial,
     /// Whether symbols need a temporary file.
     pub(in super::super) spills: bool,
 }
@@ -35,10 +35,10 @@ pub(super) fn opened(
     disk: &Disk,
     out: &Path,
     (transfer, geometry): (TransferId, Geometry),
-    Admitting { admission, wanted, unfinished, .. }: Admitting,
+    Admitting { admission, wanted, keep_partial, .. }: Admitting,
     order: Option<RoomOrder>,
 ) -> Result<Opened, ObjectError> {
-    let tidied = tidied(out, unfinished, Some(transfer));
+    let tidied = tidied(out, keep_partial, Some(transfer));
     let (mut store, told) = Store::begin(disk, out, transfer, geometry, admission)?;
     store.files.wanted = wanted;
     store.files.warnings.extend(tidied);

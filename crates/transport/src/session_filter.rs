@@ -16,7 +16,7 @@ const REMEMBERED: usize = 256;
 
 /// Which sessions are followed; all of them by default. Clones remember the same sessions.
 #[derive(Debug, Clone, Default)]
-pub struct Accept {
+pub struct SessionFilter {
     /// Only those whose sources call themselves like one of these, where `*` stands for anything; empty: all.
     pub names: Vec<String>,
     /// Largest number of bytes of a session: only sessions that announce their size and are not larger, and streams, which end with an
@@ -27,7 +27,7 @@ pub struct Accept {
     shared: Arc<Mutex<Shared>>,
 }
 
-/// State shared by receivers with clones of one [`Accept`].
+/// State shared by receivers with clones of one [`SessionFilter`].
 #[derive(Debug, Default)]
 struct Shared {
     time: Monotonic,
@@ -99,11 +99,11 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Accept {
+impl SessionFilter {
     /// Accepts sources with names like one of these, and at most this number of bytes of content.
     #[must_use]
-    pub fn new(names: Vec<String>, most_bytes: Option<u64>) -> Accept {
-        Accept { names, most_bytes, ..Accept::default() }
+    pub fn new(names: Vec<String>, most_bytes: Option<u64>) -> SessionFilter {
+        SessionFilter { names, most_bytes, ..SessionFilter::default() }
     }
 
     /// Whether the announced session is wanted here.
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn session_belongs_to_one_receiver_while_it_participates() {
-        let accept = Accept::default();
+        let accept = SessionFilter::default();
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let first = accept.claim((SessionId(7), CONTENT), me(1), FROM).expect("it is free");
         assert!(accept.clone().claim((SessionId(7), CONTENT), me(3), FROM).is_none());
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn one_receiver_of_a_host_owns_a_content() {
-        let accept = Accept::default();
+        let accept = SessionFilter::default();
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let first = accept.claim((SessionId(7), CONTENT), me(1), FROM).expect("it is free");
         assert!(
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn sources_of_one_host_do_not_occupy_all_places() {
-        let accept = Accept { places: Some(4), ..Accept::default() };
+        let accept = SessionFilter { places: Some(4), ..SessionFilter::default() };
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let from = |last| (IpAddr::from([10, 0, 0, last]), Standing::Unproved);
         let claim = |number: u32, from| {
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn clones_share_a_bounded_list_of_ended_sessions() {
-        let accept = Accept::default();
+        let accept = SessionFilter::default();
         (0..=REMEMBERED as u32).for_each(|session| accept.clone().end(SessionId(session)));
         assert!(!accept.has_ended(SessionId(0)) && accept.has_ended(SessionId(REMEMBERED as u32)));
     }
