@@ -127,73 +127,73 @@ impl AlcReceive {
     }
 }
 
-/// How a source over ALC ended.
+/// Result of a source over ALC.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct AlcSendReport {
-    /// Whether every file was sent once at least.
+    /// Whether every file was sent at least once.
     pub ok: bool,
-    /// Files.
+    /// Number of files.
     pub files: u64,
     /// Bytes of content.
     pub bytes: u64,
-    /// Layers sent on.
+    /// Number of layers.
     pub layers: u64,
-    /// Rounds of the carousel that were finished.
+    /// Number of completed rounds of the carousel.
     pub rounds: u64,
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// Bytes sent over `duration`, headers included.
+    /// Bytes sent, headers included, divided by `duration`.
     #[serde(rename = "rate_bps", with = "json::bps")]
     pub rate: Rate,
-    /// Packets sent.
+    /// Number of packets sent.
     pub packets: u64,
-    /// Those among them that carried the table of files.
+    /// Number of packets that carried the table of files.
     pub table_packets: u64,
 }
 
-/// How a receiver over ALC ended.
+/// Result of a receiver over ALC.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct AlcReceiveReport {
-    /// Whether every file of the table has arrived, and is what the table says.
+    /// Whether every file of the table has arrived and matches the table.
     pub ok: bool,
-    /// Files that are whole and in their place.
+    /// Number of complete files in the output directory.
     pub files: u64,
-    /// Files of the table.
+    /// Number of files in the table.
     pub known: u64,
-    /// Those among the whole ones whose MD5 the table said.
+    /// Number of complete files whose MD5 matches the table.
     pub verified: u64,
-    /// Bytes of the whole files.
+    /// Bytes of the complete files.
     pub bytes: u64,
-    /// From the first packet of the session to the end.
+    /// Time from the first packet of the session to the end.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// Content over `duration`.
+    /// `bytes` divided by `duration`.
     #[serde(rename = "goodput_bps", with = "json::bps")]
     pub goodput: Rate,
-    /// Packets received.
+    /// Number of packets received.
     pub packets: u64,
-    /// Packets lost, as far as layers show it.
+    /// Number of packets lost, as far as layers show it.
     pub lost: u64,
-    /// Symbols received over symbols needed.
+    /// Symbols received, divided by symbols needed.
     pub symbol_ratio: f64,
-    /// Blocks that needed symbols of the erasure code.
+    /// Number of blocks that needed repair symbols.
     pub repaired_blocks: u64,
-    /// How many layers the session has.
+    /// Number of layers of the session.
     pub layers: u64,
-    /// The highest layer that was joined; 0 is the lowest of all.
+    /// Highest joined layer; 0 is the base layer.
     pub highest_layer: u64,
-    /// How often a layer was joined, the lowest one not counted.
+    /// Number of joins of layers above the base layer.
     pub joins: u64,
-    /// How often one was left.
+    /// Number of layers left.
     pub leaves: u64,
-    /// Packets that were refused: damaged, not of this session, or not known.
+    /// Number of rejected packets: damaged, of another session, or of an unknown kind.
     pub refused: u64,
-    /// Datagrams that this host's own socket buffers dropped.
+    /// Datagrams that the socket buffers of this host dropped.
     pub dropped_local: u64,
-    /// Files that could not be taken, with the reason: the first 1,000.
+    /// Files that could not be received, with the reason; at most 1,000.
     pub skipped: Vec<String>,
-    /// How many there are of those.
+    /// Number of these files.
     pub skipped_count: u64,
 }
 

@@ -172,82 +172,82 @@ impl Default for WindowLimits {
     }
 }
 
-/// How a source over PGM ended.
+/// Result of a source over PGM.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PgmSendReport {
-    /// Whether everything that was asked for again could be sent again.
+    /// Whether all requested packets could be sent again.
     pub ok: bool,
-    /// Addresses from which something was heard; a receiver that misses nothing is never heard.
+    /// Number of addresses that sent feedback. A receiver without losses sends none.
     pub receivers: u64,
     /// Bytes of content.
     pub bytes: u64,
-    /// Messages or application data units.
+    /// Number of messages or application data units.
     pub messages: u64,
-    /// From the first data packet to the last.
+    /// Time from the first data packet to the last.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
     /// From the start of the session to the first data packet.
     #[serde(rename = "start_seconds", with = "json::seconds")]
     pub until_data: Duration,
-    /// Content over `duration`.
+    /// `bytes` divided by `duration`.
     #[serde(rename = "goodput_bps", with = "json::bps")]
     pub goodput: Rate,
-    /// Data packets sent for the first time.
+    /// Number of data packets sent, without repairs.
     pub packets: u64,
-    /// Data packets sent again.
+    /// Number of data packets sent again.
     pub repairs: u64,
-    /// NAK packets heard.
+    /// Number of NAK packets received.
     pub naks: u64,
-    /// Packets that they named, each as often as it was named.
+    /// Number of packets that NAKs requested, repetitions included.
     pub naked: u64,
-    /// Packets asked for when they could no longer be repaired.
+    /// Number of packets requested too late for a repair.
     pub too_late: u64,
-    /// Loss indications that the scheme was given.
+    /// Number of loss indications for the scheme.
     pub indications: u64,
-    /// Loss events that they became.
+    /// Number of congestion events.
     pub events: u64,
-    /// Those of the receiver that is followed.
+    /// Number of loss indications from the representative.
     pub followed: u64,
-    /// Rate cuts.
+    /// Number of rate cuts.
     pub cuts: u64,
-    /// Lowest rate that the scheme allowed, sampled once a second.
+    /// Minimum rate that the scheme allowed, sampled once a second.
     #[serde(rename = "slowest_bps", with = "json::bps")]
     pub slowest: Rate,
-    /// Highest rate that the scheme allowed, sampled once a second.
+    /// Maximum rate that the scheme allowed, sampled once a second.
     #[serde(rename = "fastest_bps", with = "json::bps")]
     pub fastest: Rate,
-    /// Packets that were refused: damaged, or not of this session.
+    /// Number of rejected packets: damaged, or of another session.
     pub refused: u64,
 }
 
-/// How a receiver over PGM ended.
+/// Result of a receiver over PGM.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PgmReceiveReport {
-    /// Whether everything has arrived since this receiver joined.
+    /// Whether no packet since the join is missing.
     pub ok: bool,
     /// Bytes of content.
     pub bytes: u64,
-    /// Messages or application data units.
+    /// Number of messages or application data units.
     pub messages: u64,
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// Content over `duration`.
+    /// `bytes` divided by `duration`.
     #[serde(rename = "goodput_bps", with = "json::bps")]
     pub goodput: Rate,
-    /// Data packets received, repairs and duplicates among them.
+    /// Number of data packets received, with repairs and duplicates.
     pub packets: u64,
-    /// Packets that were missing at first.
+    /// Number of packets that were missing at first.
     pub missed: u64,
-    /// Those that never came.
+    /// Number of packets that did not arrive.
     pub unrecoverable: u64,
-    /// Messages of which a part never came.
+    /// Number of incomplete messages.
     pub broken: u64,
-    /// NAK packets sent.
+    /// Number of NAK packets sent.
     pub naks: u64,
-    /// Packets that were refused: damaged, or not what they should be.
+    /// Number of rejected packets: damaged or malformed.
     pub refused: u64,
-    /// Datagrams that this host's own socket buffer dropped.
+    /// Datagrams that the socket buffer of this host dropped.
     pub dropped_local: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a session tells while it runs, and at its end.
+//! Events and reports of sessions.
 
 use crate::json;
 use crate::object::LeftOut;
@@ -11,148 +11,148 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
-/// Something worth telling. As JSON it is an object whose `event` says which; fields are added, never renamed.
+/// An event of a session. Its JSON object has the name of the event in `event`; later versions only add fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
     /// The sockets are open.
     Opened {
-        /// Group address and port.
+        /// Address and port of the group.
         group: SocketAddr,
         /// Interface in use.
         interface: String,
-        /// Its address.
+        /// Address of this host.
         local: IpAddr,
-        /// Other interfaces that could have been used.
+        /// Other interfaces that were available.
         alternatives: Vec<String>,
     },
-    /// Worth knowing, not fatal: a small buffer, a skipped file.
+    /// A condition that does not end the session: a small buffer, a skipped file.
     Warning {
-        /// In words.
+        /// Text for people.
         message: String,
-        /// What of the configuration it is about, if anything.
+        /// The setting that the warning concerns, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         concerns: Option<Setting>,
     },
-    /// In place of events that were dropped, because the reader of the events did not read them in time.
+    /// Events were dropped because their reader did not read them in time.
     Dropped {
-        /// Number of dropped events, since the last time.
+        /// Events dropped since the last `Dropped`.
         count: u64,
     },
-    /// The content is known: a source has opened it, a receiver has its manifest.
+    /// The source has opened the content, or the receiver has its manifest.
     Content {
         /// Identity of the transfer.
         transfer: TransferName,
-        /// Files in it.
+        /// Number of files.
         files: u64,
-        /// Symbolic links in it.
+        /// Number of symbolic links.
         links: u64,
-        /// Directories in it.
+        /// Number of directories.
         directories: u64,
         /// Bytes of file content; `None` for a stream.
         bytes: Option<u64>,
-        /// Bytes that a receiver had verified before (resume).
+        /// Bytes that the receiver verified in an earlier run.
         resumed_bytes: u64,
     },
-    /// A receiver has joined (source), or the session was found (receiver: the source's name).
+    /// At a source: a receiver has joined. At a receiver: it has found the session of this source.
     Joined {
-        /// The receiver's id; at a receiver its own. PGM has none.
+        /// Identifier of the receiver; PGM has none.
         #[serde(serialize_with = "json::receiver")]
         receiver: Option<ReceiverId>,
         /// Host name.
         host: String,
-        /// Its address.
+        /// Address.
         address: SocketAddr,
     },
-    /// At a receiver: another source sends on the group, and its session is not followed.
+    /// At a receiver: another source sends to the group. The receiver ignores its session.
     OtherSource {
-        /// The other source's host name.
+        /// Host name of the other source.
         host: String,
-        /// Its address.
+        /// Address.
         address: SocketAddr,
-        /// Host name of the source whose session is followed.
+        /// Host name of the source that this receiver follows.
         followed: String,
     },
-    /// At the source: a receiver hears this session and takes part in another one.
+    /// At the source: a receiver receives announcements of this session, but takes part in another one.
     Busy {
-        /// The receiver's host name.
+        /// Host name of the receiver.
         host: String,
-        /// Its address.
+        /// Address.
         address: SocketAddr,
-        /// Host name of the source of the other session; `None` where the receiver does not say.
+        /// Host name of the source of the other session; `None` if unknown.
         source: Option<String>,
-        /// Content of the other session, likewise.
+        /// Content of the other session; `None` if unknown.
         content: Option<String>,
-        /// When that session is expected to end, by this host's clock.
+        /// Expected end of the other session, by the clock of this host.
         #[serde(serialize_with = "json::unix_seconds")]
         until: Option<SystemTime>,
-        /// Whether the receiver has everything of that session and ends: another one has to be started there for this session.
+        /// Whether the receiver has completed the other session and ends. Another receiver has to be started there for this session.
         done: bool,
     },
-    /// A receiver is done, or gone.
+    /// A receiver has left.
     Left {
-        /// The receiver's id.
+        /// Identifier of the receiver.
         #[serde(serialize_with = "json::text")]
         receiver: ReceiverId,
         /// Host name.
         host: String,
-        /// Whether it has everything, verified.
+        /// Whether it has verified all content.
         verified: bool,
-        /// Why it left, when it has not.
+        /// Reason, if it has not verified all content.
         reason: Option<String>,
     },
-    /// At the source: a receiver has signed that it has verified everything.
+    /// At the source: a receiver has sent a signed receipt for all content.
     Receipt(ReceiptReport),
-    /// A receiver cannot keep up; what is done about it follows from [`SlowReceiverPolicy`](crate::SlowReceiverPolicy).
+    /// A receiver is too slow for the session; [`SlowReceiverPolicy`](crate::SlowReceiverPolicy) decides the action.
     #[serde(rename = "slow")]
     SlowReceiver {
-        /// The receiver's id.
+        /// Identifier of the receiver.
         #[serde(serialize_with = "json::text")]
         receiver: ReceiverId,
         /// Host name.
         host: String,
-        /// The rate that it can take.
+        /// Rate of the receiver.
         #[serde(rename = "rate_bps", with = "json::bps")]
         rate: Rate,
-        /// What is done about it.
+        /// Action taken.
         action: SlowAction,
     },
-    /// This receiver has joined or left layers of a layered session.
+    /// This receiver has joined or left layers.
     Layers(Subscription),
-    /// The bytes of a layer of a live stream begin to come, go on after a while without, or stop.
+    /// The output of a layer of a live stream starts, resumes or stops.
     Output {
-        /// The layer.
+        /// Number of the layer, from 0.
         layer: u8,
-        /// What it does from now on.
+        /// State of the output from now on.
         flow: Flow,
-        /// Bytes of it that have been written so far.
+        /// Bytes written until now.
         bytes: u64,
-        /// Where it is written; `None` when nobody wants it.
+        /// Destination; `None` if the layer is not written.
         to: Option<String>,
     },
-    /// Once a second.
+    /// State of the session, once a second.
     Progress(Progress),
 }
 
 impl Event {
-    /// A warning in these words.
+    /// A warning with this text.
     pub fn warning(message: impl Into<String>) -> Event {
         Event::Warning { message: message.into(), concerns: None }
     }
 
-    /// A warning in these words, about this part of the configuration.
+    /// A warning with this text, about this setting.
     pub fn warning_of(setting: Setting, message: impl Into<String>) -> Event {
         Event::Warning { message: message.into(), concerns: Some(setting) }
     }
 }
 
-/// Identity of a transfer. As JSON it is a text.
+/// Identity of a transfer; a string in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(into = "String")]
 #[non_exhaustive]
 pub enum TransferName {
-    /// In faircast's own format, where it stays the same when a session is resumed.
+    /// Identifier of faircast's own format. A resumed session has the same one.
     Own(TransferId),
     /// The name of the session in a foreign format.
     Foreign(String),
@@ -173,39 +173,39 @@ impl From<TransferName> for String {
     }
 }
 
-/// What of a session's configuration a warning is about.
+/// The setting that a warning concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Setting {
-    /// How long silence and outages are waited for, as the warning says.
+    /// The idle timeout.
     Timeout,
-    /// The size of datagrams at the source: smaller ones may pass.
+    /// The size of datagrams of the source.
     Datagram,
     /// The congestion control.
     Scheme,
-    /// What a relay is to those behind it.
+    /// The role of a relay.
     Role,
     /// The network interface.
     Interface,
-    /// The port that receivers answer to.
+    /// The port for feedback.
     Port,
     /// The group.
     Group,
-    /// The symbolic links that are followed.
+    /// The choice of symbolic links to follow.
     Links,
 }
 
-/// What is done about a slow receiver.
+/// Action taken on a slow receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SlowAction {
-    /// Everybody waits for it.
+    /// The session adapts to it.
     Follow,
-    /// It is served when the others are done.
+    /// It is served after the others.
     Deferred,
-    /// It is left out.
+    /// It is dropped.
     Dropped,
 }
 
@@ -219,37 +219,36 @@ impl fmt::Display for SlowAction {
     }
 }
 
-/// Whether a layer's bytes come.
+/// State of the output of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flow {
-    /// They come: from here on the output holds the stream as it is at present.
+    /// It starts: from here on the output has the current stream.
     Comes,
-    /// The layer was left, or the session has ended.
+    /// It stops: the layer was left, or the session has ended.
     Stops,
 }
 
-/// How much of a layered session a receiver takes.
+/// Layers that a receiver has joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Subscription {
-    /// Layers joined, the base layer included.
+    /// Number of joined layers, with the base layer.
     pub joined: u8,
-    /// Layers that there may be.
+    /// Maximum number of layers.
     pub of: u8,
 }
 
-/// The state of a session, once a second.
+/// State of a session, once a second.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Progress {
-    /// Time since the session started.
+    /// Time since the start of the session.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub elapsed: Duration,
-    /// Source: bytes of content sent once; receiver: bytes verified and, of a file in layers, whose blocks are
-    /// all done at the end, bytes that have come.
+    /// Source: bytes of content sent, without repairs. Receiver: verified bytes; for a file in layers, received bytes.
     pub bytes: u64,
-    /// Bytes of content that this session has moved: without those that were there from an earlier run.
+    /// Bytes of content that this session has transferred, without those of an earlier run.
     pub moved_bytes: u64,
-    /// Bytes of content in all, when known.
+    /// Bytes of the whole content, if known.
     pub total_bytes: Option<u64>,
     /// Rate of the last second, headers included: sent (source) or received (receiver).
     #[serde(rename = "rate_bps", with = "json::bps")]
@@ -257,44 +256,44 @@ pub struct Progress {
     /// The rate that the congestion control allows (source).
     #[serde(rename = "allowed_bps", serialize_with = "json::optional_bps")]
     pub allowed: Option<Rate>,
-    /// Round-trip time to the followed receiver (source); `None` while no receiver is heard.
+    /// Round-trip time to the representative (source); `None` without feedback.
     #[serde(rename = "rtt_ms", serialize_with = "json::optional_millis")]
     pub rtt: Option<Duration>,
-    /// Fraction of packets lost over the last second (receiver), or reported (source).
+    /// Fraction of packets lost in the last second: measured (receiver) or reported (source).
     pub loss: f64,
-    /// Host name of the receiver that limits the rate (source).
+    /// Host name of the representative, which limits the rate (source).
     pub representative: Option<String>,
-    /// Receivers known and done (source).
+    /// Number of receivers, completed ones included (source).
     pub receivers: u64,
-    /// Receivers done (source).
+    /// Number of completed receivers (source).
     pub verified: u64,
-    /// Who has joined, while the start is waited for (source).
+    /// Receivers that have joined, before the start (source).
     pub joining: Option<Joining>,
-    /// The layers that are joined (receiver of a layered session).
+    /// Joined layers (receiver of a layered session).
     pub layers: Option<Subscription>,
-    /// What limited the rate over the last second (source of a session at one rate).
+    /// Limit of the rate in the last second (source of a session with one rate).
     pub limited_by: Option<Limit>,
-    /// Host name of the receiver whose window that was.
+    /// Host name of the receiver whose window limited the rate.
     pub window_of: Option<String>,
-    /// The relays that take part, each before those behind it (source).
+    /// Relays of the session, each before those below it (source).
     pub relays: Vec<RelayBelow>,
-    /// Receivers whose hosts work on files, [`Busy::NAMED`] at most (at a receiver itself).
+    /// Receivers whose hosts process files, at most [`Busy::NAMED`]. A receiver lists only itself.
     pub busy: Vec<Busy>,
 }
 
-/// A receiver whose host works on files.
+/// A receiver whose host processes files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Busy {
     /// Host name.
     pub host: String,
-    /// Its work, in words: "renaming files".
+    /// Work in progress: "renaming files".
     pub activity: &'static str,
-    /// How much of that is done, in percent.
+    /// Progress of this work, percent.
     pub percent: u8,
 }
 
 impl Busy {
-    /// This many are named.
+    /// Maximum number of listed receivers.
     pub const NAMED: usize = 8;
 
     pub(crate) fn new(host: &str, (activity, percent): (Activity, u8)) -> Busy {
@@ -309,121 +308,121 @@ impl Busy {
     }
 }
 
-/// The receivers before the start.
+/// Receivers before the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Joining {
-    /// Receivers that have joined and have not failed.
+    /// Number of receivers that have joined and have not failed.
     pub joined: u64,
-    /// Receivers that are expected, when that was said.
+    /// Number of expected receivers, if given.
     pub expected: Option<u64>,
-    /// Some of those that must have everything and have not joined, 8 at most.
+    /// Required receivers that have not joined, at most 8.
     pub absent: Vec<String>,
-    /// Some of those that have joined and failed, 8 at most.
+    /// Receivers that have joined and failed, at most 8.
     pub failed: Vec<IncompleteReceiver>,
 }
 
 impl Joining {
-    /// So many are named of each kind.
+    /// Maximum number of listed receivers of each kind.
     pub(crate) const NAMED: usize = 8;
 }
 
 /// A relay below a source or relay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayBelow {
-    /// 1 for one that hears this source or relay itself, 2 for one behind it, and so on, up to 16.
+    /// 1 for a relay that receives from this source or relay directly, 2 for a relay below that one; at most 16.
     pub depth: u8,
-    /// Host name; of one behind others, its first 24 bytes.
+    /// Host name; its first 24 bytes if `depth` exceeds 1.
     pub host: String,
-    /// Its address.
+    /// Address.
     pub address: SocketAddr,
-    /// Receivers below it.
+    /// Number of receivers below it.
     pub receivers: u64,
-    /// Those among them that have everything.
+    /// Number of completed receivers below it.
     pub done: u64,
-    /// The rate at which it received over its last second.
+    /// Rate that it received in its last second.
     #[serde(rename = "rate_bps", with = "json::bps")]
     pub rate: Rate,
 }
 
 impl RelayBelow {
-    /// No relay is deeper.
+    /// Maximum depth of a relay.
     pub const MAX_DEPTH: u8 = 16;
 
-    /// So many relays behind one are told of at most.
+    /// Maximum number of relays below one that are reported.
     pub(crate) const MAX_RELAYS: usize = 128;
 }
 
-/// What has become of a host that was invited.
+/// Outcome of an invited host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostReport {
-    /// As the list names it.
+    /// Name of the host in the list.
     pub host: String,
-    /// Where it was invited.
+    /// Address of the invitation.
     pub address: SocketAddr,
-    /// What has become of it.
+    /// Outcome.
     pub outcome: HostOutcome,
 }
 
-/// See [`HostReport`].
+/// Outcome of an invited host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostOutcome {
-    /// It has everything, verified.
+    /// It has verified all content.
     Done,
-    /// It has come, and does not have everything.
+    /// It joined and is incomplete.
     Incomplete,
-    /// It has never answered.
+    /// It did not answer.
     Unanswered,
 }
 
-/// What limits a source's rate.
+/// Limit of the rate of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
-    /// The network, as the congestion control sees it.
+    /// Congestion control.
     Congestion,
-    /// The buffers of a receiver's host: its disk, its processor, or who reads its output.
+    /// The window of a receiver: its disk, its processor or the reader of its output is slow.
     Window,
-    /// There is not more to send, or this host sends no faster.
+    /// The source: no more data, or a slow host.
     Application,
-    /// The highest rate of the configuration.
+    /// The configured maximum rate.
     Max,
 }
 
-/// What has become of a receiver, or of a relay for those behind it.
+/// Outcome of a receiver, or of a relay for the receivers below it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReceiverReport {
-    /// Host name, as it says.
+    /// Host name, as the receiver states it.
     pub host: String,
-    /// Where it reported from; of one that has never come, nothing.
+    /// Address of its reports; `None` if it did not join.
     pub address: Option<SocketAddr>,
-    /// What has become of it.
+    /// Outcome.
     pub outcome: ReceiverOutcome,
-    /// Receivers that it speaks for: 1, or those behind a relay.
+    /// Number of receivers: 1, or those below the relay.
     pub receivers: u64,
-    /// Bytes that it has verified, the list of files among them.
+    /// Verified bytes, with the list of files.
     pub verified_bytes: u64,
-    /// Those among them that it had when it joined, from an earlier run.
+    /// Verified bytes of an earlier run, at the join.
     pub resumed_bytes: u64,
-    /// From the first data packet, or its joining when that was later, until it had everything or the session ended.
+    /// Time from the first data packet, or from a later join, to its completion or the end of the session.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// Content that it has verified in this session over `duration`.
+    /// Content verified in this session, divided by `duration`.
     #[serde(rename = "rate_bps", with = "json::bps")]
     pub rate: Rate,
-    /// Fraction of packets that it has lost, as it said last.
+    /// Fraction of lost packets in its last report.
     pub loss: f64,
-    /// Symbols that it has asked for: lost ones, and those that left before it joined.
+    /// Number of requested symbols: lost ones, and those sent before the join.
     pub repair_symbols: u64,
-    /// Why it does not have everything, or has no receipt that counts.
+    /// Reason if it is incomplete or has no valid receipt.
     pub reason: Option<String>,
-    /// What it has signed. Those of receivers behind relays are in [`ReceiptsReport::signed`] alone.
+    /// Its receipt. Receipts of receivers below relays are in [`ReceiptsReport::signed`] only.
     pub receipt: Option<ReceiptReport>,
 }
 
 impl ReceiverReport {
-    /// Its host and the reason.
+    /// Returns its host name and the reason.
     pub(crate) fn incomplete(&self) -> IncompleteReceiver {
         let reason = self.reason.clone().unwrap_or_default();
         IncompleteReceiver { host: self.host.clone(), reason }
@@ -443,7 +442,7 @@ impl ReceiverReport {
         ReceiverReport { outcome: ReceiverOutcome::Refused, reason, ..ReceiverReport::absent(host) }
     }
 
-    /// Of one that has never come.
+    /// Record of a receiver that did not join.
     #[must_use]
     pub fn absent(host: String) -> ReceiverReport {
         ReceiverReport {
@@ -463,122 +462,122 @@ impl ReceiverReport {
     }
 }
 
-/// How reasons of receivers that do not have everything begin.
+/// Prefixes of the reasons of incomplete receivers.
 pub mod reasons {
-    /// No space is left.
+    /// The disk is full.
     pub const DISK_FULL: &str = "its disk is full";
-    /// The directory or a file refuses.
+    /// The directory or a file is not writable.
     pub const PERMISSION: &str = "it may not write there";
-    /// It has newer content.
+    /// The host has newer content.
     pub const OLDER: &str = "it has content of a newer session";
-    /// It has content of another source under a name of this one.
+    /// The host has content of another source under the same name.
     pub const OTHER_SOURCE: &str = "it has content of another source under this name";
 }
 
-/// See [`ReceiverReport`].
+/// Outcome of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiverOutcome {
-    /// It has everything, verified.
+    /// It has verified all content.
     Verified,
-    /// It has come and does not have everything.
+    /// It joined and is incomplete.
     Incomplete,
-    /// It was left out as too slow.
+    /// It was dropped as too slow.
     Dropped,
-    /// It was expected and cannot take part: it has another key, say. Nothing proves who says that.
+    /// It was expected and cannot take part, for example because of another key. This message is not authenticated.
     Refused,
-    /// It must have everything and has not come.
+    /// It was required and did not join.
     Absent,
 }
 
-/// So many files that could not be sent are named in a report.
+/// Maximum number of unsent files that a report lists.
 pub const MAX_UNSENT: usize = 1_000;
 
-/// How a `send` ended.
+/// Result of `send`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SendReport {
-    /// Whether all have everything: as many as were expected, those that must, and all that have joined. One that was left out
-    /// as too slow does not; and what could not be read at the source nobody has.
+    /// Whether all expected, required and joined receivers have verified all content. A dropped receiver counts as incomplete,
+    /// and so does a file that the source could not read.
     pub ok: bool,
-    /// Whether the session was stopped at its source. The report has its state at that moment.
+    /// Whether the session was stopped at the source. The report has the state at that time.
     pub stopped: bool,
-    /// Rounds of a session without feedback: how often the whole content was sent; 0 otherwise.
+    /// Number of times that the whole content was sent without feedback; otherwise 0.
     pub rounds: u64,
-    /// Receivers seen; one that was started again counts once.
+    /// Number of receivers. A restarted receiver counts once.
     pub receivers: u64,
-    /// Receivers that were expected and have never come.
+    /// Number of expected receivers that did not join.
     pub missing: u64,
-    /// Receivers that have everything, verified.
+    /// Number of receivers that have verified all content.
     pub verified: u64,
     /// Bytes of content.
     pub bytes: u64,
-    /// Those that this session has moved: without those that all receivers had from an earlier run; when no receiver has
-    /// everything, those that the receiver with the most of them has verified.
+    /// Bytes of content that this session has transferred, without those that all receivers had from an earlier run. If no
+    /// receiver is complete: verified bytes of the most advanced receiver.
     pub moved_bytes: u64,
-    /// From the first data packet until no receiver lacked anything, or to the end.
+    /// Time from the first data packet to completion at all receivers, or to the end.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// From then to the end: all had left, and the rest of the wait was for them.
+    /// Time from then to the end: all receivers had left, and the source waited for the rest of the join timeout.
     #[serde(rename = "waited_seconds", with = "json::seconds")]
     pub waited: Duration,
-    /// From the start of the session to the first data packet.
+    /// Time from the start of the session to the first data packet.
     #[serde(rename = "start_seconds", with = "json::seconds")]
     pub until_data: Duration,
-    /// `moved_bytes` over `duration`.
+    /// `moved_bytes` divided by `duration`.
     #[serde(rename = "goodput_bps", with = "json::bps")]
     pub goodput: Rate,
-    /// Symbols sent, on all layers together, over symbols of the content.
+    /// Symbols sent on all layers, divided by symbols of the content.
     pub repair_ratio: f64,
-    /// Layers that the session might use; 1 for one rate.
+    /// Maximum number of layers; 1 for a session with one rate.
     pub layers: u8,
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub packets: u64,
-    /// Rate cuts.
+    /// Number of rate cuts.
     pub cuts: u64,
-    /// Receivers that are incomplete.
+    /// Incomplete receivers.
     pub incomplete: Vec<IncompleteReceiver>,
-    /// Host names of receivers that were deferred or dropped as slow.
+    /// Host names of receivers that were deferred or dropped as too slow.
     pub slow: Vec<String>,
-    /// Host names of receivers that were dropped as slow and do not have everything.
+    /// Host names of receivers that were dropped as too slow and are incomplete.
     pub dropped: Vec<String>,
-    /// Those that must have everything and have not come, as they were named.
+    /// Required receivers that did not join, as listed.
     pub absent: Vec<String>,
-    /// Receivers that were expected and cannot take part, with the reason.
+    /// Expected receivers that cannot take part, with the reason.
     pub refused_hosts: Vec<IncompleteReceiver>,
-    /// What should have been sent and could not be read, or changed while it was sent, up to [`MAX_UNSENT`].
+    /// Files that could not be read, or changed while they were sent; at most [`MAX_UNSENT`].
     pub unsent: Vec<LeftOut>,
-    /// How many there are of those.
+    /// Number of these files.
     pub unsent_count: u64,
-    /// Packets that were refused: forged, replayed, damaged.
+    /// Number of rejected packets: forged, replayed or damaged.
     pub refused: u64,
-    /// Of a session that ended without everybody: what to look at, when something shows.
+    /// Advice, if receivers are incomplete and the cause is visible.
     pub advice: Option<Advice>,
-    /// Of a live stream in layers: what has become of each, the base layer first.
+    /// Results of the layers of a live stream, the base layer first.
     pub streams: Vec<StreamSent>,
-    /// The relays that took part, each before those behind it.
+    /// Relays of the session, each before those below it.
     pub relays: Vec<RelayBelow>,
-    /// Of a session to a list of hosts: what has become of each.
+    /// Outcomes of the invited hosts.
     pub hosts: Vec<HostReport>,
-    /// What receivers have signed; `None` when nobody has, and nobody has to.
+    /// Receipts; `None` without receipts if none are required.
     #[serde(skip)]
     pub receipts: Option<ReceiptsReport>,
-    /// Receipts that count: of receivers that have signed that they have verified everything.
+    /// Number of valid receipts.
     pub signed: u64,
-    /// What has become of each receiver. No part of the JSON, as there may be very many.
+    /// Outcomes of the receivers. Not part of the JSON, because their number is not bounded.
     #[serde(skip)]
     pub each: Vec<ReceiverReport>,
 }
 
-/// Reasons for data that does not arrive where announcements do.
+/// Advice if announcements arrive and data does not.
 pub(crate) const LOOK_AT_PATH: &str =
     "look at the MTU of the path (smaller datagrams at the source may pass) and at firewalls";
 
-/// What to look at when receivers are incomplete. As JSON it is a sentence.
+/// Advice if receivers are incomplete; a sentence in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 #[non_exhaustive]
 pub enum Advice {
-    /// Announcements arrive where data does not.
+    /// Announcements arrive, but data does not.
     Path,
     /// No answers arrive.
     WayBack,
@@ -601,108 +600,106 @@ impl From<Advice> for String {
     }
 }
 
-/// A receiver that does not have everything.
+/// An incomplete receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IncompleteReceiver {
     /// Host name.
     pub host: String,
-    /// Why, in words.
+    /// Reason.
     pub reason: String,
 }
 
-/// What has become of a layer's stream at its source.
+/// Stream of a layer, at the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct StreamSent {
     /// Bytes sent.
     pub bytes: u64,
-    /// Blocks sent.
+    /// Number of blocks sent.
     pub blocks: u64,
-    /// Blocks that grew too old before the layer could send them.
+    /// Number of blocks that expired before the layer could send them.
     pub blocks_dropped: u64,
 }
 
-/// How a `recv` ended.
+/// Result of `recv`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ReceiveReport {
-    /// Whether everything has arrived and is verified: no file is withdrawn.
+    /// Whether all content is verified and no file was withdrawn.
     pub ok: bool,
-    /// Whether it was stopped at this host. The report has its state at that moment.
+    /// Whether the session was stopped at this host. The report has the state at that time.
     pub stopped: bool,
-    /// Whether a receiver that is started again goes on where this one was: not when everything has arrived, and not when it
-    /// was written to no directory.
+    /// Whether a new receiver continues from here: the content is incomplete and goes to a directory.
     pub resumes: bool,
-    /// Files received.
+    /// Number of files received.
     pub files: u64,
-    /// Symbolic links among what was sent.
+    /// Number of symbolic links.
     pub links: u64,
-    /// Directories received.
+    /// Number of directories received.
     pub directories: u64,
-    /// Bytes of content; when not everything has arrived, those that are verified.
+    /// Bytes of content; if incomplete, verified bytes.
     pub bytes: u64,
-    /// From the first data packet of the session to the end.
+    /// Time from the first data packet to the end.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// `moved_bytes` over `duration`.
+    /// `moved_bytes` divided by `duration`.
     #[serde(rename = "goodput_bps", with = "json::bps")]
     pub goodput: Rate,
-    /// Bytes of content that this session has moved.
+    /// Bytes of content that this session has transferred.
     pub moved_bytes: u64,
-    /// Bytes that had been verified in an earlier run and did not have to be sent again.
+    /// Bytes verified in an earlier run, which were not sent again.
     pub resumed_bytes: u64,
-    /// Bytes that had been verified in an earlier run and were fetched again all the same.
+    /// Bytes verified in an earlier run, which were fetched again nevertheless.
     pub refetched_bytes: u64,
-    /// Packets received.
+    /// Number of packets received.
     pub packets: u64,
-    /// Packets lost.
+    /// Number of packets lost.
     pub lost: u64,
-    /// Symbols received over symbols needed.
+    /// Symbols received, divided by symbols needed.
     pub symbol_ratio: f64,
-    /// Blocks that needed repair symbols.
+    /// Number of blocks that needed repair symbols.
     pub repaired_blocks: u64,
-    /// Packets that were refused: forged, replayed, damaged.
+    /// Number of rejected packets: forged, replayed or damaged.
     pub refused: u64,
-    /// Of signed content: blocks that came complete and that the source had not signed.
+    /// Signed content: number of complete blocks that the source has not signed.
     pub forged_blocks: u64,
-    /// Datagrams that this host's own socket buffer dropped.
+    /// Datagrams that the socket buffer of this host dropped.
     pub dropped_local: u64,
-    /// Worth knowing: links and modes that could not be set.
+    /// Warnings: links and modes that could not be set.
     pub warnings: Vec<String>,
-    /// Files that are not received, because they changed or could not be read at the source while they were sent, up to
-    /// [`MAX_UNSENT`].
+    /// Withdrawn files, which changed or could not be read at the source while they were sent; at most [`MAX_UNSENT`].
     pub withdrawn: Vec<String>,
     /// Number of these files.
     pub withdrawn_count: u64,
-    /// What became of the layers of a layered session.
+    /// Layers of a layered session.
     pub layers: Option<LayersReport>,
-    /// Of a live stream in layers: what has come of each, the base layer first.
+    /// Results of the layers of a live stream, the base layer first.
     pub streams: Vec<StreamReceived>,
 }
 
-/// What has come of a layer's stream.
+/// Stream of a layer, at a receiver.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct StreamReceived {
-    /// Bytes in order, without those of lost blocks.
+    /// Bytes written in order, without those of lost blocks.
     pub bytes: u64,
-    /// Blocks, each verified.
+    /// Number of verified blocks.
     pub blocks: u64,
-    /// Blocks that could not be completed while the layer was joined.
+    /// Number of blocks that stayed incomplete while the layer was joined.
     pub blocks_lost: u64,
-    /// For how long the layer was joined.
+    /// Time for which the layer was joined.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub joined_for: Duration,
-    /// Where it was written; `None` when nobody wants it.
+    /// Destination; `None` if the layer was not written.
     pub to: Option<String>,
 }
 
-/// What a receiver did with the layers of a session.
+/// Layers that a receiver joined and left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LayersReport {
-    /// Layers that there may be.
+    /// Maximum number of layers.
     pub of: u8,
-    /// The most that were joined at one time, the base layer included.
+    /// Maximum number of layers joined at one time, with the base layer.
     pub highest: u8,
-    /// Layers joined above the base layer, each time counted.
+    /// Number of joins of layers above the base layer.
     pub joins: u64,
-    /// Layers left again while the session went on.
+    /// Number of layers left during the session.
     pub leaves: u64,
 }

@@ -12,59 +12,59 @@ use faircast_wire::{Name, Receipt, Signed, TransferId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A receiver's receipt: its signature that it has verified the content.
+/// Receipt of a receiver: a signature that confirms verified content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptReport {
-    /// The receiver's id, in hexadecimal.
+    /// Identifier of the receiver, hexadecimal.
     pub receiver: String,
-    /// Its host, as it says.
+    /// Host name, as the receiver states it.
     pub host: String,
-    /// Its public key, in hexadecimal.
+    /// Public key of the receiver, hexadecimal.
     pub key: String,
-    /// When it signed, by the clock of its host, in seconds since 1970.
+    /// Time of the signature, seconds since 1970 by the clock of the receiver.
     pub signed_at: u64,
-    /// The signature, in hexadecimal.
+    /// Signature, hexadecimal.
     pub signature: String,
-    /// The root that it has signed, in hexadecimal: another than the session's when files were withdrawn later. `None`: the session's.
+    /// The signed root hash, hexadecimal, if it differs from that of the session: files were withdrawn later.
     #[serde(default)]
     pub root: Option<String>,
-    /// Whether the holder of the key has signed what this session has sent.
+    /// Whether the signature is valid for the content of this session.
     pub valid: bool,
-    /// Whether the key is one of those that have to sign; `None` when any may.
+    /// Whether the key is one of the required keys; `None` if any key may sign.
     pub known: Option<bool>,
 }
 
-/// A receiver that has everything, or a relay for those below it, without a receipt that counts.
+/// A complete receiver without a valid receipt, or a relay for the receivers below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lacking {
     /// Host name.
     pub host: String,
-    /// Reason, in words.
+    /// Reason.
     pub reason: String,
 }
 
-/// The receipts of a session, and what they are about: enough to check them again later.
+/// Receipts of a session, with all data that is needed to verify them later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptsReport {
-    /// The session, in hexadecimal digits as all that follows.
+    /// Identifier of the session, hexadecimal.
     pub session: String,
-    /// Drawn at random when the source started.
+    /// Random number of the session, hexadecimal.
     pub salt: String,
-    /// Which transfer.
+    /// Identifier of the transfer, hexadecimal.
     pub transfer: String,
-    /// When the source started, in nanoseconds since 1970, as a text: larger than what all readers of JSON can hold.
+    /// Start of the source, nanoseconds since 1970. It is a string, because not all JSON readers hold such large numbers.
     pub started: String,
-    /// The hash that names the content: over how it is cut and the hashes of all its blocks.
+    /// Root hash of the content, hexadecimal: over its division into blocks and the hashes of all blocks.
     pub root: Option<String>,
-    /// How it is cut: bytes of a symbol,
+    /// Bytes of a symbol.
     pub symbol_size: u16,
-    /// and symbols of a full block.
+    /// Number of symbols of a full block.
     pub symbols_per_block: u16,
-    /// Receipts that count: valid, and by a known key where keys were given.
+    /// Number of valid receipts; if keys are required, by one of them.
     pub good: u64,
-    /// Known keys that have signed nothing.
+    /// Required keys without a receipt.
     pub keys_without: Vec<String>,
-    /// Receivers, and relays for those behind them, that have everything and lack receipts that count, where keys were given.
+    /// If keys are required: complete receivers without a valid receipt, and relays for the receivers below them.
     pub lacking: Vec<Lacking>,
     /// All receipts.
     pub signed: Vec<ReceiptReport>,

@@ -98,24 +98,24 @@ impl Schema {
     /// `docs/json.md`.
     pub fn page(&self) -> String {
         let mut page = String::from(
-            "# What sessions tell programs\n\n\
-             This page is made from [json.schema.json](json.schema.json), which tests hold against what the commands write;\n\
-             `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes it anew.\n\n\
-             With `--json` the commands `send`, `stream` and `recv` write one JSON object a line to standard output (`recv --stdout`\n\
-             to standard error). `event` says which one it is; the last line is `done`; with `recv --serve` each\n\
-             session ends with one, and `session` says which one a line is of. A relay (`faircast relay --json`) writes the\n\
-             same events with two fields more, [`relayed`](#relayed), the session, and `branch`. Fields are added, never renamed or taken away:\n\
-             leave those that you do not know unread. A number that is not known is null. Rates are in bit/s.\n",
+            "# Events of sessions as JSON\n\n\
+             Tests check that the commands write what [json.schema.json](json.schema.json) describes, and that this page agrees with it;\n\
+             `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes this page.\n\n\
+             With `--json`, `send`, `stream` and `recv` write one JSON object per line to standard output (`recv --stdout`: to\n\
+             standard error). `event` names the event; the last one is `done`. With `recv --serve` each session ends with a `done`,\n\
+             and `session` numbers them from 1. `faircast relay --json` writes the same events with two more fields,\n\
+             [`relayed`](#relayed) and `branch`. Ignore unknown fields: later versions add some, and rename and remove none.\n\
+             Unknown numbers are null. Rates are in bit/s.\n",
         );
         let named: Vec<&str> =
             list(&self.0["oneOf"]).iter().filter_map(|one| name_of(&one["$ref"])).collect();
         for name in &named {
             self.section(&mut page, name, &format!("`{}`", name.split("_send").next().unwrap_or(name)));
         }
-        page.push_str("\n# The report\n\n`send --report FILE` writes this object when the session ends, or JUnit XML when the name ends in `.xml`: \
-             a test case for each receiver.\nUntil then the file is empty.\n");
+        page.push_str("\n# The report\n\n`send --report FILE` writes this object at the end of the session. If the name ends in `.xml`, it writes JUnit \
+             XML with a test case for each receiver.\nUntil then the file is empty.\n");
         self.section(&mut page, "report", "`report`");
-        page.push_str("\n# What these hold\n");
+        page.push_str("\n# Types of fields\n");
         let parts = self.0["$defs"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
         for name in parts.filter(|name| !named.contains(name) && *name != "report") {
             self.section(&mut page, name, &format!("`{name}`"));
@@ -129,7 +129,7 @@ impl Schema {
         let title = if title.starts_with("`done") { "`done`" } else { title };
         page.push_str(&format!("\n## {title}\n\n{about}\n\n| field | type | meaning |\n|---|---|---|\n"));
         for (field, schema) in definition["properties"].as_object().into_iter().flatten() {
-            let meaning = schema["description"].as_str().unwrap_or("Which line it is.");
+            let meaning = schema["description"].as_str().unwrap_or("Name of the event.");
             page.push_str(&format!("| `{field}` | {} | {meaning} |\n", written(schema)));
         }
     }
@@ -140,7 +140,7 @@ pub fn docs(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-/// A type as the page says it.
+/// Returns the type as text of the page.
 fn written(schema: &Value) -> String {
     if let Some(name) = name_of(&schema["$ref"]) {
         return format!("[`{name}`](#{name})");
