@@ -151,7 +151,7 @@ mod tests {
                 action: SlowAction::Deferred,
             },
             Event::Layers(Subscription { joined: 3, of: 8 }),
-            Event::Output { layer: 1, flow: Flow::Comes, bytes: 0, to: Some("out/stream.layer1".into()) },
+            Event::Output { layer: 1, flow: Flow::Starts, bytes: 0, to: Some("out/stream.layer1".into()) },
             Event::Progress(Progress {
                 elapsed: Duration::from_secs(1),
                 bytes: 500,

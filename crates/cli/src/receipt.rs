@@ -196,8 +196,8 @@ mod tests {
             symbol_size: 1_400,
             symbols_per_block: 16,
             good: keys.len() as u64,
-            keys_without: Vec::new(),
-            lacking: Vec::new(),
+            unused_keys: Vec::new(),
+            without_receipt: Vec::new(),
             signed: Vec::new(),
         };
         let root = report.root_of(&[content.to_owned()], &faircast::Preserve::nothing()).expect("it is read");
@@ -329,9 +329,9 @@ mod tests {
             ("exit_code", |all| all["exit_code"] = 1.into()),
             ("good", |all| all["receipts"]["good"] = 7.into()),
             ("signed[].valid", |all| all["receipts"]["signed"][0]["valid"] = false.into()),
-            ("keys_without", |all| {
+            ("unused_keys", |all| {
                 let key = all["receipts"]["signed"][0]["key"].clone();
-                all["receipts"]["keys_without"] = vec![key].into();
+                all["receipts"]["unused_keys"] = vec![key].into();
             }),
         ];
         let at = path.to_str().expect("a plain name");

@@ -28,7 +28,7 @@ fn only_left_out(report: &SendReport) -> bool {
 
 /// Whether all have everything that could be sent, but those that were left out.
 fn are_all_served(report: &SendReport) -> bool {
-    let unsigned = report.receipts.as_ref().is_some_and(|receipts| !receipts.lacking.is_empty());
+    let unsigned = report.receipts.as_ref().is_some_and(|receipts| !receipts.without_receipt.is_empty());
     let others = unsigned
         || !report.incomplete.is_empty()
         || !report.absent.is_empty()
@@ -64,7 +64,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     if !report.dropped.is_empty() {
         parts.push(format!("left out as too slow: {}", report.dropped.join(", ")));
     }
-    let lacking = report.receipts.as_ref().map_or(&[][..], |receipts| &receipts.lacking);
+    let lacking = report.receipts.as_ref().map_or(&[][..], |receipts| &receipts.without_receipt);
     if !lacking.is_empty() {
         parts.push(format!(
             "without a receipt that counts: {}",

@@ -361,7 +361,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         Event::Layers(Subscription { joined, of }) => {
             (Level::Verbose, Words::Plain(format!("takes {joined} of {of} layers")))
         }
-        Event::Output { layer, flow: Flow::Comes, to, .. } => {
+        Event::Output { layer, flow: Flow::Starts, to, .. } => {
             let to = to.as_ref().map_or_else(String::new, |to| format!(", to {to}"));
             (Level::Verbose, Words::Plain(format!("layer {layer} comes{to}")))
         }

@@ -153,7 +153,7 @@ pub mod format {
 
 /// Receipts: the signed confirmations of receivers.
 pub mod receipts {
-    pub use faircast_transport::receipts::{Lacking, ReceiptReport, ReceiptsReport};
+    pub use faircast_transport::receipts::{ReceiptReport, ReceiptsReport, WithoutReceipt};
 }
 
 /// The JSON form of times, rates and identities.

@@ -199,7 +199,7 @@ pub struct PgmSendReport {
     /// Number of NAK packets received.
     pub naks: u64,
     /// Number of packets that NAKs requested, repetitions included.
-    pub naked: u64,
+    pub requested: u64,
     /// Number of packets requested too late for a repair.
     pub too_late: u64,
     /// Number of loss indications for the scheme.
@@ -211,11 +211,11 @@ pub struct PgmSendReport {
     /// Number of rate cuts.
     pub cuts: u64,
     /// Minimum rate that the scheme allowed, sampled once a second.
-    #[serde(rename = "slowest_bps", with = "json::bps")]
-    pub slowest: Rate,
+    #[serde(rename = "min_bps", with = "json::bps")]
+    pub min_rate: Rate,
     /// Maximum rate that the scheme allowed, sampled once a second.
-    #[serde(rename = "fastest_bps", with = "json::bps")]
-    pub fastest: Rate,
+    #[serde(rename = "max_bps", with = "json::bps")]
+    pub max_rate: Rate,
     /// Number of rejected packets: damaged, or of another session.
     pub refused: u64,
 }

@@ -198,7 +198,7 @@ impl PgmSource {
             header: codec::DATA_HEADER_LEN,
             reporters: BTreeMap::new(),
             total: setup.total,
-            report: PgmSendReport { slowest: Rate::UNLIMITED, ..PgmSendReport::default() },
+            report: PgmSendReport { min_rate: Rate::UNLIMITED, ..PgmSendReport::default() },
             events: VecDeque::new(),
             failure: None,
             bytes_reported: 0,
@@ -250,7 +250,7 @@ impl PgmSource {
         let mut count = 0;
         let reporter = self.reporters.get(&from).copied().unwrap_or_default();
         for wire in std::iter::once(nak.sqn).chain(options.nak_list.iter()) {
-            self.report.naked += 1;
+            self.report.requested += 1;
             let sqn = Seq::unwrap(Seq(self.window.next()), wire).0;
             if sqn >= self.window.next() {
                 self.report.refused += 1;
@@ -657,8 +657,8 @@ impl PgmSource {
     fn emit_progress(&mut self, now: Time) {
         let seen = self.source.observe();
         if self.clocks.started.is_some() && !self.drained {
-            self.report.slowest = self.report.slowest.min(seen.rate);
-            self.report.fastest = self.report.fastest.max(seen.rate);
+            self.report.min_rate = self.report.min_rate.min(seen.rate);
+            self.report.max_rate = self.report.max_rate.max(seen.rate);
         }
         let bytes = self.wire_bytes - self.bytes_reported;
         self.bytes_reported = self.wire_bytes;
@@ -670,7 +670,7 @@ impl PgmSource {
             rate: Rate::from_bps(bytes as f64 * 8.0),
             allowed: Some(seen.rate),
             rtt: Some(seen.rtt.into()),
-            loss: (self.report.naked as f64 / self.report.packets.max(1) as f64).min(1.0),
+            loss: (self.report.requested as f64 / self.report.packets.max(1) as f64).min(1.0),
             representative: seen.limiting.and_then(address_of).map(|address| address.to_string()),
             receivers: self.report.receivers,
             verified: 0,
@@ -735,8 +735,8 @@ impl Reporting for PgmSource {
             indications: seen.tally.indications,
             events: seen.tally.events,
             followed: seen.tally.followed,
-            slowest: self.report.slowest.min(seen.rate),
-            fastest: self.report.fastest.max(seen.rate),
+            min_rate: self.report.min_rate.min(seen.rate),
+            max_rate: self.report.max_rate.max(seen.rate),
             ..self.report
         })
     }

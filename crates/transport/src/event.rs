@@ -224,7 +224,7 @@ impl fmt::Display for SlowAction {
 #[serde(rename_all = "snake_case")]
 pub enum Flow {
     /// It starts: from here on the output has the current stream.
-    Comes,
+    Starts,
     /// It stops: the layer was left, or the session has ended.
     Stops,
 }

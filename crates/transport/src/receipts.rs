@@ -36,7 +36,7 @@ pub struct ReceiptReport {
 
 /// A complete receiver without a valid receipt, or a relay for the receivers below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lacking {
+pub struct WithoutReceipt {
     /// Host name.
     pub host: String,
     /// Reason.
@@ -63,9 +63,9 @@ pub struct ReceiptsReport {
     /// Number of valid receipts; if keys are required, by one of them.
     pub good: u64,
     /// Required keys without a receipt.
-    pub keys_without: Vec<String>,
+    pub unused_keys: Vec<String>,
     /// If keys are required: complete receivers without a valid receipt, and relays for the receivers below them.
-    pub lacking: Vec<Lacking>,
+    pub without_receipt: Vec<WithoutReceipt>,
     /// All receipts.
     pub signed: Vec<ReceiptReport>,
 }

@@ -43,11 +43,11 @@ impl Report {
         found.extend(wrong_receipts(receipts, checked));
         let signed: BTreeMap<&str, &Checked<'_>> =
             checked.iter().map(|one| (one.receipt.receiver.as_str(), one)).collect();
-        let lacking: BTreeSet<&str> = receipts.lacking.iter().map(|one| one.host.as_str()).collect();
+        let lacking: BTreeSet<&str> = receipts.without_receipt.iter().map(|one| one.host.as_str()).collect();
         for receiver in &self.receivers {
             found.extend(receiver.contradiction(&signed));
             if receiver.outcome == ReceiverOutcome::Verified && lacking.contains(receiver.host.as_str()) {
-                found.push(format!("{} is `verified` and among `lacking`", receiver.host));
+                found.push(format!("{} is `verified` and among `without_receipt`", receiver.host));
             }
         }
         found
@@ -84,7 +84,7 @@ impl Report {
 fn wrong_receipts(receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<String> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
-    let silent: BTreeSet<&str> = receipts.keys_without.iter().map(String::as_str).collect();
+    let silent: BTreeSet<&str> = receipts.unused_keys.iter().map(String::as_str).collect();
     for Checked { receipt, valid, known } in checked {
         let host = &receipt.host;
         if !seen.insert(&receipt.receiver) {
@@ -97,7 +97,7 @@ fn wrong_receipts(receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<Str
             found.push(format!("`known` of {host} is false and --keys has its key"));
         }
         if *valid && receipt.known != Some(false) && silent.contains(receipt.key.as_str()) {
-            found.push(format!("the key of {host} has signed and is among `keys_without`"));
+            found.push(format!("the key of {host} has signed and is among `unused_keys`"));
         }
     }
     let good = checked.iter().filter(|one| one.valid && one.receipt.known != Some(false)).count() as u64;

@@ -49,7 +49,7 @@ fn enhancement_layer_reaches_receivers_with_enough_capacity() {
     }
     let upper = got(&stage, "r1", 1);
     assert!(upper.len() > 100_000 && noise("upper", 350_000).ends_with(&upper), "{:?}", ended[FAST]);
-    assert_eq!(flows(&ended[FAST], 1), ["comes", "stops"]);
+    assert_eq!(flows(&ended[FAST], 1), ["starts", "stops"]);
     assert!(got(&stage, "r0", 1).is_empty() && flows(&ended[SLOW], 1).is_empty(), "{:?}", ended[SLOW]);
     assert_eq!(source.done()["streams"][1]["bytes"], 350_000);
 }

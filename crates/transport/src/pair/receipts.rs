@@ -31,7 +31,7 @@ fn receipts(report: &SendReport) -> &ReceiptsReport {
 /// Checks that this number of receivers have signed, each with its own key, and that the report is enough to verify that.
 fn assert_signed(report: &SendReport, receivers: usize) {
     let receipts = receipts(report);
-    assert!(report.ok && receipts.lacking.is_empty(), "{report:?}");
+    assert!(report.ok && receipts.without_receipt.is_empty(), "{report:?}");
     assert_eq!((receipts.good, receipts.signed.len()), (receivers as u64, receivers), "{receipts:?}");
     let (about, root) =
         (receipts.about().expect("it has a form"), receipts.root_hash().expect("it is known"));
@@ -110,9 +110,9 @@ fn missing_and_foreign_receipts_are_reported_if_required() {
         assert_eq!(receipts.signed.len(), 2, "{receipts:?}");
         assert_eq!(receipts.good, if asked { 1 } else { 2 }, "{receipts:?}");
         let reasons: Vec<_> =
-            receipts.lacking.iter().map(|one| (one.host.as_str(), one.reason.as_str())).collect();
+            receipts.without_receipt.iter().map(|one| (one.host.as_str(), one.reason.as_str())).collect();
         if asked {
-            assert_eq!(receipts.keys_without.len(), 3, "those of 1, 2 and 3");
+            assert_eq!(receipts.unused_keys.len(), 3, "those of 1, 2 and 3");
             assert_eq!(reasons.len(), 2, "{reasons:?}");
             let reason = |host| reasons.iter().find(|(of, _)| *of == host).map_or("", |(_, reason)| *reason);
             assert!(reason("host1").contains("has signed no receipt"), "{reasons:?}");
@@ -209,7 +209,7 @@ fn missing_receipt_of_a_receiver_behind_a_relay_is_reported() {
     tree.run_to_end(secs(60));
     let report = tree.sources[0].report();
     assert!(!report.ok && report.verified == 3, "{report:?}");
-    let lacking = &receipts(report).lacking;
+    let lacking = &receipts(report).without_receipt;
     assert!(lacking.len() == 1 && lacking[0].reason.starts_with("1 of 3 receivers below"), "{lacking:?}");
 }
 

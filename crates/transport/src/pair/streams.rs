@@ -120,7 +120,7 @@ fn stream_of_each_layer_reaches_the_receivers_that_joined_it() {
     let upper = net.got(fast, 1);
     assert!(LiveInput::all(600_000).ends_with(&upper), "joined at the present: {:?}", net.stream(fast, 1));
     assert!(upper.len() > 350_000, "{:?}", net.stream(fast, 1));
-    assert_eq!(net.flows(fast, 1), [Flow::Comes, Flow::Stops]);
+    assert_eq!(net.flows(fast, 1), [Flow::Starts, Flow::Stops]);
     // The slow one tries the upper layer now and then, and loses some packets of the base layer then.
     let base = net.got(slow, 0);
     assert_in_order(&base);
@@ -180,10 +180,10 @@ fn rejoined_layer_continues_at_the_live_position() {
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [LiveInput::live(0.4, 1_200_000), LiveInput::live(0.4, 1_200_000)];
     net.source(Offer::streams(&inputs, secs(5)).by(RLC).expect(1));
-    net.run_until(secs(10), |net| net.flows(receiver, 1) == [Flow::Comes]);
+    net.run_until(secs(10), |net| net.flows(receiver, 1) == [Flow::Starts]);
     net.run_for(secs(2));
     net.group_of(receiver).down.set_link(access(0.6));
-    net.run_until(secs(10), |net| net.flows(receiver, 1) == [Flow::Comes, Flow::Stops]);
+    net.run_until(secs(10), |net| net.flows(receiver, 1) == [Flow::Starts, Flow::Stops]);
     net.run_for(secs(1));
     net.group_of(receiver).down.set_link(access(5.0));
     net.run_to_end(secs(60));

@@ -155,7 +155,7 @@ impl Streams {
                 (lane.state, lane.next) = (State::Flowing { since }, block);
                 lane.cut = (symbol > 0).then_some(block);
                 let (layer, to) = (packet.layer.0, lane.output.name());
-                self.events.push(Event::Output { layer, flow: Flow::Comes, bytes: lane.got.bytes, to });
+                self.events.push(Event::Output { layer, flow: Flow::Starts, bytes: lane.got.bytes, to });
             }
             _ if block < lane.next || block > lane.newest().saturating_add(FARTHEST) => return Ok(()),
             _ => {}

@@ -67,7 +67,7 @@ impl SourceSession {
         // Receivers count withdrawn files as verified.
         let moved_bytes = if verified > 0 { self.moved_bytes(bytes) } else { self.max_moved() }.min(bytes);
         let receipts = self.receipts_report(&replaced);
-        let signed = receipts.as_ref().is_none_or(|receipts| receipts.lacking.is_empty());
+        let signed = receipts.as_ref().is_none_or(|receipts| receipts.without_receipt.is_empty());
         let (dropped, absent) = (names(ReceiverOutcome::Dropped), names(ReceiverOutcome::Absent));
         let refused_hosts: Vec<_> = named(ReceiverOutcome::Refused).collect();
         let host = |member: &MemberRecord| member.host.clone();

@@ -4,7 +4,7 @@ use super::SourceSession;
 use crate::config::ReceiptKeys;
 use crate::event::Event;
 use crate::members::MemberRecord;
-use crate::receipts::{Lacking, ReceiptReport, ReceiptsReport, hex};
+use crate::receipts::{ReceiptReport, ReceiptsReport, WithoutReceipt, hex};
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Receipt, Signed, TransferId};
@@ -127,7 +127,7 @@ impl Receipts {
     }
 
     /// Returns what a completed member lacks: its receipt, or those of some receivers of a relay.
-    fn lacking(&self, id: ReceiverId, member: &MemberRecord) -> Option<Lacking> {
+    fn lacking(&self, id: ReceiverId, member: &MemberRecord) -> Option<WithoutReceipt> {
         self.keys.as_ref()?;
         let done = member.verified() as usize;
         let signed = self.good().filter(|(_, kept)| kept.via == id).count();
@@ -143,7 +143,7 @@ impl Receipts {
             Some(Worth::Nothing) => "it has everything, and its receipt is not valid".to_owned(),
             Some(_) => "it has everything, and none of the known keys has signed its receipt".to_owned(),
         };
-        Some(Lacking { host: member.host.clone(), reason })
+        Some(WithoutReceipt { host: member.host.clone(), reason })
     }
 }
 
@@ -199,14 +199,14 @@ impl SourceSession {
             symbol_size: geometry.symbol_size,
             symbols_per_block: geometry.symbols_per_block,
             good: self.receipts.good().count() as u64,
-            keys_without: silent.unwrap_or_default().iter().map(|key| hex(key)).collect(),
-            lacking: self.without_receipt(replaced),
+            unused_keys: silent.unwrap_or_default().iter().map(|key| hex(key)).collect(),
+            without_receipt: self.without_receipt(replaced),
             signed: self.receipts.kept.values().map(|kept| self.receipts.told(kept)).collect(),
         })
     }
 
     /// Returns completed members that lack receipts, if receipts are requested.
-    fn without_receipt(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<Lacking> {
+    fn without_receipt(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<WithoutReceipt> {
         let done = self.members.iter().filter(|(id, member)| member.has_all() && !replaced.contains(id));
         done.filter_map(|(id, member)| self.receipts.lacking(id, member)).collect()
     }

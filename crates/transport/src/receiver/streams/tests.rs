@@ -153,7 +153,7 @@ fn stream_of_a_layer_is_written_only_while_joined() {
         _ => None,
     };
     let flows: Vec<_> = stage.streams.events.iter().filter_map(flows).collect();
-    let expected = [(Flow::Comes, 0), (Flow::Stops, 1), (Flow::Comes, 1), (Flow::Stops, 2)];
+    let expected = [(Flow::Starts, 0), (Flow::Stops, 1), (Flow::Starts, 1), (Flow::Stops, 2)];
     assert_eq!(flows, expected);
 }
 
