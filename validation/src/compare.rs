@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_outside_unless_it_is_explained() {
+    fn values_outside_are_reported_unless_explained() {
         assert_eq!(line(Some(1.1), 1.0, 0.2).verdict(), Verdict::Inside);
         assert_eq!(line(Some(1.3), 1.0, 0.2).verdict(), Verdict::Outside);
         let explained = Line { explained: Some("why".into()), ..line(Some(1.3), 1.0, 0.2) };
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_does_not_hold_is_none() {
+    fn a_false_reason_does_not_explain() {
         let mut case = case(Rule::Random, "loss", Value::Single(1.0));
         case.reasons.push(Reason {
             case: case.name.clone(),

@@ -97,7 +97,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn it_remembers_what_a_map_remembers() {
+    fn the_table_agrees_with_a_map() {
         let mut flows: Flows<u64> = Flows::with_room_for(0);
         let mut map = BTreeMap::new();
         let mut rng = Rng::new(1, 1);

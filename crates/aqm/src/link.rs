@@ -234,12 +234,12 @@ struct Mixed {
     bytes: u64,
     /// When the last packet arrives that is not among these any more.
     sent_arrives: Time,
-    told: Told,
+    reported: Reported,
 }
 
 /// State that a discipline that watches departures has received.
 #[derive(Debug, Clone, Copy, Default)]
-struct Told {
+struct Reported {
     /// Packets that are still among [`Mixed::packets`] and whose departure was reported.
     packets: usize,
     /// Their bytes.
@@ -478,19 +478,20 @@ impl Link {
             return;
         };
         let mixed = &mut rest.rare.get_or_insert_default().mixed;
-        while let Some(left) = mixed.packets.get(mixed.told.packets).filter(|packet| packet.begins <= now) {
-            mixed.told.packets += 1;
-            mixed.told.bytes += u64::from(left.size);
+        while let Some(left) = mixed.packets.get(mixed.reported.packets).filter(|packet| packet.begins <= now)
+        {
+            mixed.reported.packets += 1;
+            mixed.reported.bytes += u64::from(left.size);
             discipline.on_departure(&Departure {
                 at: left.begins,
                 flow: left.flow,
                 size: left.size,
-                waiting: (mixed.packets.len() - mixed.told.packets) as u32,
-                waiting_bytes: mixed.bytes - mixed.told.bytes,
+                waiting: (mixed.packets.len() - mixed.reported.packets) as u32,
+                waiting_bytes: mixed.bytes - mixed.reported.bytes,
             });
         }
-        if self.free_at <= now && self.free_at > mixed.told.idle {
-            mixed.told.idle = self.free_at;
+        if self.free_at <= now && self.free_at > mixed.reported.idle {
+            mixed.reported.idle = self.free_at;
             discipline.on_idle(self.free_at);
         }
     }
@@ -700,7 +701,7 @@ impl Link {
         rare.flushed_bytes += rare.mixed.bytes;
         rare.mixed.packets.clear();
         rare.mixed.bytes = 0;
-        rare.mixed.told = Told { idle: self.free_at, ..Told::default() };
+        rare.mixed.reported = Reported { idle: self.free_at, ..Reported::default() };
         rare.last_arrival = rare.mixed.sent_arrives;
         Down { kept_until: rare.last_arrival }
     }
@@ -731,9 +732,9 @@ impl Mixed {
     fn forget_sent(&mut self, now: Time) {
         while let Some(gone) = self.packets.front().filter(|packet| packet.ends <= now) {
             self.bytes -= u64::from(gone.size);
-            if self.told.packets > 0 {
-                self.told.packets -= 1;
-                self.told.bytes -= u64::from(gone.size);
+            if self.reported.packets > 0 {
+                self.reported.packets -= 1;
+                self.reported.bytes -= u64::from(gone.size);
             }
             self.sent_arrives = gone.arrives_after(self.sent_arrives);
             self.packets.pop_front();

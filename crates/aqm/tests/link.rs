@@ -466,7 +466,7 @@ fn near(value: f64, expected: f64) {
 }
 
 #[test]
-fn independent_losses_come_as_often_as_said_and_in_no_runs() {
+fn independent_losses_have_the_given_rate_and_no_bursts() {
     let (rate, run) = strikes(LossSpec::Bernoulli(0.05), 1_000_000);
     near(rate, 0.05);
     near(run, 1.0 / 0.95);

@@ -55,7 +55,7 @@ fn queues_that_hold_packets_take_options() {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn written_text_parses_back() {
     for text in [
         "fifo,limit=7,drops=front",
         "codel,ecn,target=1ms",
@@ -105,7 +105,7 @@ fn the_page_of_queues_has_every_discipline_and_option() {
 }
 
 #[test]
-fn nonsense_is_refused_with_what_would_do() {
+fn an_invalid_value_is_refused_with_a_suggestion() {
     assert_eq!(
         refusal("green"),
         "there is no queue \"green\"; choose one of: droptail,SIZE, fifo[,OPTION...], red[,OPTION...], fred[,OPTION...], \

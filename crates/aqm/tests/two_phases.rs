@@ -354,7 +354,7 @@ fn a_buffer_that_drops_from_its_front_keeps_the_newest() {
 }
 
 #[test]
-fn a_late_driver_is_told_what_happened_in_time() {
+fn a_late_driver_gets_events_with_their_times() {
     let mut link = Link::new(&spec("fifo".parse().expect("it is right")), Rng::new(1, 1));
     for _ in 0..3 {
         assert!(matches!(link.offer(Time::ZERO, 1000, 0, false), Fate::Queued(_)));

@@ -41,7 +41,7 @@ struct Flow {
     from: SocketAddr,
     out: UdpSocket,
     waiting: VecDeque<Vec<u8>>,
-    heard: Instant,
+    received: Instant,
 }
 
 /// Pass UDP packets from `listen` on to `to`, under the window of the group that `to` belongs to in this network
@@ -127,7 +127,7 @@ impl Gate {
             },
         };
         let flow = &mut self.flows[at];
-        flow.heard = Instant::now();
+        flow.received = Instant::now();
         if flow.waiting.len() >= BACKLOG {
             self.passed.dropped += 1;
         } else {
@@ -146,14 +146,14 @@ impl Gate {
         let out = UdpSocket::bind((any, 0)).ok()?;
         out.connect(self.to).ok()?;
         out.set_nonblocking(true).ok()?;
-        self.flows.push(Flow { from, out, waiting: VecDeque::new(), heard: Instant::now() });
+        self.flows.push(Flow { from, out, waiting: VecDeque::new(), received: Instant::now() });
         self.passed.flows = self.passed.flows.max(self.flows.len());
         Some(self.flows.len() - 1)
     }
 
     /// Flows that have nothing waiting and were silent for long end.
     fn forget(&mut self) {
-        self.flows.retain(|flow| !flow.waiting.is_empty() || flow.heard.elapsed() < FORGET);
+        self.flows.retain(|flow| !flow.waiting.is_empty() || flow.received.elapsed() < FORGET);
     }
 
     /// Send the next packet in turn; its bytes, or `None` when nothing waits.
@@ -178,7 +178,7 @@ impl Gate {
         for flow in &mut self.flows {
             for _ in 0..BACKLOG {
                 let Ok(length) = flow.out.recv(packet) else { break };
-                flow.heard = Instant::now();
+                flow.received = Instant::now();
                 let _ = socket.send_to(&packet[..length], flow.from);
             }
         }

@@ -63,14 +63,14 @@ pub fn load(place: &Place, settings: &Settings) -> Result<(), CocoonError> {
     if registered(place.name())? {
         return Err(CocoonError::Registered(place.name.clone()));
     }
-    let said = Said::listen();
+    let printed = Reported::listen();
     let object = prepared(place, settings)?.load();
-    let mut object = object.map_err(|error| CocoonError::Refused(said.last(&error)))?;
+    let mut object = object.map_err(|error| CocoonError::Refused(printed.last(&error)))?;
     let mut links = object.maps_mut().filter(|map| map.name() == "cocoon");
     let mut ops = links.next().ok_or_else(|| CocoonError::Refused("no struct_ops in the object".into()))?;
     let mut link = ops.attach_struct_ops().map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => CocoonError::Registered(place.name.clone()),
-        _ => CocoonError::Refused(said.last(&error)),
+        _ => CocoonError::Refused(printed.last(&error)),
     })?;
     drop(links);
 
@@ -381,35 +381,35 @@ pub(crate) fn io(what: &'static str, path: &Path, source: std::io::Error) -> Coc
 }
 
 /// Output of libbpf while programs are loaded: the verifier's last line states its refusal.
-struct Said;
+struct Reported;
 
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-impl Said {
+impl Reported {
     fn listen() -> Self {
         fn keep(_: PrintLevel, text: String) {
-            if let Ok(mut said) = SAID.lock() {
-                said.extend(text.lines().map(str::to_owned));
+            if let Ok(mut printed) = SAID.lock() {
+                printed.extend(text.lines().map(str::to_owned));
             }
         }
         set_print(Some((PrintLevel::Warn, keep)));
-        if let Ok(mut said) = SAID.lock() {
-            said.clear();
+        if let Ok(mut printed) = SAID.lock() {
+            printed.clear();
         }
         Self
     }
 
     fn last(&self, error: &libbpf_rs::Error) -> String {
-        let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
-        verifier_line(&said).unwrap_or_else(|| error.to_string())
+        let printed = SAID.lock().map(|printed| printed.clone()).unwrap_or_default();
+        verifier_line(&printed).unwrap_or_else(|| error.to_string())
     }
 }
 
 /// The last line of the verifier's log that is not a statistic.
-fn verifier_line(said: &[String]) -> Option<String> {
-    let end = said.iter().rposition(|line| line.contains("END PROG LOAD LOG"))?;
+fn verifier_line(printed: &[String]) -> Option<String> {
+    let end = printed.iter().rposition(|line| line.contains("END PROG LOAD LOG"))?;
     let dull = ["processed ", "verification time", "stack depth", "func#"];
-    let line = said[..end].iter().rev().find(|line| !dull.iter().any(|start| line.starts_with(start)))?;
+    let line = printed[..end].iter().rev().find(|line| !dull.iter().any(|start| line.starts_with(start)))?;
     (!line.contains("BEGIN PROG LOAD LOG")).then(|| line.trim().to_owned())
 }
 
@@ -426,12 +426,12 @@ mod tests {
     }
 
     #[test]
-    fn the_verifiers_last_line_is_told_and_not_its_statistics() {
-        let said = ["-- BEGIN PROG LOAD LOG --", "R1 invalid mem access 'scalar'", "processed 9 insns"];
-        let mut said: Vec<String> = said.iter().map(|line| (*line).to_string()).collect();
-        said.push("-- END PROG LOAD LOG --".into());
-        said.push("libbpf: failed to load object".into());
-        assert_eq!(verifier_line(&said).as_deref(), Some("R1 invalid mem access 'scalar'"));
+    fn the_verifiers_last_line_is_reported_without_statistics() {
+        let printed = ["-- BEGIN PROG LOAD LOG --", "R1 invalid mem access 'scalar'", "processed 9 insns"];
+        let mut printed: Vec<String> = printed.iter().map(|line| (*line).to_string()).collect();
+        printed.push("-- END PROG LOAD LOG --".into());
+        printed.push("libbpf: failed to load object".into());
+        assert_eq!(verifier_line(&printed).as_deref(), Some("R1 invalid mem access 'scalar'"));
         assert_eq!(verifier_line(&[]), None);
     }
 

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_made_anew_that_counts_from_zero_does_not_confuse_it() {
+    fn a_recreated_group_may_count_from_zero() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 1, Some(&group(&[4], 1_000_000, 0, true)));
         let left = burst(&mut regulator);

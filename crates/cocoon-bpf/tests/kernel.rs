@@ -95,8 +95,8 @@ fn held(tables: &[u32]) -> usize {
 
 /// Warnings that the kernel has printed, and whether it says that it is tainted.
 fn complaints() -> (usize, String) {
-    let said = Command::new("dmesg").output().expect("util-linux is there");
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let printed = Command::new("dmesg").output().expect("util-linux is there");
+    let text = String::from_utf8_lossy(&printed.stdout).into_owned();
     let count = text.lines().filter(|line| line.contains("WARNING:") || line.contains("BUG:")).count();
     (count, std::fs::read_to_string("/proc/sys/kernel/tainted").unwrap_or_default())
 }

@@ -10,9 +10,9 @@ fn a_hundred_clients_of_one_prefix_are_one_group() {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs this test, so it can be started");
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
-    assert!(said.contains("100 downloads"), "{said}");
-    assert!(said.contains("prefix: 127.0.0.0, members: 100"), "{said}");
-    assert!(said.contains("starts: 99"), "{said}");
+    let reported = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{reported}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(reported.contains("100 downloads"), "{reported}");
+    assert!(reported.contains("prefix: 127.0.0.0, members: 100"), "{reported}");
+    assert!(reported.contains("starts: 99"), "{reported}");
 }

@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_what_would() {
+    fn values_out_of_range_are_refused_with_the_range() {
         let refused = |text| read(text).expect_err(text).to_string();
         assert_eq!(refused("part=2"), "option part cannot be \"2\"; it is 0 to 1: how much");
         assert_eq!(
@@ -659,11 +659,11 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_said_in_words() {
-        let said = |range: Within| range.to_string();
-        assert_eq!(said(Within::POSITIVE), "above 0");
-        assert_eq!(said(Within::up_to(1.0)), "above 0 and at most 1");
-        assert_eq!(said(Within::of(0.0, f64::INFINITY)), "0 or more");
+    fn ranges_are_stated_in_words() {
+        let reported = |range: Within| range.to_string();
+        assert_eq!(reported(Within::POSITIVE), "above 0");
+        assert_eq!(reported(Within::up_to(1.0)), "above 0 and at most 1");
+        assert_eq!(reported(Within::of(0.0, f64::INFINITY)), "0 or more");
     }
 
     #[test]

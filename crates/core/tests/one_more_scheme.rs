@@ -50,8 +50,8 @@ fn a_scheme_is_its_folder_and_fewer_than_ten_lines() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
     cargo.arg("--").args(tests);
     let ran = cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).output().expect("cargo runs");
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success() && !said.contains("running 0 tests"), "{said}");
+    let reported = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && !reported.contains("running 0 tests"), "{reported}");
 }
 
 /// The workspace with the core as its only member, in a version of its own: otherwise cargo would take what it builds of the copy for

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lateness_is_told_to_the_next_step() {
+    fn lateness_is_passed_to_the_next_step() {
         let mut late = Lateness::new();
         assert_eq!((late.mean(), late.quantile(0.5)), (Span::ZERO, Span::ZERO));
         for micros in 0..100 {

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_is_refused() {
+    fn invalid_toml_is_refused() {
         assert!(matches!(Edit::of("a = "), Err(EditError::NotToml(_))));
     }
 }

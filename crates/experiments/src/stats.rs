@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_found_again_and_noise_lowers_what_it_explains() {
+    fn a_fit_recovers_a_line_and_noise_lowers_its_r_squared() {
         let exact = fit(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]).expect("a line");
         near(exact.slope, 2.0, 1e-12);
         near(exact.intercept, 1.0, 1e-12);

@@ -12,12 +12,12 @@ fn example(name: &str) -> PathBuf {
 #[test]
 fn ten_receivers_are_simulated_beside_a_tcp_flow() {
     let output = Command::new(example("simulate_ten_receivers")).output().expect("it runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{}: {said}", output.status);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}: {printed}", output.status);
     let value = |name: &str| -> f64 {
-        let line = said.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
-        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {said}"))
+        let line = printed.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {printed}"))
     };
     let (multicast, tcp) = (value("multicast.rate"), value("tcp.rate"));
-    assert!(multicast > 0.5e6 && tcp > 0.5e6 && multicast + tcp <= 4e6, "{said}");
+    assert!(multicast > 0.5e6 && tcp > 0.5e6 && multicast + tcp <= 4e6, "{printed}");
 }

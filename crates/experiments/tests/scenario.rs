@@ -118,7 +118,7 @@ fn queues_that_hold_packets_are_named_like_any_other() {
 }
 
 #[test]
-fn what_happens_is_written_down_where_a_scenario_asks_for_it() {
+fn events_are_recorded_if_a_scenario_requests_them() {
     let text = SMALL.replace("[probe]", "[probe]\nevents = \"on\"");
     let scenario = Scenario::parse(&text, "small.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let results = run(&scenario, &threads(1), &Silent).expect("it runs");
@@ -184,7 +184,7 @@ fn merged_shards_are_the_whole_byte_for_byte() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_not_merged() {
+fn unrelated_results_are_not_merged() {
     let (a, b) = (directory(), directory());
     let shard = |index| RunOptions { shard: Some(Shard { index, of: 6 }), ..threads(1) };
     results::write(&run_with(shard(1)), a.path()).expect("written");
@@ -249,9 +249,9 @@ impl Progress for Impatient {
 fn a_run_can_be_watched_and_stopped() {
     let progress = Impatient::default();
     assert_eq!(run(&small(), &threads(1), &progress), Err(RunError::Cancelled));
-    let told = progress.0.into_inner().expect("nobody panics");
-    assert!(told.windows(2).all(|pair| pair[0].simulated <= pair[1].simulated));
-    assert!(told.iter().all(|status| status.runs == 6 && status.to_simulate == 72.0 && status.done <= 2));
+    let reported = progress.0.into_inner().expect("nobody panics");
+    assert!(reported.windows(2).all(|pair| pair[0].simulated <= pair[1].simulated));
+    assert!(reported.iter().all(|status| status.runs == 6 && status.to_simulate == 72.0 && status.done <= 2));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn dissect(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
 }
 
 #[test]
-fn captured_packets_are_what_wireshark_takes_them_for() {
+fn wireshark_decodes_captured_packets() {
     let text = SMALL
         .replace("[probe]", "[probe]\ntaps = [\"hub->leaf[1-2]\", \"leaf*->hub\"]")
         .replace("seeds = 3", "seeds = 1");

@@ -92,7 +92,7 @@ fn a_link_follows_its_trace_and_begins_it_again() {
 }
 
 #[test]
-fn sources_send_what_their_traces_say_in_whole_packets() {
+fn sources_send_their_traces_in_whole_packets() {
     let results = outcome(Mode::Eager);
     // 3, then 1 and 1, then 40 packets of 500 bytes.
     assert_eq!(results.metric(0, "talk.sent"), [45.0; 2]);
@@ -106,7 +106,7 @@ fn both_engines_follow_traces_alike() {
 }
 
 #[test]
-fn what_is_wrong_in_a_trace_is_told_with_its_line() {
+fn trace_errors_name_their_line() {
     let wrong = |from: &str, to: &str| {
         let text = SCENARIO.replacen(from, to, 1);
         assert_ne!(text, SCENARIO);

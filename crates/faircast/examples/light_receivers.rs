@@ -207,7 +207,7 @@ impl Crowd {
     }
 
     /// Returns the results, as JSON.
-    fn told(&self) -> Result<String, Box<dyn Error>> {
+    fn reported(&self) -> Result<String, Box<dyn Error>> {
         let mut sums = BTreeMap::new();
         for light in &self.lights {
             *sums.entry(*light.sum.lock().map_err(|_| "a receiver panicked")?).or_insert(0) += 1;
@@ -249,6 +249,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (error, count) in &crowd.ended {
         eprintln!("{count} receivers: {error}");
     }
-    println!("{}", crowd.told()?);
+    println!("{}", crowd.reported()?);
     Ok(())
 }

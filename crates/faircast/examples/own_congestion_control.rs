@@ -77,7 +77,7 @@ fn main() {
     let mut source = Halving { rate, next: Seq(0), departs: zero, grows: zero, cut: zero, cuts: 0 };
     let (mut free_at, mut losses, mut delivered) = (zero, VecDeque::<(Time, Report)>::new(), 0_u64);
     source.start(&mut Cx { now: zero, rng: &mut rng, effects: &mut effects });
-    let (end, mut told) = (zero + Span::from_secs(20), zero);
+    let (end, mut printed_at) = (zero + Span::from_secs(20), zero);
     // The driver's loop: the earliest of what is due, then look again.
     while let Departure::At(departs) = source.departure(Layer(0)) {
         let reported = losses.front().map_or(Time::NEVER, |(at, _)| *at);
@@ -103,8 +103,8 @@ fn main() {
         }
         // Each effect that a role requests is performed, or is an error. This one requests nothing.
         assert_eq!(effects.drain().next(), None::<Effect>);
-        if now.since(told) >= Span::from_secs(5) {
-            told = now;
+        if now.since(printed_at) >= Span::from_secs(5) {
+            printed_at = now;
             println!("{:.0} s: allowed {}", now.as_secs_f64(), source.observe().rate);
         }
     }

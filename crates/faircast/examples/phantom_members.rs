@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let (mut bytes, mut out, mut newest, mut came) = ([0; 2048], Vec::new(), Seq(0), Instant::now());
     let mut session: Option<(SessionId, SocketAddr)> = None;
-    let (mut next, mut turn, mut sent, mut told) = (Instant::now(), 0, 0_u64, Instant::now());
+    let (mut next, mut turn, mut sent, mut reported) = (Instant::now(), 0, 0_u64, Instant::now());
     loop {
         while let Ok((len, from)) = socket.recv_from(&mut bytes) {
             let raw = bytes;
@@ -86,9 +86,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
                 Message::Data(packet) => (newest, came) = (packet.data.seq, Instant::now()),
                 Message::Status(status) => {
-                    let heard =
+                    let received =
                         status.welcomed.iter().map(|one| one.id).chain(status.confirmed.iter().copied());
-                    for id in heard {
+                    for id in received {
                         if let Some(fake) = fakes.get_mut(id.get() as usize - 1) {
                             fake.has_joined = true;
                         }
@@ -108,14 +108,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             let fake = &mut fakes[turn % count as usize];
             turn += 1;
             let waited = Span::from_micros(came.elapsed().as_micros() as u64);
-            let said = Message::Member(member(fake, newest, if is_near { waited } else { Span::ZERO }));
+            let stated = Message::Member(member(fake, newest, if is_near { waited } else { Span::ZERO }));
             out.clear();
-            fake.codec.encode(&mut out, of, &said)?;
+            fake.codec.encode(&mut out, of, &stated)?;
             // Messages lost to a full queue are repeated in their turn.
             sent += u64::from(socket.send_to(&out, to).is_ok());
         }
-        if told.elapsed() > Duration::from_secs(1) {
-            told = Instant::now();
+        if reported.elapsed() > Duration::from_secs(1) {
+            reported = Instant::now();
             println!("{sent} reports, {} have joined", fakes.iter().filter(|fake| fake.has_joined).count());
         }
         std::thread::sleep(Duration::from_millis(1));

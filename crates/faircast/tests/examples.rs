@@ -27,9 +27,9 @@ fn ends_well(mut child: Child) -> String {
         std::thread::sleep(Duration::from_millis(20));
     }
     let Output { status, stdout, stderr } = child.wait_with_output().expect("it is ours");
-    let said = String::from_utf8_lossy(&stdout).into_owned();
-    assert!(status.success(), "{status}: {said}{}", String::from_utf8_lossy(&stderr));
-    said
+    let printed = String::from_utf8_lossy(&stdout).into_owned();
+    assert!(status.success(), "{status}: {printed}{}", String::from_utf8_lossy(&stderr));
+    printed
 }
 
 /// A group that no other test uses, nor another run of this one.
@@ -40,11 +40,11 @@ fn group(number: u32) -> String {
 
 #[test]
 fn two_receivers_get_a_buffer_in_one_process() {
-    let said = ends_well(start("two_receivers", &[&group(1)]));
+    let printed = ends_well(start("two_receivers", &[&group(1)]));
     for words in ["left has joined", "right has everything: true", "sent to 2 receivers"] {
-        assert!(said.contains(words), "{said}");
+        assert!(printed.contains(words), "{printed}");
     }
-    assert_eq!(said.matches("numbers: 2000000 bytes, the same: true").count(), 2, "{said}");
+    assert_eq!(printed.matches("numbers: 2000000 bytes, the same: true").count(), 2, "{printed}");
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn a_file_is_sent_and_received_into_memory() {
     let receiver = start("receive_into_memory", &[&group, "lo"]);
     let source = start("send_a_file", &[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), &group, "lo"]);
     let bytes = include_bytes!("../Cargo.toml").len();
-    let said = ends_well(source);
-    assert!(said.contains(&format!("sent {bytes} bytes to 1 receivers")), "{said}");
-    let said = ends_well(receiver);
-    assert!(said.contains(&format!("Cargo.toml: {bytes} bytes")), "{said}");
+    let printed = ends_well(source);
+    assert!(printed.contains(&format!("sent {bytes} bytes to 1 receivers")), "{printed}");
+    let printed = ends_well(receiver);
+    assert!(printed.contains(&format!("Cargo.toml: {bytes} bytes")), "{printed}");
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn events_are_watched_while_a_file_arrives() {
     let watcher = start("watch_events", &[out.to_str().expect("text"), &group, "lo"]);
     let source = start("send_a_file", &[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), &group, "lo"]);
     ends_well(source);
-    let said = ends_well(watcher);
+    let printed = ends_well(watcher);
     for words in ["listening on lo", "found ", "1 files", "0 events were dropped", "verified "] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(printed.contains(words), "{words}: {printed}");
     }
     let got = std::fs::read(out.join("Cargo.toml")).expect("it has arrived");
     assert!(got == include_bytes!("../Cargo.toml"));
@@ -76,23 +76,23 @@ fn events_are_watched_while_a_file_arrives() {
 
 #[test]
 fn a_congestion_control_of_ones_own_fills_a_link_and_backs_off() {
-    let said = ends_well(start("own_congestion_control", &[]));
-    assert!(said.contains("on average") && said.contains("5 s: allowed"), "{said}");
+    let printed = ends_well(start("own_congestion_control", &[]));
+    assert!(printed.contains("on average") && printed.contains("5 s: allowed"), "{printed}");
 }
 
 #[test]
 fn examples_are_built_without_the_simulator() {
     let mut tree = Command::new(env!("CARGO"));
     tree.args(["tree", "--offline", "--edges", "normal,build,dev", "--prefix", "none"]);
-    let said = ends_well(
+    let printed = ends_well(
         tree.args(["--package", "faircast"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .expect("cargo runs"),
     );
-    assert!(said.contains("faircast-transport"), "{said}");
+    assert!(printed.contains("faircast-transport"), "{printed}");
     for package in ["faircast-sim", "faircast-experiments"] {
-        assert!(!said.lines().any(|line| line.starts_with(package)), "{said}");
+        assert!(!printed.lines().any(|line| line.starts_with(package)), "{printed}");
     }
 }

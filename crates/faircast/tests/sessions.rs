@@ -182,12 +182,12 @@ fn a_session_stops_from_another_thread_or_when_dropped() {
     let dropped = waits();
     let events = dropped.events();
     drop(dropped);
-    let told: Vec<Event> = events.into_iter().collect(); // ends with the session
-    assert!(matches!(told.first(), Some(Event::Opened { .. })), "{told:?}");
+    let reported: Vec<Event> = events.into_iter().collect(); // ends with the session
+    assert!(matches!(reported.first(), Some(Event::Opened { .. })), "{reported:?}");
 }
 
 #[test]
-fn a_session_waits_for_nobody_who_reads_its_events() {
+fn a_session_does_not_wait_for_readers_of_its_events() {
     let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 10);
     let sender = source(Sender::bytes("x", content(1 << 20)), 10).start().expect("it starts");
     let until = Instant::now() + LONG;
@@ -195,9 +195,9 @@ fn a_session_waits_for_nobody_who_reads_its_events() {
         assert!(Instant::now() < until, "it hangs");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let told: Vec<Event> = sender.events().into_iter().collect();
-    assert!(told.iter().any(|event| matches!(event, Event::Left { verified: true, .. })), "{told:?}");
-    assert!(told.iter().filter(|event| matches!(event, Event::Progress(_))).count() <= 1);
+    let reported: Vec<Event> = sender.events().into_iter().collect();
+    assert!(reported.iter().any(|event| matches!(event, Event::Left { verified: true, .. })), "{reported:?}");
+    assert!(reported.iter().filter(|event| matches!(event, Event::Progress(_))).count() <= 1);
     assert!(sender.join().expect("it has sent").ok && receiver.join().expect("it has received").ok);
 }
 
@@ -227,8 +227,11 @@ fn a_stopped_session_reports_its_state() {
     let report = sender.join().expect("a report of the state so far");
     assert!(report.stopped && !report.ok && report.each.len() == 1, "{report:?}");
     let error = receiver.join().expect_err("not everything has come");
-    let said = error.to_string();
-    assert!(said.contains("it was stopped") && said.contains("begins anew"), "memory keeps nothing: {said}");
+    let stated = error.to_string();
+    assert!(
+        stated.contains("it was stopped") && stated.contains("begins anew"),
+        "memory keeps nothing: {stated}"
+    );
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn a_callback_that_blocks_stalls_no_session() {
 }
 
 #[test]
-fn pgm_and_alc_start_in_the_same_way_and_end_with_what_was_sent() {
+fn pgm_and_alc_deliver_the_content_through_the_same_api() {
     let (from, to) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let path = from.path().join("file");
     std::fs::write(&path, content(200_000)).expect("room");

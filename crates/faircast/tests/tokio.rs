@@ -84,7 +84,7 @@ fn tasks_that_wait_for_sockets_join_and_leave_layers() {
 }
 
 #[test]
-fn a_future_is_told_to_stop_from_another_task() {
+fn a_future_stops_from_another_task() {
     let [runtime, _] = runtimes();
     let stop = Stop::new().expect("descriptors are left");
     let stopper = stop.clone();

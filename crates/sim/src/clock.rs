@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_clock_reads_what_the_simulation_says() {
+    fn an_exact_clock_reads_the_simulated_time() {
         for nanos in [0, 1, 999_999_999, u64::MAX] {
             assert_eq!(clock(0.0).reads(nanos), Time::from_nanos(nanos));
             assert_eq!(clock(0.0).when(Time::from_nanos(nanos)), nanos);

@@ -109,7 +109,7 @@ pub struct CoordinationSpec {
 pub enum Groups {
     /// The numbers that flows were given.
     #[default]
-    Told,
+    Given,
     /// The numbers name atoms; their groups form, merge and split by what the host measures
     /// ([`grouping`](faircast_unicast::cocoon::grouping)). Of TCP with windows of its own only.
     Measured(faircast_unicast::cocoon::grouping::Config),
@@ -404,8 +404,8 @@ impl Network {
 
     /// The clock of a flow's sender.
     pub(crate) fn clock(&self, flow: usize) -> Clock {
-        let told = self.clocks.iter().rev().find(|(told, _)| told.0 as usize == flow);
-        told.map_or_else(Clock::default, |(_, clock)| *clock)
+        let reported = self.clocks.iter().rev().find(|(reported, _)| reported.0 as usize == flow);
+        reported.map_or_else(Clock::default, |(_, clock)| *clock)
     }
 
     /// Add a unicast flow. Its packets follow the shortest path by delay.

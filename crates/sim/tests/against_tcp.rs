@@ -96,7 +96,7 @@ fn ormcc_and_le_sbcc_share_fairly_at_every_rtt() {
 
 /// At near paths TFMCC gets more of this simulator's TCP than of Linux' own.
 #[test]
-fn tfmcc_gets_about_what_tcp_gets_after_the_first_minute() {
+fn tfmcc_gets_about_tcps_rate_after_the_first_minute() {
     for rtt in [1, 20, 50, 100, 200] {
         let medians = medians("tfmcc", rtt);
         assert!(medians[1..].iter().all(|ratio| (0.6..1.8).contains(ratio)), "{rtt} ms: {medians:?}");

@@ -78,11 +78,11 @@ fn timeouts_of_a_sender_come_by_its_clock() {
 #[test]
 fn an_exact_clock_changes_nothing() {
     let net = nets::star(4, nets::Background::Tcp);
-    let mut told = net.clone();
+    let mut reported = net.clone();
     for flow in 0..5 {
-        told.clock_error(FlowId(flow), 0.0).expect("not too much");
+        reported.clock_error(FlowId(flow), 0.0).expect("not too much");
     }
-    assert_eq!(run(&net, 20.0).digest, run(&told, 20.0).digest);
+    assert_eq!(run(&net, 20.0).digest, run(&reported, 20.0).digest);
 }
 
 #[test]

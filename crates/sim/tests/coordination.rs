@@ -55,7 +55,7 @@ impl Server {
     }
 
     fn coordinate(&mut self, way: &str, group: impl Fn(usize) -> u32) {
-        self.share(way, group, Groups::Told);
+        self.share(way, group, Groups::Given);
     }
 
     /// Atoms by number; which of them are a group is measured.
@@ -227,7 +227,7 @@ fn equal_paths_are_one_group_until_congestion_tells_them_apart() {
 }
 
 #[test]
-fn whatever_is_shared_all_downloads_end() {
+fn all_downloads_end_with_any_sharing() {
     for way in WAYS {
         let mut it = server(5, 10);
         for number in 0..20 {
@@ -240,7 +240,7 @@ fn whatever_is_shared_all_downloads_end() {
 }
 
 #[test]
-fn datagrams_of_a_group_get_what_its_tcps_get() {
+fn datagrams_of_a_group_get_the_rate_of_its_tcps() {
     let shares = |way: Option<&str>| {
         let mut it = server(2, 6);
         for number in 0..4 {
@@ -263,7 +263,7 @@ fn datagrams_of_a_group_get_what_its_tcps_get() {
 }
 
 #[test]
-fn what_cannot_be_coordinated_is_said() {
+fn flows_that_cannot_be_coordinated_are_reported() {
     let refused = |it: &Server| match it.network.run(&Options::default()) {
         Err(SimError::BadCoordination { flow, why }) => (flow, why),
         other => panic!("it runs: {:?}", other.map(|outcome| outcome.digest)),

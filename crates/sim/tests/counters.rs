@@ -89,7 +89,7 @@ fn counters_go_on_over_connections() {
 }
 
 #[test]
-fn what_is_sent_arrives_or_is_lost() {
+fn each_sent_packet_arrives_or_is_lost() {
     let once = ApplicationData::Packets(500);
     for protocol in ["tcp-reno", "tcp-sack", "tcp-newreno"] {
         let outcome = run(&bottleneck(4, protocol, once), 200.0, Span::MAX);
@@ -147,7 +147,7 @@ fn counts_up_to_a_time_equal_those_of_a_run_that_ends_there() {
 }
 
 #[test]
-fn links_count_up_to_a_moment_what_a_run_that_ends_there_counts() {
+fn link_counts_at_a_time_equal_those_of_a_run_that_ends_there() {
     let mut holding = bottleneck(3, "tcp-reno", transfers());
     let (a, b) = (holding.node(), holding.node());
     let red = LinkSpec { queue: "red,floyd,limit=30".parse().expect("a queue"), ..nets::link(1.0, 20, 12) };

@@ -147,7 +147,7 @@ fn changes(member: &MemberOutcome) -> Vec<(f64, u8)> {
 
 /// T-GM-9.
 #[test]
-fn two_bottlenecks_take_two_layers_and_no_more() {
+fn two_bottlenecks_take_exactly_two_layers() {
     for seed in 1..=2 {
         let outcome = run(&two_links(seed, "", [1.0, 10.0]), 100.0);
         let [slow, fast] = members(&outcome) else { panic!("two receivers") };
@@ -174,7 +174,7 @@ fn shifts_let_a_receiver_join_at_a_shared_bottleneck() {
 
 /// T-GM-11.
 #[test]
-fn receivers_behind_six_bottlenecks_get_what_these_take() {
+fn receivers_behind_six_bottlenecks_get_their_capacity() {
     let outcome = run(&six(1, ""), 600.0);
     let members = members(&outcome);
     for (fewer, more) in members.iter().zip(&members[1..]) {

@@ -133,7 +133,7 @@ fn a_returning_receiver_begins_with_the_base_layer() {
 }
 
 #[test]
-fn what_was_lost_counts_in_the_layers_that_a_receiver_has() {
+fn losses_count_in_joined_layers() {
     let (net, links) = star(&[0.5], |_, _| {});
     let outcome = run(&net, 120.0);
     let member = &outcome.flows[0].members[0];

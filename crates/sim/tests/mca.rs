@@ -215,7 +215,7 @@ fn mca_plus_fills_a_bottleneck_without_loss_or_a_long_queue() {
 /// T-M+-8 (paper 000, 5.3.3), for a quarter of the time. The thesis: as much as a single receiver gets, and hardly more
 /// reports, with and without losses.
 #[test]
-fn a_group_of_64_of_mca_plus_gets_what_single_receivers_get() {
+fn a_group_of_64_of_mca_plus_gets_a_single_receivers_rate() {
     for (packets, max_reports) in [(200, 5.0), (10, 2.0)] {
         let outcome = plus_star(scheme("mca-plus,preset=published"), 64, packets, 100.0, 1);
         let (group, single) = (rate(&outcome, 0, 10.0, 100.0), mean_rate(&outcome, 1..193, 10.0, 100.0));

@@ -70,7 +70,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 
 /// T-OR-14. The bounds are those of the specification's prototype: no drop to zero with many receivers.
 #[test]
-fn a_group_gets_nearly_what_a_single_receiver_gets() {
+fn a_group_gets_nearly_the_rate_of_a_single_receiver() {
     let ratios = |receivers, seeds: u32| {
         mean((0..seeds).map(|seed| ratio(&Star::of(receivers, 1 + u64::from(seed)).run())))
     };

@@ -80,7 +80,7 @@ fn rate(outcome: &Outcome, member: usize, from: usize) -> f64 {
 
 #[test]
 fn the_source_gets_one_acknowledgement_per_packet() {
-    let heard = |by| {
+    let received = |by| {
         let outcome = nets::in_both_engines(&tree(by, SCHEME, ALWAYS).net, 20.0);
         let flow = &outcome.flows[0];
         let used = rate(&outcome, 1, 10) / 0.8e6;
@@ -91,9 +91,9 @@ fn the_source_gets_one_acknowledgement_per_packet() {
         assert!(flow.cuts.len() <= if by == By::Nobody { 3 } else { 0 }, "{:?}", flow.cuts);
         (flow.feedback as f64, flow.sent as f64)
     };
-    let (by_routers, sent) = heard(By::Routers);
-    let (by_designated, as_many) = heard(By::Designated);
-    let (by_nobody, _) = heard(By::Nobody);
+    let (by_routers, sent) = received(By::Routers);
+    let (by_designated, as_many) = received(By::Designated);
+    let (by_nobody, _) = received(By::Nobody);
     assert!(by_routers <= sent && by_designated <= as_many, "{by_routers} and {by_designated} of {sent}");
     assert!((by_designated / by_routers - 1.0).abs() < 0.02, "{by_designated} and {by_routers}");
     assert!(by_nobody > 20.0 * sent, "{by_nobody}");
@@ -115,7 +115,7 @@ fn losses_anywhere_reach_the_source_through_both() {
 }
 
 #[test]
-fn who_joins_and_leaves_changes_the_target_and_stops_nobody() {
+fn joins_and_leaves_change_the_target_and_stop_no_receiver() {
     let slowest = 2 + (REGIONS - 1) * (RECEIVERS + 1);
     let stay = move |member: usize| if member == slowest { (8.0, 16.0) } else { (0.0, f64::INFINITY) };
     for by in [By::Routers, By::Designated] {

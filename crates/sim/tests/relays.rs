@@ -54,8 +54,8 @@ fn relays_isolate_a_slow_child_with_every_scheme() {
             assert!(flow.sent <= received(0, number), "{scheme}: {} of {}", flow.sent, received(0, number));
         }
         // The children's reports go no further than their parent.
-        let said: u64 = outcome.flows[0].members.iter().map(|member| member.reports).sum();
-        assert!(outcome.flows[0].feedback <= said, "{scheme}");
+        let reported: u64 = outcome.flows[0].members.iter().map(|member| member.reports).sum();
+        assert!(outcome.flows[0].feedback <= reported, "{scheme}");
     }
 }
 

@@ -85,7 +85,7 @@ fn a_modifying_router_carries_every_scheme() {
 }
 
 #[test]
-fn what_is_held_comes_so_much_later_and_nothing_is_lost() {
+fn held_packets_arrive_late_and_none_is_lost() {
     let (network, links) = net("ormcc", 4, &[(2, Arc::new(TOY))]);
     let outcome = nets::in_both_engines(&network, 20.0);
     let (odd, even) = (data(&outcome, links[0]), data(&outcome, links[1]));
@@ -145,7 +145,7 @@ fn a_router_that_does_nothing_changes_nothing() {
 }
 
 #[test]
-fn a_router_that_wants_what_cannot_be_done_ends_in_an_error() {
+fn an_impossible_effect_of_a_router_is_an_error() {
     #[derive(Debug)]
     struct Wrong(Effect);
     impl RouterSpec for Wrong {

@@ -92,7 +92,7 @@ fn an_intermittent_application_sends_in_its_periods_only() {
 }
 
 #[test]
-fn what_a_source_counted_is_part_of_its_samples_and_of_the_end() {
+fn a_sources_counters_are_in_samples_and_the_outcome() {
     let (net, _) = pair(drop_tail());
     let flow = &run(&net, 60.0).flows[0];
     let SourceSample::Session { view, .. } = flow.samples.last().expect("sampled every second") else {
@@ -153,11 +153,12 @@ fn a_window_source_sends_when_an_acknowledgement_arrives() {
     let scheme = "pgmcc,preset=published".parse().expect("a scheme");
     net.session(SessionSpec { scheme, ..nets::session(source, vec![nets::member(leaf)]) });
     let outcome = run(&net, 30.0);
-    let (sent, said): (Vec<&Tapped>, Vec<&Tapped>) =
+    let (sent, reported): (Vec<&Tapped>, Vec<&Tapped>) =
         outcome.taps.iter().partition(|tapped| tapped.link == there);
     // 40 bytes at 1 Mbit/s, and 20 ms.
-    let heard: BTreeSet<Time> = said.iter().map(|tapped| tapped.at + Span::from_micros(20_320)).collect();
-    let at_once = sent.iter().filter(|tapped| heard.contains(&tapped.at)).count();
+    let received: BTreeSet<Time> =
+        reported.iter().map(|tapped| tapped.at + Span::from_micros(20_320)).collect();
+    let at_once = sent.iter().filter(|tapped| received.contains(&tapped.at)).count();
     assert!(sent.len() > 1_000 && at_once * 100 > sent.len() * 95, "{at_once} of {}", sent.len());
 }
 
@@ -211,15 +212,18 @@ fn two_groups(aggregators: &[usize]) -> Network {
 /// Paper 000, 2.2.3: every node that aggregates hides loss reports from those above it.
 #[test]
 fn aggregation_bounds_the_reports_per_packet() {
-    let heard = |aggregators: &[usize]| {
+    let received = |aggregators: &[usize]| {
         let outcome = run(&two_groups(aggregators), 60.0);
         let flow = &outcome.flows[0];
-        let said: u64 = flow.members.iter().map(|member| member.reports).sum();
-        assert!(said - flow.feedback - flow.aggregated < 40, "but for those under way, all is accounted for");
+        let reported: u64 = flow.members.iter().map(|member| member.reports).sum();
+        assert!(
+            reported - flow.feedback - flow.aggregated < 40,
+            "but for those under way, all is accounted for"
+        );
         flow.feedback as f64 / flow.sent as f64
     };
     // A packet is lost by none of 20 with probability 0.668, and by none of 40 with 0.446.
-    let (none, groups, top, all) = (heard(&[]), heard(&[1, 2]), heard(&[0]), heard(&[0, 1, 2]));
+    let (none, groups, top, all) = (received(&[]), received(&[1, 2]), received(&[0]), received(&[0, 1, 2]));
     assert!((none / 0.8 - 1.0).abs() < 0.1, "{none}");
     assert!((groups / 0.665 - 1.0).abs() < 0.1, "{groups}");
     assert!((top / 0.554 - 1.0).abs() < 0.1, "{top}");

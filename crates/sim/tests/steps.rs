@@ -98,7 +98,7 @@ fn stepwise_runs_equal_whole_runs_in_both_engines() {
 
 /// A run that ends at a moment knows what had come of it then: nothing can be ahead of its end.
 #[test]
-fn a_snapshot_is_what_a_run_that_ends_there_gives() {
+fn a_snapshot_equals_a_run_that_ends_there() {
     for (name, network, seconds) in networks() {
         let (snapshots, ..) = in_steps(&network, Mode::Eager, seconds, EVERY);
         for snapshot in snapshots.iter().skip(3).step_by(4) {
@@ -120,7 +120,7 @@ fn a_snapshot_is_what_a_run_that_ends_there_gives() {
 }
 
 #[test]
-fn events_are_what_the_outcome_counts() {
+fn events_agree_with_the_counts_of_the_outcome() {
     for (name, network, seconds) in networks() {
         let outcome = network.run(&options(Mode::Eager, seconds)).expect("a sound network");
         let (_, events, _) = in_steps(&network, Mode::Eager, seconds, EVERY);
@@ -163,7 +163,7 @@ fn events_are_what_the_outcome_counts() {
 }
 
 #[test]
-fn what_was_not_kept_is_not_told() {
+fn discarded_events_are_not_reported() {
     let network = probed(nets::star(2, nets::Background::Tcp));
     let mut engine = network.engine(&options(Mode::Eager, 5.0)).expect("a sound network");
     let (two, three) = (Time::from_secs_f64(2.0), Time::from_secs_f64(3.0));

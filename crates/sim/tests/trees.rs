@@ -171,7 +171,7 @@ fn children_of_failed_agents_move_to_live_ancestors() {
 }
 
 #[test]
-fn what_is_no_tree_is_refused() {
+fn a_graph_that_is_not_a_tree_is_refused() {
     let mut circle = tree(PUBLISHED, 2, 1, 1);
     circle.net.tree(circle.flow, vec![Some(1), Some(0), None, None]);
     let error = circle.net.run(&options(1.0, Mode::Eager)).expect_err("it is a circle");

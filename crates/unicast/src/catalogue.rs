@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_takes_what_it_says_and_refuses_what_it_does_not() {
+    fn every_option_accepts_exactly_its_documented_values() {
         for entry in CATALOGUE {
             let protocol: Protocol = entry.name.parse().expect("listed");
             for option in protocol.options() {
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_would_be_right() {
+    fn errors_suggest_a_valid_value() {
         let message = |text: &str| text.parse::<Protocol>().expect_err("wrong on purpose").to_string();
         assert!(
             message("udp").starts_with("there is no protocol \"udp\"; choose one of: tcp-tahoe, tcp-reno, ")

@@ -51,7 +51,7 @@ const FASTEST: f64 = 1e7;
 pub struct Sender {
     config: Config,
     open: bool,
-    heard: bool,
+    received: bool,
     supply: u32,
     next: u32,
     /// Packets without feedback, from `oldest` on; false: it arrived or counts as lost.
@@ -78,7 +78,7 @@ impl Sender {
         Sender {
             config,
             open: false,
-            heard: false,
+            received: false,
             supply: 0,
             next: 0,
             out: VecDeque::new(),
@@ -101,12 +101,12 @@ impl Sender {
     }
 
     fn sample(&mut self, secs: f64, now: Time) {
-        if self.heard {
+        if self.received {
             self.deviation += DEVIATION_GAIN * ((secs - self.rtt).abs() - self.deviation);
             self.rtt += MEAN_GAIN * (secs - self.rtt);
             return;
         }
-        self.heard = true;
+        self.received = true;
         (self.rtt, self.deviation) = (secs, secs / 2.0);
         // From the first acknowledgement on a packet per round trip.
         self.rate = 1.0 / secs;

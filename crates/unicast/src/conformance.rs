@@ -273,7 +273,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 50, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_contract_holds(ops in vec(op(), 0..250)) {
+    fn the_contract_holds_for_any_sequence(ops in vec(op(), 0..250)) {
         for name in PROTOCOLS {
             let mut world = World::new(name);
             world.sender.start(&mut cx!(world));

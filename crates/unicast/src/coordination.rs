@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn options_change_what_the_chapter_leaves_open() {
+    fn options_change_the_open_values_of_the_chapter() {
         let it: Coordination = "cocoon,covers=cut,again=once,start=alone".parse().expect("these are options");
         let expected = cocoon::Config {
             covers: Covers::CutMembers,

@@ -61,7 +61,7 @@ enum State {
 pub struct Sender {
     config: Config,
     open: bool,
-    heard: bool,
+    latest: bool,
     supply: u32,
     next: u32,
     /// Packets that may be out, from `oldest` on.
@@ -90,7 +90,7 @@ impl Sender {
         Sender {
             config,
             open: false,
-            heard: false,
+            latest: false,
             supply: 0,
             next: 0,
             out: VecDeque::new(),
@@ -116,7 +116,7 @@ impl Sender {
     }
 
     fn sample(&mut self, secs: f64) {
-        if !self.heard {
+        if !self.latest {
             self.rtt = secs;
             self.fast = secs;
             self.slow = secs;
@@ -185,8 +185,8 @@ impl Sender {
             self.acked += 1;
             self.sample(secs.max(SHORTEST));
         }
-        if !self.heard {
-            self.heard = true;
+        if !self.latest {
+            self.latest = true;
             self.gap = self.rtt;
         }
         if self.is_loss(ack) {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flow_does_what_it_does_in_ns_2_35() {
+    fn one_flow_behaves_as_in_ns_2_35() {
         // 1 Mbit/s, 20 ms, 49 packets may wait: at 196 s ns-2.35 has sent on 24,005 packets and dropped 2,023.
         let mut bottleneck = pipe("rap", 1.0, 20);
         bottleneck.waiting_limit = 49;

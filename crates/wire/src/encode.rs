@@ -209,7 +209,7 @@ pub(crate) fn put_data_header(
     packet: &DataPacket<'_>,
 ) -> Result<(), EncodeError> {
     let mark = marks::number(&packet.data.mark);
-    let rate = if says_rate(&packet.data) { RATE } else { 0 };
+    let rate = if stated_rate(&packet.data) { RATE } else { 0 };
     let seq = packet.data.seq.0 as u32;
     put_header(out, (Kind::Data, rate | flags), (mark, packet.layer), session, seq)
 }
@@ -242,7 +242,7 @@ pub(crate) fn put_sender(out: &mut Vec<u8>, sender: Option<(ReceiverId, u64)>) -
     Ok(())
 }
 
-fn says_rate(data: &Data) -> bool {
+fn stated_rate(data: &Data) -> bool {
     data.rate != 0.0
 }
 
@@ -268,7 +268,7 @@ pub(crate) fn put_data_fields(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Res
         flags: marks::flags_byte(&data.mark, data.flags, data.signal)?,
     };
     DataFields::put(out, "data", &fields)?;
-    if says_rate(data) {
+    if stated_rate(data) {
         Rounded::put(out, "rate", &data.rate)?;
     }
     marks::put(out, &data.mark)

@@ -95,7 +95,7 @@ fn failure(ns2: &str, queues: &str, supplement: &str) -> String {
 }
 
 #[test]
-fn what_is_not_known_is_an_error_that_says_where() {
+fn an_unknown_key_is_an_error_with_its_place() {
     let section = NS2_TEXT.replacen("\"a_single_flow\"", "\"z_section\"", 1);
     let text = failure(&section, QUEUES_TEXT, EMPTY);
     assert!(text.contains(NS2) && text.contains("z_section") && text.contains("line "), "{text}");

@@ -95,7 +95,7 @@ fn a_packet_that_waited_less_ends_the_drops() {
 }
 
 #[test]
-fn what_fits_one_packet_is_never_too_long() {
+fn a_queue_of_one_packet_is_never_too_long() {
     let mut bench = Bench::new(Config::default());
     // Each waits for a second, but only one is left behind: less than the largest packet would be needed for a standing queue.
     bench.fill(2, Time::ZERO, false);
@@ -119,7 +119,7 @@ fn drops_begin_where_they_ended_when_that_was_not_long_ago() {
 }
 
 #[test]
-fn drops_begin_anew_after_sixteen_intervals() {
+fn drops_restart_after_sixteen_intervals() {
     let mut bench = Bench::new(Config::default());
     bench.fill(480, Time::ZERO, false);
     bench.events(0, 470);

@@ -127,7 +127,7 @@ fn the_buffer_has_a_limit_in_bytes() {
 }
 
 #[test]
-fn a_queue_that_lost_all_its_packets_begins_anew() {
+fn an_emptied_queue_restarts() {
     let mut bench = Bench::new(500, Limit::Packets(1));
     bench.enqueue(1, 400);
     bench.enqueue(2, 400);

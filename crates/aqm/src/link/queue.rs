@@ -28,7 +28,7 @@ pub(super) struct Queue {
     /// The latest moment at which something happened.
     latest: Time,
     /// Beginning of the latest idle time that was reported to the discipline.
-    told_idle: Time,
+    reported_idle: Time,
     departed_bytes: u64,
     counts: LinkCounts,
     // Buffer for the discipline's answers, reused.
@@ -75,7 +75,7 @@ impl Queue {
             sending: None,
             last_arrival: Time::ZERO,
             latest: Time::ZERO,
-            told_idle: Time::ZERO,
+            reported_idle: Time::ZERO,
             departed_bytes: 0,
             counts: LinkCounts::default(),
             dropped: Vec::new(),
@@ -228,7 +228,7 @@ impl Queue {
         self.counts.lost += self.lost.len() as u64;
         let lost = self.lost.drain(..).map(|ticket| Dequeued::Lost { ticket, cause: LossCause::Down });
         self.news.extend(lost);
-        (self.latest, self.told_idle) = (now, now);
+        (self.latest, self.reported_idle) = (now, now);
         self.last_arrival
     }
 }
@@ -292,8 +292,8 @@ impl Link {
         queue.run_timers(now);
         let is_idle = *free_at <= now;
         if is_idle {
-            if *free_at > queue.told_idle {
-                queue.told_idle = *free_at;
+            if *free_at > queue.reported_idle {
+                queue.reported_idle = *free_at;
                 queue.qdisc.on_idle(*free_at);
             }
             if *record == Record::Number {

@@ -53,7 +53,7 @@ fn every_arrival_moves_the_average_by_the_weight() {
 }
 
 #[test]
-fn an_idle_link_counts_as_so_many_empty_arrivals() {
+fn idle_time_counts_as_empty_arrivals() {
     let mut red = with_average(Config { w_q: 0.25, ..frozen() }, 16.0);
     let idle =
         Offer { now: Time::from_nanos(5_900_000), idle_since: Some(Time::from_nanos(4_000_000)), ..busy(0) };
@@ -188,7 +188,7 @@ fn a_link_chooses_thresholds_and_weight() {
 }
 
 #[test]
-fn what_is_given_is_kept() {
+fn given_values_are_stored() {
     let red = red(Config::experiments_e2e(60));
     assert_eq!((red.thresholds(), red.weight(), red.limit), ((10.0, 30.0), 0.002, 60.0));
 }

@@ -130,7 +130,7 @@ fn a_silent_host_expires_and_rejoins_its_group() {
 }
 
 #[test]
-fn everybody_goes_back_when_measuring_ends() {
+fn all_members_return_when_measurement_ends() {
     let mut it = World::new(&[("10.1.1.1", 48.0, 0), ("2001:db8::1", 48.0, 0)]);
     it.run(1, 60.0);
     let back = it.fates.everybody_back();

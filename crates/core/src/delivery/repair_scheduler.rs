@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn the_front_skips_what_is_gone_before_it_was_sent() {
+    fn the_front_skips_symbols_withdrawn_before_transmission() {
         let mut scheduler = RepairScheduler::new(0);
         (0..3).for_each(|_| scheduler.push(2));
         scheduler.sent(scheduler.pick().expect("nothing was sent"), Seq(0));

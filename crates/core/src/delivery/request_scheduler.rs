@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_source_has_scheduled_is_not_asked_for() {
+    fn scheduled_symbols_are_not_requested() {
         let (mut needs, mut rng) = needs();
         needs.arm(Time::ZERO, &mut rng);
         needs.on_scheduled(1, Time::ZERO);

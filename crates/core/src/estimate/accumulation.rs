@@ -346,7 +346,7 @@ impl Accumulation {
     }
 
     /// Restarts the measurement of the arrival rate: earlier arrivals are no evidence of it any longer.
-    pub fn measure_anew(&mut self) {
+    pub fn remeasure(&mut self) {
         self.log.forget_rate();
     }
 }

@@ -39,7 +39,7 @@ struct MemberRtt {
     samples: [Span; SAMPLES],
     /// How many of them are samples: the last ones.
     count: usize,
-    heard_at: Time,
+    received_at: Time,
 }
 
 /// The number of latest samples of a member that count.
@@ -103,11 +103,11 @@ impl Recent {
         match self.members.iter_mut().find(|member| member.id == from) {
             Some(member) => member.add(sample, now),
             None => {
-                self.members.retain(|member| now.since(member.heard_at) <= memory);
+                self.members.retain(|member| now.since(member.received_at) <= memory);
                 self.insert(MemberRtt::new(from, sample, now));
             }
         }
-        self.members.retain(|member| now.since(member.heard_at) <= memory);
+        self.members.retain(|member| now.since(member.received_at) <= memory);
         self.largest = self.measure();
     }
 
@@ -139,14 +139,14 @@ impl Recent {
 
 impl MemberRtt {
     fn new(id: ReceiverId, sample: Span, now: Time) -> MemberRtt {
-        MemberRtt { id, samples: [sample; SAMPLES], count: 1, heard_at: now }
+        MemberRtt { id, samples: [sample; SAMPLES], count: 1, received_at: now }
     }
 
     fn add(&mut self, sample: Span, now: Time) {
         self.samples.rotate_left(1);
         self.samples[SAMPLES - 1] = sample;
         self.count = (self.count + 1).min(SAMPLES);
-        self.heard_at = now;
+        self.received_at = now;
     }
 
     /// The median; of two samples the lower.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_not_heard_or_left_is_forgotten() {
+    fn silent_and_departed_members_expire() {
         let mut group = group(&[(1, 20), (2, 200), (1, 20), (2, 190)]);
         group.add(member(1), Span::from_millis(20), at(6000));
         assert_eq!(group.get(), Span::from_millis(20));
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_group_the_farthest_are_remembered() {
+    fn the_farthest_members_of_a_large_group_are_stored() {
         let mut samples: Vec<_> = (1..=100).flat_map(|id| [(id, 10), (id, 10)]).collect();
         samples.extend([(500, 300), (501, 2000), (500, 310)]);
         assert_eq!(group(&samples).get(), Span::from_millis(300));
     }
 
     #[test]
-    fn without_a_memory_the_largest_sample_counts_for_ever() {
+    fn without_a_memory_the_maximum_sample_never_expires() {
         let mut group = GroupRtt::new(ASSUMED, None);
         for (millis, now) in [(20, 1), (500, 2), (20, 90_000)] {
             group.add(member(1), Span::from_millis(millis), at(now));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_first_order_process_the_newest_value_alone_counts() {
+    fn only_the_newest_value_predicts_a_first_order_process() {
         let found: Vec<f64> = (0..=20).map(|lag| 0.8f64.powi(lag)).collect();
         let mut weights = [0.0; 20];
         let left = levinson(&found, &mut weights);

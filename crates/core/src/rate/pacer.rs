@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_host_catches_up_by_two_packets_and_no_more() {
+    fn a_late_host_catches_up_by_at_most_two_packets() {
         let mut pacer = pacer();
         pacer.book(at(0), 1000, RTT);
         let burst = (0..10).take_while(|_| {

@@ -345,13 +345,13 @@ impl SendController {
     }
 
     /// The rate that packet headers state.
-    pub fn said_rate(&self) -> Rate {
+    pub fn stated_rate(&self) -> Rate {
         self.config.bounds.clamp(self.rate)
     }
 
     fn adjust_pace(&mut self, now: Time) {
         let part = self.start_up.as_ref().map_or(1.0, StartUp::pace);
-        self.pacer.set_rate(self.config.bounds.clamp(self.said_rate() * part), now);
+        self.pacer.set_rate(self.config.bounds.clamp(self.stated_rate() * part), now);
     }
 
     /// Handles driver inputs that concern every scheme alike. The receiver that a scheme follows ([`SourceControl::Forget`]) and its
@@ -394,11 +394,11 @@ impl SendController {
     /// A packet of `size` bytes leaves now; `rtt` limits how far a late host catches up.
     pub fn depart(&mut self, size: u16, rtt: Span, now: Time) -> Departed {
         if !self.is_running {
-            let (seq, rate) = (self.history.record(now), self.said_rate());
+            let (seq, rate) = (self.history.record(now), self.stated_rate());
             return Departed { seq, rate, flags: Flags::default() };
         }
         self.adjust_pace(now);
-        let rate = self.said_rate();
+        let rate = self.stated_rate();
         let seq = self.history.record(now);
         self.last_departure = now;
         self.meter.record(size);

@@ -85,7 +85,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn call<T>(&mut self, act: impl FnOnce(&mut dyn Relay, &mut Cx<'_>) -> T) -> T {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        let said = act(&mut *self.relay, cx);
+        let reported = act(&mut *self.relay, cx);
         if self.spurious && self.relay.deadline() > self.now {
             self.relay.on_deadline(cx);
             self.relay.on_deadline(cx);
@@ -107,7 +107,7 @@ impl Bench<'_> {
         let seen = self.relay.observe();
         assert!(seen.rate.bps() >= 0.0 && seen.rate.bps() <= self.scheme.bounds().max.bps(), "{seen:?}");
         self.trace.push(format!("{:?} {seen:?} {:?}", self.now, self.relay.deadline()));
-        said
+        reported
     }
 
     fn wait(&mut self, until: Time) {

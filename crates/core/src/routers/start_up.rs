@@ -36,17 +36,18 @@ mod tests {
     use crate::time::Span;
 
     #[test]
-    fn of_a_round_goes_on_what_is_worse_than_before() {
+    fn a_round_passes_only_worse_answers() {
         let mut answers = Answers::default();
-        let said = |seq, rate, loss| {
+        let stated = |seq, rate, loss| {
             let echo = Echo { seq: Seq(seq), hold: Span::ZERO };
             ReportContent::Received { echo, rate, loss }
         };
-        let told = [(9, 5e6, 0.0), (9, 6e6, 0.0), (9, 5e6, 0.0), (9, 4e6, 0.0), (9, 7e6, 0.1), (9, 7e6, 0.1)];
-        let passed = told.map(|(seq, rate, loss)| answers.lets_through(&said(seq, rate, loss)));
+        let reported =
+            [(9, 5e6, 0.0), (9, 6e6, 0.0), (9, 5e6, 0.0), (9, 4e6, 0.0), (9, 7e6, 0.1), (9, 7e6, 0.1)];
+        let passed = reported.map(|(seq, rate, loss)| answers.lets_through(&stated(seq, rate, loss)));
         assert_eq!(passed, [true, false, false, true, true, false].map(Some));
-        assert_eq!(answers.lets_through(&said(20, 9e6, 0.0)), Some(true), "another round");
-        assert_eq!(answers.lets_through(&said(9, 1e6, 0.5)), Some(false), "and one that is over");
+        assert_eq!(answers.lets_through(&stated(20, 9e6, 0.0)), Some(true), "another round");
+        assert_eq!(answers.lets_through(&stated(9, 1e6, 0.5)), Some(false), "and one that is over");
         let alive = ReportContent::Alive { echo: Echo { seq: Seq(1), hold: Span::ZERO } };
         assert_eq!(answers.lets_through(&alive), None);
     }

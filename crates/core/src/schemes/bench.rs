@@ -3,7 +3,7 @@
 //!
 //! A test adds its scheme's own reports in an `impl Bench<Source>`, and its own packets in an `impl Ear<Receiver>`.
 
-use super::{AnyReceiver, AnySource, SaysRate, Scheme};
+use super::{AnyReceiver, AnySource, Scheme, StatedRate};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver, Source, Stamp, To};
 use crate::packet::{
     Arrival, Body, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
@@ -60,7 +60,7 @@ pub struct Bench<S> {
     /// Part of the reports that is lost.
     pub report_loss: f64,
     size: u16,
-    says_rate: SaysRate,
+    stated_rate: StatedRate,
     rng: Rng,
     effects: Effects,
     events: BTreeMap<(Time, u64), Event>,
@@ -97,7 +97,7 @@ impl Star {
             alive_at: Time::ZERO,
         });
         let mut star = Bench::of(scheme.source(), size, Time::ZERO, Rng::new(seed, 0));
-        (star.leaves, star.says_rate) = (leaves.collect(), scheme.entry().says_rate);
+        (star.leaves, star.stated_rate) = (leaves.collect(), scheme.entry().stated_rate);
         star.call(|source, cx| source.start(cx));
         star
     }
@@ -126,7 +126,7 @@ impl<S: Source> Bench<S> {
             again: Vec::new(),
             report_loss: 0.0,
             size,
-            says_rate: SaysRate::Always,
+            stated_rate: StatedRate::Always,
             rng,
             effects: Effects::new(),
             events: BTreeMap::new(),
@@ -280,7 +280,7 @@ impl<S: Source> Bench<S> {
         let data = Data {
             seq: stamp.seq,
             sent_at: self.now,
-            rate: self.says_rate.said(stamp.flags, stamp.rate.bps() as f32),
+            rate: self.stated_rate.stated(stamp.flags, stamp.rate.bps() as f32),
             payload: Payload::NONE,
             flags: stamp.flags,
             signal: stamp.signal,
@@ -368,7 +368,7 @@ impl<R: Receiver> Ear<R> {
 
     /// A packet of the base layer arrives now.
     pub fn receive(&mut self, data: &Data, arrival: Arrival) -> Vec<ReportContent> {
-        said(self.call(|receiver, cx| receiver.on_data(data, Layer(0), arrival, cx)))
+        reports(self.call(|receiver, cx| receiver.on_data(data, Layer(0), arrival, cx)))
     }
 
     /// The deadlines up to and including `end`.
@@ -376,7 +376,7 @@ impl<R: Receiver> Ear<R> {
         let mut all = Vec::new();
         while self.receiver.deadline() <= end {
             self.now = self.now.max(self.receiver.deadline());
-            all.extend(said(self.call(|receiver, cx| receiver.on_deadline(cx))));
+            all.extend(reports(self.call(|receiver, cx| receiver.on_deadline(cx))));
         }
         self.now = end;
         all
@@ -388,12 +388,12 @@ impl<R: Receiver> Ear<R> {
     }
 
     pub fn leave(&mut self) -> Vec<ReportContent> {
-        said(self.call(|receiver, cx| receiver.on_leave(cx)))
+        reports(self.call(|receiver, cx| receiver.on_leave(cx)))
     }
 }
 
 /// Returns the reports of a receiver that only reports.
-pub fn said(effects: Vec<Effect>) -> Vec<ReportContent> {
+pub fn reports(effects: Vec<Effect>) -> Vec<ReportContent> {
     let content = |effect| match effect {
         Effect::Report(report) => report.content,
         other => panic!("a receiver only reports, not {other:?}"),

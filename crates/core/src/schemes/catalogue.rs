@@ -28,7 +28,7 @@ pub struct Entry {
     /// Whether receivers send feedback.
     pub feedback: Feedback,
     /// When packets state the rate at which they are sent.
-    pub says_rate: SaysRate,
+    pub stated_rate: StatedRate,
     /// The wire formats in which it can serve receivers, those of other programs with them.
     pub wires: &'static [Wire],
     /// Whether it sends in layers, and how fast they may be.
@@ -48,17 +48,17 @@ pub enum Feedback {
 
 /// When packets state the rate at which they are sent ([`crate::packet::Data::rate`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SaysRate {
+pub enum StatedRate {
     /// In start-up alone, whose receivers compare it with what arrives.
     StartUp,
     /// Always: receivers need it.
     Always,
 }
 
-impl SaysRate {
+impl StatedRate {
     /// Returns the rate that a packet with these flags, sent at `rate`, states in bit/s: zero when none.
-    pub const fn said(self, flags: Flags, rate: f32) -> f32 {
-        if matches!(self, SaysRate::Always) || flags.has(Flags::STARTING) { rate } else { 0.0 }
+    pub const fn stated(self, flags: Flags, rate: f32) -> f32 {
+        if matches!(self, StatedRate::Always) || flags.has(Flags::STARTING) { rate } else { 0.0 }
     }
 }
 
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_would_be_right() {
+    fn errors_suggest_a_valid_value() {
         let message = |text: &str| text.parse::<Scheme>().expect_err("wrong on purpose").to_string();
         assert!(message("tcp").starts_with("there is no scheme \"tcp\"; choose one of: ormcc"));
         assert!(

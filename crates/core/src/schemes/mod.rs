@@ -116,7 +116,7 @@ mod router_conformance;
 #[cfg(test)]
 mod star_tests;
 
-pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+pub use catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 
 use crate::node::{Cx, Departure, Observation, Receiver, Source, SourceControl, Stamp, Windows};
 use crate::packet::{Arrival, Data, Layer, Order, ReceiverId, Report};

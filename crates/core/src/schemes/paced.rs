@@ -56,7 +56,7 @@ pub trait PacedPolicy: Sized {
         self.controller().is_idle()
     }
     /// Whether reports of this receiver count. Farewells always do.
-    fn is_heard(&self, _from: ReceiverId, _now: Time) -> bool {
+    fn accepts(&self, _from: ReceiverId, _now: Time) -> bool {
         true
     }
     /// The session starts; the controller has started.
@@ -169,7 +169,7 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
         }
         match report.content {
             ReportContent::Congested { cause: Cause::Leaving, .. } => self.policy.forget(from, now),
-            _ if !self.policy.is_heard(from, now) => return,
+            _ if !self.policy.accepts(from, now) => return,
             ReportContent::Alive { echo }
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.policy.on_alive(from, echo, now);

@@ -160,7 +160,7 @@ struct Bench {
 impl Bench {
     fn call<T>(&mut self, act: impl FnOnce(&mut dyn Router, &mut Cx<'_>) -> T) -> T {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        let said = act(&mut *self.router, cx);
+        let reported = act(&mut *self.router, cx);
         if self.spurious && self.router.deadline() > self.now {
             self.router.on_deadline(cx);
             self.router.on_deadline(cx);
@@ -183,7 +183,7 @@ impl Bench {
         let seen = self.router.observe();
         self.held_before = seen.held;
         self.trace.push(format!("{:?} {seen:?} {:?}", self.now, self.router.deadline()));
-        said
+        reported
     }
 
     fn wait(&mut self, until: Time) {
@@ -268,7 +268,7 @@ fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<S
     let body = |session: u32, seq, flags| {
         Body::Data(Data { rate: 20_000.0, flags, ..data(seq, Time::ZERO, MARKS[session as usize]) })
     };
-    let said = |from: u8, content| {
+    let reported = |from: u8, content| {
         let from = ReceiverId::new(u64::from(from) + 1).expect("not zero");
         Body::Report(Report { from, layer: Layer(0), content })
     };
@@ -326,19 +326,19 @@ fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<S
                 let seq = Seq(next[session as usize].saturating_sub(back.into()));
                 let echo = Echo { seq, hold: Span::ZERO };
                 let content = ReportContent::Selective { echo, behind: behind.into(), bitmap: 1, loss: 0.0 };
-                reports.push(said(from, content));
+                reports.push(reported(from, content));
                 bench.report(session, port_of(port), reports[reports.len() - 1]);
             }
             Op::Missed { port, session, from, back, count } => {
                 let first = Seq(next[session as usize].saturating_sub(back.into()));
                 let echo = Echo { seq: first, hold: Span::ZERO };
-                reports.push(said(from, ReportContent::Lost { echo, first, count, loss: 0.0 }));
+                reports.push(reported(from, ReportContent::Lost { echo, first, count, loss: 0.0 }));
                 bench.report(session, port_of(port), reports[reports.len() - 1]);
             }
             Op::Indicated { port, session, from, level, leaves } => {
                 let cause = if leaves { Cause::Leaving } else { Cause::Loss };
                 let echo = Echo { seq: Seq(next[session as usize]), hold: Span::ZERO };
-                reports.push(said(from, ReportContent::Congested { echo, level, mean: level, cause }));
+                reports.push(reported(from, ReportContent::Congested { echo, level, mean: level, cause }));
                 bench.report(session, port_of(port), reports[reports.len() - 1]);
             }
             Op::Foreign { port, session } => {
@@ -346,7 +346,7 @@ fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<S
                 let (samples, rate, cause) = (3, 1e4, Cause::Loss);
                 let content =
                     ReportContent::Averaged { echo, mean: 1.0, deviation: 0.5, samples, rate, cause };
-                bench.report(session, port_of(port), said(1, content));
+                bench.report(session, port_of(port), reported(1, content));
             }
             Op::Toggle(port) => is_there[usize::from(port)] ^= true,
             Op::Report { port, session, first, count } => {

@@ -2,7 +2,7 @@
 
 use crate::field;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::spec::{Opt, Within};
 
 /// Parameters of the toy.
@@ -23,7 +23,7 @@ impl Configure for Config {
         sender: "halves its rate when anybody loses something",
         receiver: "reports losses",
         feedback: Feedback::Reports,
-        says_rate: SaysRate::StartUp,
+        stated_rate: StatedRate::StartUp,
         wires: &[Wire::Native],
         layers: LayerRates::One,
         deviations: &[],

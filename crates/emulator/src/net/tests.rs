@@ -76,7 +76,7 @@ fn delays_of_hops_add_up_however_late_the_driver_is() {
 }
 
 #[test]
-fn jitter_delays_by_no_more_than_said_and_reorders_nothing() {
+fn jitter_is_bounded_and_reorders_nothing() {
     let mut net = pair("delay=10ms jitter=2ms");
     for at in 0..500 {
         assert_eq!(net.enter(micros(at * 100), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
@@ -105,7 +105,7 @@ fn flows_of_two_hosts_share_the_queue() {
 }
 
 #[test]
-fn the_way_back_is_another_link() {
+fn the_reverse_path_is_another_link() {
     let mut net = pair("rate=8M back rate=80M");
     assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
     assert_eq!(net.enter(Time::ZERO, 1, &udp(RIGHT, LEFT, 0, 1000)), Ok(()));
@@ -145,7 +145,7 @@ fn a_member_that_sends_does_not_hear_itself() {
 }
 
 #[test]
-fn groups_that_nobody_named_reach_those_that_take_all() {
+fn unnamed_groups_reach_hosts_that_accept_all() {
     let mut net = net(TREE);
     assert_eq!(net.enter(Time::ZERO, 1, &udp([10, 9, 0, 2], [239, 9, 9, 9], 0, 1000)), Ok(()));
     let hosts: Vec<_> = arrivals(&mut net).iter().map(|(host, _)| *host).collect();
@@ -274,7 +274,7 @@ fn a_mark_in_one_branch_is_not_seen_in_the_other() {
 }
 
 #[test]
-fn what_goes_nowhere_is_counted_by_reason() {
+fn undeliverable_packets_are_counted_by_reason() {
     let mut net = pair("rate=8M");
     let cases = [
         (vec![0x60; 40], Ignored::NotIpv4),

@@ -21,7 +21,7 @@ fn every_load_is_a_scenario_under_any_queue() {
 }
 
 #[test]
-fn queues_that_mark_are_told_to() {
+fn queues_mark_only_if_configured() {
     assert_eq!(marking("codel"), "codel,ecn");
     assert_eq!(marking("codel,ecn"), "codel,ecn");
     assert_eq!(marking("droptail,100"), "droptail,100", "it does not");

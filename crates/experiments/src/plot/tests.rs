@@ -71,7 +71,7 @@ fn bars_stand_on_zero_side_by_side_with_their_numbers() {
 }
 
 #[test]
-fn panels_share_a_range_unless_they_are_told_not_to() {
+fn panels_share_a_range_by_default() {
     let panel = |top: f64| Panel {
         layers: vec![Layer::line("a", 0, vec![(0.0, 0.0), (1.0, top)])],
         ..Panel::default()
@@ -121,11 +121,11 @@ fn names_that_would_overlap_move_apart_and_stay_inside() {
 }
 
 #[test]
-fn a_pdf_has_what_the_svg_has_and_needs_no_font() {
+fn a_pdf_has_the_content_of_the_svg_without_fonts() {
     let pdf = figure().pdf();
     let text = String::from_utf8_lossy(&pdf);
-    for said in ["Rates over time", "time (s)", "TCP & co", "fair share"] {
-        assert!(text.contains(said), "{said} is missing");
+    for printed in ["Rates over time", "time (s)", "TCP & co", "fair share"] {
+        assert!(text.contains(printed), "{printed} is missing");
     }
     assert!(text.contains("/Helvetica") && !text.contains("/FontFile") && text.trim_end().ends_with("%%EOF"));
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");

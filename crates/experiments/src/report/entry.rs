@@ -186,11 +186,11 @@ pub fn counts(outcomes: &[&ReproOutcome]) -> String {
         Verdict::Fails => ("fails", "fail"),
         Verdict::Open => ("is open", "are open"),
     };
-    let told = Verdict::ALL.into_iter().filter_map(|verdict| {
+    let reported = Verdict::ALL.into_iter().filter_map(|verdict| {
         let count: usize = outcomes.iter().map(|outcome| outcome.count(verdict)).sum();
         let always = matches!(verdict, Verdict::Holds | Verdict::Fails);
         let (one, more) = words(verdict);
         (always || count > 0).then(|| format!("{count} {}", if count == 1 { one } else { more }))
     });
-    told.collect::<Vec<_>>().join(", ")
+    reported.collect::<Vec<_>>().join(", ")
 }

@@ -195,7 +195,7 @@ fn a_verdict_states_choices_and_contradictions() {
 }
 
 #[test]
-fn alternatives_are_run_and_stand_beside_what_was_run() {
+fn alternatives_are_run_and_listed_with_the_main_run() {
     let embedded = Embedded { file: "open.toml", text: OPEN, quick: Vec::new(), figures: |_, _| Vec::new() };
     let settings = Settings { alternatives: 1, ..Settings::default() };
     let scenario = embedded.scenario(&settings).expect("it is read");
@@ -219,7 +219,7 @@ fn an_existing_key_changes_and_an_unknown_one_is_an_error() {
 }
 
 #[test]
-fn what_was_run_is_kept_and_only_what_changes_runs_again() {
+fn finished_runs_are_stored_and_only_changed_ones_repeat() {
     let place = tempfile::tempdir().expect("a directory");
     let kept = || Some(Kept::at(place.path()).expect("it can be written"));
     let of = |text: &str| Scenario::parse(text, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -273,7 +273,7 @@ fn an_entry_knows_its_chapter() {
 }
 
 #[test]
-fn reports_say_what_was_published_run_found_and_chosen() {
+fn reports_state_published_and_measured_values_and_choices() {
     let entry = find("000/fig-3.10").expect("it exists");
     let mut done = reproduce(entry, &quick(), &Silent).expect("it runs");
     let scenario = Scenario::parse(OPEN, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerances_are_told_in_words() {
+    fn tolerances_are_stated_in_words() {
         assert_eq!(Tolerance::Relative(0.2).words(), "\u{b1}20 %");
         assert_eq!(Tolerance::Between(Some(0.7), Some(1.4)).words(), "0.700 to 1.40");
         assert_eq!(Tolerance::Between(Some(0.6), None).words(), "at least 0.600");

@@ -9,7 +9,7 @@ use faircast_sim::{Event, FlowId, Happening, LinkId};
 use std::collections::BTreeMap;
 
 /// An event in the words of the table.
-struct Told<'a> {
+struct Reported<'a> {
     event: &'a str,
     flow: FlowId,
     member: Option<u32>,
@@ -29,45 +29,48 @@ impl Run<'_> {
             .flat_map(|group| self.group(group).map(move |(copy, flow, _)| (flow, (group, copy))))
             .collect();
         for event in &self.outcome.log {
-            let told = told(event);
-            let flow = told.flow.0 as usize;
+            let reported = reported(event);
+            let flow = reported.flow.0 as usize;
             let (group, copy) = copies[&flow];
-            let receiver = told.member.map(|member| self.receiver(flow, member as usize)).unwrap_or_default();
-            let link = told.link.map(|link| self.layout.link_name(link.0)).unwrap_or_default();
+            let receiver =
+                reported.member.map(|member| self.receiver(flow, member as usize)).unwrap_or_default();
+            let link = reported.link.map(|link| self.layout.link_name(link.0)).unwrap_or_default();
             rows.push(&[
                 ("time", Number(event.at.as_secs_f64())),
-                ("event", Text(told.event)),
+                ("event", Text(reported.event)),
                 ("flow", Text(self.name(group))),
                 ("copy", Whole(copy)),
                 ("receiver", Text(&receiver)),
                 ("link", Text(&link)),
-                ("value", Number(told.value)),
-                ("cause", Text(told.cause)),
+                ("value", Number(reported.value)),
+                ("cause", Text(reported.cause)),
             ]);
         }
         rows.0
     }
 }
 
-fn told(event: &Event) -> Told<'static> {
-    let plain = |event, flow| Told { event, flow, member: None, link: None, value: f64::NAN, cause: "" };
+fn reported(event: &Event) -> Reported<'static> {
+    let plain = |event, flow| Reported { event, flow, member: None, link: None, value: f64::NAN, cause: "" };
     match event.what {
-        Happening::Joined { flow, member } => Told { member: Some(member), ..plain("join", flow) },
-        Happening::Left { flow, member } => Told { member: Some(member), ..plain("leave", flow) },
+        Happening::Joined { flow, member } => Reported { member: Some(member), ..plain("join", flow) },
+        Happening::Left { flow, member } => Reported { member: Some(member), ..plain("leave", flow) },
         Happening::Started { flow } => plain("start", flow),
-        Happening::StartUpEnded { flow, rate } => Told { value: rate.bps(), ..plain("start_up_end", flow) },
-        Happening::Cut { flow, rate } => Told { value: rate.bps(), ..plain("cut", flow) },
-        Happening::Follows { flow, member } => Told { member, ..plain("follow", flow) },
+        Happening::StartUpEnded { flow, rate } => {
+            Reported { value: rate.bps(), ..plain("start_up_end", flow) }
+        }
+        Happening::Cut { flow, rate } => Reported { value: rate.bps(), ..plain("cut", flow) },
+        Happening::Follows { flow, member } => Reported { member, ..plain("follow", flow) },
         Happening::Subscribed { flow, member, layer } => {
-            Told { member: Some(member), value: f64::from(layer) + 1.0, ..plain("subscribe", flow) }
+            Reported { member: Some(member), value: f64::from(layer) + 1.0, ..plain("subscribe", flow) }
         }
         Happening::Transferred { flow, packets, .. } => {
-            Told { value: packets.into(), ..plain("transfer", flow) }
+            Reported { value: packets.into(), ..plain("transfer", flow) }
         }
         Happening::Stopped { flow } => plain("stop", flow),
-        Happening::Marked { link, flow } => Told { link: Some(link), ..plain("mark", flow) },
+        Happening::Marked { link, flow } => Reported { link: Some(link), ..plain("mark", flow) },
         Happening::Lost { link, flow, cause } => {
-            Told { link: Some(link), cause: reason(cause), ..plain("loss", flow) }
+            Reported { link: Some(link), cause: reason(cause), ..plain("loss", flow) }
         }
     }
 }

@@ -80,7 +80,7 @@ mod tests {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
     #[test]
-    fn what_is_read_back_is_what_was_written() {
+    fn written_tables_read_back() {
         let columns = vec![
             ("seed".to_owned(), Column::Whole(vec![1, u64::MAX])),
             ("rate".to_owned(), Column::Number(vec![0.1, f64::NAN])),

@@ -174,16 +174,16 @@ fn beyond(demand: &Demand, free: &[f64]) -> f64 {
 /// The demand of a flow, and its links.
 fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>) -> Demand {
     let laid = &layout.flows[flow];
-    let said = &plan.flows[laid.group];
-    let bits = f64::from(said.packet.max(1)) * 8.0;
+    let reported = &plan.flows[laid.group];
+    let bits = f64::from(reported.packet.max(1)) * 8.0;
     let seconds = plan.duration.as_secs_f64();
     let stop = laid.stop.min(plan.duration);
     let sends = stop.since(laid.start.min(stop)).as_secs_f64() / seconds;
-    let traced = said.trace.as_ref().map(|trace| {
+    let traced = reported.trace.as_ref().map(|trace| {
         let here = trace.iter().filter(|(at, _)| laid.start + *at < stop);
         here.map(|(_, packets)| u64::from(*packets)).sum::<u64>() as f64
     });
-    let (supplied, limited) = supply(said, traced, bits, sends * seconds);
+    let (supplied, limited) = supply(reported, traced, bits, sends * seconds);
     let talks = if laid.talks.is_empty() { 1.0 } else { share_of(&laid.talks, laid.start, stop) };
     let mut demand = Demand {
         active: sends * supplied * talks,
@@ -212,11 +212,11 @@ fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>)
         // A flow that sends for a part of the run is not faster than its links.
         let narrowest = specs(topology, &path).map(|spec| spec.rate.bps()).fold(f64::INFINITY, f64::min);
         demand.most = demand.most.min(narrowest);
-        let elastic = !matches!(said.kind, FlowKind::Datagrams { .. });
+        let elastic = !matches!(reported.kind, FlowKind::Datagrams { .. });
         if elastic {
             demand.most = demand.most.min(formula(topology, &path, bits));
         }
-        match &said.kind {
+        match &reported.kind {
             FlowKind::Session(session) if session.scheme.layers() > 1 => {
                 demand.branches.push(path.iter().map(|link| link.0).collect());
             }
@@ -235,9 +235,9 @@ fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>)
 }
 
 /// The share of the time in which an application has something to send, and bits per second that it gives at most.
-fn supply(said: &FlowPlan, traced: Option<f64>, bits: f64, seconds: f64) -> (f64, f64) {
+fn supply(reported: &FlowPlan, traced: Option<f64>, bits: f64, seconds: f64) -> (f64, f64) {
     let spread = |packets: f64| packets * bits / seconds.max(1e-9);
-    let (most, supply) = match &said.kind {
+    let (most, supply) = match &reported.kind {
         FlowKind::Session(session) => (session_most(session, spread), &ApplicationData::Endless),
         FlowKind::Unicast { supply, .. } => (f64::INFINITY, supply),
         FlowKind::Datagrams { rate, supply, .. } => (*rate, supply),

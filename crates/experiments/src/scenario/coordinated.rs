@@ -22,18 +22,18 @@ pub(super) fn specs(
     wrong: &mut Vec<Diagnostic>,
 ) -> Vec<CoordinationSpec> {
     let laid: Vec<_> = flows.map(|(group, source, receiver)| Ends { group, source, receiver }).collect();
-    plan.coordinated.iter().filter_map(|told| spec(&laid, plan, told, wrong)).collect()
+    plan.coordinated.iter().filter_map(|reported| spec(&laid, plan, reported, wrong)).collect()
 }
 
 fn spec(
     laid: &[Ends],
     plan: &RunPlan,
-    told: &CoordinatePlan,
+    reported: &CoordinatePlan,
     wrong: &mut Vec<Diagnostic>,
 ) -> Option<CoordinationSpec> {
     let mut hosts: Vec<u32> = Vec::new();
     let mut flows: Vec<(FlowId, u32)> = Vec::new();
-    for (place, name) in told.flows.iter().enumerate() {
+    for (place, name) in reported.flows.iter().enumerate() {
         let Some(group) = plan.flows.iter().position(|flow| flow.name.value == name.value) else {
             let message = format!("no flow is called \"{}\"", name.value);
             let known: Vec<_> = plan.flows.iter().map(|flow| flow.name.value.as_str()).collect();
@@ -41,20 +41,20 @@ fn spec(
             continue;
         };
         for (number, flow) in laid.iter().enumerate().filter(|(_, flow)| flow.group == group) {
-            if told.groups == SharedBy::Measured && !can_be_measured(told, &plan.flows[group].kind) {
+            if reported.groups == SharedBy::Measured && !can_be_measured(reported, &plan.flows[group].kind) {
                 let message = format!("whether \"{}\" shares a bottleneck cannot be measured", name.value);
                 let help = "groups are measured of TCP with windows of its own: `cocoon` or `ensemble`";
-                wrong.push(Diagnostic::new(&told.span, message, "no groups").help(help));
+                wrong.push(Diagnostic::new(&reported.span, message, "no groups").help(help));
                 return None;
             }
             let first = flows.first().map_or(flow.source, |first| laid[first.0.0 as usize].source);
             if matches!(plan.flows[group].kind, FlowKind::Session(_)) || flow.source != first {
                 let message = format!("\"{}\" cannot be coordinated with the others", name.value);
                 let help = "flows that share congestion control are unicast flows from one node";
-                wrong.push(Diagnostic::new(&told.span, message, "not of one host").help(help));
+                wrong.push(Diagnostic::new(&reported.span, message, "not of one host").help(help));
                 return None;
             }
-            let part = match told.groups {
+            let part = match reported.groups {
                 SharedBy::One => 0,
                 SharedBy::Flows => place,
                 SharedBy::Hosts | SharedBy::Measured => place_of(&mut hosts, flow.receiver),
@@ -62,16 +62,16 @@ fn spec(
             flows.push((FlowId(number as u32), part as u32));
         }
     }
-    let groups = match told.groups {
-        SharedBy::One | SharedBy::Flows | SharedBy::Hosts => Groups::Told,
+    let groups = match reported.groups {
+        SharedBy::One | SharedBy::Flows | SharedBy::Hosts => Groups::Given,
         SharedBy::Measured => Groups::Measured(grouping::Config::default()),
     };
-    (!flows.is_empty()).then_some(CoordinationSpec { way: told.way, flows, groups })
+    (!flows.is_empty()).then_some(CoordinationSpec { way: reported.way, flows, groups })
 }
 
 /// Whether a flow has a window of its own, and round trips.
-fn can_be_measured(told: &CoordinatePlan, kind: &FlowKind) -> bool {
-    matches!(told.way, Coordination::Windows(_)) && !matches!(kind, FlowKind::Datagrams { .. })
+fn can_be_measured(reported: &CoordinatePlan, kind: &FlowKind) -> bool {
+    matches!(reported.way, Coordination::Windows(_)) && !matches!(kind, FlowKind::Datagrams { .. })
 }
 
 /// Where it is in a list, at its end if it was not there.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shared_is_said_where_it_stands() {
+    fn flows_that_cannot_share_are_reported_with_their_place() {
         let refusal = |coordinate: &str| {
             Scenario::parse(&text(coordinate), "t.toml").expect_err("it is wrong").to_string()
         };

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_is_called_what_finds_it() {
+    fn every_node_name_finds_its_node() {
         let names = names();
         for node in 0..names.len() {
             assert_eq!(names.exact(&names.name(node)), Some(node));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_answered_with_what_is() {
+    fn an_unknown_name_is_answered_with_known_ones() {
         let names = names();
         assert_eq!(names.find("leaf13"), Err(Nothing::Beyond("leaf1 to leaf12".into())));
         assert_eq!(names.find("hup"), Err(Nothing::Unknown(Some("hub".into()))));

@@ -41,7 +41,7 @@ fn an_unknown_key_is_answered_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_caret_points_at_what_is_wrong() {
+fn a_caret_points_at_the_error() {
     let wrong = Scenario::parse(&star("warmup = \"3 m\""), "test.toml").expect_err("metres are no time");
     let drawn = wrong.render(Look::Plain);
     assert!(drawn.contains("test.toml:3:10") && drawn.contains("warmup = \"3 m\""), "{drawn}");
@@ -52,18 +52,18 @@ fn a_caret_points_at_what_is_wrong() {
 #[test]
 fn useless_nodes_and_joins_after_the_end_are_refused() {
     let dangling = format!("{}\n[[link]]\nfrom = \"hubb\"\nto = \"leaf1\"\n", star(""));
-    let said = refusal(&dangling);
-    assert!(said.contains("hubb hangs on one link, and no flow begins or ends there"), "{said}");
+    let reported = refusal(&dangling);
+    assert!(reported.contains("hubb hangs on one link, and no flow begins or ends there"), "{reported}");
     let through = "[[link]]\nfrom = \"x\"\nto = \"leaf1\"\n[[link]]\nfrom = \"x\"\nto = \"leaf2\"\n";
     parse(&format!("{}\n{through}", star("")));
     let late = |join: &str| format!("{}join = {join}\n", star(""));
-    let said = refusal(&late("\"10 s\""));
-    assert!(said.contains("leaf1 joins at 10.000000 s, and the run ends at 10.000000 s"), "{said}");
+    let reported = refusal(&late("\"10 s\""));
+    assert!(reported.contains("leaf1 joins at 10.000000 s, and the run ends at 10.000000 s"), "{reported}");
     parse(&late("\"9 s\""));
 }
 
 #[test]
-fn all_mistakes_are_said_at_once_and_in_order() {
+fn all_errors_are_reported_at_once_in_order() {
     let text = star("warmup = []\nseeds = -1\nabout = 3");
     let wrong = Scenario::parse(&text, "test.toml").expect_err("three things are wrong");
     let lines: Vec<usize> = wrong.iter().map(|diagnostic| wrong.position(diagnostic).0).collect();
@@ -108,7 +108,7 @@ fn flows_that_fit_no_ends_are_refused() {
 #[test]
 fn a_number_without_a_unit_is_answered_with_both_spellings() {
     let leaf = |key: &str| refusal(&star("").replace("leaves = 4", &format!("leaves = 4\nleaf.{key}")));
-    for (key, said) in [
+    for (key, reported) in [
         ("queue = 40", "`queue = 40` has no unit; write `\"40 packets\"` or `\"40 kB\"`"),
         ("queue = \"40\"", "`queue = 40` has no unit; write `\"40 packets\"` or `\"40 kB\"`"),
         ("delay = 20", "`delay = 20` has no unit; write `\"20 ms\"` or `\"20 s\"`"),
@@ -116,7 +116,7 @@ fn a_number_without_a_unit_is_answered_with_both_spellings() {
         ("rate = 2.5", "`rate = 2.5` has no unit; write `\"2.5 kbit/s\"` or `\"2.5 Mbit/s\"`"),
         ("rate = \"1e308 bit/s\"", "of at most \"1000 Tbit/s\""),
     ] {
-        assert!(leaf(key).contains(said), "{key}: {}", leaf(key));
+        assert!(leaf(key).contains(reported), "{key}: {}", leaf(key));
     }
     assert!(refusal(&star("warmup = 2")).contains("write `\"2 ms\"` or `\"2 s\"`"));
     parse(&star("warmup = 0"));
@@ -132,7 +132,7 @@ fn windows_lie_within_the_run() {
 }
 
 #[test]
-fn a_link_between_neighbours_changes_only_what_it_says() {
+fn a_link_between_neighbours_changes_only_its_own_keys() {
     let text = star("") + "[[link]]\nfrom = \"hub\"\nto = \"leaf[2-3]\"\ndelay = \"70 ms\"\n";
     let layout = parse(&text).layout(0, 1);
     assert_eq!(layout.links(), 10, "four leaves and a source, both ways");
@@ -185,7 +185,7 @@ fn children_of_a_router_are_numbered_in_a_row() {
 }
 
 #[test]
-fn what_is_drawn_depends_on_the_seed_alone() {
+fn random_draws_depend_on_the_seed_alone() {
     let text =
         star("start_jitter = \"2 s\"").replace("leaves = 4", "leaves = 4\nleaf.delay = \"10 ms .. 90 ms\"");
     let scenario = parse(&text);

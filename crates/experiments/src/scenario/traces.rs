@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_say_what_would_be_right() {
+    fn errors_name_the_line_and_suggest_a_fix() {
         let message = |text: &str| rates(text, Span::from_millis(100)).expect_err(text).to_string();
         assert_eq!(
             message("0,1e6\n2,1e6\n1,1e6"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_source_sends_is_read() {
+    fn a_trace_of_a_source_is_read() {
         let read = sends("0,1500\n0,300\n0.25,9000");
         assert_eq!(read, Ok(vec![(Span::ZERO, 1500), (Span::ZERO, 300), (Span::from_millis(250), 9000)]));
     }

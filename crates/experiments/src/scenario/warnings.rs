@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn a_bottleneck_that_the_file_does_not_state_is_named() {
-        let said = warnings(DUMBBELL, &tcp("tcp-cubic"));
+        let reported = warnings(DUMBBELL, &tcp("tcp-cubic"));
         assert!(
-            said.contains("the bottleneck of \"f\" is src1->left") && said.contains("100 Mbit/s"),
-            "{said}"
+            reported.contains("the bottleneck of \"f\" is src1->left") && reported.contains("100 Mbit/s"),
+            "{reported}"
         );
         let slower = DUMBBELL.replace("10 Gbit/s", "10 Mbit/s");
         assert_eq!(warnings(&slower, &tcp("tcp-cubic")), "");
@@ -174,8 +174,8 @@ mod tests {
         let flow = format!(
             "kind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\nfan_out = 4{sweep}"
         );
-        let said = warnings("kind = \"star\"\nleaves = 40", &flow);
-        assert_eq!(said.matches("its tree is ignored").count(), 1, "{said}");
-        assert!(said.contains("(at scheme = ormcc)"), "{said}");
+        let reported = warnings("kind = \"star\"\nleaves = 40", &flow);
+        assert_eq!(reported.matches("its tree is ignored").count(), 1, "{reported}");
+        assert!(reported.contains("(at scheme = ormcc)"), "{reported}");
     }
 }

@@ -14,7 +14,7 @@ use faircast_core::delivery::gaps::InOrder;
 use faircast_core::node::{Departure, Effect, Effects, Receiver as _};
 use faircast_core::packet::{Data, Echo, Layer, Mark, ReceiverId, Report, ReportContent, SessionId};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{AnyReceiver, SaysRate, Scheme};
+use faircast_core::schemes::{AnyReceiver, Scheme, StatedRate};
 use faircast_core::time::Span;
 use faircast_unicast::{AnySender, AnySink, Protocol, SenderView};
 
@@ -61,7 +61,7 @@ pub struct SessionAgent {
     pub slot: u32,
     pub packet_size: u16,
     pub report_size: u16,
-    pub says_rate: SaysRate,
+    pub stated_rate: StatedRate,
     /// How many layers it may use.
     pub layers: u8,
     /// The branches that leave the source's host.

@@ -259,7 +259,7 @@ impl Builder<'_> {
             slot: 0,
             packet_size: spec.packet_size,
             report_size: spec.report_size,
-            says_rate: spec.scheme.entry().says_rate,
+            stated_rate: spec.scheme.entry().stated_rate,
             layers,
             root,
             root_bundle: NONE,

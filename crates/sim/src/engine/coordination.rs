@@ -146,8 +146,8 @@ impl Engine {
                 }
                 UnicastProtocol::Controlled(_) => return Err(bad(flow.0, "it is neither TCP nor datagrams")),
                 UnicastProtocol::Datagrams { .. }
-                    if matches!(spec.way, Way::Windows(_)) && spec.groups == Groups::Told => {}
-                UnicastProtocol::Datagrams { .. } if spec.groups != Groups::Told => {
+                    if matches!(spec.way, Way::Windows(_)) && spec.groups == Groups::Given => {}
+                UnicastProtocol::Datagrams { .. } if spec.groups != Groups::Given => {
                     return Err(bad(flow.0, "measured groups have no place for datagrams"));
                 }
                 UnicastProtocol::Datagrams { .. } => {
@@ -184,15 +184,15 @@ impl Engine {
         let way = match spec.way {
             Way::Windows(config) => {
                 let mut coordinator = Coordinator::new(config);
-                let told = if spec.groups == Groups::Told { &mut groups[..] } else { &mut [] };
-                for (at, group) in told.iter_mut().enumerate() {
+                let reported = if spec.groups == Groups::Given { &mut groups[..] } else { &mut [] };
+                for (at, group) in reported.iter_mut().enumerate() {
                     let id =
                         coordinator.open_group().map_err(|_| bad(at as u32, "there are too many groups"))?;
                     group.id = Some(id);
                 }
                 Sharing::Windows(Box::new(coordinator))
             }
-            Way::Macroflow(_) if spec.groups != Groups::Told => {
+            Way::Macroflow(_) if spec.groups != Groups::Given => {
                 let first = spec.flows.first().map_or(0, |it| it.0.0);
                 return Err(bad(
                     first,
@@ -221,7 +221,7 @@ impl Engine {
             }
         };
         let grouping = match spec.groups {
-            Groups::Told => None,
+            Groups::Given => None,
             Groups::Measured(config) => Some(Box::new(Grouping::new(config))),
         };
         self.coordinations.push(Coordination { way, by_slot: Vec::new(), groups, grouping, unit });

@@ -209,7 +209,7 @@ impl Engine {
             mark: stamp.mark,
         };
         let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
-        let (layers, says_rate) = (it.layers, it.says_rate);
+        let (layers, stated_rate) = (it.layers, it.stated_rate);
         let capable = it.capable;
         if it.sent_meter.is_over(now) {
             self.turn_source(number, now);
@@ -223,7 +223,7 @@ impl Engine {
                 data = passed;
             }
         }
-        data.rate = says_rate.said(data.flags, data.rate);
+        data.rate = stated_rate.stated(data.flags, data.rate);
         if layers > 1 {
             self.records.sent_on(flow, layer, size);
         }

@@ -189,7 +189,7 @@ impl Subscription {
         self.lost_before + self.gaps.iter().map(InOrder::lost).sum::<u64>()
     }
 
-    fn begin_anew(&mut self, layer: u8) {
+    fn restart(&mut self, layer: u8) {
         self.lost_before += std::mem::take(&mut self.gaps[usize::from(layer)]).lost();
     }
 
@@ -237,7 +237,7 @@ impl Engine {
         let Some(it) = it.extra.as_mut().and_then(|extra| extra.subscription.as_mut()) else { return };
         let (from, to) = (it.level, to.0.min(top));
         for layer in from + 1..=to {
-            it.begin_anew(layer);
+            it.restart(layer);
             self.gates.ask(it.gates + u32::from(layer), now, &mut self.calendar);
         }
         for layer in (to + 1..=from).rev() {
@@ -262,7 +262,7 @@ impl Engine {
         for layer in (0..=it.level).rev() {
             self.gates.release(it.gates + u32::from(layer), now, &mut self.calendar);
         }
-        (0..layers).for_each(|layer| it.begin_anew(layer));
+        (0..layers).for_each(|layer| it.restart(layer));
         if it.set(0, now) {
             self.note_subscription(session, member, now, 0);
         }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_in_time_keeps_the_layer_flowing() {
+    fn a_rejoin_within_the_leave_delay_keeps_the_layer() {
         let (mut gates, mut calendar) = fork();
         gates.open_at_start(2);
         gates.release(2, 50, &mut calendar);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn where_leaves_are_faster_than_joins_a_short_visit_asks_nobody() {
+    fn a_short_visit_sends_no_join_if_leaves_are_faster() {
         let branch = Branch { children: (0, 0), ..Branch::new(0, 0, NONE) };
         let (mut gates, mut calendar) = (MulticastForwarding::new(NEVER), Calendar::default());
         gates.build(&mut [branch], 0, 2, 100, 0);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_who_is_there_and_when_anybody_is() {
+    fn the_schedule_knows_present_members_and_periods() {
         let stays = MembershipSchedule::Some(vec![vec![(0, 10), (20, 30)], vec![(5, 12)], vec![(40, NEVER)]]);
         assert_eq!(*stays.together(), [(0, 12), (20, 30), (40, NEVER)]);
         assert_eq!([5, 11, 12, 20, 50].map(|at| stays.how_many(at)), [2, 1, 0, 1, 1]);

@@ -225,14 +225,14 @@ impl Engine {
             return self.refuse("a source", "sends the group something that is no data");
         };
         let it = &mut self.sessions[session as usize];
-        let (root, bundle, capable, says_rate) = (it.root, it.root_bundle, it.capable, it.says_rate);
+        let (root, bundle, capable, stated_rate) = (it.root, it.root_bundle, it.capable, it.stated_rate);
         if it.sent_meter.is_over(now) {
             self.turn_source(session, now);
         }
         let it = &mut self.sessions[session as usize];
         it.again += 1;
         it.sent_meter.bytes += u64::from(packet.size);
-        data.rate = says_rate.said(data.flags, data.rate);
+        data.rate = stated_rate.stated(data.flags, data.rate);
         let &Packet { size, layer, .. } = packet;
         self.fan_out(root, bundle, &Logged { at: now, data, size, layer, marked: false, capable }, &mut None);
     }

@@ -12,7 +12,7 @@ use faircast_core::packet::{
     Body, Data, Echo, Layer, Payload, ReceiverId, Report, ReportContent, Seq, SessionId,
 };
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{CATALOGUE, SaysRate, Scheme};
+use faircast_core::schemes::{CATALOGUE, Scheme, StatedRate};
 use faircast_core::time::{Span, Time};
 use faircast_simnet::Link;
 use faircast_wire::{
@@ -32,7 +32,7 @@ const ME: u64 = 0xffff_fffe;
 /// as none is lost in between.
 pub(super) struct RelayHost {
     relay: Box<dyn Relay + Send>,
-    says_rate: SaysRate,
+    stated_rate: StatedRate,
     rng: Rng,
     effects: Effects,
     gaps: Gaps,
@@ -71,7 +71,7 @@ impl RelayHost {
         relay.control(SourceControl::Members(children), Time::ZERO);
         RelayHost {
             relay,
-            says_rate: scheme.entry().says_rate,
+            stated_rate: scheme.entry().stated_rate,
             rng,
             effects: Effects::new(),
             gaps: Gaps::new(1),
@@ -192,7 +192,7 @@ impl RelayHost {
     fn stamped(&self, bytes: &[u8], stamp: Stamp, now: Time) -> Vec<u8> {
         let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
         let Message::Data(was) = message else { panic!("data waits") };
-        let rate = self.says_rate.said(stamp.flags, (stamp.rate.bps() as f32).max(1.0));
+        let rate = self.stated_rate.stated(stamp.flags, (stamp.rate.bps() as f32).max(1.0));
         let data = Data {
             seq: Seq(stamp.seq.0 + self.first.unwrap_or(0)),
             sent_at: now,

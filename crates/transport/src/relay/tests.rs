@@ -422,7 +422,7 @@ fn wrong_block_waits_for_a_free_fetch() {
 }
 
 #[test]
-fn forged_requests_fetch_no_more_than_a_receiver_without_blocks() {
+fn forged_requests_fetch_at_most_the_missing_blocks() {
     let fetched = |by: &Requester<'_>, is_here: bool| {
         let (shared, _) = wrong_blocks(1 << 20, 100);
         let mut passing = shared.lock();

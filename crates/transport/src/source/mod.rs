@@ -45,7 +45,7 @@ use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, St
 use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{SaysRate, Scheme};
+use faircast_core::schemes::{Scheme, StatedRate};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{
     Activity, DataPacket, MemberState, Signed, SigningKey, SourceCodec, Spacing, TransferId,
@@ -236,9 +236,9 @@ impl SourceSession {
     pub(crate) fn new(setup: Setup, now: Time) -> SourceSession {
         let layers = setup.scheme.layers().max(1);
         let source = Pacing::new(&setup.scheme, setup.one_way.map(|one_way| one_way.rate));
-        let is_stated = source.observe().starting || setup.scheme.entry().says_rate == SaysRate::Always;
-        let says_rate = if is_stated { RATE_LEN } else { 0 };
-        let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
+        let is_stated = source.observe().starting || setup.scheme.entry().stated_rate == StatedRate::Always;
+        let stated_rate = if is_stated { RATE_LEN } else { 0 };
+        let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + stated_rate;
         let pages = setup.sign.map(|key| {
             let (salt, transfer) = (setup.salt, TransferId(setup.scheduler.transfer().0));
             let about = Signed { session: setup.codec.session(), salt, transfer, started: setup.started };
@@ -493,7 +493,7 @@ impl SourceSession {
                 data: Data {
                     seq: stamp.seq,
                     sent_at: now,
-                    rate: said_rate(self.setup.scheme.entry().says_rate, &stamp),
+                    rate: header_rate(self.setup.scheme.entry().stated_rate, &stamp),
                     payload: place,
                     flags: stamp.flags.with(flags),
                     signal: stamp.signal,
@@ -783,8 +783,8 @@ impl SourceSession {
 }
 
 /// The rate costs two bytes where it is stated, so a scheme that states it never states zero.
-fn said_rate(says_rate: SaysRate, stamp: &Stamp) -> f32 {
-    says_rate.said(stamp.flags, (stamp.rate.bps() as f32).max(1.0))
+fn header_rate(stated_rate: StatedRate, stamp: &Stamp) -> f32 {
+    stated_rate.stated(stamp.flags, (stamp.rate.bps() as f32).max(1.0))
 }
 
 #[cfg(test)]

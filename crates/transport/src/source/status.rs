@@ -1,7 +1,7 @@
 //! Packets from the source to all receivers beside data: announcements, status, heartbeats.
 
 use super::scheduler::BlockStatus;
-use super::{BASE, Phase, SourceSession, said_rate};
+use super::{BASE, Phase, SourceSession, header_rate};
 use crate::error::{Error, SystemError, TransferError};
 use crate::members::Pace;
 use crate::withdrawals::Slice;
@@ -125,7 +125,7 @@ impl SourceSession {
         let data = Data {
             seq: stamp.seq,
             sent_at: now,
-            rate: said_rate(self.setup.scheme.entry().says_rate, &stamp),
+            rate: header_rate(self.setup.scheme.entry().stated_rate, &stamp),
             payload: Payload::NONE,
             flags: stamp.flags,
             signal: stamp.signal,

@@ -102,9 +102,9 @@ fn a_timeout_halves_windows_as_large_and_makes_others_careful() {
     let (mut it, _, [first, ..]) = together(Config::published(), [with(4), with(10), with(4), with(3)]);
     let own = it.on_timeout(first, with(4), 100, at(500), NOW);
     assert_eq!(own, Own::Cut { cwnd: 1.0, ssthresh: 2.0 });
-    let told: Vec<_> = verdicts(&mut it).iter().map(|(_, it)| (it.cwnd, it.ssthresh)).collect();
+    let reported: Vec<_> = verdicts(&mut it).iter().map(|(_, it)| (it.cwnd, it.ssthresh)).collect();
     // Walked from the newest on.
-    assert_eq!(told, [(None, Some(2.0)), (Some(2.0), Some(2.0)), (Some(5.0), Some(5.0))]);
+    assert_eq!(reported, [(None, Some(2.0)), (Some(2.0), Some(2.0)), (Some(5.0), Some(5.0))]);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn members_share_an_rtt_estimate_but_not_timeout_backoff() {
 }
 
 #[test]
-fn a_member_hears_of_a_round_trip_only_what_others_have_found() {
+fn a_member_learns_an_rtt_only_from_other_members() {
     let (mut it, _, [a, b]) = together(Config::published(), [with(4), with(4)]);
     let estimate = RttEstimate { mean: Span::from_millis(50), deviation: Span::from_millis(5) };
     assert_eq!(it.news_of_round_trip(a), None);
@@ -175,7 +175,7 @@ fn a_member_hears_of_a_round_trip_only_what_others_have_found() {
 }
 
 #[test]
-fn a_member_alone_is_told_nothing() {
+fn a_single_member_gets_no_verdicts() {
     let (mut it, _, [only]) = together(Config::published(), [with(10)]);
     assert_eq!(it.on_loss(only, with(10), 100, NOW), Own::Cut { cwnd: 5.0, ssthresh: 5.0 });
     let later = View::in_packets(112, 120, 8.0, 5.0);
@@ -196,7 +196,7 @@ fn a_driver_that_comes_late_finds_one_verdict() {
 }
 
 #[test]
-fn members_that_left_are_not_told_and_not_heard() {
+fn departed_members_neither_get_nor_cause_verdicts() {
     let (mut it, group, [a, b, c]) = together(Config::published(), [with(10), with(8), with(20)]);
     it.on_loss(a, with(10), 100, NOW);
     it.leave(b);
@@ -210,7 +210,7 @@ fn members_that_left_are_not_told_and_not_heard() {
 }
 
 #[test]
-fn groups_have_room_for_so_many() {
+fn groups_have_a_maximum_size() {
     let config = Config { max_members: 2, max_groups: 2, ..Config::published() };
     let (mut it, group, [_, b]) = together(config, [with(1), with(1)]);
     assert_eq!(it.join(group, with(1)), Err(Full::Members(2)));
@@ -327,7 +327,7 @@ fn numbers_from_nowhere_do_no_harm() {
 }
 
 #[test]
-fn an_ensemble_divides_its_windows_evenly_and_cuts_nobody_else() {
+fn an_ensemble_divides_its_windows_and_cuts_no_others() {
     let mut it = Coordinator::new(Config::rfc9040());
     let group = it.open_group().expect("there is room");
     let new = View::in_packets(0, 0, 3.0, f64::INFINITY);

@@ -253,8 +253,8 @@ impl Macroflow {
         let it = &mut self.connections[connection];
         it.duplicates += 1;
         it.one_left();
-        let heard = it.duplicates + it.out[0].later;
-        if heard >= DUPLICATES && !it.out[0].lost && it.una >= it.recover {
+        let received = it.duplicates + it.out[0].later;
+        if received >= DUPLICATES && !it.out[0].lost && it.una >= it.recover {
             self.repair(connection);
         }
     }
@@ -286,9 +286,9 @@ impl Macroflow {
                 late += u32::from(out.later >= DUPLICATES);
             }
             let Some(first) = it.out.front() else { continue };
-            let heard = it.duplicates + first.later >= DUPLICATES;
+            let received = it.duplicates + first.later >= DUPLICATES;
             // A packet that is out alone has no others to reveal its loss.
-            if heard && !first.lost && (it.duplicates > 0 || late >= 2 || it.out.len() == 1) {
+            if received && !first.lost && (it.duplicates > 0 || late >= 2 || it.out.len() == 1) {
                 self.repair(other);
             }
         }

@@ -179,7 +179,7 @@ fn fast_start_resumes_with_nearly_the_old_window() {
 }
 
 #[test]
-fn whatever_is_lost_everything_arrives() {
+fn all_data_arrives_despite_any_losses() {
     for config in [Config::integrated(), Config::manager()] {
         for seed in 0..20 {
             let mut rng = faircast_core::rng::Rng::new(seed, 3);

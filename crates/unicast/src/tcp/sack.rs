@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scoreboard_counts_is_what_a_set_of_packets_says() {
+    fn a_scoreboard_agrees_with_a_set_of_packets() {
         for seed in 0..20 {
             let mut rng = Rng::new(seed, 3);
             let (mut board, mut arrived) = (Scoreboard::default(), BTreeSet::new());

@@ -57,7 +57,7 @@ fn measure(name: &str, seed: u64, waiting: usize) -> (SenderView, u64, u64, f64)
 }
 
 #[test]
-fn one_flow_does_what_it_does_in_ns_2_35() {
+fn one_flow_behaves_as_in_ns_2_35() {
     for &(name, seed, waiting, acked, drops, late, cuts, timeouts, again, window) in ROWS {
         let (view, our_drops, our_late, our_window) = measure(name, seed, waiting);
         // ns-2 counts the SYN among the packets.
@@ -424,7 +424,7 @@ fn a_loss_after_a_neighbours_reduction_is_only_repaired() {
 }
 
 #[test]
-fn a_new_connection_begins_with_what_its_neighbours_know() {
+fn a_new_connection_begins_with_its_neighbours_estimates() {
     for name in ["tcp-reno", "tcp-sack,preset=rfc", "tcp-newreno,syn=off"] {
         let mut old = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         old.run_until(Time::from_secs_f64(1.0));

@@ -38,7 +38,7 @@ pub struct Sender {
     /// Limit by the receiver's rate, bytes per second.
     limit: f64,
     /// The largest received rates of this round trip and the one before (RFC 5348, 4.3, "X_recv_set").
-    heard: [f64; 2],
+    latest: [f64; 2],
     /// Smoothed round trip and its square root, and the newest one's square root, in seconds.
     rtt: f64,
     root: f64,
@@ -71,7 +71,7 @@ impl Sender {
             ramp: rate,
             step: 0.0,
             limit: 0.0,
-            heard: [0.0; 2],
+            latest: [0.0; 2],
             rtt: 0.0,
             root: 0.0,
             newest_root: 0.0,
@@ -164,18 +164,18 @@ impl Sender {
         let size = self.size();
         if first {
             self.rate = self.initial_rate();
-            self.heard = [f64::INFINITY, 0.0];
+            self.latest = [f64::INFINITY, 0.0];
             self.limit = f64::INFINITY;
             self.changed_at = now;
             return;
         }
         if self.was_limited(now) {
             // The received rate gives no information about the path: never less than before.
-            self.heard[0] = self.heard[0].max(received);
+            self.latest[0] = self.latest[0].max(received);
         } else {
-            self.heard = [received, if self.heard[0].is_finite() { self.heard[0] } else { 0.0 }];
+            self.latest = [received, if self.latest[0].is_finite() { self.latest[0] } else { 0.0 }];
         }
-        self.limit = 2.0 * self.heard[0].max(self.heard[1]);
+        self.limit = 2.0 * self.latest[0].max(self.latest[1]);
         if self.loss > 0.0 {
             self.slow_start = false;
             self.rate = self.fair().min(self.limit).max(size / MAX_GAP);
@@ -247,7 +247,7 @@ impl Sender {
             self.cuts += 1;
         }
         self.ramp = self.ramp.min(self.rate);
-        self.heard = [self.heard[0].min(self.rate), 0.0];
+        self.latest = [self.latest[0].min(self.rate), 0.0];
         self.rounds += 1;
         self.silences += 1;
         self.urgent = true;

@@ -29,7 +29,7 @@ fn random_loss_gives_the_rate_that_it_gives_in_ns_2_35() {
 }
 
 #[test]
-fn the_rate_is_what_the_equation_says_at_the_loss_event_rate() {
+fn the_rate_follows_the_equation_at_the_loss_event_rate() {
     // A loss every 200 packets makes every loss interval 200 packets.
     for name in ["tfrc", "tfrc,preset=rfc"] {
         let mut pipe = pipe(name, 1);

@@ -36,7 +36,7 @@ fn the_equilibrium_of_the_example_is_known_in_both_readings() {
 }
 
 #[test]
-fn beyond_so_many_flows_there_is_no_equilibrium() {
+fn above_a_number_of_flows_there_is_no_equilibrium() {
     for (model, per_ack, share) in [
         (Model::Paper, 1.0, 0.768),
         (Model::Paper, 2.0, 1.0),

@@ -84,7 +84,7 @@ impl Detector {
             let packets = 1 + u64::from(arrival.lost);
             let expected = data.sent_rate().span_of(u64::from(arrival.size) * packets);
             if passed > expected * PAUSE_PACKETS {
-                self.accumulation.measure_anew();
+                self.accumulation.remeasure();
             }
         }
         self.newest_sent = self.newest_sent.max(data.sent_at);
@@ -103,7 +103,7 @@ impl Detector {
     }
 
     /// Restarts the measurement of the arrival rate: earlier arrivals are no evidence of it any longer.
-    pub fn measure_anew(&mut self) {
-        self.accumulation.measure_anew();
+    pub fn remeasure(&mut self) {
+        self.accumulation.remeasure();
     }
 }

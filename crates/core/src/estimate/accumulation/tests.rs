@@ -104,7 +104,7 @@ fn congestion_starts_at_the_high_and_ends_at_the_low_threshold() {
 }
 
 #[test]
-fn what_is_left_is_not_carried_without_congestion_before() {
+fn no_remainder_is_carried_without_congestion() {
     let mut path = Path::synchronised();
     assert_eq!(path.held(1), Reading::Quiet(1000));
     assert_eq!(path.interval([20; 5]), Reading::Quiet(0));

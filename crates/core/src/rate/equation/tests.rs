@@ -49,7 +49,7 @@ fn by_definition(averaging: Averaging, intervals: &[f64], i: usize) -> f64 {
 
 /// T-LE-13.
 #[test]
-fn evenly_spaced_loss_events_are_one_in_so_many_packets() {
+fn evenly_spaced_loss_events_give_their_interval() {
     let mut equation = equation(Averaging::Thesis);
     for _ in 0..400 {
         depart(&mut equation, 50);

@@ -3,7 +3,7 @@
 use crate::half::Half;
 use crate::packet::{LayerStates, Mark};
 use crate::rate::{Averaging, PolicyChoice, Sending};
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, policy};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, policy};
 use crate::schemes::declare::configuration;
 use crate::spec::Within;
 use crate::suppress::TruncatedExponential;
@@ -78,7 +78,7 @@ configuration! {
         reports_per_rtt: Option<u16> = None;
         /// Whether a representative reports that it leaves a layer.
         farewell: LeaveNotice = LeaveNotice::Silent
-            => choice["farewell", { "silent" => Silent, "told" => Told },
+            => choice["farewell", { "silent" => Silent, "told" => Reported },
                 "whether a representative reports that it leaves a layer"];
         /// The law of the delay of reports while there is no representative.
         delay_law: TruncatedExponential = TruncatedExponential::default();
@@ -186,7 +186,7 @@ pub enum LeaveNotice {
     /// It falls silent: the paper.
     Silent,
     /// It reports that.
-    Told,
+    Reported,
 }
 
 impl Config {
@@ -207,7 +207,7 @@ impl Config {
             rejoin: Span::from_secs(2),
             min_beat: Span::from_millis(25),
             reports_per_rtt: Some(8),
-            farewell: LeaveNotice::Told,
+            farewell: LeaveNotice::Reported,
             ..Config::published()
         }
     }
@@ -233,7 +233,7 @@ const ENTRY: Entry = Entry {
     sender: "follows the most congested receiver of each layer, and switches layers on and off as they are asked for",
     receiver: "compares its congestion with that of each layer's representative; joins a layer when it is far less, leaves one when it holds two back",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::Always,
+    stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::Adaptive,
     deviations: &[

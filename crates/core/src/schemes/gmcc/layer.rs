@@ -31,7 +31,7 @@ pub(super) struct LayerControl {
     rtt: Ewma,
     updates: u8,
     /// When the latest report of the representative arrived.
-    heard_at: Time,
+    received_at: Time,
     pub(super) gate: CutGate,
     tick_at: Time,
     last_loss: Option<(ReceiverId, Seq)>,
@@ -119,7 +119,7 @@ impl LayerControl {
             representative: None,
             rtt: Ewma::new(RTT_GAIN),
             updates: 0,
-            heard_at: Time::ZERO,
+            received_at: Time::ZERO,
             gate: CutGate::default(),
             tick_at: Time::NEVER,
             last_loss: None,
@@ -298,7 +298,7 @@ impl LayerControl {
         let is_followed = self.followed().is_some_and(|followed| followed.id == from);
         let Some(acks) = &mut self.acks else { return RateChange::Nothing };
         if is_followed {
-            self.heard_at = now;
+            self.received_at = now;
         }
         let halved = acks.on_selective(from, echo.seq, bitmap, sample.filter(|_| is_followed), rtt, now);
         self.follow_window(now);
@@ -319,7 +319,7 @@ impl LayerControl {
             acks.on_departure(id, now);
         }
         let Some(pause) = self.controller.resume(now) else { return };
-        self.heard_at += pause;
+        self.received_at += pause;
         if let Mode::Seek { since } | Mode::Low { since } = &mut self.mode {
             *since += pause;
         }
@@ -348,7 +348,7 @@ impl LayerControl {
             return Time::NEVER;
         }
         match self.mode {
-            Mode::On if self.representative.is_some() => self.heard_at + self.beat() * SILENT,
+            Mode::On if self.representative.is_some() => self.received_at + self.beat() * SILENT,
             Mode::Seek { since } => since + self.beat() * SEEKING,
             Mode::Low { since } if layer.0 > 0 => since + self.beat() * LOW,
             _ => Time::NEVER,
@@ -478,7 +478,7 @@ impl LayerControl {
             self.count_update();
         }
         self.representative = Some(report);
-        self.heard_at = now;
+        self.received_at = now;
         if let Some(sample) = sample {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
@@ -487,7 +487,7 @@ impl LayerControl {
     fn follow(&mut self, report: Representative, sample: Option<Span>, now: Time) {
         self.representative = Some(report);
         self.mode = Mode::On;
-        self.heard_at = now;
+        self.received_at = now;
         self.count_update();
         if let Some(sample) = sample {
             self.rtt.restart(sample.as_secs_f64(), 0.0);

@@ -435,7 +435,7 @@ impl Receiver {
         if top == 0 {
             return;
         }
-        if self.settings.farewell == LeaveNotice::Told && self.is_representative(Layer(top as u8)) {
+        if self.settings.farewell == LeaveNotice::Reported && self.is_representative(Layer(top as u8)) {
             self.say(top, Cause::Leaving, self.joined[top].echo(cx.now), cx);
         }
         self.leaning = 0;
@@ -638,7 +638,7 @@ impl crate::node::Receiver for Receiver {
             joined.start_up.cancel();
             joined.beat_at = Time::NEVER;
             let echo = joined.echo(cx.now);
-            if self.settings.farewell == LeaveNotice::Told && self.is_representative(Layer(index as u8)) {
+            if self.settings.farewell == LeaveNotice::Reported && self.is_representative(Layer(index as u8)) {
                 self.say(index, Cause::Leaving, echo, cx);
                 self.joined[index].beat_at = Time::NEVER;
             }
@@ -655,6 +655,6 @@ impl Receiver {
     /// Marks within a round-trip time of an epoch are the same epoch.
     fn has_just_lost(&self, index: usize, now: Time) -> bool {
         let joined = &self.joined[index];
-        now.since(joined.taf.latest()) < joined.heard.map_or(DEFAULT_RTT, |heard| heard.rtt)
+        now.since(joined.taf.latest()) < joined.newest.map_or(DEFAULT_RTT, |received| received.rtt)
     }
 }

@@ -63,7 +63,7 @@ impl Source {
             Cause::Leaving | Cause::Accumulation => return,
         };
         let rate = Some(Rate::from_bps(f64::from(rate))).filter(|rate| rate.is_usable());
-        let said = Representative {
+        let reported = Representative {
             id: report.from,
             mean: f64::from(mean),
             deviation: f64::from(deviation),
@@ -72,7 +72,7 @@ impl Source {
         };
         let index = usize::from(report.layer.0);
         let below = self.layers[..index].iter().fold(Rate::ZERO, |sum, control| sum + control.lambda());
-        if self.layers[index].on_averaged(said, kind, echo, below, cx.now) == RateChange::Cut {
+        if self.layers[index].on_averaged(reported, kind, echo, below, cx.now) == RateChange::Cut {
             self.shift.on_cut(report.layer, &self.layers, cx.rng);
         }
     }

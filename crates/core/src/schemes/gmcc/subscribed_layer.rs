@@ -16,7 +16,7 @@ use crate::time::{Rate, Span, Time};
 pub(super) struct Joined {
     pub(super) taf: Taf,
     /// The newest packet's header; `None` before the first.
-    pub(super) heard: Option<NewestHeader>,
+    pub(super) newest: Option<NewestHeader>,
     /// The latest valid representative's mean.
     pub(super) reference: Option<f64>,
     arrivals: Throughput,
@@ -54,8 +54,8 @@ pub(super) struct NewestHeader {
     /// Its statistics; `None` if they are missing or make no sense.
     pub(super) followed: Option<Estimate>,
     pub(super) rtt: Span,
-    rtt_said: f32,
-    mean_said: f32,
+    stated_rtt: f32,
+    stated_mean: f32,
     pub(super) updates: u8,
 }
 
@@ -84,7 +84,7 @@ impl Joined {
     pub(super) fn new(settings: &Settings, now: Time) -> Joined {
         Joined {
             taf: Taf::new(&settings.rules, now),
-            heard: None,
+            newest: None,
             reference: None,
             arrivals: Throughput::new(),
             arrived: Arrived::default(),
@@ -104,24 +104,24 @@ impl Joined {
     }
 
     pub(super) fn rtt(&self) -> Span {
-        self.heard.map_or(DEFAULT_RTT, |heard| heard.rtt)
+        self.newest.map_or(DEFAULT_RTT, |newest| newest.rtt)
     }
 
     /// Returns the representative of the layer.
     pub(super) fn representative(&self) -> Option<ReceiverId> {
-        self.heard.and_then(|heard| heard.representative)
+        self.newest.and_then(|newest| newest.representative)
     }
 
     /// Returns the representative's statistics, as far as they are known.
     pub(super) fn followed(&self) -> Option<Estimate> {
-        self.heard.and_then(|heard| heard.followed)
+        self.newest.and_then(|newest| newest.followed)
     }
 
     /// Returns whether there is no representative and there has to be one, because there was one before, or because acknowledgements are
     /// needed: all are asked to answer.
     pub(super) fn is_orphaned(&self, settings: &Settings) -> bool {
-        let wanted = |heard: &NewestHeader| heard.updates != 0 || settings.acknowledges;
-        self.heard.is_some_and(|heard| heard.representative.is_none() && wanted(&heard))
+        let wanted = |newest: &NewestHeader| newest.updates != 0 || settings.acknowledges;
+        self.newest.is_some_and(|newest| newest.representative.is_none() && wanted(&newest))
     }
 
     /// Copies the statements of a packet that is not late about its layer.
@@ -129,25 +129,25 @@ impl Joined {
     pub(super) fn read(&mut self, data: &Data, now: Time) -> News {
         let Mark::Layered { id, mean, error, rtt, updates, .. } = data.mark else { return News::Same };
         let id = id.map(ReceiverId::from);
-        let Some(heard) = &mut self.heard else {
+        let Some(newest) = &mut self.newest else {
             (self.joined_at, self.before_at) = (now, None);
             self.climb = Climb::new(now);
             self.taf.joined(now);
-            let mut heard = NewestHeader::first();
-            (heard.representative, heard.updates) = (id, updates);
-            heard.follow(id, mean, error, rtt);
-            self.reference = heard.followed.map(|followed| followed.mean).or(self.reference);
-            self.heard = Some(heard);
+            let mut newest = NewestHeader::first();
+            (newest.representative, newest.updates) = (id, updates);
+            newest.follow(id, mean, error, rtt);
+            self.reference = newest.followed.map(|followed| followed.mean).or(self.reference);
+            self.newest = Some(newest);
             return News::Same;
         };
-        let news = if heard.updates == updates { News::Same } else { News::Updated };
-        heard.updates = updates;
-        if news == News::Updated || heard.representative != id || heard.mean_said != mean {
-            heard.representative = id;
-            heard.follow(id, mean, error, rtt);
-            self.reference = heard.followed.map(|followed| followed.mean).or(self.reference);
-        } else if rtt != heard.rtt_said {
-            heard.time(rtt);
+        let news = if newest.updates == updates { News::Same } else { News::Updated };
+        newest.updates = updates;
+        if news == News::Updated || newest.representative != id || newest.stated_mean != mean {
+            newest.representative = id;
+            newest.follow(id, mean, error, rtt);
+            self.reference = newest.followed.map(|followed| followed.mean).or(self.reference);
+        } else if rtt != newest.stated_rtt {
+            newest.time(rtt);
         }
         news
     }
@@ -155,10 +155,10 @@ impl Joined {
     /// A packet that is not late has arrived and everything about it is done.
     #[inline]
     pub(super) fn note(&mut self, data: &Data, arrival: Arrival, now: Time) {
-        let Some(heard) = &mut self.heard else { return };
-        self.before_at = (heard.size > 0).then_some(heard.at);
-        (heard.seq, heard.at, heard.size) = (data.seq, now, arrival.size);
-        (heard.signal, heard.rate) = (data.signal, data.rate);
+        let Some(newest) = &mut self.newest else { return };
+        self.before_at = (newest.size > 0).then_some(newest.at);
+        (newest.seq, newest.at, newest.size) = (data.seq, now, arrival.size);
+        (newest.signal, newest.rate) = (data.signal, data.rate);
     }
 
     /// Count an arrival.
@@ -180,12 +180,12 @@ impl Joined {
 
     /// The individual factor at a loss that is noticed now, of the packet before it (paper 000, 4.1.1.1).
     fn individual_factor(&self, settings: &Settings, now: Time) -> Option<f64> {
-        let heard = self.heard?;
-        let input = f64::from(heard.rate);
+        let newest = self.newest?;
+        let input = f64::from(newest.rate);
         let output = match settings.output {
             Output::Pair => {
-                let gap = heard.at.since(self.before_at?).max(MIN_GAP);
-                Rate::of(u64::from(heard.size), gap)
+                let gap = newest.at.since(self.before_at?).max(MIN_GAP);
+                Rate::of(u64::from(newest.size), gap)
             }
             Output::Window => self.arrival_rate(settings, now),
         };
@@ -196,7 +196,7 @@ impl Joined {
     /// A congestion epoch (paper 000, 4.1.1).
     pub(super) fn on_epoch(&mut self, settings: &Settings, now: Time) -> Added {
         let itaf = self.individual_factor(settings, now);
-        let signal = self.heard.map_or(Signal::None, |heard| heard.signal);
+        let signal = self.newest.map_or(Signal::None, |newest| newest.signal);
         let added = self.taf.on_epoch(itaf, signal, now);
         (self.quiet, self.lost_since_update) = (0, true);
         self.climb.on_loss();
@@ -218,12 +218,12 @@ impl Joined {
 
     /// Returns the rate that the newest packet states, in bit/s.
     pub(super) fn rate(&self) -> Option<f32> {
-        self.heard.filter(|heard| heard.size > 0).map(|heard| heard.rate)
+        self.newest.filter(|newest| newest.size > 0).map(|newest| newest.rate)
     }
 
     /// Returns whether, this being the receiver's highest layer, its evidence is enough to join the next ([`Climb::has_room`]).
     pub(super) fn has_room(&self, lost_at: Time, total: f64, above: f64, now: Time) -> bool {
-        let packet_bits = self.heard.map_or(0, |heard| u32::from(heard.size) * 8);
+        let packet_bits = self.newest.map_or(0, |newest| u32::from(newest.size) * 8);
         let layer = ObservedLayer { rate: self.rate(), rtt: self.rtt(), quiet: self.quiet, packet_bits };
         self.climb.has_room(layer, lost_at, total, above, now)
     }
@@ -237,8 +237,8 @@ impl Joined {
 
     /// The packet that a report answers that is sent now.
     pub(super) fn echo(&self, now: Time) -> Echo {
-        match self.heard {
-            Some(heard) => Echo { seq: heard.seq, hold: now.since(heard.at) },
+        match self.newest {
+            Some(newest) => Echo { seq: newest.seq, hold: now.since(newest.at) },
             None => Echo { seq: Seq(0), hold: Span::MAX },
         }
     }
@@ -269,22 +269,22 @@ impl NewestHeader {
             representative: None,
             followed: None,
             rtt: DEFAULT_RTT,
-            rtt_said: f32::NAN,
-            mean_said: f32::NAN,
+            stated_rtt: f32::NAN,
+            stated_mean: f32::NAN,
             updates: 0,
         }
     }
 
     fn follow(&mut self, id: Option<ReceiverId>, mean: f32, error: f32, rtt: f32) {
         let sound = mean.is_finite() && mean >= 0.0 && error.is_finite() && error >= 0.0;
-        self.mean_said = mean;
+        self.stated_mean = mean;
         let estimate = Estimate { mean: f64::from(mean), error: f64::from(error) };
         self.followed = id.filter(|_| sound).map(|_| estimate);
         self.time(rtt);
     }
 
     fn time(&mut self, rtt: f32) {
-        self.rtt_said = rtt;
+        self.stated_rtt = rtt;
         if rtt.is_finite() && rtt > 0.0 {
             self.rtt = Span::from_secs_f64(f64::from(rtt)).clamp(RTT_RANGE.0, RTT_RANGE.1);
         }

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn individual_factors_are_told_apart_by_what_is_shifted() {
+    fn individual_factors_differ_by_the_shifted_rate() {
         let mut taf = taf(|_| {});
         for (signal, itaf) in [(none(), 0.1), (Signal::Gains, 0.2), (Signal::Gives, 0.3)] {
             taf.on_epoch(Some(itaf), signal, at(itaf));

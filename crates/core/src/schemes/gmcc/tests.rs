@@ -183,7 +183,7 @@ fn a_join_takes_n_samples_and_j_comparisons_in_a_row() {
 
 /// T-GM-3.
 #[test]
-fn one_comparison_to_the_contrary_begins_the_count_anew() {
+fn a_contrary_comparison_restarts_the_count() {
     let mut hand = Hand::new(short());
     hand.losses(0, 6);
     hand.say(0, 0.3);
@@ -224,7 +224,7 @@ fn a_loss_of_its_own_takes_the_place_of_an_assumed_one() {
 }
 
 #[test]
-fn old_losses_hold_a_receiver_back_for_ever_or_not() {
+fn old_losses_hold_a_receiver_back_only_if_configured() {
     for (assumed, joined) in [(Assumed::Once, 0), (Assumed::Each, 1)] {
         let mut hand = Hand::new(Config { assumed, ..short() });
         hand.followed[0].1 = 0.25;
@@ -384,7 +384,7 @@ fn all_receivers_answer_while_no_representative_is_named() {
 }
 
 #[test]
-fn nobody_answers_before_anybody_was_followed() {
+fn no_receiver_answers_before_the_first_representative() {
     let mut hand = Hand::new(short());
     hand.followed[0] = (None, f32::INFINITY, 0);
     hand.packet(0, RTT, 0);
@@ -396,7 +396,7 @@ fn nobody_answers_before_anybody_was_followed() {
 
 #[test]
 fn a_receiver_that_limits_two_layers_leaves_the_upper_one() {
-    let mut hand = Hand::new(Config { farewell: LeaveNotice::Told, ..short() });
+    let mut hand = Hand::new(Config { farewell: LeaveNotice::Reported, ..short() });
     hand.climb();
     hand.stand(1, LayerState::Settled);
     hand.follow(0, Some(ME));
@@ -426,7 +426,7 @@ impl Desk {
         self.newest(layer).map_or(0, |sent| sent.stamp.seq.0)
     }
 
-    fn hear(
+    fn receive(
         &mut self,
         layer: u8,
         from: ReceiverId,
@@ -440,7 +440,7 @@ impl Desk {
 
     fn beats(&mut self, layers: u8, from: ReceiverId, count: u32) {
         for _ in 0..count {
-            (0..layers).for_each(|layer| self.hear(layer, from, Cause::Heartbeat, (1.0, 0.1, 30)));
+            (0..layers).for_each(|layer| self.receive(layer, from, Cause::Heartbeat, (1.0, 0.1, 30)));
             self.run_for(RTT);
         }
     }
@@ -471,10 +471,10 @@ fn a_layer_grows_by_a_packet_and_halves_at_most_once_per_rtt() {
     desk.run_for(Span::from_secs(2));
     let before = desk.layer_rate(0);
     assert!((before / 8e4 - 21.0).abs() < 1.1, "{before}");
-    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.0, 1));
+    desk.receive(0, OTHER, Cause::Loss, (1.0, 0.0, 1));
     assert!((desk.layer_rate(0) / before - 0.5).abs() < 1e-9);
     desk.run_for(Span::from_micros(10));
-    desk.hear(0, OTHER, Cause::Loss, (1.1, 0.0, 2));
+    desk.receive(0, OTHER, Cause::Loss, (1.1, 0.0, 2));
     assert!((desk.layer_rate(0) / before - 0.5).abs() < 1e-9);
 }
 
@@ -482,10 +482,10 @@ fn a_layer_grows_by_a_packet_and_halves_at_most_once_per_rtt() {
 fn only_a_significantly_worse_receiver_becomes_representative() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
-    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    desk.receive(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
     desk.run_for(RTT);
     for (report, follows) in [((1.2, 0.1, 30), OTHER), ((5.0, 0.1, 29), OTHER), ((1.4, 0.1, 30), THIRD)] {
-        desk.hear(0, THIRD, Cause::Loss, report);
+        desk.receive(0, THIRD, Cause::Loss, report);
         assert_eq!(desk.source.observe().limiting, Some(follows), "{report:?}");
     }
 }
@@ -494,8 +494,8 @@ fn only_a_significantly_worse_receiver_becomes_representative() {
 fn any_receiver_with_samples_replaces_one_without() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
-    desk.hear(0, OTHER, Cause::Loss, (0.0, 0.0, 0));
-    desk.hear(0, THIRD, Cause::Loss, (0.5, 0.0, 1));
+    desk.receive(0, OTHER, Cause::Loss, (0.0, 0.0, 0));
+    desk.receive(0, THIRD, Cause::Loss, (0.5, 0.0, 1));
     assert_eq!(desk.source.observe().limiting, Some(THIRD));
 }
 
@@ -505,7 +505,7 @@ fn a_layer_runs_from_a_join_until_its_members_fall_silent() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     assert_eq!((desk.layer_rate(1), desk.source.departure(Layer(1))), (0.0, Departure::At(Time::NEVER)));
-    desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
+    desk.receive(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
     assert_eq!(desk.layer_rate(1), 8e4, "a packet per round-trip time");
     assert_eq!(desk.standing(1), LayerState::Followed);
     desk.run_for(Span::from_secs(10));
@@ -519,7 +519,7 @@ fn a_layer_runs_from_a_join_until_its_members_fall_silent() {
 fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
     let mut desk = Desk::new(Config { sending: crate::rate::Sending::published(), ..Config::published() });
     desk.run_for(Span::from_secs(1));
-    desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
+    desk.receive(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
     let (millis, slack) = (Span::from_millis, Span::from_millis(5));
     desk.run_for(millis(800).saturating_sub(slack));
     assert_eq!(desk.mode(1), Mode::On);
@@ -541,12 +541,12 @@ fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
 fn the_base_layer_never_stops_and_grows_after_an_answer() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
-    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    desk.receive(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
     desk.run_for(Span::from_secs(60));
     assert!(matches!(desk.mode(0), Mode::Low { .. }));
     assert!(desk.layer_rate(0) > 0.0);
     let low = desk.layer_rate(0);
-    desk.hear(0, THIRD, Cause::Heartbeat, (0.0, 0.0, 0));
+    desk.receive(0, THIRD, Cause::Heartbeat, (0.0, 0.0, 0));
     assert_eq!((desk.mode(0), desk.layer_rate(0)), (Mode::On, low));
     assert_eq!(desk.source.observe().limiting, Some(THIRD));
 }
@@ -556,7 +556,7 @@ fn layers_are_switched_on_from_below_and_within_the_limit() {
     let mut desk = Desk::new(Config { layers: 3, ..Config::published() });
     desk.run_for(Span::from_secs(1));
     for (asked, on) in [(2, 1), (1, 2), (2, 3), (3, 3), (9, 3)] {
-        desk.hear(asked.min(7), OTHER, Cause::Joining, (0.0, 0.0, 0));
+        desk.receive(asked.min(7), OTHER, Cause::Joining, (0.0, 0.0, 0));
         let count = (0..8).filter(|layer| desk.layer_rate(*layer) > 0.0).count();
         assert_eq!(count, on, "after {asked} was asked for");
     }
@@ -566,10 +566,10 @@ fn layers_are_switched_on_from_below_and_within_the_limit() {
 fn a_representative_that_says_farewell_is_replaced_at_once() {
     let mut desk = Desk::new(Config::transport(SIZE));
     desk.run_for(Span::from_secs(1));
-    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
-    desk.hear(0, OTHER, Cause::Leaving, (1.0, 0.1, 30));
+    desk.receive(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    desk.receive(0, OTHER, Cause::Leaving, (1.0, 0.1, 30));
     assert!(matches!(desk.mode(0), Mode::Seek { .. }));
-    desk.hear(0, THIRD, Cause::Heartbeat, (0.0, 0.0, 0));
+    desk.receive(0, THIRD, Cause::Heartbeat, (0.0, 0.0, 0));
     desk.call(|source, cx| source.control(crate::node::SourceControl::Forget(THIRD), cx.now));
     assert!(matches!(desk.mode(0), Mode::Seek { .. }));
 }
@@ -579,13 +579,13 @@ fn a_representative_that_says_farewell_is_replaced_at_once() {
 fn shifts_move_a_tenth_of_the_rate_in_a_tenth_of_periods() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
-    (1..4).for_each(|layer| desk.hear(layer, OTHER, Cause::Joining, (0.0, 0.0, 0)));
+    (1..4).for_each(|layer| desk.receive(layer, OTHER, Cause::Joining, (0.0, 0.0, 0)));
     desk.run_for(RTT * 5);
     let (mut periods, mut shifted) = (0, 0);
     for turn in 0..6000u32 {
         desk.beats(4, OTHER, 2);
         let (layer, before) = ((turn % 4) as u8, desk.source.gaining());
-        desk.hear(layer, OTHER, Cause::Loss, (1.0, 0.1, 30));
+        desk.receive(layer, OTHER, Cause::Loss, (1.0, 0.1, 30));
         let gaining = desk.source.gaining();
         if layer < 3 && before.is_none_or(|before| before == Layer(layer)) {
             periods += 1;
@@ -613,9 +613,9 @@ fn a_highest_rate_is_one_of_all_layers_together() {
     let mut desk = Desk::new(Config::published());
     let bounds = Bounds { min: Rate::from_bps(8000.0), max: Rate::from_mbps(1.0) };
     desk.call(|source, cx| source.control(crate::node::SourceControl::Limits(bounds), cx.now));
-    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    desk.receive(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
     desk.beats(1, OTHER, 3);
-    desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
+    desk.receive(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
     desk.beats(2, OTHER, 200);
     let (sum, base) = (desk.source.observe().rate.bps(), desk.layer_rate(0));
     assert!(sum < 1.01e6 && base > 0.99e6, "{base} of {sum}");
@@ -649,7 +649,7 @@ fn a_window_is_clocked_by_acknowledgements() {
     desk.run_for(Span::from_millis(500));
     assert_eq!(desk.newest_seq(0), 0, "one packet");
     assert_eq!(desk.source.departure(Layer(0)), Departure::AfterReport);
-    desk.hear(0, OTHER, Cause::Heartbeat, (0.0, 0.0, 0));
+    desk.receive(0, OTHER, Cause::Heartbeat, (0.0, 0.0, 0));
     assert_eq!(desk.source.observe().limiting, Some(OTHER));
     for _ in 0..10 {
         desk.run_for(RTT);
@@ -684,7 +684,7 @@ fn absurd_reports_change_nothing() {
     desk.run_for(Span::from_secs(1));
     let before = desk.layer_rate(0);
     for (mean, deviation) in [(f32::NAN, 0.0), (f32::INFINITY, 0.0), (-1.0, 0.0), (1.0, f32::NAN)] {
-        desk.hear(0, OTHER, Cause::Loss, (mean, deviation, 30));
+        desk.receive(0, OTHER, Cause::Loss, (mean, deviation, 30));
     }
     let echo = Echo { seq: Seq(desk.newest_seq(0) + 1000), hold: Span::MAX };
     let cause = Cause::Loss;

@@ -2,7 +2,7 @@
 
 use crate::bounds::Guard;
 use crate::rate::{PolicyChoice, Sending, Start};
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, policy};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, policy};
 use crate::schemes::declare::configuration;
 use crate::spec::Within;
 use crate::suppress::TruncatedExponential;
@@ -173,7 +173,7 @@ const ENTRY: Entry = Entry {
     sender: "filters all receivers' loss reports down to one receiver's worth and halves the rate at most once in 1.5 round-trip times",
     receiver: "reports losses, as the receivers of any reliable protocol do",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::StartUp,
+    stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native, Wire::Pgm],
     layers: LayerRates::One,
     deviations: &[

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn later_samples_weigh_an_eighth_or_what_is_printed() {
+    fn later_samples_have_the_weight_one_eighth_or_the_printed_one() {
         let tcp = after(Config::published(), [80, 160]);
         assert_eq!((tcp.mean(), tcp.deviation()), (Span::from_millis(90), Span::from_millis(45)));
         let printed = after(Config { rtt_literal: Part::On, ..Config::published() }, [80, 160]);

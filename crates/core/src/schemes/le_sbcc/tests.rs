@@ -275,7 +275,7 @@ fn all_receivers_measure_the_rtt_before_the_first_loss() {
 }
 
 #[test]
-fn another_group_starts_anew() {
+fn another_group_starts_from_the_initial_state() {
     let mut sender = Sender::new(Config::transport(1000));
     sender.run_until(at(1.0));
     sender.lost(1, 3, Span::from_millis(300));
@@ -381,7 +381,7 @@ fn a_spaced_report_states_its_hold_time() {
 }
 
 #[test]
-fn reports_wait_for_a_random_time_where_they_are_told_to() {
+fn reports_back_off_if_configured() {
     let backoff = Span::from_millis(100);
     let mut waits = Vec::new();
     for _ in 0..2000 {

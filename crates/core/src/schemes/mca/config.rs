@@ -4,7 +4,7 @@ use crate::estimate::Measuring;
 use crate::field;
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, measuring};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, measuring};
 use crate::schemes::declare::configuration;
 use crate::spec::{Opt, Within};
 use crate::suppress::TruncatedExponential;
@@ -118,7 +118,7 @@ const ENTRY: Entry = Entry {
     sender: "filters reports so that one receiver's count (explicit rates), or as many as the worst one's (binary)",
     receiver: "measures how many bytes wait in the network; reports congestion once per control packet, without suppression",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::Always,
+    stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[

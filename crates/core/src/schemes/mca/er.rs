@@ -16,7 +16,7 @@ pub(super) struct Er {
 #[derive(Debug, Clone, Copy)]
 struct Followed {
     id: ReceiverId,
-    heard_at: Time,
+    received_at: Time,
 }
 
 /// How the source stands when a report arrives.
@@ -61,7 +61,7 @@ impl Er {
         if !self.accepts(from, egress, at) {
             return false;
         }
-        self.followed = Some(Followed { id: from, heard_at: at.now });
+        self.followed = Some(Followed { id: from, received_at: at.now });
         self.egress.add(egress.bps(), 0.0);
         true
     }
@@ -70,7 +70,7 @@ impl Er {
     fn accepts(&self, from: ReceiverId, egress: Rate, at: Situation) -> bool {
         let (Some(followed), Some(mean)) = (self.followed, self.egress.mean()) else { return true };
         let margin = SIGNIFICANT * self.egress.deviation();
-        let lost_touch = at.now.since(followed.heard_at) > at.rtt + at.deviation * PATIENCE;
+        let lost_touch = at.now.since(followed.received_at) > at.rtt + at.deviation * PATIENCE;
         let outgrew = at.rate.bps() >= mean + margin + at.step.bps();
         from == followed.id || egress.bps() < mean - margin || (lost_touch && outgrew)
     }

@@ -13,7 +13,7 @@ use crate::time::{Span, Time};
 pub struct Receiver {
     me: ReceiverId,
     /// The newest packet's number, layer and header; `None` before the first packet.
-    heard: Option<NewestHeader>,
+    newest: Option<NewestHeader>,
     detector: Detector,
     start_up: StartUpReceiver,
     /// Reports sent.
@@ -56,7 +56,7 @@ impl Receiver {
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             me,
-            heard: None,
+            newest: None,
             detector: Detector::new(config.measuring),
             start_up: StartUpReceiver::default(),
             sent: 0,
@@ -74,12 +74,12 @@ impl Receiver {
     }
 
     fn rtt_max(&self) -> Span {
-        self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
+        self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
     /// Copy the header, unless a newer packet's was copied before.
     fn copy_header(&mut self, data: &Data, layer: Layer) {
-        if self.heard.is_some_and(|heard| data.seq <= heard.seq) {
+        if self.newest.is_some_and(|newest| data.seq <= newest.seq) {
             return;
         }
         let (limiting, rtt_max) = match data.mark {
@@ -90,13 +90,13 @@ impl Receiver {
             _ => (None, self.rtt_max()),
         };
         let phase = if data.flags.has(Flags::STARTING) { Phase::Starting } else { Phase::Running };
-        let before = self.heard.map(|heard| heard.phase);
-        self.heard = Some(NewestHeader { seq: data.seq, layer, limiting, rtt_max, phase });
+        let before = self.newest.map(|newest| newest.phase);
+        self.newest = Some(NewestHeader { seq: data.seq, layer, limiting, rtt_max, phase });
         match phase {
             Phase::Starting => self.detector.measure_over(rtt_max.max(MIN_WINDOW)),
             Phase::Running => {
                 if before == Some(Phase::Starting) {
-                    self.detector.measure_anew();
+                    self.detector.remeasure();
                 }
                 self.detector.measure_over(self.window);
             }
@@ -123,7 +123,7 @@ impl Receiver {
     }
 
     fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
-        let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+        let layer = self.newest.map_or(Layer::default(), |newest| newest.layer);
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
 }
@@ -154,8 +154,8 @@ impl crate::node::Receiver for Receiver {
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
         self.start_up.cancel();
-        let Some(heard) = self.heard.filter(|heard| heard.limiting == Some(self.me)) else { return };
-        let echo = Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) };
+        let Some(newest) = self.newest.filter(|newest| newest.limiting == Some(self.me)) else { return };
+        let echo = Echo { seq: newest.seq, hold: cx.now.since(self.last_arrival) };
         self.send(ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);
     }
 }

@@ -146,7 +146,7 @@ fn reports_of_one_receiver_within_a_round_trip_are_one_event() {
 
 /// As many events pass as the worst receiver has.
 #[test]
-fn of_many_receivers_events_as_many_pass_as_the_worst_has() {
+fn events_pass_at_the_rate_of_the_worst_receiver() {
     let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
     let (mut passed, mut worst) = (0, 0);
     for turn in 0..40_000u32 {
@@ -366,7 +366,7 @@ fn congestion_reports_carry_the_egress_rate_once_per_control() {
 }
 
 #[test]
-fn after_a_pause_the_egress_rate_is_measured_anew() {
+fn a_pause_restarts_the_egress_rate() {
     let mut hand = Hand::new();
     (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
     // The next packet leaves three seconds later; the one after it is lost.

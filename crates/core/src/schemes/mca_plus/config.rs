@@ -4,7 +4,7 @@ use crate::estimate::Measuring;
 use crate::field;
 use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, measuring, policy};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, measuring, policy};
 use crate::schemes::declare::configuration;
 use crate::spec::{Opt, Within};
 use crate::suppress::TruncatedExponential;
@@ -157,7 +157,7 @@ const ENTRY: Entry = Entry {
     sender: "names one receiver its representative; cuts by a tenth when packets pile up, by a quarter at loss; asks all again when it is silent",
     receiver: "measures how many bytes wait in the network; reports when it is the representative, or slower than that",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::Always,
+    stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[

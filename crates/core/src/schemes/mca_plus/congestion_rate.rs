@@ -27,7 +27,7 @@ impl CongestionRate {
     }
 
     /// Counts a received packet; the first one begins the count.
-    pub(super) fn hear(&mut self, seq: Seq) {
+    pub(super) fn receive(&mut self, seq: Seq) {
         if self.first.is_none() {
             (self.first, self.newest) = (Some(seq), self.part(seq));
         }
@@ -35,7 +35,7 @@ impl CongestionRate {
 
     /// Packet `seq` shows congestion: the rate, that instance included.
     pub(super) fn count(&mut self, seq: Seq) -> f64 {
-        self.hear(seq);
+        self.receive(seq);
         let part = self.part(seq).max(self.newest);
         let fresh = (part - self.newest).min(self.counts.len() as u64);
         for new in part + 1 - fresh..=part {
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn every_tenth_packet_is_a_tenth() {
         let mut rate = CongestionRate::new(1000);
-        rate.hear(Seq(7));
+        rate.receive(Seq(7));
         for seq in (10..5000).step_by(10) {
             let measured = rate.count(Seq(seq));
             if seq > 1010 {
@@ -85,12 +85,12 @@ mod tests {
     #[test]
     fn few_packets_are_no_period() {
         let mut rate = CongestionRate::new(1000);
-        rate.hear(Seq(0));
+        rate.receive(Seq(0));
         assert_eq!(rate.count(Seq(3)), 0.01);
     }
 
     #[test]
-    fn what_lies_a_period_back_is_forgotten() {
+    fn samples_expire_after_a_period() {
         let mut rate = CongestionRate::new(1000);
         (0..500).for_each(|seq| _ = rate.count(Seq(seq)));
         assert!((rate.count(Seq(999)) - 0.501).abs() < 0.001);

@@ -15,7 +15,7 @@ use crate::time::{Span, Time};
 pub struct Receiver {
     me: ReceiverId,
     /// The newest header's copy; `None` before the first packet.
-    heard: Option<NewestHeader>,
+    newest: Option<NewestHeader>,
     detector: Detector,
     rate: CongestionRate,
     /// Mean and deviation of the good throughput at congestion, "u" and "d", in bit/s.
@@ -115,7 +115,7 @@ impl Receiver {
         };
         Receiver {
             me,
-            heard: None,
+            newest: None,
             detector: Detector::new(config.measuring),
             rate: CongestionRate::new(config.counted),
             level: Ewma::new(config.alpha),
@@ -140,19 +140,19 @@ impl Receiver {
 
     /// Whether the newest header named this receiver as the representative.
     pub fn is_representative(&self) -> bool {
-        self.heard.is_some_and(|heard| heard.representative == Some(self.me))
+        self.newest.is_some_and(|newest| newest.representative == Some(self.me))
     }
 
     /// Decides whether the receiver reports congestion (paper 000, 5.2.2.2).
     fn turn(&self) -> Turn {
-        let (Some(heard), Some(mean)) = (&self.heard, self.level.mean()) else { return Turn::Never };
-        let Some(representative) = heard.representative else {
+        let (Some(newest), Some(mean)) = (&self.newest, self.level.mean()) else { return Turn::Never };
+        let Some(representative) = newest.representative else {
             return match self.settings.while_invalid {
                 WhileInvalid::Spread => Turn::Later,
                 WhileInvalid::AtOnce => Turn::Now,
             };
         };
-        let slower = mean < f64::from(heard.mean) - f64::from(heard.deviation);
+        let slower = mean < f64::from(newest.mean) - f64::from(newest.deviation);
         let speaks = match self.settings.suppress {
             Suppress::Faster => slower,
             Suppress::Slower => !slower,
@@ -162,18 +162,18 @@ impl Receiver {
     }
 
     fn rtt_max(&self) -> Span {
-        self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
+        self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
     /// Copy the header, unless a newer packet's was copied before.
     fn copy_header(&mut self, data: &Data, layer: Layer) {
-        if self.heard.is_some_and(|heard| data.seq <= heard.seq) {
+        if self.newest.is_some_and(|newest| data.seq <= newest.seq) {
             return;
         }
-        self.rate.hear(data.seq);
-        let before = self.heard.map(|heard| heard.phase);
+        self.rate.receive(data.seq);
+        let before = self.newest.map(|newest| newest.phase);
         let phase = if data.flags.has(Flags::STARTING) { Phase::Starting } else { Phase::Running };
-        let mut heard = NewestHeader {
+        let mut newest = NewestHeader {
             seq: data.seq,
             layer,
             phase,
@@ -183,20 +183,20 @@ impl Receiver {
             rtt_max: self.rtt_max(),
         };
         if let Mark::Representative { id, mean, deviation, rtt_max } = data.mark {
-            (heard.representative, heard.mean, heard.deviation) = (id, mean, deviation);
+            (newest.representative, newest.mean, newest.deviation) = (id, mean, deviation);
             if rtt_max.is_finite() {
-                heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+                newest.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
             }
         }
-        self.heard = Some(heard);
+        self.newest = Some(newest);
         let least = match phase {
             Phase::Starting => MIN_WINDOW,
             Phase::Running => self.settings.window,
         };
         if before == Some(Phase::Starting) && phase == Phase::Running {
-            self.detector.measure_anew();
+            self.detector.remeasure();
         }
-        self.detector.measure_over(heard.rtt_max.max(least));
+        self.detector.measure_over(newest.rtt_max.max(least));
     }
 
     fn on_congestion(&mut self, instance: Instance, data: &Data, cx: &mut Cx<'_>) {
@@ -239,7 +239,7 @@ impl Receiver {
     }
 
     fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
-        let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+        let layer = self.newest.map_or(Layer::default(), |newest| newest.layer);
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
 
@@ -295,8 +295,8 @@ impl crate::node::Receiver for Receiver {
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
         self.pending = None;
         self.start_up.cancel();
-        let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
-        let echo = Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) };
+        let (Some(newest), true) = (self.newest, self.is_representative()) else { return };
+        let echo = Echo { seq: newest.seq, hold: cx.now.since(self.last_arrival) };
         let level = self.level.mean().unwrap_or(0.0) as f32;
         self.send(ReportContent::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
     }

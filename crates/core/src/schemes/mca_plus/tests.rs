@@ -108,7 +108,7 @@ fn a_loss_is_timed_by_the_packet_that_showed_it() {
 
 /// T-M+-3.
 #[test]
-fn the_rate_of_congestion_counts_what_was_suppressed() {
+fn the_congestion_rate_counts_suppressed_reports() {
     let level = |mark| {
         let mut hand = Hand::new(Config::published());
         hand.mark = mark;
@@ -320,7 +320,7 @@ fn only_representatives_measure_the_rtt_by_default() {
 }
 
 #[test]
-fn the_round_trip_time_begins_anew_with_another_representative() {
+fn another_representative_restarts_the_rtt_estimate() {
     for (across_switch, rtt) in [(AcrossSwitch::Restart, 300), (AcrossSwitch::Continue, 125)] {
         let mut sender = Sender::new(Config { across_switch, ..Config::published() });
         sender.run_until(at(2.04));

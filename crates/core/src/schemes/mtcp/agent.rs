@@ -20,7 +20,7 @@ pub struct Agent {
     inbound: Inbound,
     parent: Parent,
     /// The latest statement to its own parent, with the time.
-    said: Said,
+    reported: Reported,
     /// Packets that it refused while its store was full.
     refused: u64,
     /// Below this packet nothing is waited for that has not come.
@@ -28,7 +28,7 @@ pub struct Agent {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Said {
+struct Reported {
     window: f64,
     transit: u64,
     low: u64,
@@ -53,7 +53,7 @@ impl Agent {
             config: *config,
             inbound: Inbound::new(me, config),
             parent: Parent::new(below, Role::Agent, from),
-            said: Said { window: f64::INFINITY, transit: 0, low: 0, at: Time::ZERO },
+            reported: Reported { window: f64::INFINITY, transit: 0, low: 0, at: Time::ZERO },
             refused: 0,
             given_up: 0,
         }
@@ -79,7 +79,7 @@ impl Agent {
     /// Reports the state of this part of the tree, and the packets missing here.
     fn report(&mut self, cx: &mut Cx<'_>) {
         let (window, transit, low) = (self.parent.min_window(), self.parent.transit(), self.low());
-        self.said = Said { window, transit, low, at: cx.now };
+        self.reported = Reported { window, transit, low, at: cx.now };
         // Missing packets go first: a parent that receives less than before has to know them.
         if self.inbound.has_holes() {
             self.inbound.acknowledge(cx);
@@ -89,9 +89,9 @@ impl Agent {
 
     /// When it is to report although nothing happens.
     fn report_at(&self) -> Time {
-        let outstanding = self.low() < self.inbound.end() || self.parent.transit() != self.said.transit;
+        let outstanding = self.low() < self.inbound.end() || self.parent.transit() != self.reported.transit;
         let outstanding = outstanding && self.inbound.end() > 0;
-        if outstanding { self.said.at + self.config.report_every } else { Time::NEVER }
+        if outstanding { self.reported.at + self.config.report_every } else { Time::NEVER }
     }
 
     /// Returns whether the parent must learn the state of this part of the tree at once.
@@ -100,11 +100,11 @@ impl Agent {
         if end == 0 {
             return false;
         }
-        let progress = low.saturating_sub(self.said.low);
-        let changed = if window.is_finite() && self.said.window.is_finite() {
-            (window - self.said.window).abs() > self.config.report_change * self.said.window
+        let progress = low.saturating_sub(self.reported.low);
+        let changed = if window.is_finite() && self.reported.window.is_finite() {
+            (window - self.reported.window).abs() > self.config.report_change * self.reported.window
         } else {
-            window != self.said.window
+            window != self.reported.window
         };
         changed
             || progress >= u64::from(self.config.ack_every)
@@ -157,7 +157,7 @@ impl crate::node::Receiver for Agent {
             return;
         }
         if self.inbound.end() == 0 {
-            self.said.at = cx.now;
+            self.reported.at = cx.now;
         }
         let news = self.inbound.take(data, cx.now);
         if let News::New { .. } = news {

@@ -23,7 +23,7 @@ pub(super) struct Child {
     pub(super) group: Group,
     pub(super) is_there: bool,
     /// The latest order about that, and the time of its repetition.
-    pub(super) told: Option<(u32, Time)>,
+    pub(super) reported: Option<(u32, Time)>,
     pub(super) tell_at: Time,
     /// The first packet that it is to have, although it reported a later one.
     pub(super) begins: Option<u64>,
@@ -125,7 +125,7 @@ impl Child {
             silent_since: None,
             group: Group::Session,
             is_there: true,
-            told: None,
+            reported: None,
             tell_at: Time::NEVER,
             begins: None,
             moved_at: None,
@@ -246,7 +246,7 @@ impl Child {
     }
 
     /// A report of it has arrived, and it may wait for packets below `end`.
-    pub(super) fn hear(&mut self, end: u64, now: Time) {
+    pub(super) fn receive(&mut self, end: u64, now: Time) {
         self.silent_since = if self.board.base() < end { Some(now) } else { None };
     }
 

@@ -5,7 +5,7 @@ use crate::node::RelaySpec;
 use crate::packet::Mark;
 use crate::rate::Sending;
 use crate::rate::pacer::CatchUp;
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::spec::{Opt, Within};
 use crate::time::Span;
@@ -286,7 +286,7 @@ const ENTRY: Entry = Entry {
     sender: "sends as much as the smallest window of the tree allows, less what is under way to any of its nodes",
     receiver: "acknowledges every second packet to its parent, with what is missing; agents repair and report the smallest window below them",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::StartUp,
+    stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[

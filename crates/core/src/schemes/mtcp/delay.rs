@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_a_clock_begins_anew() {
+    fn a_clock_step_restarts_the_estimate() {
         let mut delay = RelativeDelay::new(Span::from_secs(300));
         delay.sample(100_000_000, at(1.0));
         delay.sample(3_600_100_000_000, at(2.0));

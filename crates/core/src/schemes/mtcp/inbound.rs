@@ -153,7 +153,7 @@ impl Inbound {
             return;
         }
         let echo = self.echo(cx.now);
-        self.said();
+        self.reported();
         let mut holes = self.board.holes(self.end);
         let first = list(&mut holes, self.end);
         let older = holes.count();
@@ -178,7 +178,7 @@ impl Inbound {
             return;
         }
         let echo = self.echo(cx.now);
-        self.said();
+        self.reported();
         let (behind, window) = (self.behind(), window as f32);
         let transit = u16::try_from(transit).unwrap_or(u16::MAX);
         let lag = u16::try_from(self.end.saturating_sub(low)).unwrap_or(u16::MAX);
@@ -235,7 +235,7 @@ impl Inbound {
         Echo { seq: Seq(self.end.saturating_sub(1)), hold }
     }
 
-    const fn said(&mut self) {
+    const fn reported(&mut self) {
         (self.pending, self.due, self.is_sample) = (0, Time::NEVER, false);
     }
 

@@ -73,7 +73,7 @@ impl Parent {
         let again = child.round_trip.timeout(&self.config);
         let number = self.order(id, OrderContent::Join { group, from }, effects);
         let mut child = self.children.edit(place);
-        (child.tell_at, child.told) = (now + again, Some((number, now)));
+        (child.tell_at, child.reported) = (now + again, Some((number, now)));
     }
 
     /// Queries a child's round-trip time, or an agent's summary. An agent does not repeat a summary after which nothing is outstanding.
@@ -103,9 +103,9 @@ impl Parent {
     pub(super) fn answered(&mut self, from: ReceiverId, echo: Echo, number: u32, now: Time) {
         let Ok(place) = self.place(from) else { return };
         let mut child = self.children.edit(place);
-        child.hear(self.end, now);
-        if child.told.is_some_and(|(told, _)| told == number) {
-            (child.told, child.is_there, child.tell_at, child.begins) = (None, true, Time::NEVER, None);
+        child.receive(self.end, now);
+        if child.reported.is_some_and(|(reported, _)| reported == number) {
+            (child.reported, child.is_there, child.tell_at, child.begins) = (None, true, Time::NEVER, None);
             drop(child);
             self.wake_local(now);
             child = self.children.edit(place);

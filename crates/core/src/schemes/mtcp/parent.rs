@@ -255,13 +255,13 @@ impl Parent {
                 let end = echo.seq.0 + 1;
                 let Some(base) = end.checked_sub(behind.into()) else { return false };
                 let owed = self.newly_owed(report.from, base, end, now);
-                let Some(place) = self.heard(report.from, echo, behind, now) else { return false };
+                let Some(place) = self.received(report.from, echo, behind, now) else { return false };
                 let new = self.take(place, (echo, behind), Some((&holes, newer)));
                 self.owe(place, owed);
                 self.after(place, echo, new, usage, now);
             }
             ReportContent::Summary { echo, behind, window, transit, lag } => {
-                let Some(place) = self.heard(report.from, echo, behind, now) else { return false };
+                let Some(place) = self.received(report.from, echo, behind, now) else { return false };
                 let (end, most) = (echo.seq.0 + 1, u64::from(self.config.store));
                 if !window.is_nan() {
                     let window = f64::from(window).max(1.0);
@@ -389,7 +389,7 @@ impl Parent {
     }
 
     /// A node reports that it has received up to there: a child, perhaps a new one. `None` for a report that makes no sense.
-    fn heard(&mut self, id: ReceiverId, echo: Echo, behind: u16, now: Time) -> Option<usize> {
+    fn received(&mut self, id: ReceiverId, echo: Echo, behind: u16, now: Time) -> Option<usize> {
         let base = (echo.seq.0 + 1).checked_sub(behind.into())?;
         let place = match self.place(id) {
             Ok(place) => place,
@@ -518,7 +518,7 @@ impl Parent {
         self.sample(place, echo, now);
         let overdue_at = self.overdue_at(place, now);
         let mut child = self.children.edit(place);
-        child.hear(self.end, now);
+        child.receive(self.end, now);
         child.overdue_at = overdue_at;
         if new > 0 {
             (child.backoff, child.probed_to) = (1, 0);
@@ -612,7 +612,7 @@ impl Parent {
             self.groups[group as usize].window.on_loss(seq, next, &self.config);
             self.miss(place, seq);
         }
-        self.groups[group as usize].repairs.begin_anew(self.round_trip(group), &self.config, now);
+        self.groups[group as usize].repairs.restart(self.round_trip(group), &self.config, now);
     }
 
     /// A packet is lost on the way to a child: it is sent again, or not awaited any more.
@@ -631,7 +631,7 @@ impl Parent {
 
     fn on_mark(&mut self, from: ReceiverId, echo: Echo, now: Time) {
         let Ok(place) = self.place(from) else { return };
-        self.children.edit(place).hear(self.end, now);
+        self.children.edit(place).receive(self.end, now);
         let (group, end) = (self.children[place].group, self.end);
         self.groups[group as usize].window.on_loss(echo.seq.0, end, &self.config);
     }

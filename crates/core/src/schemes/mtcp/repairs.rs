@@ -131,7 +131,7 @@ impl Repairs {
     }
 
     /// After a round without repairs the next losses are another matter: restarts the window.
-    pub(super) fn begin_anew(&mut self, round: Option<Span>, config: &Config, now: Time) {
+    pub(super) fn restart(&mut self, round: Option<Span>, config: &Config, now: Time) {
         if let (Some(since), Some(round)) = (self.idle_since, round)
             && now.since(since) > round
         {

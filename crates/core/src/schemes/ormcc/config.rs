@@ -2,7 +2,7 @@
 
 use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, policy};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, policy};
 use crate::schemes::declare::configuration;
 use crate::spec::{Field, Opt, Within};
 use crate::suppress::TruncatedExponential;
@@ -115,7 +115,7 @@ const ENTRY: Entry = Entry {
     sender: "names one receiver its representative and adapts the rate to that one's reports; asks all again when it is silent",
     receiver: "measures its throughput at congestion; reports when it is the representative, or slower than that",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::StartUp,
+    stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[

@@ -13,7 +13,7 @@ use crate::time::{Rate, Span, Time};
 #[repr(C)]
 pub struct Receiver {
     /// The newest header's copy of the representative; `None` before the first packet.
-    heard: Option<NewestHeader>,
+    newest: Option<NewestHeader>,
     last_arrival: Time,
     /// How far back throughput may be measured: since joining or since the end of start-up.
     measure_from: Time,
@@ -59,7 +59,7 @@ struct NewestHeader {
     mean: f32,
     deviation: f32,
     /// The value in the header, in seconds, and the one that counts.
-    rtt_max_said: f32,
+    stated_rtt_max: f32,
     rtt_max: Span,
 }
 
@@ -72,7 +72,7 @@ impl Default for NewestHeader {
             representative: None,
             mean: f32::INFINITY,
             deviation: 0.0,
-            rtt_max_said: f32::NAN,
+            stated_rtt_max: f32::NAN,
             rtt_max: DEFAULT_RTT_MAX,
         }
     }
@@ -113,7 +113,7 @@ impl Receiver {
         Receiver {
             me,
             settings,
-            heard: None,
+            newest: None,
             mean: None,
             arrivals: Throughput::new(),
             joined_at: Time::ZERO,
@@ -138,44 +138,44 @@ impl Receiver {
 
     /// Whether the newest header named this receiver as the representative.
     pub fn is_representative(&self) -> bool {
-        self.heard.is_some_and(|heard| heard.representative == Some(self.me))
+        self.newest.is_some_and(|newest| newest.representative == Some(self.me))
     }
 
     /// Rule of paper 000, 3.1.4: the representative, receivers slower than it, and all without one.
     // Paper gap: appendix B.2 compares averages only and would silence the representative itself; the introduction of
     // chapter 3 lets it send.
     fn may_report(&self) -> bool {
-        let (Some(heard), Some(mean)) = (&self.heard, self.mean) else { return false };
-        match heard.representative {
+        let (Some(newest), Some(mean)) = (&self.newest, self.mean) else { return false };
+        match newest.representative {
             None => true,
-            Some(representative) => representative == self.me || mean < heard.mean - heard.deviation,
+            Some(representative) => representative == self.me || mean < newest.mean - newest.deviation,
         }
     }
 
     fn rtt_max(&self) -> Span {
-        self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
+        self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
     /// Copy the header, unless a newer packet's was copied before.
     #[inline]
     fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
-        let heard = match &mut self.heard {
-            Some(heard) if data.seq <= heard.seq => return,
-            Some(heard) => heard,
+        let newest = match &mut self.newest {
+            Some(newest) if data.seq <= newest.seq => return,
+            Some(newest) => newest,
             None => {
                 (self.joined_at, self.measure_from) = (now, now);
-                self.heard.insert(NewestHeader::default())
+                self.newest.insert(NewestHeader::default())
             }
         };
-        (heard.seq, heard.layer) = (data.seq, layer);
+        (newest.seq, newest.layer) = (data.seq, layer);
         let Mark::Representative { id, mean, deviation, rtt_max } = data.mark else {
-            (heard.representative, heard.mean, heard.deviation) = (None, f32::INFINITY, 0.0);
+            (newest.representative, newest.mean, newest.deviation) = (None, f32::INFINITY, 0.0);
             return;
         };
-        (heard.representative, heard.mean, heard.deviation) = (id, mean, deviation);
-        if rtt_max != heard.rtt_max_said && rtt_max.is_finite() {
-            heard.rtt_max_said = rtt_max;
-            heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+        (newest.representative, newest.mean, newest.deviation) = (id, mean, deviation);
+        if rtt_max != newest.stated_rtt_max && rtt_max.is_finite() {
+            newest.stated_rtt_max = rtt_max;
+            newest.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
         }
     }
 
@@ -239,7 +239,7 @@ impl Receiver {
     }
 
     fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
-        let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+        let layer = self.newest.map_or(Layer::default(), |newest| newest.layer);
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
 
@@ -307,9 +307,9 @@ impl crate::node::Receiver for Receiver {
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
         self.pending = None;
         self.start_up.cancel();
-        let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
+        let (Some(newest), true) = (self.newest, self.is_representative()) else { return };
         let (echo, level) =
-            (Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) }, self.mean.unwrap_or(0.0));
+            (Echo { seq: newest.seq, hold: cx.now.since(self.last_arrival) }, self.mean.unwrap_or(0.0));
         self.send(ReportContent::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
     }
 

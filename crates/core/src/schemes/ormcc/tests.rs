@@ -269,7 +269,7 @@ fn absurd_and_repeated_reports_are_dropped() {
 }
 
 #[test]
-fn a_silent_group_gets_slower_and_what_arrives_again_stops_that() {
+fn a_silent_group_slows_until_a_report_arrives() {
     let mut config = Config::transport(1000);
     config.sending.start = Start::Linear;
     let mut sender = Sender::new(config);
@@ -300,7 +300,7 @@ fn news_of_old_packets_is_no_sign_that_anything_arrives() {
 }
 
 #[test]
-fn a_group_without_its_slow_part_starts_up_anew() {
+fn without_its_slow_members_a_group_repeats_slow_start() {
     let mut sender = Sender::new(Config::transport(1000));
     sender.run_until(at(0.8));
     sender.congested(1, 1e6, Span::from_millis(300));
@@ -469,10 +469,10 @@ fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
     let mark = |id, mean| Mark::Representative { id, mean, deviation: 0.0, rtt_max: 0.001 };
     let ear = |id| Ear::by_hand(Receiver::new(receiver_id(id), config), at(5.0));
     let mut all: Vec<_> = (1..=receivers).map(ear).collect();
-    let (mut rng, mut heard) = (Rng::new(3, 3), Vec::new());
+    let (mut rng, mut received) = (Rng::new(3, 3), Vec::new());
     for number in 0..60u64 {
         let now = at(5.0) + EVERY * number;
-        let mark = match heard.first() {
+        let mark = match received.first() {
             Some((_, from, ReportContent::Congested { mean, .. })) => mark(Some(receiver_id(*from)), *mean),
             _ => mark(None, f32::INFINITY),
         };
@@ -485,16 +485,16 @@ fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
             (ear.now, ear.rng) = (now, Rng::new(3, rng.bits()));
             let mut reports = ear.receive(&data(number, mark), arrival);
             loop {
-                heard.extend(reports.into_iter().map(|report| (ear.now, from, report)));
+                received.extend(reports.into_iter().map(|report| (ear.now, from, report)));
                 if ear.receiver.deadline() >= now + EVERY {
                     break;
                 }
                 reports = ear.wait();
             }
         }
-        heard.sort_by_key(|(moment, ..)| *moment);
+        received.sort_by_key(|(moment, ..)| *moment);
     }
-    heard.len()
+    received.len()
 }
 
 #[test]

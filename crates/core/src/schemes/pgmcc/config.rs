@@ -2,7 +2,7 @@
 
 use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::spec::{Field, Opt, Within};
 use crate::time::{Rate, Span};
@@ -128,7 +128,7 @@ const ENTRY: Entry = Entry {
     sender: "names one receiver its acker, runs a window over its acknowledgements, compares all that report losses with it",
     receiver: "acknowledges each packet that names it the acker; else reports losses after a random delay",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::StartUp,
+    stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native, Wire::Pgm],
     layers: LayerRates::One,
     deviations: &[

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_packet_takes_back_what_its_loss_had_added() {
+    fn a_late_packet_undoes_its_loss() {
         let (mut with, mut without) = (filter(), filter());
         for packet in 0..40 {
             if packet == 10 {

@@ -13,7 +13,7 @@ pub struct Receiver {
     nak_backoff: Span,
     filter: Filter,
     /// The record of arrivals; `None` before the first packet.
-    heard: Option<NewestHeader>,
+    header: Option<NewestHeader>,
     /// Losses that wait to be reported.
     pending: Option<Losses>,
     /// When to offer itself as acker.
@@ -59,7 +59,7 @@ impl Receiver {
             me,
             nak_backoff: config.nak_backoff,
             filter: Filter::new(config.loss_gain),
-            heard: None,
+            header: None,
             pending: None,
             offer_at: Time::NEVER,
             ack_every: config.ack_every,
@@ -77,7 +77,7 @@ impl Receiver {
 
     /// Whether the newest packet named this receiver as the acker.
     pub fn is_acker(&self) -> bool {
-        self.heard.is_some_and(|heard| heard.acker == Some(self.me))
+        self.header.is_some_and(|header| header.acker == Some(self.me))
     }
 
     /// Take note of a packet; whether it is a new one, no duplicate.
@@ -88,30 +88,30 @@ impl Receiver {
             _ => None,
         };
         let fresh = NewestHeader { newest: data.seq, newest_at: now, layer, acker, arrived: 1, lost: !1 };
-        let Some(heard) = &mut self.heard else {
-            self.heard = Some(fresh);
+        let Some(header) = &mut self.header else {
+            self.header = Some(fresh);
             return true;
         };
-        if data.seq > heard.newest {
-            let step = u32::try_from(data.seq.0 - heard.newest.0).unwrap_or(u32::MAX);
-            let arrived = heard.arrived.checked_shl(step).unwrap_or(0) | 1;
-            let lost = heard.lost.checked_shl(step).unwrap_or(0);
-            *heard = NewestHeader { arrived, lost, ..fresh };
+        if data.seq > header.newest {
+            let step = u32::try_from(data.seq.0 - header.newest.0).unwrap_or(u32::MAX);
+            let arrived = header.arrived.checked_shl(step).unwrap_or(0) | 1;
+            let lost = header.lost.checked_shl(step).unwrap_or(0);
+            *header = NewestHeader { arrived, lost, ..fresh };
             if arrival.lost > 0 {
                 self.count_losses(arrival.lost);
             }
             self.filter.received();
             return true;
         }
-        let back = u32::try_from(heard.newest.0 - data.seq.0).unwrap_or(u32::MAX);
+        let back = u32::try_from(header.newest.0 - data.seq.0).unwrap_or(u32::MAX);
         let bit = 1u32.checked_shl(back).unwrap_or(0);
-        let news = bit != 0 && heard.arrived & bit == 0;
+        let news = bit != 0 && header.arrived & bit == 0;
         if news {
-            heard.arrived |= bit;
-            if heard.lost & bit == 0 {
+            header.arrived |= bit;
+            if header.lost & bit == 0 {
                 self.filter.received();
             } else {
-                heard.lost &= !bit;
+                header.lost &= !bit;
                 self.filter.found(back);
             }
         }
@@ -121,10 +121,10 @@ impl Receiver {
     /// Counts this number of packets as lost: the oldest that are missing and do not count as lost yet.
     fn count_losses(&mut self, lost: u32) {
         self.filter.lost(lost);
-        let Some(heard) = &mut self.heard else { return };
-        let missing = !heard.arrived & !heard.lost;
+        let Some(header) = &mut self.header else { return };
+        let missing = !header.arrived & !header.lost;
         let oldest_first = (0..32).rev().filter(|back| missing >> back & 1 == 1);
-        heard.lost |= oldest_first.take(lost as usize).fold(0, |bits, back| bits | 1 << back);
+        header.lost |= oldest_first.take(lost as usize).fold(0, |bits, back| bits | 1 << back);
     }
 
     /// Losses are to be reported, together with what else is lost until then.
@@ -142,13 +142,13 @@ impl Receiver {
         }
     }
 
-    fn echo(&self, heard: &NewestHeader, now: Time) -> Echo {
-        Echo { seq: heard.newest, hold: now.since(heard.newest_at) }
+    fn echo(&self, header: &NewestHeader, now: Time) -> Echo {
+        Echo { seq: header.newest, hold: now.since(header.newest_at) }
     }
 
     /// A new packet has come: acknowledge it now, or together with the next ones while they come fast and none is missing.
     fn acknowledge_soon(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
-        let missing = self.heard.is_some_and(|heard| !heard.arrived & !heard.lost != 0);
+        let missing = self.header.is_some_and(|header| !header.arrived & !header.lost != 0);
         let special = missing || arrival.lost > 0 || arrival.late || arrival.marked;
         self.waiting += 1;
         if special || self.waiting >= self.ack_every || cx.now.since(self.acked_at) >= ACK_SPACING {
@@ -160,26 +160,26 @@ impl Receiver {
 
     fn acknowledge(&mut self, cx: &mut Cx<'_>) {
         (self.waiting, self.ack_at, self.acked_at) = (0, Time::NEVER, cx.now);
-        let Some(heard) = &self.heard else { return };
-        let missing = !heard.arrived & !heard.lost;
+        let Some(header) = &self.header else { return };
+        let missing = !header.arrived & !header.lost;
         let behind = 32 - missing.leading_zeros();
         let content = ReportContent::Selective {
-            echo: self.echo(heard, cx.now),
+            echo: self.echo(header, cx.now),
             behind,
-            bitmap: heard.arrived,
+            bitmap: header.arrived,
             loss: self.filter.loss(),
         };
         self.send(content, cx);
     }
 
     fn report_losses(&self, first: Seq, count: u16, cx: &mut Cx<'_>) {
-        let Some(heard) = &self.heard else { return };
-        let echo = self.echo(heard, cx.now);
+        let Some(header) = &self.header else { return };
+        let echo = self.echo(header, cx.now);
         self.send(ReportContent::Lost { echo, first, count, loss: self.filter.loss() }, cx);
     }
 
     fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
-        let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+        let layer = self.header.map_or(Layer::default(), |header| header.layer);
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
 }
@@ -191,15 +191,15 @@ impl crate::node::Receiver for Receiver {
             crate::node::Receiver::on_deadline(self, cx);
         }
         let news = self.note(data, layer, arrival, cx.now);
-        let Some(heard) = &self.heard else { return };
-        match heard.acker {
+        let Some(header) = &self.header else { return };
+        match header.acker {
             Some(_) => self.offer_at = Time::NEVER,
             None if self.offer_at.is_never() => {
                 self.offer_at = cx.now + self.nak_backoff.scaled(cx.rng.unit());
             }
             None => {}
         }
-        if heard.acker == Some(self.me) {
+        if header.acker == Some(self.me) {
             if self.pending.take().is_some() {
                 self.suppressed += 1; // acknowledgements say the same
             }
@@ -233,7 +233,7 @@ impl crate::node::Receiver for Receiver {
         if self.ack_at <= cx.now {
             self.acknowledge(cx);
         }
-        let stale = self.heard.is_none_or(|heard| cx.now.since(heard.newest_at) > STALE_AFTER);
+        let stale = self.header.is_none_or(|header| cx.now.since(header.newest_at) > STALE_AFTER);
         let due = self.pending.take_if(|losses| losses.at <= cx.now);
         let offers = self.offer_at <= cx.now;
         if offers {
@@ -243,7 +243,7 @@ impl crate::node::Receiver for Receiver {
             _ if stale => {}
             Some(losses) => self.report_losses(losses.first, losses.count, cx),
             None if offers => {
-                let next = self.heard.map_or(Seq(0), |heard| heard.newest.next());
+                let next = self.header.map_or(Seq(0), |header| header.newest.next());
                 self.report_losses(next, 0, cx);
             }
             None => {}
@@ -252,8 +252,8 @@ impl crate::node::Receiver for Receiver {
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
         (self.pending, self.offer_at, self.ack_at) = (None, Time::NEVER, Time::NEVER);
-        let (Some(heard), true) = (&self.heard, self.is_acker()) else { return };
-        let echo = self.echo(heard, cx.now);
+        let (Some(header), true) = (&self.header, self.is_acker()) else { return };
+        let echo = self.echo(header, cx.now);
         self.send(ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);
     }
 

@@ -113,7 +113,7 @@ impl Source {
     }
 
     /// There is no acker: headers ask all receivers to offer themselves.
-    fn elect_anew(&mut self) {
+    fn reelect(&mut self) {
         self.former = self.acker.take().or(self.former);
         self.load = 0.0;
     }
@@ -233,7 +233,7 @@ impl Source {
         self.cuts += 1;
         self.starting = false;
         if self.retries >= RETRIES {
-            self.elect_anew();
+            self.reelect();
         }
         self.timeout_at = Time::NEVER;
         self.adjust_pace(now);
@@ -274,14 +274,14 @@ impl Source {
 
     fn forget(&mut self, receiver: ReceiverId) {
         if self.acker == Some(receiver) {
-            self.elect_anew();
+            self.reelect();
             self.former = None;
         }
     }
 
     /// The group is another one now: nothing that was learned about the old one's paths holds.
     fn start_again(&mut self, now: Time) {
-        self.elect_anew();
+        self.reelect();
         self.window.restart();
         self.window.set_threshold(first_threshold(&self.config));
         self.timeout.forget();

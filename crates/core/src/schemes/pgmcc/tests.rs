@@ -93,7 +93,7 @@ fn only_clearly_more_loss_changes_the_acker() {
 
 /// T-PG-8.
 #[test]
-fn two_timeouts_without_a_word_ask_everybody_again() {
+fn two_timeouts_ask_all_receivers_again() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
@@ -180,7 +180,7 @@ fn a_maximum_rate_paces_packets_and_limits_the_window() {
 }
 
 #[test]
-fn after_a_pause_no_more_than_a_small_window_leaves_at_once() {
+fn after_a_pause_at_most_a_small_window_leaves_at_once() {
     let path = Path { rate: Rate::from_mbps(10.0), rtt: millis(50), buffer: 60_000 };
     let mut star = Star::new(&Scheme::Pgmcc(Config::published()), SIZE, &[path], 1);
     star.run_until(Time::from_secs_f64(20.0));
@@ -208,14 +208,14 @@ impl Ear {
         Ear::by_hand(Receiver::new(receiver_id(2), config), Time::ZERO)
     }
 
-    fn hear(&mut self, at: u64, seq: u64, acker: Option<u64>, arrival: Arrival) -> Vec<ReportContent> {
+    fn deliver(&mut self, at: u64, seq: u64, acker: Option<u64>, arrival: Arrival) -> Vec<ReportContent> {
         self.now = Time::ZERO + millis(at);
         self.receive(&data(seq, Time::ZERO, Mark::Acker { id: acker.map(receiver_id) }), arrival)
     }
 
     fn wait_for(&mut self, until: u64) -> Vec<ReportContent> {
         self.now = Time::ZERO + millis(until);
-        bench::said(self.call(|receiver, cx| receiver.on_deadline(cx)))
+        bench::reports(self.call(|receiver, cx| receiver.on_deadline(cx)))
     }
 }
 
@@ -225,10 +225,10 @@ const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, marked: false, late: false
 #[test]
 fn an_offer_to_acknowledge_is_withdrawn_when_an_acker_is_named() {
     let mut ear = Ear::new();
-    ear.hear(0, 0, None, PLAIN);
+    ear.deliver(0, 0, None, PLAIN);
     let due = ear.receiver.deadline();
     assert!(due <= Time::ZERO + millis(50), "{due}");
-    ear.hear(1, 1, Some(9), PLAIN);
+    ear.deliver(1, 1, Some(9), PLAIN);
     assert_eq!(ear.receiver.deadline(), Time::NEVER);
     assert_eq!(ear.wait_for(100), []);
 }
@@ -236,7 +236,7 @@ fn an_offer_to_acknowledge_is_withdrawn_when_an_acker_is_named() {
 #[test]
 fn without_an_acker_every_receiver_offers_itself_within_50_ms() {
     let mut ear = Ear::new();
-    ear.hear(0, 0, None, PLAIN);
+    ear.deliver(0, 0, None, PLAIN);
     match ear.wait_for(50)[..] {
         [ReportContent::Lost { echo, count: 0, .. }] => {
             assert_eq!(echo, Echo { seq: Seq(0), hold: millis(50) });
@@ -248,18 +248,18 @@ fn without_an_acker_every_receiver_offers_itself_within_50_ms() {
 #[test]
 fn the_acker_acknowledges_each_packet_once_with_a_bitmap() {
     let mut ear = Ear::new();
-    ear.hear(0, 10, Some(2), PLAIN);
-    ear.hear(1, 11, Some(2), PLAIN);
+    ear.deliver(0, 10, Some(2), PLAIN);
+    ear.deliver(1, 11, Some(2), PLAIN);
     let lossy = Arrival { lost: 2, ..PLAIN };
-    match ear.hear(2, 14, Some(2), lossy)[..] {
+    match ear.deliver(2, 14, Some(2), lossy)[..] {
         [ReportContent::Selective { echo, behind: 0, bitmap: 0b11001, loss }] => {
             assert_eq!(echo, Echo { seq: Seq(14), hold: Span::ZERO });
             assert!((0.01..0.02).contains(&loss));
         }
         ref other => panic!("{other:?}"),
     }
-    assert_eq!(ear.hear(3, 14, Some(2), Arrival { late: true, ..PLAIN }), [], "a duplicate");
-    match ear.hear(4, 13, Some(2), Arrival { late: true, ..PLAIN })[..] {
+    assert_eq!(ear.deliver(3, 14, Some(2), Arrival { late: true, ..PLAIN }), [], "a duplicate");
+    match ear.deliver(4, 13, Some(2), Arrival { late: true, ..PLAIN })[..] {
         [ReportContent::Selective { echo, bitmap: 0b11011, .. }] => {
             assert_eq!(echo, Echo { seq: Seq(14), hold: millis(2) });
         }
@@ -270,27 +270,27 @@ fn the_acker_acknowledges_each_packet_once_with_a_bitmap() {
 #[test]
 fn acknowledgements_cover_four_packets_or_a_millisecond() {
     let mut ear = Ear::of(&Config::transport(SIZE));
-    assert_eq!(ear.hear(5, 0, Some(2), PLAIN).len(), 1);
+    assert_eq!(ear.deliver(5, 0, Some(2), PLAIN).len(), 1);
     for seq in 1..4 {
-        assert_eq!(ear.hear(5, seq, Some(2), PLAIN), []);
+        assert_eq!(ear.deliver(5, seq, Some(2), PLAIN), []);
     }
-    assert_eq!(ear.hear(5, 4, Some(2), PLAIN).len(), 1);
-    assert_eq!(ear.hear(5, 5, Some(2), PLAIN), []);
+    assert_eq!(ear.deliver(5, 4, Some(2), PLAIN).len(), 1);
+    assert_eq!(ear.deliver(5, 5, Some(2), PLAIN), []);
     assert_eq!(ear.receiver.deadline(), Time::ZERO + millis(6));
     assert_eq!(ear.wait_for(6).len(), 1);
-    assert_eq!(ear.hear(7, 6, Some(2), PLAIN).len(), 1, "a slow stream");
-    assert_eq!(ear.hear(7, 8, Some(2), PLAIN).len(), 1, "one is missing");
-    assert_eq!(ear.hear(7, 7, Some(2), Arrival { late: true, ..PLAIN }).len(), 1);
-    assert_eq!(ear.hear(7, 9, Some(2), PLAIN), []);
-    assert_eq!(ear.hear(7, 10, Some(3), PLAIN).len(), 1, "another is the acker");
+    assert_eq!(ear.deliver(7, 6, Some(2), PLAIN).len(), 1, "a slow stream");
+    assert_eq!(ear.deliver(7, 8, Some(2), PLAIN).len(), 1, "one is missing");
+    assert_eq!(ear.deliver(7, 7, Some(2), Arrival { late: true, ..PLAIN }).len(), 1);
+    assert_eq!(ear.deliver(7, 9, Some(2), PLAIN), []);
+    assert_eq!(ear.deliver(7, 10, Some(3), PLAIN).len(), 1, "another is the acker");
 }
 
 #[test]
-fn a_missing_packet_that_is_not_yet_lost_is_told_as_behind() {
+fn a_missing_packet_not_yet_lost_is_reported_as_behind() {
     let mut ear = Ear::new();
-    ear.hear(0, 0, Some(2), PLAIN);
-    ear.hear(1, 2, Some(2), PLAIN);
-    match ear.hear(2, 3, Some(2), PLAIN)[..] {
+    ear.deliver(0, 0, Some(2), PLAIN);
+    ear.deliver(1, 2, Some(2), PLAIN);
+    match ear.deliver(2, 3, Some(2), PLAIN)[..] {
         [ReportContent::Selective { behind: 3, bitmap: 0b1011, .. }] => {}
         ref other => panic!("{other:?}"),
     }
@@ -299,10 +299,10 @@ fn a_missing_packet_that_is_not_yet_lost_is_told_as_behind() {
 #[test]
 fn losses_within_one_delay_are_one_report() {
     let mut ear = Ear::new();
-    ear.hear(0, 0, Some(9), PLAIN);
+    ear.deliver(0, 0, Some(9), PLAIN);
     let lossy = Arrival { lost: 1, ..PLAIN };
-    assert_eq!(ear.hear(1, 2, Some(9), lossy), []);
-    assert_eq!(ear.hear(1, 4, Some(9), lossy), []);
+    assert_eq!(ear.deliver(1, 2, Some(9), lossy), []);
+    assert_eq!(ear.deliver(1, 4, Some(9), lossy), []);
     match ear.wait_for(60)[..] {
         [ReportContent::Lost { first: Seq(1), count: 2, loss, .. }] => assert!((0.01..0.02).contains(&loss)),
         ref other => panic!("{other:?}"),
@@ -314,7 +314,7 @@ fn losses_within_one_delay_are_one_report() {
 fn the_acker_says_good_bye_and_others_do_not() {
     for (acker, reports) in [(2, 1), (9, 0)] {
         let mut ear = Ear::new();
-        ear.hear(0, 0, Some(acker), PLAIN);
+        ear.deliver(0, 0, Some(acker), PLAIN);
         let contents = ear.leave();
         assert_eq!(contents.len(), reports);
         assert!(contents.iter().all(|c| matches!(c, ReportContent::Congested { cause: Cause::Leaving, .. })));

@@ -22,7 +22,7 @@ impl Aggregate {
     const NONE: Aggregate = Aggregate { lost: 0, newest: 0, of: None, hold: Span::MAX };
 
     /// Returns the content of a report; `None` for one of another kind.
-    pub fn said_by(content: &ReportContent) -> Option<Aggregate> {
+    pub fn reported_by(content: &ReportContent) -> Option<Aggregate> {
         let ReportContent::Newest { echo, past_lost, of } = *content else { return None };
         Some(Aggregate { lost: past_lost.0, newest: echo.seq.0.saturating_add(1), of, hold: echo.hold })
     }
@@ -52,7 +52,7 @@ pub(crate) struct Aggregator<K> {
 #[derive(Debug, Clone, Copy)]
 struct Child {
     kept: Aggregate,
-    heard_at: Time,
+    received_at: Time,
     turn: u64,
 }
 
@@ -132,12 +132,12 @@ impl<K: Ord + Copy> Aggregator<K> {
         }
         if self.children.len() >= MAX_CHILDREN
             && let Some(silent) =
-                self.children.iter().min_by_key(|(_, child)| child.heard_at).map(|(key, _)| *key)
+                self.children.iter().min_by_key(|(_, child)| child.received_at).map(|(key, _)| *key)
         {
             self.children.remove(&silent);
         }
         let kept = Aggregate { newest: self.up.newest, ..Aggregate::NONE };
-        self.children.insert(child, Child { kept, heard_at: now, turn: self.turn });
+        self.children.insert(child, Child { kept, received_at: now, turn: self.turn });
     }
 
     /// Removes a child, and returns the aggregate to be passed on because of that.
@@ -165,21 +165,22 @@ impl<K: Ord + Copy> Aggregator<K> {
     }
 
     /// Handles a child's report of its part, and returns the aggregate to be passed on.
-    pub fn on_report(&mut self, child: K, said: Aggregate, now: Time) -> Option<Aggregate> {
+    pub fn on_report(&mut self, child: K, reported: Aggregate, now: Time) -> Option<Aggregate> {
         self.join(child, now);
         self.turn += 1;
         let turn = self.turn;
         let kept = self.children.get_mut(&child)?;
-        kept.heard_at = now;
+        kept.received_at = now;
         // The progress of one receiver grows; late or duplicate reports add at most a loss.
-        let is_stale = kept.kept.of == said.of && said.newest < kept.kept.newest || said.of.is_none();
+        let is_stale =
+            kept.kept.of == reported.of && reported.newest < kept.kept.newest || reported.of.is_none();
         kept.kept = if is_stale {
-            Aggregate { lost: kept.kept.lost.max(said.lost), ..kept.kept }
+            Aggregate { lost: kept.kept.lost.max(reported.lost), ..kept.kept }
         } else {
             kept.turn = turn;
-            Aggregate { lost: kept.kept.lost.max(said.lost), ..said }
+            Aggregate { lost: kept.kept.lost.max(reported.lost), ..reported }
         };
-        self.measure(said.newest, now);
+        self.measure(reported.newest, now);
         self.expire(now);
         self.thinned_news(now)
     }
@@ -188,7 +189,7 @@ impl<K: Ord + Copy> Aggregator<K> {
     fn waited(&self, up: &Aggregate, now: Time) -> Span {
         let same = |child: &&Child| (child.kept.of, child.kept.newest) == (up.of, up.newest);
         let spoke = self.children.values().filter(same).max_by_key(|child| child.turn);
-        spoke.map_or(Span::ZERO, |child| now.since(child.heard_at))
+        spoke.map_or(Span::ZERO, |child| now.since(child.received_at))
     }
 
     /// The time between packets, from how fast acknowledgements go on.
@@ -210,7 +211,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         let patience = PATIENCE.0.max(Span::from_secs_f64(PATIENCE.1 * self.interval)) * PATIENCES;
         let reached = self.progress.0;
         self.children
-            .retain(|_, child| now.since(child.heard_at) <= patience || child.kept.newest >= reached);
+            .retain(|_, child| now.since(child.received_at) <= patience || child.kept.newest >= reached);
     }
 
     /// Returns the progress common to all children.
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_does_not_hold_the_others_back_until_it_speaks() {
+    fn a_new_receiver_delays_no_acks_before_its_first_report() {
         let mut router = two();
         (1..=2).for_each(|child| _ = router.on_report(child, ack(child.into(), 9, 0), at(0)));
         router.join(3, at(1));
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_is_waited_for_no_more() {
+    fn a_departed_receiver_no_longer_delays_acks() {
         let mut router = two();
         router.on_report(1, ack(1, 9, 0), at(0));
         router.on_report(2, ack(2, 4, 0), at(0));
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_while_others_go_on_is_forgotten() {
+    fn a_receiver_silent_among_active_ones_expires() {
         let mut router = two();
         router.on_report(2, ack(2, 1, 0), at(0));
         for n in 1..=30 {
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_for_another_report_is_told_as_held() {
+    fn delayed_reports_state_their_hold_time() {
         let run = |thins: bool| {
             let mut router = two();
             if thins {

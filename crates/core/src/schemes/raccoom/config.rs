@@ -5,7 +5,7 @@ use super::router;
 use crate::node::{RelaySpec, RouterSpec};
 use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::spec::Within;
 use crate::suppress::TruncatedExponential;
@@ -174,7 +174,7 @@ const ENTRY: Entry = Entry {
     sender: "follows the receiver that is the last to have a packet, as TCP Vegas would; one cut for all losses of a window",
     receiver: "acknowledges each packet; routers or designated receivers make one acknowledgement of all",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::StartUp,
+    stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[

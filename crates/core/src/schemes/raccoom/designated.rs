@@ -63,8 +63,8 @@ impl Designated {
         for effect in own.drain() {
             match effect {
                 Effect::Report(Report { content: ReportContent::Newest { .. }, .. }) => {
-                    let said = self.receiver.entry(cx.now);
-                    let up = said.and_then(|said| self.children.on_report(None, said, cx.now));
+                    let reported = self.receiver.entry(cx.now);
+                    let up = reported.and_then(|reported| self.children.on_report(None, reported, cx.now));
                     self.pass_on(up, cx);
                 }
                 other => cx.effects.push(other),
@@ -106,8 +106,8 @@ impl Relay for Designated {
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         match report.content {
             ReportContent::Newest { .. } => {
-                let Some(said) = Aggregate::said_by(&report.content) else { return };
-                let up = self.children.on_report(Some(report.from), said, cx.now);
+                let Some(reported) = Aggregate::reported_by(&report.content) else { return };
+                let up = self.children.on_report(Some(report.from), reported, cx.now);
                 self.pass_on(up, cx);
             }
             ReportContent::Congested { cause: Cause::Leaving, .. } => {

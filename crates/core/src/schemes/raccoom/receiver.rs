@@ -14,7 +14,7 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone)]
 pub struct Receiver {
     me: ReceiverId,
-    heard: Option<NewestHeader>,
+    header: Option<NewestHeader>,
     /// The packet behind the highest that was lost; 0 for none. It stays in later acknowledgements.
     past_lost: u64,
     /// Where few answer: packets that wait to be acknowledged, and when they are at the latest.
@@ -62,7 +62,7 @@ impl Receiver {
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             me,
-            heard: None,
+            header: None,
             past_lost: 0,
             waiting: 0,
             ack_at: Time::NEVER,
@@ -102,18 +102,18 @@ impl Receiver {
                 fresh.every = Span::from_secs_f64(f64::from(every).min(MAX_TURN));
             }
         }
-        let Some(heard) = &mut self.heard else {
-            self.heard = Some(fresh);
+        let Some(header) = &mut self.header else {
+            self.header = Some(fresh);
             return true;
         };
-        let is_newest = data.seq > heard.newest;
+        let is_newest = data.seq > header.newest;
         if is_newest {
-            let step = u32::try_from(data.seq.0 - heard.newest.0).unwrap_or(u32::MAX);
-            let known = heard.known.checked_shl(step).unwrap_or(0) | 1;
-            *heard = NewestHeader { known, ..fresh };
+            let step = u32::try_from(data.seq.0 - header.newest.0).unwrap_or(u32::MAX);
+            let known = header.known.checked_shl(step).unwrap_or(0) | 1;
+            *header = NewestHeader { known, ..fresh };
         } else {
-            let back = u32::try_from(heard.newest.0 - data.seq.0).unwrap_or(u32::MAX);
-            heard.known |= 1u64.checked_shl(back).unwrap_or(0);
+            let back = u32::try_from(header.newest.0 - data.seq.0).unwrap_or(u32::MAX);
+            header.known |= 1u64.checked_shl(back).unwrap_or(0);
         }
         self.note_losses(arrival.lost);
         if arrival.marked {
@@ -124,24 +124,24 @@ impl Receiver {
 
     /// Counts this number of further packets as lost: the oldest that are missing and do not count as lost yet.
     fn note_losses(&mut self, lost: u32) {
-        let (Some(heard), true) = (&mut self.heard, lost > 0) else { return };
-        let mut missing = !heard.known;
+        let (Some(header), true) = (&mut self.header, lost > 0) else { return };
+        let mut missing = !header.known;
         if missing == 0 {
             // They are older than the record of packets.
-            self.past_lost = self.past_lost.max(heard.newest.0.saturating_sub(63));
+            self.past_lost = self.past_lost.max(header.newest.0.saturating_sub(63));
         }
         for _ in 0..lost.min(u64::BITS) {
             let Some(place) = missing.checked_ilog2() else { break };
             missing &= !(1 << place);
-            heard.known |= 1 << place;
-            self.past_lost = self.past_lost.max((heard.newest.0 + 1).saturating_sub(place.into()));
+            header.known |= 1 << place;
+            self.past_lost = self.past_lost.max((header.newest.0 + 1).saturating_sub(place.into()));
         }
     }
 
     fn answer(&mut self, cx: &mut Cx<'_>) {
         (self.waiting, self.ack_at, self.acked_at, self.loss_at) = (0, Time::NEVER, cx.now, Time::NEVER);
-        let Some(heard) = &self.heard else { return };
-        let layer = heard.layer;
+        let Some(header) = &self.header else { return };
+        let layer = header.layer;
         if let Some(content) = self.content(cx.now) {
             cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
         }
@@ -149,20 +149,20 @@ impl Receiver {
 
     /// Returns the progress of this receiver.
     pub(super) fn content(&self, now: Time) -> Option<ReportContent> {
-        let heard = self.heard.as_ref()?;
-        let echo = Echo { seq: heard.newest, hold: now.since(heard.newest_at) };
+        let header = self.header.as_ref()?;
+        let echo = Echo { seq: header.newest, hold: now.since(header.newest_at) };
         let of = ShortId::of(self.me);
         Some(ReportContent::Newest { echo, past_lost: Seq(self.past_lost), of })
     }
 
     /// The same as an entry of an aggregator.
     pub(super) fn entry(&self, now: Time) -> Option<Aggregate> {
-        self.content(now).and_then(|content| Aggregate::said_by(&content))
+        self.content(now).and_then(|content| Aggregate::reported_by(&content))
     }
 
     /// Where few answer: whether this receiver is asked for each packet.
     fn is_target(&self) -> bool {
-        self.heard.is_some_and(|heard| heard.target.is_some() && heard.target == ShortId::of(self.me))
+        self.header.is_some_and(|header| header.target.is_some() && header.target == ShortId::of(self.me))
     }
 
     fn acknowledge_soon(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
@@ -178,18 +178,18 @@ impl Receiver {
 
     /// Where few answer: another receiver is the target, or there is no target.
     fn take_turns(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
-        let Some(heard) = self.heard else { return };
+        let Some(header) = self.header else { return };
         if self.waiting > 0 {
             self.answer(cx); // the last ones for which it was the target
         }
         if self.turn_at.is_never() {
-            self.turn_at = cx.now + heard.every.scaled(cx.rng.unit());
+            self.turn_at = cx.now + header.every.scaled(cx.rng.unit());
         }
-        if self.past_lost <= heard.cut {
+        if self.past_lost <= header.cut {
             self.suppressed += u32::from(!self.loss_at.is_never());
             self.loss_at = Time::NEVER; // a cut has answered it
         } else if (arrival.lost > 0 || arrival.marked) && self.loss_at.is_never() {
-            self.loss_at = cx.now + self.law.delay(heard.rtt_max * 2, cx.rng);
+            self.loss_at = cx.now + self.law.delay(header.rtt_max * 2, cx.rng);
         }
     }
 }
@@ -200,16 +200,16 @@ impl crate::node::Receiver for Receiver {
             crate::node::Receiver::on_deadline(self, cx);
         }
         let is_newest = self.note(data, layer, arrival, cx.now);
-        let Some(heard) = self.heard else { return };
+        let Some(header) = self.header else { return };
         if (data.flags.has(Flags::STARTING) || self.start_up.is_active()) && !arrival.late {
-            self.start_up.on_data(data, arrival, heard.rtt_max, self.law, cx);
+            self.start_up.on_data(data, arrival, header.rtt_max, self.law, cx);
         }
         let tells = is_newest || arrival.lost > 0 || arrival.marked;
-        if heard.every == Span::ZERO && !self.thins {
+        if header.every == Span::ZERO && !self.thins {
             if tells {
                 self.answer(cx);
             }
-        } else if heard.every == Span::ZERO || self.is_target() {
+        } else if header.every == Span::ZERO || self.is_target() {
             if tells {
                 self.acknowledge_soon(arrival, cx);
             }
@@ -227,9 +227,9 @@ impl crate::node::Receiver for Receiver {
         if now < self.deadline() {
             return;
         }
-        let stale = self.heard.is_none_or(|heard| now.since(heard.newest_at) > STALE_AFTER);
+        let stale = self.header.is_none_or(|header| now.since(header.newest_at) > STALE_AFTER);
         if self.turn_at <= now {
-            let every = self.heard.map_or(Span::ZERO, |heard| heard.every);
+            let every = self.header.map_or(Span::ZERO, |header| header.every);
             // A stream that is over needs no turns: the next packet restarts them.
             self.turn_at = if stale || every == Span::ZERO {
                 Time::NEVER
@@ -245,7 +245,7 @@ impl crate::node::Receiver for Receiver {
             }
         }
         if let Some(content) = self.start_up.take_due(now) {
-            let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+            let layer = self.header.map_or(Layer::default(), |header| header.layer);
             cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
         }
     }
@@ -253,10 +253,10 @@ impl crate::node::Receiver for Receiver {
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
         (self.ack_at, self.turn_at, self.loss_at) = (Time::NEVER, Time::NEVER, Time::NEVER);
         self.start_up.cancel();
-        let Some(heard) = &self.heard else { return };
-        let echo = Echo { seq: heard.newest, hold: cx.now.since(heard.newest_at) };
+        let Some(header) = &self.header else { return };
+        let echo = Echo { seq: header.newest, hold: cx.now.since(header.newest_at) };
         let content = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
-        cx.effects.push(Effect::Report(Report { from: self.me, layer: heard.layer, content }));
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: header.layer, content }));
     }
 
     fn suppressed(&self) -> u32 {

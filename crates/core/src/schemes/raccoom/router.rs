@@ -42,7 +42,7 @@ struct Session {
     speaker: Option<ReceiverId>,
     layer: Layer,
     size: u16,
-    heard_at: Time,
+    received_at: Time,
     start_up: Answers,
 }
 
@@ -65,7 +65,7 @@ impl Session {
             speaker: None,
             layer: Layer(0),
             size: 0,
-            heard_at: now,
+            received_at: now,
             start_up: Answers::default(),
         }
     }
@@ -116,12 +116,12 @@ impl Acknowledgements {
     fn session(&mut self, id: SessionId, now: Time) -> &mut Session {
         if !self.sessions.contains_key(&id)
             && self.sessions.len() >= MAX_SESSIONS
-            && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.heard_at).map(|(id, _)| *id)
+            && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.received_at).map(|(id, _)| *id)
         {
             self.sessions.remove(&silent);
         }
         let it = self.sessions.entry(id).or_insert_with(|| Session::new(now));
-        it.heard_at = now;
+        it.received_at = now;
         it
     }
 }
@@ -147,7 +147,7 @@ impl Router for Acknowledgements {
 
     fn on_report(&mut self, entry: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Body::Report(report) = &mut packet.body else { return Verdict::Pass };
-        let Some(said) = Aggregate::said_by(&report.content) else {
+        let Some(reported) = Aggregate::reported_by(&report.content) else {
             let it = self.session(packet.session, cx.now);
             let is_news = it.start_up.lets_through(&report.content).unwrap_or(true);
             self.merged += u64::from(!is_news);
@@ -161,7 +161,7 @@ impl Router for Acknowledgements {
         }
         (it.layer, it.size) = (report.layer, packet.size);
         it.speaker = Some(it.speaker.map_or(report.from, |speaker| speaker.min(report.from)));
-        match it.children.on_report(child, said, cx.now).and_then(|up| it.report(up)) {
+        match it.children.on_report(child, reported, cx.now).and_then(|up| it.report(up)) {
             Some(passed) => {
                 *report = passed;
                 Verdict::Pass

@@ -98,22 +98,22 @@ impl Policy {
     }
 
     /// A receiver, router or designated receiver acknowledges.
-    fn on_newest(&mut self, from: ReceiverId, echo: Echo, mut said: Aggregate, now: Time) {
+    fn on_newest(&mut self, from: ReceiverId, echo: Echo, mut reported: Aggregate, now: Time) {
         let sent = self.controller.next_seq().0;
-        if said.lost > sent {
-            said.lost = 0; // of a packet that has not left
+        if reported.lost > sent {
+            reported.lost = 0; // of a packet that has not left
         }
-        let sample = said.of.and_then(|_| self.controller.sample(echo, now));
+        let sample = reported.of.and_then(|_| self.controller.sample(echo, now));
         let starting = self.controller.is_starting();
-        if let (Some(of), Some(sample)) = (said.of, sample) {
+        if let (Some(of), Some(sample)) = (reported.of, sample) {
             self.controller.on_alive(of.into(), sample, now);
         }
         if starting && !self.controller.is_starting() {
             self.take_over(now);
         }
         let news = match self.config.answers {
-            Answers::All => self.children.on_report(from, said, now),
-            Answers::Few => self.of_few(said, sample),
+            Answers::All => self.children.on_report(from, reported, now),
+            Answers::Few => self.of_few(reported, sample),
         };
         let Some(up) = news else { return };
         // A forwarded aggregate may be another child's report; that child's packet is the one to be timed.
@@ -125,14 +125,14 @@ impl Policy {
     }
 
     /// Where few answer: returns the aggregate if the report is of the target, or of a receiver that becomes the target, or of a loss.
-    fn of_few(&mut self, said: Aggregate, sample: Option<Span>) -> Option<Aggregate> {
+    fn of_few(&mut self, reported: Aggregate, sample: Option<Span>) -> Option<Aggregate> {
         let farther = sample.is_some_and(|sample| sample > self.newest_rtt.scaled(self.config.hysteresis));
-        let is_target = self.target.id().is_none() || said.of == self.target.id() || farther;
-        if is_target && said.of.is_some() {
+        let is_target = self.target.id().is_none() || reported.of == self.target.id() || farther;
+        if is_target && reported.of.is_some() {
             self.newest_rtt = sample.unwrap_or(self.newest_rtt);
-            return Some(said);
+            return Some(reported);
         }
-        (said.lost > self.last_cut).then_some(Aggregate { newest: 0, of: None, ..said })
+        (reported.lost > self.last_cut).then_some(Aggregate { newest: 0, of: None, ..reported })
     }
 
     fn on_news(&mut self, up: Aggregate, sample: Option<Span>, now: Time) {
@@ -327,8 +327,8 @@ impl PacedPolicy for Policy {
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        if let Some(said) = Aggregate::said_by(&report.content) {
-            self.on_newest(report.from, report.content.echo(), said, cx.now);
+        if let Some(reported) = Aggregate::reported_by(&report.content) {
+            self.on_newest(report.from, report.content.echo(), reported, cx.now);
         }
     }
 

@@ -38,12 +38,12 @@ impl Sender {
         }
     }
 
-    fn hear(&mut self, of: u64, newest: u64, lost: u64) {
-        self.hear_held(of, newest, lost, Span::ZERO);
+    fn deliver(&mut self, of: u64, newest: u64, lost: u64) {
+        self.receive_held(of, newest, lost, Span::ZERO);
     }
 
     /// As numbers are here: packets count from 1.
-    fn hear_held(&mut self, of: u64, newest: u64, lost: u64, hold: Span) {
+    fn receive_held(&mut self, of: u64, newest: u64, lost: u64, hold: Span) {
         let echo = Echo { seq: Seq(newest - 1), hold };
         let content = ReportContent::Newest { echo, past_lost: Seq(lost), of: short(of) };
         self.report(of, content);
@@ -56,7 +56,7 @@ impl Sender {
             match self.sent.get(next).map(|sent| sent.at + rtt) {
                 Some(due) if due <= self.now => {
                     next += 1;
-                    self.hear(of, next as u64, 0);
+                    self.deliver(of, next as u64, 0);
                 }
                 due => self.run_until(due.unwrap_or(end).min(end).min(self.now + Span::from_millis(1))),
             }
@@ -96,26 +96,26 @@ fn losses_of_a_window_are_one_cut_whoever_met_them() {
     sender.send(60);
     let before = sender.rate();
     for of in 1..=50 {
-        sender.hear(of, 30, 29);
+        sender.deliver(of, 30, 29);
     }
     assert_eq!(sender.cuts(), 1);
     for of in 1..=50 {
-        sender.hear(of, 31 + of % 20, 31 + of % 20);
+        sender.deliver(of, 31 + of % 20, 31 + of % 20);
     }
     assert_eq!(sender.cuts(), 1);
     assert!(sender.rate() <= before / 2.0 * 1.2, "{before} to {}", sender.rate());
     let (_, last_cut, _) = sender.source.inside();
     assert_eq!(last_cut, 60, "what had left at the cut");
     sender.send(20);
-    sender.hear(7, 70, 61);
+    sender.deliver(7, 70, 61);
     assert_eq!(sender.cuts(), 2, "the next packet's loss is one more");
 }
 
 #[test]
-fn a_loss_of_a_packet_that_has_not_left_is_none() {
+fn a_reported_loss_of_an_unsent_packet_is_ignored() {
     let mut sender = Sender::new(steady());
     sender.send(10);
-    sender.hear(1, 5, 11);
+    sender.deliver(1, 5, 11);
     assert_eq!(sender.cuts(), 0);
 }
 
@@ -155,14 +155,14 @@ fn without_acknowledgements_the_rate_halves_with_backoff() {
     let gaps: Vec<f64> = cuts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(cuts[0] < 20.4 && gaps.len() >= 4, "{cuts:?}");
     assert!(gaps.windows(2).all(|pair| pair[1] > 1.5 * pair[0]), "{gaps:?}");
-    sender.hear(1, sender.sent.len() as u64, 0);
+    sender.deliver(1, sender.sent.len() as u64, 0);
     let before = sender.cuts();
     sender.run_until(sender.now + Span::from_millis(150));
     assert_eq!(sender.cuts(), before, "the next acknowledgement ends it");
 }
 
 #[test]
-fn an_acknowledgement_of_nobody_never_changes_the_target() {
+fn an_anonymous_acknowledgement_never_changes_the_target() {
     let mut sender = Sender::new(steady());
     sender.echo_until(1, RTT, at(2.0));
     let newest = sender.sent.len() as u64;
@@ -183,7 +183,7 @@ impl Listener {
         listener
     }
 
-    fn hear(&mut self, seq: u64, mark: Mark) -> Vec<(u64, u64)> {
+    fn deliver(&mut self, seq: u64, mark: Mark) -> Vec<(u64, u64)> {
         self.now += Span::from_millis(5);
         let late = seq < self.seq;
         let lost = seq.saturating_sub(self.seq) as u32;
@@ -191,7 +191,7 @@ impl Listener {
         newest(self.receive(&data(seq, self.now, mark), Arrival { size: 500, lost, marked: false, late }))
     }
 
-    fn told_until(&mut self, end: Time) -> Vec<(u64, u64)> {
+    fn reported_until(&mut self, end: Time) -> Vec<(u64, u64)> {
         newest(self.wait_until(end))
     }
 }
@@ -208,14 +208,14 @@ fn newest(reports: Vec<ReportContent>) -> Vec<(u64, u64)> {
 #[test]
 fn each_packet_is_acknowledged_and_the_highest_loss_stays() {
     let mut listener = Listener::new(1, &Config::published());
-    let heard = |listener: &mut Listener, seq| listener.hear(seq, Mark::TARGET);
-    assert_eq!(heard(&mut listener, 0), [(0, 0)]);
-    assert_eq!(heard(&mut listener, 1), [(1, 0)]);
-    assert_eq!(heard(&mut listener, 5), [(5, 5)], "2, 3 and 4 are lost: the packet behind 4");
-    assert_eq!(heard(&mut listener, 6), [(6, 5)]);
-    assert_eq!(heard(&mut listener, 3), [], "a late one is not the newest");
-    assert_eq!(heard(&mut listener, 8), [(8, 8)]);
-    assert_eq!(heard(&mut listener, 300), [(300, 300)], "however many are missing");
+    let received = |listener: &mut Listener, seq| listener.deliver(seq, Mark::TARGET);
+    assert_eq!(received(&mut listener, 0), [(0, 0)]);
+    assert_eq!(received(&mut listener, 1), [(1, 0)]);
+    assert_eq!(received(&mut listener, 5), [(5, 5)], "2, 3 and 4 are lost: the packet behind 4");
+    assert_eq!(received(&mut listener, 6), [(6, 5)]);
+    assert_eq!(received(&mut listener, 3), [], "a late one is not the newest");
+    assert_eq!(received(&mut listener, 8), [(8, 8)]);
+    assert_eq!(received(&mut listener, 300), [(300, 300)], "however many are missing");
 }
 
 fn few(id: u64, since_cut: u16) -> Mark {
@@ -229,25 +229,25 @@ fn suppression_lets_the_target_acknowledge_and_others_alternate() {
     let (mut of_target, mut of_other) = (0, 0);
     for seq in 0..2000 {
         let until = target.now + Span::from_millis(5);
-        of_other += other.told_until(until - Span::from_millis(5)).len();
-        of_target += target.hear(seq, few(1, u16::MAX)).len();
-        of_other += other.hear(seq, few(1, u16::MAX)).len();
+        of_other += other.reported_until(until - Span::from_millis(5)).len();
+        of_target += target.deliver(seq, few(1, u16::MAX)).len();
+        of_other += other.deliver(seq, few(1, u16::MAX)).len();
     }
     assert_eq!(of_target, 2000);
     assert!((6..16).contains(&of_other), "about once a second of ten: {of_other}");
 }
 
 #[test]
-fn where_few_answer_a_loss_that_a_cut_has_answered_is_not_told() {
+fn with_suppression_an_answered_loss_is_not_reported() {
     let config = Config::transport(500);
     let tells = |cut_passes: bool| {
         let mut listener = Listener::new(2, &config);
-        (0..10).for_each(|seq| _ = listener.hear(seq, few(1, u16::MAX)));
-        listener.hear(12, few(1, u16::MAX));
+        (0..10).for_each(|seq| _ = listener.deliver(seq, few(1, u16::MAX)));
+        listener.deliver(12, few(1, u16::MAX));
         // The next packet says whether all up to it was answered.
-        listener.hear(13, few(1, if cut_passes { 0 } else { u16::MAX }));
-        let told = listener.told_until(listener.now + Span::from_millis(100));
-        told.iter().any(|(_, lost)| *lost == 12)
+        listener.deliver(13, few(1, if cut_passes { 0 } else { u16::MAX }));
+        let reported = listener.reported_until(listener.now + Span::from_millis(100));
+        reported.iter().any(|(_, lost)| *lost == 12)
     };
     assert!(tells(false) && !tells(true));
 }
@@ -326,7 +326,7 @@ fn the_slowest_receiver_of_a_star_sets_the_rate() {
 }
 
 #[test]
-fn where_few_answer_a_crowd_says_little_more_than_one_receiver() {
+fn with_suppression_a_large_group_reports_like_one_receiver() {
     let path = Path { rate: Rate::from_mbps(2.0), rtt: Span::from_millis(40), buffer: 60_000 };
     let reports = |count: usize| {
         let mut star = Star::new(&"raccoom".parse().expect("a scheme"), 1400, &paths(count, path), 1);
@@ -339,8 +339,8 @@ fn where_few_answer_a_crowd_says_little_more_than_one_receiver() {
 }
 
 #[test]
-fn what_a_receiver_says_without_a_mark_is_for_everybody() {
+fn an_unmarked_report_goes_to_all_sessions() {
     let mut listener = Listener::new(1, &Config::transport(1400));
-    assert_eq!(listener.hear(0, Mark::None).len(), 1);
+    assert_eq!(listener.deliver(0, Mark::None).len(), 1);
     assert_eq!(ReceiverId::from(short(1).expect("small")), receiver_id(1));
 }

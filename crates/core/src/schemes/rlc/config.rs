@@ -3,7 +3,7 @@
 use super::timetable::Timetable;
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::spec::{Field, Opt, Within};
 use crate::time::{Rate, Span};
@@ -160,7 +160,7 @@ const ENTRY: Entry = Entry {
     sender: "sends each layer by a timetable, with bursts at double rate that try out the next layer; receives no feedback",
     receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; reports nothing",
     feedback: Feedback::None,
-    says_rate: SaysRate::StartUp,
+    stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native, Wire::Alc],
     layers: LayerRates::Bounded,
     deviations: &[

@@ -424,8 +424,8 @@ fn a_failed_step_up_is_undone_and_retried_at_the_next_point() {
 
 /// The driver of a real network declares a packet lost when three later ones have come.
 #[test]
-fn a_loss_that_is_told_late_still_counts_where_it_happened() {
-    for (lost, told, levels) in
+fn a_late_loss_report_counts_at_its_slot() {
+    for (lost, reported, levels) in
         [(12, 15, vec![1, 0]), (13, 16, vec![1, 2, 1]), (14, 17, vec![1]), (15, 18, vec![1])]
     {
         let mut pair = Pair::new(Config::published());
@@ -433,13 +433,13 @@ fn a_loss_that_is_told_late_still_counts_where_it_happened() {
             if packet.layer.0 > pair.receiver.level() || (packet.layer, packet.slot()) == (Layer(0), lost) {
                 continue;
             }
-            let is_told = (packet.layer, packet.slot()) == (Layer(0), told);
+            let is_reported = (packet.layer, packet.slot()) == (Layer(0), reported);
             pair.deliver(
                 &packet,
-                Some(Arrival { size: 500, lost: u32::from(is_told), ..Arrival::default() }),
+                Some(Arrival { size: 500, lost: u32::from(is_reported), ..Arrival::default() }),
             );
         }
-        assert_eq!(pair.levels(), levels, "slot {lost}, told in slot {told}");
+        assert_eq!(pair.levels(), levels, "slot {lost}, told in slot {reported}");
     }
 }
 
@@ -503,7 +503,7 @@ fn a_stretched_burst_blocks_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_source_that_does_not_fill_its_burst_makes_nobody_join() {
+fn a_partial_burst_causes_no_join() {
     let mut pair = Pair::new(Config::published());
     let mut sent = pair.sender.sent_until(at(0.74));
     pair.sender.now = at(0.9);

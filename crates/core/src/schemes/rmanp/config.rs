@@ -5,7 +5,7 @@ use super::router;
 use crate::node::RouterSpec;
 use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::spec::{Field, Opt, Within};
 use crate::suppress::TruncatedExponential;
@@ -170,7 +170,7 @@ const ENTRY: Entry = Entry {
     sender: "grows with each packet that all have, and goes down to the rate of a congestion indication",
     receiver: "acknowledges each packet, requests missing packets, and reports the rate that would have been right",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::Always,
+    stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[

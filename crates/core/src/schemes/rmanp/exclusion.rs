@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_too_often_in_too_short_a_time_is_excluded() {
+    fn a_receiver_that_requests_too_often_is_excluded() {
         let rule = Exclusion { count: 3, within: Span::from_secs(10) };
         let mut low = LowRates::default();
         let (one, other) = (ReceiverId::new(1).expect("not zero"), ReceiverId::new(2).expect("not zero"));

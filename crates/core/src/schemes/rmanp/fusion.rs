@@ -18,7 +18,7 @@ struct Child<K> {
     key: K,
     /// It has all packets below this one.
     acked: u64,
-    heard_at: Time,
+    received_at: Time,
 }
 
 impl<K: Copy + Ord> Fusion<K> {
@@ -57,7 +57,7 @@ impl<K: Copy + Ord> Fusion<K> {
         match self.place(key) {
             Ok(place) => {
                 let child = &mut self.children[place];
-                child.heard_at = now;
+                child.received_at = now;
                 if acked <= child.acked {
                     return;
                 }
@@ -70,7 +70,7 @@ impl<K: Copy + Ord> Fusion<K> {
                 }
             }
             Err(place) => {
-                self.children.insert(place, Child { key, acked, heard_at: now });
+                self.children.insert(place, Child { key, acked, received_at: now });
                 if self.children.len() == 1 || acked < self.least {
                     (self.least, self.at_least) = (acked, 1);
                 } else if acked == self.least {
@@ -85,7 +85,7 @@ impl<K: Copy + Ord> Fusion<K> {
         match self.place(key) {
             Ok(place) if acked < self.children[place].acked => {
                 self.children[place].acked = acked;
-                self.children[place].heard_at = now;
+                self.children[place].received_at = now;
                 self.look();
             }
             _ => self.on_ack(key, acked, now),
@@ -103,7 +103,7 @@ impl<K: Copy + Ord> Fusion<K> {
     /// Children that were silent since `before` are gone. Whether there were any.
     pub(crate) fn expire(&mut self, before: Time) -> bool {
         let count = self.children.len();
-        self.children.retain(|child| child.heard_at >= before);
+        self.children.retain(|child| child.received_at >= before);
         let is_less = self.children.len() < count;
         if is_less {
             self.look();
@@ -113,7 +113,9 @@ impl<K: Copy + Ord> Fusion<K> {
 
     /// The child that was silent longest is gone.
     pub(crate) fn forget_oldest(&mut self) {
-        if let Some(oldest) = self.children.iter().min_by_key(|child| child.heard_at).map(|child| child.key) {
+        if let Some(oldest) =
+            self.children.iter().min_by_key(|child| child.received_at).map(|child| child.key)
+        {
             self.leave(oldest);
         }
     }
@@ -167,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_or_is_silent_holds_nobody_back() {
+    fn departed_and_silent_branches_delay_nothing() {
         let mut fusion = Fusion::new();
-        for (key, acked, heard) in [('a', 10, 5.0), ('b', 3, 1.0), ('c', 8, 4.0)] {
-            fusion.on_ack(key, acked, at(heard));
+        for (key, acked, received) in [('a', 10, 5.0), ('b', 3, 1.0), ('c', 8, 4.0)] {
+            fusion.on_ack(key, acked, at(received));
         }
         assert!(!fusion.expire(at(1.0)));
         assert!(fusion.expire(at(2.0)));
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_what_is_understood() {
+    fn encoded_acknowledgements_decode_to_the_same() {
         assert_eq!(newest_of(&acknowledged(17, Span::ZERO)), Some(17));
         let echo = Echo { seq: Seq(20), hold: Span::ZERO };
         let behind = |behind| ReportContent::Selective { echo, behind, bitmap: 1, loss: 0.0 };

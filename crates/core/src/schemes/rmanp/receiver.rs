@@ -14,11 +14,11 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone)]
 pub struct Receiver {
     me: ReceiverId,
-    heard: Option<Heard>,
+    received: Option<Received>,
     missing: Requests,
     /// The congestion that is to be reported, and its time; [`Time::NEVER`] for none.
-    told_at: Time,
-    told: Congestion,
+    reported_at: Time,
+    reported: Congestion,
     /// When an acknowledgement is due that is not sent with each packet.
     ack_at: Time,
     /// Packets that wait to be acknowledged, and when others were last.
@@ -37,7 +37,7 @@ pub struct Receiver {
 
 /// The newest packet, and its header's statements.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct Received {
     newest: u64,
     newest_at: Time,
     layer: Layer,
@@ -75,10 +75,10 @@ impl Receiver {
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             me,
-            heard: None,
+            received: None,
             missing: Requests::default(),
-            told_at: Time::NEVER,
-            told: Congestion { rate: 0.0, seq: 0 },
+            reported_at: Time::NEVER,
+            reported: Congestion { rate: 0.0, seq: 0 },
             ack_at: Time::NEVER,
             waiting: 0,
             acked_at: Time::ZERO,
@@ -97,7 +97,7 @@ impl Receiver {
     /// Take note of a packet. Whether it is the newest one.
     fn note(&mut self, data: &Data, layer: Layer, now: Time) -> bool {
         let seq = data.seq.0;
-        let mut fresh = Heard {
+        let mut fresh = Received {
             newest: seq,
             newest_at: now,
             layer,
@@ -114,26 +114,26 @@ impl Receiver {
                 fresh.every = Span::from_secs_f64(f64::from(every).min(MAX_TURN));
             }
         }
-        let Some(heard) = &mut self.heard else {
+        let Some(received) = &mut self.received else {
             if self.begin == Begin::AtStart && seq > 0 {
                 // All packets before it count as lost, and are not reported as congestion.
                 self.missing.note(0..seq, true, MAX_MISSING);
                 self.missing.declare(u32::MAX, now);
             }
-            self.heard = Some(fresh);
+            self.received = Some(fresh);
             return true;
         };
-        if seq <= heard.newest {
-            let back = u32::try_from(heard.newest - seq).unwrap_or(u32::MAX);
-            heard.bitmap |= 1u32.checked_shl(back).unwrap_or(0);
-            heard.rate = data.rate;
+        if seq <= received.newest {
+            let back = u32::try_from(received.newest - seq).unwrap_or(u32::MAX);
+            received.bitmap |= 1u32.checked_shl(back).unwrap_or(0);
+            received.rate = data.rate;
             self.missing.fill(seq, now);
             return false;
         }
-        let step = u32::try_from(seq - heard.newest).unwrap_or(u32::MAX);
-        fresh.bitmap = heard.bitmap.checked_shl(step).unwrap_or(0) | 1;
-        self.missing.note(heard.newest + 1..seq, data.flags.has(Flags::GAP_SEEN), MAX_MISSING);
-        *heard = fresh;
+        let step = u32::try_from(seq - received.newest).unwrap_or(u32::MAX);
+        fresh.bitmap = received.bitmap.checked_shl(step).unwrap_or(0) | 1;
+        self.missing.note(received.newest + 1..seq, data.flags.has(Flags::GAP_SEEN), MAX_MISSING);
+        *received = fresh;
         true
     }
 
@@ -148,52 +148,52 @@ impl Receiver {
     /// Handles congestion upstream that no other node has reported.
     fn congested(&mut self, sent_rate: f32, seq: u64, cx: &mut Cx<'_>) {
         let rate = self.decrease * sent_rate;
-        let Some(heard) = self.heard else { return };
+        let Some(received) = self.received else { return };
         if !rate.is_finite() || rate < 0.0 {
             return;
         }
-        if !self.told_at.is_never() {
+        if !self.reported_at.is_never() {
             // One is on its way already: the lower rate counts.
             self.suppressed += 1;
-            self.told.rate = self.told.rate.min(rate);
+            self.reported.rate = self.reported.rate.min(rate);
             return;
         }
-        self.told = Congestion { rate, seq };
-        self.told_at = cx.now;
-        if heard.every > Span::ZERO {
-            self.told_at = cx.now + self.law.delay(heard.rtt_max * 2, cx.rng);
+        self.reported = Congestion { rate, seq };
+        self.reported_at = cx.now;
+        if received.every > Span::ZERO {
+            self.reported_at = cx.now + self.law.delay(received.rtt_max * 2, cx.rng);
         }
     }
 
     /// Sends feedback that is due.
     fn speak(&mut self, cx: &mut Cx<'_>) {
-        let Some(heard) = self.heard else { return };
-        let (now, from, layer) = (cx.now, self.me, heard.layer);
+        let Some(received) = self.received else { return };
+        let (now, from, layer) = (cx.now, self.me, received.layer);
         let mut say = |content| cx.effects.push(Effect::Report(Report { from, layer, content }));
         if self.ack_at <= now {
             (self.ack_at, self.acked_at, self.waiting) = (Time::NEVER, now, 0);
-            say(self.acknowledgement(heard, now));
+            say(self.acknowledgement(received, now));
         }
         // Without repairs of lost packets, none is requested.
-        let is_repaired = self.repair == Repair::Tree || heard.every == Span::ZERO;
+        let is_repaired = self.repair == Repair::Tree || received.every == Span::ZERO;
         let overdue = if self.repair == Repair::Tree { Overdue::AskAgain } else { Overdue::GiveUp };
-        let echo = Echo { seq: Seq(heard.newest), hold: now.since(heard.newest_at) };
+        let echo = Echo { seq: Seq(received.newest), hold: now.since(received.newest_at) };
         let requests = if is_repaired { self.requests } else { 0 };
         let is_overdue = self.missing.take_due(now, RANGES, requests, overdue, |range| {
             let count = (range.end - range.start).min(u16::MAX.into()) as u16;
             say(ReportContent::Lost { echo, first: Seq(range.start), count, loss: 0.0 });
         });
-        if is_overdue && self.repair == Repair::Tree && self.told_at.is_never() {
+        if is_overdue && self.repair == Repair::Tree && self.reported_at.is_never() {
             // Lost repairs are observed by no other node (paper 003, 2.1).
-            self.told = Congestion { rate: self.decrease * heard.rate, seq: heard.newest };
-            self.told_at = now;
+            self.reported = Congestion { rate: self.decrease * received.rate, seq: received.newest };
+            self.reported_at = now;
         }
-        if self.told_at <= now {
-            self.told_at = Time::NEVER;
-            let mean = if self.decrease > 0.0 { self.told.rate / self.decrease } else { 0.0 };
-            let seq = Seq(self.told.seq.min(heard.newest));
+        if self.reported_at <= now {
+            self.reported_at = Time::NEVER;
+            let mean = if self.decrease > 0.0 { self.reported.rate / self.decrease } else { 0.0 };
+            let seq = Seq(self.reported.seq.min(received.newest));
             let hold = if seq == echo.seq { echo.hold } else { Span::MAX };
-            let (echo, level, cause) = (Echo { seq, hold }, self.told.rate, Cause::Loss);
+            let (echo, level, cause) = (Echo { seq, hold }, self.reported.rate, Cause::Loss);
             say(ReportContent::Congested { echo, level, mean, cause });
         }
         if let Some(content) = self.start_up.take_due(now) {
@@ -202,11 +202,11 @@ impl Receiver {
     }
 
     /// The acknowledgement of all that has arrived.
-    fn acknowledgement(&self, heard: Heard, now: Time) -> ReportContent {
-        let acked = self.missing.first().unwrap_or(heard.newest + 1);
-        let behind = u32::try_from(heard.newest + 1 - acked).unwrap_or(u32::MAX);
-        let echo = Echo { seq: Seq(heard.newest), hold: now.since(heard.newest_at) };
-        ReportContent::Selective { echo, behind, bitmap: heard.bitmap, loss: 0.0 }
+    fn acknowledgement(&self, received: Received, now: Time) -> ReportContent {
+        let acked = self.missing.first().unwrap_or(received.newest + 1);
+        let behind = u32::try_from(received.newest + 1 - acked).unwrap_or(u32::MAX);
+        let echo = Echo { seq: Seq(received.newest), hold: now.since(received.newest_at) };
+        ReportContent::Selective { echo, behind, bitmap: received.bitmap, loss: 0.0 }
     }
 
     /// Each packet is to be acknowledged. On a real network a few together are, if they come fast.
@@ -227,7 +227,7 @@ impl Receiver {
     }
 
     fn fall_silent(&mut self) {
-        (self.ack_at, self.told_at) = (Time::NEVER, Time::NEVER);
+        (self.ack_at, self.reported_at) = (Time::NEVER, Time::NEVER);
         self.missing = Requests::default();
         self.start_up.cancel();
     }
@@ -244,26 +244,26 @@ impl crate::node::Receiver for Receiver {
         {
             return self.exclude(cx);
         }
-        let Some(heard) = self.heard else { return };
-        if is_newest && self.few && data.rate <= self.told.rate && !self.told_at.is_never() {
+        let Some(received) = self.received else { return };
+        if is_newest && self.few && data.rate <= self.reported.rate && !self.reported_at.is_never() {
             // The source has come down to that rate: another node has reported it (paper 003, 2.3).
-            self.told_at = Time::NEVER;
+            self.reported_at = Time::NEVER;
             self.suppressed += 1;
         }
         self.note_congestion(data, arrival, cx);
         if (data.flags.has(Flags::STARTING) || self.start_up.is_active()) && !arrival.late {
-            self.start_up.on_data(data, arrival, heard.rtt_max, self.law, cx);
+            self.start_up.on_data(data, arrival, received.rtt_max, self.law, cx);
         }
-        if heard.every == Span::ZERO {
+        if received.every == Span::ZERO {
             self.acknowledge_soon(arrival, cx.now);
         } else if self.ack_at.is_never() {
-            self.ack_at = cx.now + heard.every.scaled(cx.rng.unit()).max(Span::from_micros(1));
+            self.ack_at = cx.now + received.every.scaled(cx.rng.unit()).max(Span::from_micros(1));
         }
         self.speak(cx);
     }
 
     fn deadline(&self) -> Time {
-        self.ack_at.min(self.told_at).min(self.missing.due()).min(self.start_up.deadline())
+        self.ack_at.min(self.reported_at).min(self.missing.due()).min(self.start_up.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -271,7 +271,7 @@ impl crate::node::Receiver for Receiver {
         if now < self.deadline() {
             return;
         }
-        let stale = self.heard.is_none_or(|heard| now.since(heard.newest_at) > STALE_AFTER);
+        let stale = self.received.is_none_or(|received| now.since(received.newest_at) > STALE_AFTER);
         if stale && self.repair == Repair::Session {
             // Packets missing at the end of a stream are the delivery's matter.
             self.fall_silent();
@@ -279,20 +279,20 @@ impl crate::node::Receiver for Receiver {
         }
         let is_turn = self.ack_at <= now;
         self.speak(cx);
-        if let (true, Some(heard)) = (is_turn, self.heard)
-            && heard.every > Span::ZERO
+        if let (true, Some(received)) = (is_turn, self.received)
+            && received.every > Span::ZERO
             && !stale
         {
-            self.ack_at = now + heard.every.scaled(0.5 + cx.rng.unit()).max(Span::from_micros(1));
+            self.ack_at = now + received.every.scaled(0.5 + cx.rng.unit()).max(Span::from_micros(1));
         }
     }
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
         self.fall_silent();
-        let Some(heard) = self.heard else { return };
-        let echo = Echo { seq: Seq(heard.newest), hold: cx.now.since(heard.newest_at) };
+        let Some(received) = self.received else { return };
+        let echo = Echo { seq: Seq(received.newest), hold: cx.now.since(received.newest_at) };
         let content = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
-        cx.effects.push(Effect::Report(Report { from: self.me, layer: heard.layer, content }));
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: received.layer, content }));
     }
 
     fn suppressed(&self) -> u32 {

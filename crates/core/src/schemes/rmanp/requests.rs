@@ -23,7 +23,7 @@ struct Missing {
     is_asked: bool,
     asked: u8,
     /// An upstream router has reported this gap.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// The treatment of a request that was due once too often.
@@ -68,7 +68,7 @@ impl Requests {
     }
 
     /// Notes missing packets, which are behind all that were missing before. At most `most` are stored, the newest ones.
-    pub(crate) fn note(&mut self, range: Range<u64>, is_told: bool, most: usize) {
+    pub(crate) fn note(&mut self, range: Range<u64>, is_reported: bool, most: usize) {
         let first = range.start.max(range.end.saturating_sub(most as u64));
         let (at, asked_at) = (Time::NEVER, Time::ZERO);
         self.list.extend((first..range.end).map(|seq| Missing {
@@ -77,7 +77,7 @@ impl Requests {
             asked_at,
             is_asked: false,
             asked: 0,
-            is_told,
+            is_reported,
         }));
         if self.list.len() > most {
             self.list.drain(..self.list.len() - most);
@@ -91,7 +91,7 @@ impl Requests {
         let mut is_news = false;
         for missing in late.take(count as usize) {
             missing.at = now;
-            is_news |= !missing.is_told;
+            is_news |= !missing.is_reported;
         }
         self.look();
         is_news
@@ -103,7 +103,8 @@ impl Requests {
             && self.list.len() < most
         {
             let (asked_at, is_asked) = (Time::ZERO, false);
-            self.list.insert(place, Missing { seq, at: now, asked_at, is_asked, asked: 0, is_told: true });
+            self.list
+                .insert(place, Missing { seq, at: now, asked_at, is_asked, asked: 0, is_reported: true });
             self.look();
         }
     }
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_kept_the_newest() {
+    fn only_the_newest_requests_are_stored() {
         let mut requests = Requests::default();
         requests.note(0..1_000_000_000_000, false, 10);
         assert_eq!((requests.len(), requests.first()), (10, Some(999_999_999_990)));

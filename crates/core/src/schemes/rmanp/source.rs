@@ -290,7 +290,7 @@ impl PacedPolicy for Policy {
         self.is_at_rest() && self.again.is_empty()
     }
 
-    fn is_heard(&self, from: ReceiverId, now: Time) -> bool {
+    fn accepts(&self, from: ReceiverId, now: Time) -> bool {
         self.excluded.is_none_or(|(id, until)| now >= until || ReceiverId::from(id) != from)
     }
 

@@ -171,7 +171,7 @@ type Hearer = Ear<Receiver>;
 
 /// The report of a receiver.
 #[derive(Debug, PartialEq)]
-enum Said {
+enum Reported {
     /// All below this one.
     Ack(u64),
     Lost(u64, u16),
@@ -182,19 +182,19 @@ enum Said {
     Gone,
 }
 
-fn said(effects: Vec<Effect>) -> Vec<Said> {
-    let said = effects.into_iter().map(|effect| match effect {
-        Effect::Leave => Said::Gone,
+fn stated(effects: Vec<Effect>) -> Vec<Reported> {
+    let stated = effects.into_iter().map(|effect| match effect {
+        Effect::Leave => Reported::Gone,
         Effect::Report(Report { content, .. }) => match content {
-            ReportContent::Selective { .. } => Said::Ack(newest_of(&content).expect("is one")),
-            ReportContent::Lost { first, count, .. } => Said::Lost(first.0, count),
-            ReportContent::Congested { cause: Cause::Leaving, .. } => Said::Farewell,
-            ReportContent::Congested { level, .. } => Said::Ci((level / 8.0).round() as u32),
+            ReportContent::Selective { .. } => Reported::Ack(newest_of(&content).expect("is one")),
+            ReportContent::Lost { first, count, .. } => Reported::Lost(first.0, count),
+            ReportContent::Congested { cause: Cause::Leaving, .. } => Reported::Farewell,
+            ReportContent::Congested { level, .. } => Reported::Ci((level / 8.0).round() as u32),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
     });
-    said.collect()
+    stated.collect()
 }
 
 impl Hearer {
@@ -205,25 +205,25 @@ impl Hearer {
     }
 
     /// A packet that was sent at 8000 bytes per second.
-    fn data(&mut self, seq: u64, flags: Flags) -> Vec<Said> {
+    fn data(&mut self, seq: u64, flags: Flags) -> Vec<Reported> {
         self.data_at(seq, flags, 8_000.0)
     }
 
-    fn data_at(&mut self, seq: u64, flags: Flags, rate: f32) -> Vec<Said> {
+    fn data_at(&mut self, seq: u64, flags: Flags, rate: f32) -> Vec<Reported> {
         self.now += Span::from_millis(10);
         let is_first = self.seq == 0;
         let lost = if is_first { 0 } else { seq.saturating_sub(self.seq) as u32 };
         let arrival = Arrival { size: 1057, lost, marked: false, late: seq < self.seq };
         self.seq = self.seq.max(seq + 1);
         let data = Data { rate: rate * 8.0, flags, ..data(seq, Time::ZERO, self.mark) };
-        said(self.call(|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx)))
+        stated(self.call(|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx)))
     }
 
-    fn said_until(&mut self, until: Time) -> Vec<Said> {
+    fn reports_until(&mut self, until: Time) -> Vec<Reported> {
         let mut all = Vec::new();
         while self.receiver.deadline() <= until {
             self.now = self.receiver.deadline();
-            all.extend(said(self.call(|receiver, cx| receiver.on_deadline(cx))));
+            all.extend(stated(self.call(|receiver, cx| receiver.on_deadline(cx))));
         }
         self.now = until;
         all
@@ -235,74 +235,92 @@ const NEW: Flags = Flags(0);
 #[test]
 fn a_receiver_reports_what_no_other_has_reported() {
     let mut it = Hearer::new(&Config::published());
-    assert_eq!(it.data(4, NEW), [Said::Ack(5)], "it begins with the first packet that it hears");
-    assert_eq!(it.data(7, NEW), [Said::Ack(5), Said::Lost(5, 2), Said::Ci(6_400)]);
-    assert_eq!(it.data(9, Flags::GAP_SEEN), [Said::Ack(5), Said::Lost(8, 1)], "a router has told of that");
-    assert_eq!(it.data(5, Flags::REPAIR.with(Flags::GAP_SEEN)), [Said::Ack(6)]);
-    assert_eq!(it.data(6, Flags::REPAIR), [Said::Ack(8)]);
-    assert_eq!(it.data(6, Flags::REPAIR), [Said::Ack(8)], "who sends twice does not know");
-    assert_eq!(it.data(8, Flags::REPAIR), [Said::Ack(10)]);
-    assert_eq!(it.said_until(at(60.0)), []);
+    assert_eq!(it.data(4, NEW), [Reported::Ack(5)], "it begins with the first packet that it hears");
+    assert_eq!(it.data(7, NEW), [Reported::Ack(5), Reported::Lost(5, 2), Reported::Ci(6_400)]);
+    assert_eq!(
+        it.data(9, Flags::GAP_SEEN),
+        [Reported::Ack(5), Reported::Lost(8, 1)],
+        "a router has told of that"
+    );
+    assert_eq!(it.data(5, Flags::REPAIR.with(Flags::GAP_SEEN)), [Reported::Ack(6)]);
+    assert_eq!(it.data(6, Flags::REPAIR), [Reported::Ack(8)]);
+    assert_eq!(it.data(6, Flags::REPAIR), [Reported::Ack(8)], "who sends twice does not know");
+    assert_eq!(it.data(8, Flags::REPAIR), [Reported::Ack(10)]);
+    assert_eq!(it.reports_until(at(60.0)), []);
 }
 
 #[test]
 fn three_unanswered_requests_indicate_congestion() {
     let mut it = Hearer::new(&Config::published());
     it.data(0, NEW);
-    assert_eq!(it.data(2, Flags::GAP_SEEN), [Said::Ack(1), Said::Lost(1, 1)]);
+    assert_eq!(it.data(2, Flags::GAP_SEEN), [Reported::Ack(1), Reported::Lost(1, 1)]);
     let began = it.now;
-    assert_eq!(it.said_until(began + Span::from_millis(1_400)), [Said::Lost(1, 1), Said::Lost(1, 1)]);
-    assert_eq!(it.said_until(began + Span::from_millis(1_600)), [Said::Lost(1, 1), Said::Ci(6_400)]);
-    assert_eq!(it.said_until(began + Span::from_millis(2_900)).len(), 2, "and it is counted anew");
+    assert_eq!(
+        it.reports_until(began + Span::from_millis(1_400)),
+        [Reported::Lost(1, 1), Reported::Lost(1, 1)]
+    );
+    assert_eq!(
+        it.reports_until(began + Span::from_millis(1_600)),
+        [Reported::Lost(1, 1), Reported::Ci(6_400)]
+    );
+    assert_eq!(it.reports_until(began + Span::from_millis(2_900)).len(), 2, "and it is counted anew");
 }
 
 #[test]
 fn a_receiver_that_wants_all_asks_from_the_first_packet_on() {
     let mut it = Hearer::new(&Config { begin: Begin::AtStart, ..Config::published() });
-    assert_eq!(it.data(3, NEW), [Said::Ack(0), Said::Lost(0, 3)], "that it came late is no congestion");
+    assert_eq!(
+        it.data(3, NEW),
+        [Reported::Ack(0), Reported::Lost(0, 3)],
+        "that it came late is no congestion"
+    );
 }
 
 #[test]
-fn who_is_excluded_leaves_and_says_nothing_more() {
+fn an_excluded_receiver_leaves_and_falls_silent() {
     let mut it = Hearer::new(&Config::published());
     it.data(0, NEW);
     it.mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: ShortId::of(receiver_id(8)) };
-    assert_eq!(it.data(1, NEW), [Said::Ack(2)]);
+    assert_eq!(it.data(1, NEW), [Reported::Ack(2)]);
     it.mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: ShortId::of(receiver_id(7)) };
-    assert_eq!(it.data(2, NEW), [Said::Gone]);
+    assert_eq!(it.data(2, NEW), [Reported::Gone]);
     assert_eq!(it.data(5, NEW), []);
-    assert_eq!(said(it.call(|receiver, cx| receiver.on_leave(cx))), [Said::Farewell]);
+    assert_eq!(stated(it.call(|receiver, cx| receiver.on_leave(cx))), [Reported::Farewell]);
 }
 
 #[test]
 fn with_suppression_one_receiver_reports_a_loss() {
     let config = Config::transport(1057);
     let mark = Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 2.0, excluded: None };
-    let mut told = 0;
+    let mut reported = 0;
     for number in 0..200u64 {
         let mut it = Hearer::new(&config);
         (it.mark, it.rng) = (mark, Rng::new(7, number));
         assert_eq!(it.data(0, NEW), []);
         assert_eq!(it.data(2, NEW), []);
         // The source hears of it from one, and is slower some time later.
-        let mut all = it.said_until(it.now + Span::from_millis(150));
+        let mut all = it.reports_until(it.now + Span::from_millis(150));
         all.extend(it.data_at(3, NEW, 6_400.0));
-        all.extend(it.said_until(it.now + Span::from_secs(1)));
-        assert!(!all.iter().any(|said| matches!(said, Said::Lost(..))), "{all:?}");
-        assert!(all.iter().all(|said| !matches!(said, Said::Ack(acked) if *acked < 3)), "{all:?}");
-        told += all.iter().filter(|said| matches!(said, Said::Ci(6_400))).count();
+        all.extend(it.reports_until(it.now + Span::from_secs(1)));
+        assert!(!all.iter().any(|stated| matches!(stated, Reported::Lost(..))), "{all:?}");
+        assert!(all.iter().all(|stated| !matches!(stated, Reported::Ack(acked) if *acked < 3)), "{all:?}");
+        reported += all.iter().filter(|stated| matches!(stated, Reported::Ci(6_400))).count();
     }
-    assert!((1..60).contains(&told), "{told} of 200");
+    assert!((1..60).contains(&reported), "{reported} of 200");
 }
 
 #[test]
 fn behind_a_router_each_packet_is_acknowledged_or_requested() {
     let mut it = Hearer::new(&Config::transport(1057));
-    assert_eq!(it.data(0, NEW), [Said::Ack(1)]);
-    assert_eq!(it.data(2, NEW), [Said::Ack(1), Said::Lost(1, 1), Said::Ci(6_400)]);
-    let said = it.said_until(it.now + Span::from_secs(5));
-    assert_eq!(said, [Said::Lost(1, 1), Said::Lost(1, 1)], "and given up: delivery repairs it otherwise");
-    assert_eq!(it.data(3, NEW), [Said::Ack(4)]);
+    assert_eq!(it.data(0, NEW), [Reported::Ack(1)]);
+    assert_eq!(it.data(2, NEW), [Reported::Ack(1), Reported::Lost(1, 1), Reported::Ci(6_400)]);
+    let stated = it.reports_until(it.now + Span::from_secs(5));
+    assert_eq!(
+        stated,
+        [Reported::Lost(1, 1), Reported::Lost(1, 1)],
+        "and given up: delivery repairs it otherwise"
+    );
+    assert_eq!(it.data(3, NEW), [Reported::Ack(4)]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Parameters of SMCC.
 
 use crate::packet::Mark;
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::schemes::tfmcc;
 use crate::schemes::tfmcc::{Recovery, Rise};
@@ -145,7 +145,7 @@ const ENTRY: Entry = Entry {
     sender: "sends each layer at the rate that its limiting receiver reports, up to the layer's highest rate",
     receiver: "calculates TCP's rate over its layers; joins and leaves layers by it, and reports what the lower ones leave over",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::Always,
+    stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::Bounded,
     deviations: &[

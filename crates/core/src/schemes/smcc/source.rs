@@ -20,7 +20,7 @@ struct Stream {
     control: tfmcc::Source,
     state: State,
     /// When a report about it came last, or it was switched on.
-    heard_at: Time,
+    received_at: Time,
 }
 
 /// Whether a layer is sent.
@@ -47,7 +47,7 @@ impl Source {
                 // Rings that grow when they are needed: sixteen full ones are much.
                 control.sending.history_packets = control.sending.history_packets.min(1 << 16);
             }
-            Stream { control: tfmcc::Source::new(control), state: State::New, heard_at: Time::ZERO }
+            Stream { control: tfmcc::Source::new(control), state: State::New, received_at: Time::ZERO }
         };
         Source { config, layers: (0..config.layers.clamp(1, LAYERS as u8)).map(stream).collect() }
     }
@@ -70,7 +70,7 @@ impl Source {
                 State::New => stream.control.start(cx),
                 _ => stream.control.control(SourceControl::StartAgain, cx.now),
             }
-            (stream.state, stream.heard_at) = (State::On, cx.now);
+            (stream.state, stream.received_at) = (State::On, cx.now);
         }
     }
 
@@ -133,16 +133,16 @@ impl crate::node::Source for Source {
             return self.make_room(report.layer, Rate::from_bps(f64::from(rate)), cx.now);
         }
         let stream = self.layers.get_mut(usize::from(report.layer.0));
-        let hears = |stream: &&mut Stream| stream.state == State::On || report.layer == Layer(0);
-        if let Some(stream) = stream.filter(hears) {
-            stream.heard_at = cx.now;
+        let receives = |stream: &&mut Stream| stream.state == State::On || report.layer == Layer(0);
+        if let Some(stream) = stream.filter(receives) {
+            stream.received_at = cx.now;
             stream.control.on_report(report, cx);
         }
     }
 
     fn deadline(&self) -> Time {
         let controls = self.sent().map(|stream| stream.control.deadline());
-        let silences = self.sent().skip(1).map(|stream| stream.heard_at + OFF_AFTER);
+        let silences = self.sent().skip(1).map(|stream| stream.received_at + OFF_AFTER);
         controls.chain(silences).min().unwrap_or(Time::NEVER)
     }
 
@@ -152,7 +152,7 @@ impl crate::node::Source for Source {
                 continue;
             }
             stream.control.on_deadline(cx);
-            if layer > 0 && cx.now >= stream.heard_at + OFF_AFTER {
+            if layer > 0 && cx.now >= stream.received_at + OFF_AFTER {
                 stream.state = State::Off;
             }
         }

@@ -128,7 +128,7 @@ fn a_layer_slows_for_a_join_to_a_fifth_of_its_maximum_at_least() {
 }
 
 #[test]
-fn nobody_slows_the_base_layer_by_asking_for_it() {
+fn a_request_for_the_base_layer_does_not_slow_it() {
     let mut sender = Sender::new(Config::transport(1000));
     sender.run_until(at(0.5));
     sender.run_with_reports(60.0, &[0], mbps(50.0));
@@ -310,7 +310,7 @@ fn losses_of_the_beginning_that_no_others_follow_are_forgotten() {
 }
 
 #[test]
-fn who_has_less_left_than_a_layers_lowest_rate_leaves_it() {
+fn a_receiver_leaves_a_layer_below_its_minimum_rate() {
     let mut fed = Fed::with(&Config::transport(1000));
     fed.feed(0.5, &[1.0], 0.0);
     fed.feed(0.5, &[1.0, 1.0], 0.0);

@@ -3,7 +3,7 @@
 use crate::packet::Mark;
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
-use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::spec::Within;
 use crate::time::{Rate, Span};
@@ -161,7 +161,7 @@ const ENTRY: Entry = Entry {
     sender: "sends at the rate that the limiting receiver reports; repeats the lowest report of a round, which silences others",
     receiver: "measures loss events and round-trip time, calculates TCP's rate; reports after a random delay unless another was slower",
     feedback: Feedback::Reports,
-    says_rate: SaysRate::Always,
+    stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[

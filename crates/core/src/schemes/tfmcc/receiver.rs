@@ -14,7 +14,7 @@ use crate::time::{Rate, Span, Time};
 pub struct Receiver {
     me: ReceiverId,
     settings: Settings,
-    heard: Option<NewestHeader>,
+    newest: Option<NewestHeader>,
     clock: Clock,
     role: Role,
     arrivals: Throughput,
@@ -57,7 +57,7 @@ struct NewestHeader {
     rate: f32,
     suppress_above: f32,
     rtt_max: Span,
-    rtt_max_said: f32,
+    stated_rtt_max: f32,
     round: u8,
 }
 
@@ -115,7 +115,7 @@ impl Receiver {
         Receiver {
             me,
             settings,
-            heard: None,
+            newest: None,
             clock: Clock::new(config.sending.min_rtt),
             role: Role::Other,
             arrivals: Throughput::new(),
@@ -132,8 +132,8 @@ impl Receiver {
 
     /// Loss event rate; zero before a loss.
     pub fn loss(&self) -> f64 {
-        let (Some(history), Some(heard)) = (&self.history, &self.heard) else { return 0.0 };
-        history.rate(heard.seq, self.settings.discounting)
+        let (Some(history), Some(newest)) = (&self.history, &self.newest) else { return 0.0 };
+        history.rate(newest.seq, self.settings.discounting)
     }
 
     /// Round-trip time; the largest one of the group before a measurement.
@@ -162,7 +162,7 @@ impl Receiver {
     }
 
     fn rtt_max(&self) -> Span {
-        self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
+        self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
     /// Whether a loss event is remembered.
@@ -176,8 +176,8 @@ impl Receiver {
         let four = self.arrivals.latest_four(latest).filter(|four| *four >= MIN_SPAN);
         let Some(four) = four else {
             // Too few to measure: the rate that the source states, where it does.
-            let said = self.heard.map_or(0.0, |heard| f64::from(heard.rate));
-            return if said > 0.0 { Rate::from_bps(said) } else { Rate::UNLIMITED };
+            let stated = self.newest.map_or(0.0, |newest| f64::from(newest.rate));
+            return if stated > 0.0 { Rate::from_bps(stated) } else { Rate::UNLIMITED };
         };
         let window = self.rtt().scaled(round_trips).max(four).max(MIN_WINDOW);
         let window = window.min(latest.since(self.joined_at));
@@ -193,7 +193,7 @@ impl Receiver {
         let rate = if self.has_loss() {
             equation::rate(size, self.rtt(), self.loss()).max(self.recovered(now))
         } else {
-            let latest = self.heard.map_or(now, |heard| heard.at);
+            let latest = self.newest.map_or(now, |newest| newest.at);
             self.received(f64::from(self.settings.received_over), latest) * 2.0
         };
         rate.max(Rate::of(size as u64, self.settings.slowest_gap))
@@ -217,8 +217,8 @@ impl Receiver {
 
     /// Copy the header of a packet that is newer than all before.
     fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
-        let before = self.heard;
-        let mut heard = before.unwrap_or(NewestHeader {
+        let before = self.newest;
+        let mut newest = before.unwrap_or(NewestHeader {
             seq: data.seq,
             at: now,
             sent_at: data.sent_at,
@@ -226,26 +226,26 @@ impl Receiver {
             rate: 0.0,
             suppress_above: f32::INFINITY,
             rtt_max: DEFAULT_RTT_MAX,
-            rtt_max_said: f32::NAN,
+            stated_rtt_max: f32::NAN,
             round: 0,
         });
-        (heard.seq, heard.at, heard.sent_at, heard.layer) = (data.seq, now, data.sent_at, layer);
-        heard.rate = if data.rate.is_finite() { data.rate.max(0.0) } else { 0.0 };
+        (newest.seq, newest.at, newest.sent_at, newest.layer) = (data.seq, now, data.sent_at, layer);
+        newest.rate = if data.rate.is_finite() { data.rate.max(0.0) } else { 0.0 };
         let Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting } = data.mark else {
-            self.heard = Some(heard);
+            self.newest = Some(newest);
             return;
         };
-        let other = heard.suppress_above != suppress_above;
-        heard.suppress_above = suppress_above;
-        let old_rtt_max = heard.rtt_max;
-        if heard.rtt_max_said != rtt_max && rtt_max.is_finite() {
-            heard.rtt_max_said = rtt_max;
-            heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+        let other = newest.suppress_above != suppress_above;
+        newest.suppress_above = suppress_above;
+        let old_rtt_max = newest.rtt_max;
+        if newest.stated_rtt_max != rtt_max && rtt_max.is_finite() {
+            newest.stated_rtt_max = rtt_max;
+            newest.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
         }
         let new_round = before.is_none_or(|before| before.round != round);
-        heard.round = round;
-        self.heard = Some(heard);
-        self.hear_echo(to, echo, limiting, data, now);
+        newest.round = round;
+        self.newest = Some(newest);
+        self.receive_echo(to, echo, limiting, data, now);
         if self.role == Role::Other {
             self.reconsider(other, old_rtt_max, now);
         }
@@ -254,7 +254,7 @@ impl Receiver {
         }
     }
 
-    fn hear_echo(&mut self, to: Option<ReceiverId>, echo: u32, limiting: bool, data: &Data, now: Time) {
+    fn receive_echo(&mut self, to: Option<ReceiverId>, echo: u32, limiting: bool, data: &Data, now: Time) {
         let me = to == Some(self.me);
         if me || limiting {
             let role = if me && limiting { Role::Limiting } else { Role::Other };
@@ -279,19 +279,19 @@ impl Receiver {
 
     /// A packet has come while a report is planned: is there still a reason, and does it come at the right time?
     fn reconsider(&mut self, other_limit: bool, old_rtt_max: Span, now: Time) {
-        let Some(heard) = self.heard else { return };
-        if heard.rtt_max != old_rtt_max
+        let Some(newest) = self.newest else { return };
+        if newest.rtt_max != old_rtt_max
             && let Some(planned) = &mut self.report
         {
-            let part = heard.rtt_max.as_secs_f64() / old_rtt_max.as_secs_f64();
+            let part = newest.rtt_max.as_secs_f64() / old_rtt_max.as_secs_f64();
             planned.at = now.max(now + planned.at.since(now).scaled(part));
         }
-        if !other_limit || self.rtt() > heard.rtt_max {
+        if !other_limit || self.rtt() > newest.rtt_max {
             return;
         }
         if let Some(planned) = self.report {
             let rate = self.calculated(now).bps();
-            if f64::from(heard.suppress_above) < rate || heard.suppress_above < planned.rate {
+            if f64::from(newest.suppress_above) < rate || newest.suppress_above < planned.rate {
                 self.report = None;
                 self.suppressed += 1;
             }
@@ -300,12 +300,12 @@ impl Receiver {
 
     /// A new feedback round has begun: plan a report.
     fn plan(&mut self, pause: Span, cx: &mut Cx<'_>) {
-        let Some(heard) = self.heard else { return };
+        let Some(newest) = self.newest else { return };
         let rate = self.calculated(cx.now).bps();
-        let part = if heard.rate > 0.0 { rate / f64::from(heard.rate) } else { 1.0 };
+        let part = if newest.rate > 0.0 { rate / f64::from(newest.rate) } else { 1.0 };
         let law = self.settings.timer;
-        let delay = timer::delay(law, timer::longest(law, heard.rtt_max), part, cx.rng);
-        let excess = pause.saturating_sub(heard.rtt_max);
+        let delay = timer::delay(law, timer::longest(law, newest.rtt_max), part, cx.rng);
+        let excess = pause.saturating_sub(newest.rtt_max);
         self.report = Some(Planned { at: cx.now + delay + excess.min(RTT_RANGE.1), rate: rate as f32 });
     }
 
@@ -356,7 +356,7 @@ impl Receiver {
     }
 
     fn send(&mut self, besides: Knows, cx: &mut Cx<'_>) {
-        let Some(heard) = self.heard else { return };
+        let Some(newest) = self.newest else { return };
         let mut knows = besides;
         if self.clock.is_measured() {
             knows = knows.with(Knows::RTT);
@@ -369,19 +369,19 @@ impl Receiver {
             return; // nothing is known yet
         }
         let content = ReportContent::Calculated {
-            echo: Echo { seq: heard.seq, hold: cx.now.since(heard.at) },
+            echo: Echo { seq: newest.seq, hold: cx.now.since(newest.at) },
             rate: rate.bps() as f32,
             stamp: Clock::stamp(cx.now),
-            round: heard.round,
+            round: newest.round,
             knows,
         };
-        self.reported = Some(heard.seq);
-        cx.effects.push(Effect::Report(Report { from: self.me, layer: heard.layer, content }));
+        self.reported = Some(newest.seq);
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: newest.layer, content }));
     }
 
     /// Whether there is something to report: a lower rate than all that were reported, or a longer round trip.
-    fn has_reason(&self, heard: &NewestHeader, now: Time) -> bool {
-        self.calculated(now).bps() < f64::from(heard.suppress_above) || self.rtt() > heard.rtt_max
+    fn has_reason(&self, newest: &NewestHeader, now: Time) -> bool {
+        self.calculated(now).bps() < f64::from(newest.suppress_above) || self.rtt() > newest.rtt_max
     }
 }
 
@@ -391,8 +391,8 @@ impl crate::node::Receiver for Receiver {
             crate::node::Receiver::on_deadline(self, cx);
         }
         let now = cx.now;
-        let before = match self.heard {
-            Some(heard) if now.since(heard.at) <= heard.rtt_max * FORGOTTEN_AFTER => Some(heard),
+        let before = match self.newest {
+            Some(newest) if now.since(newest.at) <= newest.rtt_max * FORGOTTEN_AFTER => Some(newest),
             _ => {
                 self.begin(data.seq, now);
                 None
@@ -400,7 +400,7 @@ impl crate::node::Receiver for Receiver {
         };
         let size = f32::from(arrival.size);
         self.size = if self.size > 0.0 { self.size + SIZE_GAIN * (size - self.size) } else { size };
-        let newest = self.heard.is_none_or(|heard| data.seq > heard.seq);
+        let newest = self.newest.is_none_or(|newest| data.seq > newest.seq);
         if !newest {
             let event = self.event();
             if let Some(history) = &mut self.history {
@@ -416,7 +416,7 @@ impl crate::node::Receiver for Receiver {
             self.on_gap(data, arrival, before, cx);
         }
         self.arrivals.record(now, arrival.size);
-        let round = self.heard.map(|heard| heard.round);
+        let round = self.newest.map(|newest| newest.round);
         self.copy_header(data, layer, now);
         let wanted = self.rtt().scaled(f64::from(self.settings.received_over)) + MIN_WINDOW;
         if self.arrivals.covered() < wanted {
@@ -426,7 +426,7 @@ impl crate::node::Receiver for Receiver {
             Role::Limiting if self.report.is_none() => {
                 self.send_as_limiting(cx);
             }
-            Role::Other if before.is_none() || round != self.heard.map(|heard| heard.round) => {
+            Role::Other if before.is_none() || round != self.newest.map(|newest| newest.round) => {
                 let pause = before.map_or(Span::ZERO, |before| now.since(before.at));
                 self.plan(pause, cx);
             }
@@ -443,12 +443,12 @@ impl crate::node::Receiver for Receiver {
         if self.report.take_if(|planned| planned.at <= cx.now).is_none() {
             return;
         }
-        let Some(heard) = self.heard else { return };
+        let Some(newest) = self.newest else { return };
         match self.role {
             // Without packets there is nothing new to report (RFC 5348, 6.2), and the next one will wake it.
-            Role::Limiting if self.reported == Some(heard.seq) => {}
+            Role::Limiting if self.reported == Some(newest.seq) => {}
             Role::Limiting => self.send_as_limiting(cx),
-            Role::Other if self.has_reason(&heard, cx.now) => self.send(Knows::default(), cx),
+            Role::Other if self.has_reason(&newest, cx.now) => self.send(Knows::default(), cx),
             Role::Other => self.suppressed += 1,
         }
     }

@@ -30,11 +30,11 @@ pub struct Policy {
     rtt_max: Span,
     round: FeedbackRound,
     echoes: Echoes,
-    heard_at: Time,
+    received_at: Time,
     /// Whether the rate was lowered for lack of reports, and no report has arrived since.
     is_silent: bool,
     /// That is over since the latest tick.
-    is_heard_again: bool,
+    is_received_again: bool,
     cuts: u64,
     tally: Tally,
 }
@@ -66,7 +66,7 @@ struct Ramp {
 struct Limiting {
     id: ReceiverId,
     since: Time,
-    heard_at: Time,
+    received_at: Time,
     /// Its latest rate, adjusted.
     rate: Rate,
     /// Its latest round-trip time, as the source has measured it.
@@ -151,7 +151,7 @@ impl Policy {
             }),
         };
         self.round = FeedbackRound::new(self.round.number, now);
-        (self.limiting, self.heard_at, self.raised_at) = (None, now, now);
+        (self.limiting, self.received_at, self.raised_at) = (None, now, now);
     }
 
     /// Where probes have measured the round-trip time, slow start begins as the other schemes' start-up does, with an initial window (RFC
@@ -265,7 +265,7 @@ impl Policy {
         let leaves = report.knows.has(Knows::LEAVING);
         match &mut self.limiting {
             Some(limiting) if limiting.id == report.from => {
-                (limiting.heard_at, limiting.leaves) = (now, leaves);
+                (limiting.received_at, limiting.leaves) = (now, leaves);
                 (limiting.rate, limiting.rtt, limiting.echo) = (report.adjusted, report.rtt, report.echo);
                 self.approach(report.adjusted, now);
             }
@@ -296,7 +296,7 @@ impl Policy {
         self.limiting = Some(Limiting {
             id: report.from,
             since: now,
-            heard_at: now,
+            received_at: now,
             rate: report.adjusted,
             rtt: report.rtt,
             echo: report.echo,
@@ -423,7 +423,7 @@ impl Policy {
     fn forget_limiting(&mut self, hold: Span, now: Time) {
         self.limiting = None;
         self.hold_until = now + hold;
-        self.heard_at = now;
+        self.received_at = now;
     }
 
     /// Reports arrive again: begins as at the start, unless the rate before was lower.
@@ -477,9 +477,9 @@ impl PacedPolicy for Policy {
             rtt_max: config.sending.initial_rtt,
             round: FeedbackRound::new(0, Time::ZERO),
             echoes: Echoes::new(),
-            heard_at: Time::ZERO,
+            received_at: Time::ZERO,
             is_silent: false,
-            is_heard_again: false,
+            is_received_again: false,
             cuts: 0,
             tally: Tally::default(),
         }
@@ -534,7 +534,7 @@ impl PacedPolicy for Policy {
 
     /// Every largest round-trip time: is anybody missing?
     fn on_tick(&mut self, _period: Span, now: Time) {
-        if std::mem::take(&mut self.is_heard_again) {
+        if std::mem::take(&mut self.is_received_again) {
             self.come_back(now);
         }
         self.growth = self.controller.watch(self.rtt_max, now);
@@ -544,18 +544,18 @@ impl PacedPolicy for Policy {
         }
         let (missed, given_up) = (self.rounds(MISSED_AFTER), self.rounds(GIVEN_UP_AFTER));
         if let Some(limiting) = &mut self.limiting {
-            let silent = now.since(limiting.heard_at);
+            let silent = now.since(limiting.received_at);
             if silent > given_up {
                 self.forget_limiting(timer::longest(self.config.timer, self.rtt_max), now);
             } else if silent > missed
                 && now.since(limiting.since) > given_up
-                && now.since(limiting.halved_at.max(limiting.heard_at)) >= missed
+                && now.since(limiting.halved_at.max(limiting.received_at)) >= missed
             {
                 limiting.halved_at = now;
                 self.halve(now);
             }
-        } else if now.since(self.heard_at) >= given_up {
-            self.heard_at = now;
+        } else if now.since(self.received_at) >= given_up {
+            self.received_at = now;
             self.halve(now);
         }
     }
@@ -563,11 +563,11 @@ impl PacedPolicy for Policy {
     /// The application sends again: after a long pause the rate comes back step by step.
     fn on_resume(&mut self, pause: Span, now: Time) {
         if let Some(limiting) = &mut self.limiting {
-            limiting.heard_at += pause;
+            limiting.received_at += pause;
             limiting.since += pause;
-            limiting.halved_at = limiting.halved_at.max(limiting.heard_at);
+            limiting.halved_at = limiting.halved_at.max(limiting.received_at);
         }
-        (self.heard_at, self.raised_at, self.growth) = (now, now, Growth::Allowed);
+        (self.received_at, self.raised_at, self.growth) = (now, now, Growth::Allowed);
         self.round = FeedbackRound::new(self.round.number.wrapping_add(1), now);
         let rate = self.controller.rate();
         if pause > self.rtt_max * GIVEN_UP_AFTER {
@@ -590,13 +590,13 @@ impl PacedPolicy for Policy {
     /// The group is silent when nothing newer has arrived anywhere.
     fn on_arrived(&mut self, seq: Seq, now: Time) -> bool {
         let Some(confirmed_at) = self.controller.confirmed_at(seq, now) else { return false };
-        let is_news = confirmed_at > self.heard_at;
+        let is_news = confirmed_at > self.received_at;
         if is_news {
-            self.heard_at = confirmed_at;
+            self.received_at = confirmed_at;
         }
         // No report raises the rate; a tick does.
         let is_over = is_news && std::mem::take(&mut self.is_silent);
-        self.is_heard_again |= is_over;
+        self.is_received_again |= is_over;
         is_over
     }
 
@@ -621,7 +621,7 @@ impl PacedPolicy for Policy {
     // A group of any size up to the assumed bound gives about as many reports.
     fn control(&mut self, control: SourceControl, now: Time) {
         if control == SourceControl::SignOfLife {
-            self.heard_at = now;
+            self.received_at = now;
         }
     }
 

@@ -130,7 +130,7 @@ fn after_a_leave_any_receiver_limits_and_the_rate_holds_a_round() {
 }
 
 #[test]
-fn who_says_farewell_never_limits() {
+fn a_departing_receiver_never_limits() {
     let mut sender = Sender::limited_to(1000.0);
     sender.calculated(2, 100.0, millis(100), ALL.with(Knows::LEAVING));
     assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0));
@@ -204,16 +204,16 @@ fn a_silent_limiting_receiver_halves_the_rate_and_is_given_up() {
         sender.calculated(1, 1000.0, millis(100), ALL);
     }
     let rtt_max = sender.source.observe().rtt_max;
-    let heard = sender.now;
+    let received = sender.now;
     let mut seen = Vec::new();
     while sender.limiting().is_some() {
         sender.run_for(millis(10));
-        let silent = sender.now.since(heard).as_secs_f64() / rtt_max.as_secs_f64();
+        let silent = sender.now.since(received).as_secs_f64() / rtt_max.as_secs_f64();
         if seen.last().is_none_or(|(_, rate)| *rate != sender.kbps()) {
             seen.push((silent, sender.kbps()));
         }
     }
-    let silent = sender.now.since(heard).as_secs_f64() / rtt_max.as_secs_f64();
+    let silent = sender.now.since(received).as_secs_f64() / rtt_max.as_secs_f64();
     let rates: Vec<f64> = seen.iter().map(|(_, rate)| *rate).collect();
     assert_eq!(rates, [1000.0, 500.0, 250.0], "{seen:?}");
     assert!((4.0..6.0).contains(&seen[1].0) && (8.0..10.1).contains(&seen[2].0), "{seen:?}");
@@ -307,7 +307,7 @@ fn a_receiver_that_is_excluded_limits_no_longer() {
 }
 
 #[test]
-fn slow_start_ends_with_the_first_loss_of_anybody() {
+fn slow_start_ends_with_the_first_loss_of_any_receiver() {
     let mut sender = Sender::new(Config::published());
     sender.run_for(millis(500));
     sender.calculated(1, 32.0, millis(100), NOTHING);
@@ -320,7 +320,7 @@ fn slow_start_ends_with_the_first_loss_of_anybody() {
 }
 
 #[test]
-fn after_a_long_pause_the_rate_doubles_back_to_what_it_was() {
+fn after_a_long_pause_the_rate_doubles_to_its_old_value() {
     let mut sender = Sender::limited_to(1000.0);
     // While nothing leaves, deadlines go on.
     let end = sender.now + Span::from_secs(8);
@@ -363,7 +363,7 @@ impl Ear {
         Ear::by_hand(Receiver::new(receiver_id(2), &Config::published()), at(10.0))
     }
 
-    fn hear(&mut self, now: Time, seq: u64, mark: Mark, arrival: Arrival) -> Vec<ReportContent> {
+    fn deliver(&mut self, now: Time, seq: u64, mark: Mark, arrival: Arrival) -> Vec<ReportContent> {
         self.now = now;
         // The source's clock is 1000 s ahead; packets take 30 ms.
         let sent_at = now + Span::from_secs(1000) - millis(30);
@@ -376,7 +376,7 @@ impl Ear {
         for seq in from..from + packets {
             let now = at(10.0) + millis(8 * seq);
             all.extend(self.wait_until(now));
-            all.extend(self.hear(now, seq, mark, PLAIN));
+            all.extend(self.deliver(now, seq, mark, PLAIN));
         }
         all
     }
@@ -418,7 +418,7 @@ fn the_receiver_with_the_longest_rtt_always_reports() {
     // A round trip of 150 ms is measured, where the header says 100 ms.
     let now = at(10.0) + millis(80);
     let stamp = ((now - millis(150)).as_nanos() / 1000) as u32;
-    ear.hear(now, 10, echo(2, stamp, false), PLAIN);
+    ear.deliver(now, 10, echo(2, stamp, false), PLAIN);
     assert_eq!(ear.receiver.rtt(), millis(150));
     let reports = ear.stream(11, 100, header(1, 1.0));
     assert_eq!(reports.len(), 1);
@@ -431,11 +431,11 @@ fn the_limiting_receiver_reports_once_per_rtt() {
     ear.stream(0, 10, header(0, f32::INFINITY));
     let now = at(10.0) + millis(80);
     let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
-    let first = ear.hear(now, 10, echo(2, stamp, true), PLAIN);
+    let first = ear.deliver(now, 10, echo(2, stamp, true), PLAIN);
     assert_eq!(first.len(), 1, "at once");
     let reports = ear.stream(11, 125, header(0, 1.0));
     assert!((18..=21).contains(&reports.len()), "{} in a second", reports.len());
-    ear.hear(at(10.0) + millis(8 * 136), 136, echo(9, 0, true), PLAIN);
+    ear.deliver(at(10.0) + millis(8 * 136), 136, echo(9, 0, true), PLAIN);
     assert!(!ear.receiver.is_limiting());
     assert_eq!(ear.stream(137, 50, header(0, 1.0)), []);
 }
@@ -445,14 +445,14 @@ fn a_first_loss_starts_the_equation_at_the_received_rate() {
     let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     let lossy = Arrival { lost: 1, ..PLAIN };
-    ear.hear(at(10.0) + millis(808), 101, header(0, f32::INFINITY), lossy);
+    ear.deliver(at(10.0) + millis(808), 101, header(0, f32::INFINITY), lossy);
     // 1 Mbit/s over an assumed 100 ms: 104 packets, with the received rate known to within a packet of 12.
     let interval = 1.0 / ear.receiver.loss();
     assert!((85.0..125.0).contains(&interval), "{interval}");
     // The round trip is half as long: a fourth as many packets.
     let now = at(10.0) + millis(816);
     let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
-    ear.hear(now, 102, echo(2, stamp, false), PLAIN);
+    ear.deliver(now, 102, echo(2, stamp, false), PLAIN);
     let rescaled = 1.0 / ear.receiver.loss();
     assert!((rescaled * 4.0 / interval - 1.0).abs() < 0.01, "{interval} and {rescaled}");
 }
@@ -461,7 +461,7 @@ fn a_first_loss_starts_the_equation_at_the_received_rate() {
 fn a_mark_is_a_loss_event() {
     let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
-    ear.hear(at(10.8), 100, header(0, f32::INFINITY), Arrival { marked: true, ..PLAIN });
+    ear.deliver(at(10.8), 100, header(0, f32::INFINITY), Arrival { marked: true, ..PLAIN });
     assert!(ear.receiver.loss() > 0.0);
 }
 
@@ -469,9 +469,9 @@ fn a_mark_is_a_loss_event() {
 fn a_packet_that_was_lost_and_comes_late_is_no_loss() {
     let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
-    ear.hear(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
+    ear.deliver(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
     assert!(ear.receiver.loss() > 0.0);
-    ear.hear(at(10.81), 100, header(0, f32::INFINITY), Arrival { late: true, ..PLAIN });
+    ear.deliver(at(10.81), 100, header(0, f32::INFINITY), Arrival { late: true, ..PLAIN });
     assert_eq!(ear.receiver.loss(), 0.0);
 }
 
@@ -480,8 +480,8 @@ fn a_pause_of_ten_maximum_rtts_clears_the_loss_history() {
     for (pause, forgotten) in [(900, false), (1100, true)] {
         let mut ear = Ear::new();
         ear.stream(0, 100, header(0, f32::INFINITY));
-        ear.hear(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
-        ear.hear(at(10.808) + millis(pause), 102, header(0, f32::INFINITY), PLAIN);
+        ear.deliver(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
+        ear.deliver(at(10.808) + millis(pause), 102, header(0, f32::INFINITY), PLAIN);
         assert_eq!(ear.receiver.loss() == 0.0, forgotten, "{pause} ms");
     }
 }
@@ -493,7 +493,7 @@ fn the_limiting_receiver_says_good_bye_and_others_do_not() {
         ear.stream(0, 10, header(0, f32::INFINITY));
         let now = at(10.08);
         let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
-        ear.hear(now, 10, echo(2, stamp, limiting), PLAIN);
+        ear.deliver(now, 10, echo(2, stamp, limiting), PLAIN);
         let contents = ear.leave();
         assert_eq!(contents.len(), reports);
         assert!(contents.iter().all(|content| rate_of(content).1.has(Knows::LEAVING)));
@@ -541,12 +541,12 @@ fn a_pause_of_the_source_says_nothing_about_the_path() {
     ear.stream(0, 100, header(0, f32::INFINITY));
     let now = at(10.8);
     let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
-    ear.hear(now, 100, echo(2, stamp, true), PLAIN);
+    ear.deliver(now, 100, echo(2, stamp, true), PLAIN);
     assert!(ear.receiver.is_limiting());
     // Until packets come again, only reports with one to acknowledge are sent; none states that less arrives.
     let mut reports = ear.wait_until(at(12.0));
     assert!(reports.len() <= 1, "{reports:?}");
-    reports.extend(ear.hear(at(12.0), 101, echo(2, stamp, true), PLAIN));
+    reports.extend(ear.deliver(at(12.0), 101, echo(2, stamp, true), PLAIN));
     for report in &reports {
         assert!(rate_of(report).0 > 1.8e6, "{report:?}");
     }

@@ -100,8 +100,8 @@ mod tests {
         let lowest = all.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min);
         let mut sent: Vec<(f64, f64)> = Vec::new();
         for (at, rate) in all {
-            let heard = sent.iter().filter(|(other, _)| other + rtt_max <= at).map(|(_, rate)| 0.9 * rate);
-            if heard.fold(f64::INFINITY, f64::min) > rate {
+            let received = sent.iter().filter(|(other, _)| other + rtt_max <= at).map(|(_, rate)| 0.9 * rate);
+            if received.fold(f64::INFINITY, f64::min) > rate {
                 sent.push((at, rate));
             }
         }

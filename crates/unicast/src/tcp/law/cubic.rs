@@ -1,7 +1,7 @@
 //! CUBIC (RFC 9438): after a reduction the window follows a cubic function of time around the window at which it was reduced, and
 //! never falls behind what Reno would have reached.
 
-use super::Heard;
+use super::Received;
 use super::hystart::HyStart;
 use crate::Ack;
 use crate::tcp::config::Switch;
@@ -49,11 +49,11 @@ impl Cubic {
         Cubic { hystart, keeps_maximum: convergence == Switch::Off, ..Cubic::default() }
     }
 
-    pub(super) fn on_heard(&mut self, ack: &Ack, heard: &Heard) {
-        self.now = heard.now;
-        self.rtt = heard.rtt.as_secs_f64();
+    pub(super) fn on_received(&mut self, ack: &Ack, received: &Received) {
+        self.now = received.now;
+        self.rtt = received.rtt.as_secs_f64();
         if let Some(hystart) = &mut self.hystart {
-            hystart.on_heard(ack, heard);
+            hystart.on_received(ack, received);
         }
     }
 

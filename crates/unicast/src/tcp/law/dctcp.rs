@@ -6,7 +6,7 @@
 //! 8257, 3.2). With an acknowledgement at every change that has the information of AccECN's counters when none
 //! is lost. Its reactions to a classic queue (RFC 9331, 4.3) are missing.
 
-use super::Heard;
+use super::Received;
 use crate::Ack;
 use crate::tcp::config::{Config, Variant};
 use crate::tcp::window::CongestionWindow;
@@ -53,20 +53,20 @@ impl Dctcp {
         self.alpha
     }
 
-    pub(super) fn on_heard(&mut self, ack: &Ack, heard: &Heard) {
-        self.rtt = heard.rtt;
-        let newly = ack.next.saturating_sub(heard.una);
+    pub(super) fn on_received(&mut self, ack: &Ack, received: &Received) {
+        self.rtt = received.rtt;
+        let newly = ack.next.saturating_sub(received.una);
         self.acked += newly;
         if ack.ece {
             self.marked += newly;
         }
-        if ack.next > self.window_end && self.acked > 0 && heard.now >= self.not_before {
+        if ack.next > self.window_end && self.acked > 0 && received.now >= self.not_before {
             let share = f64::from(self.marked) / f64::from(self.acked);
             self.alpha += self.gain * (share - self.alpha);
             (self.acked, self.marked) = (0, 0);
-            self.window_end = heard.nxt;
+            self.window_end = received.nxt;
             if self.is_prague {
-                self.not_before = heard.now + VIRTUAL_RTT.saturating_sub(heard.rtt);
+                self.not_before = received.now + VIRTUAL_RTT.saturating_sub(received.rtt);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! HyStart++ (RFC 9406): slow start ends when round trips become longer, before anything is lost.
 
-use super::Heard;
+use super::Received;
 use crate::Ack;
 use faircast_core::time::Span;
 
@@ -31,11 +31,11 @@ impl Default for HyStart {
 }
 
 impl HyStart {
-    pub(super) fn on_heard(&mut self, ack: &Ack, heard: &Heard) {
-        if ack.next <= heard.una {
+    pub(super) fn on_received(&mut self, ack: &Ack, received: &Received) {
+        if ack.next <= received.una {
             return;
         }
-        self.min = self.min.min(heard.now.since(ack.echo));
+        self.min = self.min.min(received.now.since(ack.echo));
         self.samples += 1;
         let enough = self.samples >= SAMPLES;
         match self.conservative {
@@ -51,7 +51,7 @@ impl HyStart {
             _ => {}
         }
         if ack.next > self.round_end {
-            self.round_end = heard.nxt;
+            self.round_end = received.nxt;
             (self.last_min, self.min, self.samples) = (self.min, Span::MAX, 0);
             if let Some((_, rounds)) = &mut self.conservative {
                 *rounds += 1;

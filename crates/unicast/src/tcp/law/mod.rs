@@ -35,7 +35,7 @@ pub(super) enum Law {
 
 /// Information of an acknowledgement of new data, or of a mark, for a law before loss recovery processes it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Heard {
+pub(super) struct Received {
     pub now: Time,
     /// The smoothed round-trip time; zero before the first sample.
     pub rtt: Span,
@@ -71,10 +71,10 @@ impl Law {
     }
 
     /// An acknowledgement, before anything else is done with it.
-    pub(super) fn on_heard(&mut self, ack: &Ack, heard: &Heard) {
+    pub(super) fn on_received(&mut self, ack: &Ack, received: &Received) {
         match self {
-            Law::Cubic(cubic) => cubic.on_heard(ack, heard),
-            Law::Dctcp(dctcp) => dctcp.on_heard(ack, heard),
+            Law::Cubic(cubic) => cubic.on_received(ack, received),
+            Law::Dctcp(dctcp) => dctcp.on_received(ack, received),
             Law::Bbr(_) => {}
         }
     }

@@ -4,7 +4,7 @@ use super::bbr::MaxFilter;
 use super::cubic::{self, Cubic};
 use super::dctcp::Dctcp;
 use super::delivery::Delivery;
-use super::{Heard, Law};
+use super::{Law, Received};
 use crate::pipe::{Fate, Pipe};
 use crate::tcp::config::{Config, Switch, Variant};
 use crate::tcp::window::CongestionWindow;
@@ -49,9 +49,9 @@ fn cubics_window_follows_the_cubic_function_of_rfc_9438() {
         while now < secs(seconds) {
             now += rtt;
             for _ in 0..window.packets() as u32 {
-                let heard = Heard { now, rtt, una, nxt: una + 100 };
+                let received = Received { now, rtt, una, nxt: una + 100 };
                 una += 1;
-                cubic.on_heard(&ack(una, Time::ZERO, false), &heard);
+                cubic.on_received(&ack(una, Time::ZERO, false), &received);
                 cubic.grow(&mut window, 1);
             }
         }
@@ -70,8 +70,8 @@ fn cubic_gives_up_room_when_its_maximum_falls() {
     cubic.on_reduction(100.0);
     cubic.on_reduction(80.0); // lower than 100: (1 + 0.7) / 2 of 80 is 68
     let mut window = CongestionWindow::new(68.0, 56.0);
-    let heard = Heard { now: secs(1.0), rtt: Span::from_millis(100), una: 0, nxt: 100 };
-    cubic.on_heard(&ack(1, Time::ZERO, false), &heard);
+    let received = Received { now: secs(1.0), rtt: Span::from_millis(100), una: 0, nxt: 100 };
+    cubic.on_received(&ack(1, Time::ZERO, false), &received);
     cubic.grow(&mut window, 1);
     // At the plateau: the function a round trip later is 68 + 0.4 * 0.1^3.
     assert!((window.packets() - 68.0) < 0.02, "{}", window.packets());
@@ -130,21 +130,21 @@ fn hystart_ends_slow_start_before_a_deep_buffer_is_full() {
 #[test]
 fn dctcps_estimate_follows_the_share_of_marks_by_its_gain() {
     let mut dctcp = Dctcp::new(&Config::linux(Variant::Dctcp));
-    let mut hear = |next: u32, una: u32, nxt: u32, ece: bool| {
-        let heard = Heard { now: secs(1.0), rtt: Span::from_millis(10), una, nxt };
-        dctcp.on_heard(&ack(next, Time::ZERO, ece), &heard);
+    let mut receive = |next: u32, una: u32, nxt: u32, ece: bool| {
+        let received = Received { now: secs(1.0), rtt: Span::from_millis(10), una, nxt };
+        dctcp.on_received(&ack(next, Time::ZERO, ece), &received);
         dctcp.alpha()
     };
-    assert_eq!(hear(1, 0, 11, false), 1.0 - 1.0 / 16.0, "the first window is one packet, and unmarked");
-    assert_eq!(hear(5, 1, 15, true), 0.9375, "the window is not over");
-    assert_eq!(hear(11, 5, 21, false), 0.9375);
+    assert_eq!(receive(1, 0, 11, false), 1.0 - 1.0 / 16.0, "the first window is one packet, and unmarked");
+    assert_eq!(receive(5, 1, 15, true), 0.9375, "the window is not over");
+    assert_eq!(receive(11, 5, 21, false), 0.9375);
     // 4 of 11 marked.
     let expected = 0.9375 + (4.0 / 11.0 - 0.9375) / 16.0;
-    assert!((hear(12, 11, 22, false) - expected).abs() < 1e-12);
+    assert!((receive(12, 11, 22, false) - expected).abs() < 1e-12);
 }
 
 #[test]
-fn dctcps_receiver_says_at_every_change_what_was_marked() {
+fn dctcps_receiver_acknowledges_at_every_change_of_marking() {
     let config = Config::linux(Variant::Dctcp);
     let mut sink = tcp::Sink::new(&config);
     let (mut rng, mut effects) = (Rng::new(1, 1), Effects::default());
@@ -225,8 +225,8 @@ fn prague_says_ect_1_and_dctcp_ect_0() {
     for (name, l4s) in [("tcp-prague", true), ("tcp-dctcp", false)] {
         let mut pipe = pipe(name, 10.0, 10);
         let mut seen = 0;
-        let said = std::rc::Rc::new(std::cell::Cell::new((true, true)));
-        let noted = said.clone();
+        let stated = std::rc::Rc::new(std::cell::Cell::new((true, true)));
+        let noted = stated.clone();
         pipe.judge = Box::new(move |_, segment, _| {
             let (ect, ect1) = noted.get();
             let (now, now1) = (segment.flags.has(SegmentFlags::ECT), segment.flags.has(SegmentFlags::ECT1));
@@ -234,7 +234,7 @@ fn prague_says_ect_1_and_dctcp_ect_0() {
             Fate::Passes
         });
         pipe.run_sampled(secs(1.0), Span::from_millis(100), |pipe| seen = pipe.sender.observe().acked);
-        assert!(seen > 100 && said.get() == (true, true), "{name}");
+        assert!(seen > 100 && stated.get() == (true, true), "{name}");
     }
 }
 
@@ -277,7 +277,7 @@ fn bbr_takes_no_notice_of_random_loss_and_cubic_does() {
 }
 
 #[test]
-fn bbr_finds_what_is_lost_again_without_a_timeout() {
+fn bbr_repairs_losses_without_a_timeout() {
     let mut pipe = pipe("tcp-bbr", 10.0, 20);
     pipe.waiting_limit = 200;
     pipe.lose_at_random(0.1);

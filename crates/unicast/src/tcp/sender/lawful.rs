@@ -2,7 +2,7 @@
 
 use super::{Recovery, Sender};
 use crate::Ack;
-use crate::tcp::law::{Heard, Law, Seen};
+use crate::tcp::law::{Law, Received, Seen};
 use crate::tcp::sack::Scoreboard;
 use crate::tcp::tcb::{ControlBlock, Reaction};
 use faircast_core::node::Cx;
@@ -30,7 +30,7 @@ impl Sender {
         let prior_inflight = inflight(tcb, board);
         let Some(law) = tcb.law.as_deref_mut() else { return };
         let rtt = tcb.timer.rtt.smoothed(&tcb.config);
-        law.on_heard(ack, &Heard { now, rtt, una: tcb.una, nxt: tcb.nxt });
+        law.on_received(ack, &Received { now, rtt, una: tcb.una, nxt: tcb.nxt });
         if let Law::Bbr(bbr) = law {
             (tcb.una..ack.next).for_each(|seq| bbr.on_arrival(seq, now));
             for &(from, to) in &ack.blocks {

@@ -12,7 +12,7 @@ impl Driven {
         Ear::by_hand(Agent::new(id(99), &Config::transport(1500)), Time::from_secs_f64(1.0))
     }
 
-    fn hears(&mut self, seq: u64) -> Vec<Effect> {
+    fn receives(&mut self, seq: u64) -> Vec<Effect> {
         self.now += Span::from_millis(1);
         let data = bench::data(seq, self.now, Mark::Window { window: 20.0, rtt: 0.01 });
         let arrival = Arrival { size: 1500, ..Arrival::default() };
@@ -73,12 +73,12 @@ fn a_loss_is_repaired_unless_no_parent_has_the_packet() {
     let mut agent = Driven::new();
     let mut all = Vec::new();
     for seq in 0..2 {
-        all.extend(agent.hears(seq));
+        all.extend(agent.receives(seq));
     }
     all.extend(agent.says(all_up_to(1, 1)));
     // The agent lacks 5, the child lacks 9 as well.
     for seq in (2..20).filter(|seq| *seq != 5) {
-        all.extend(agent.hears(seq));
+        all.extend(agent.receives(seq));
     }
     assert!(agent.receiver.is_missed_by(id(1), Seq(9)));
     all.extend(agent.says(lacking(1, 19, 15, &[(9, 1), (5, 1)])));
@@ -89,7 +89,7 @@ fn a_loss_is_repaired_unless_no_parent_has_the_packet() {
     all.extend(agent.says(lacking(1, 19, 15, &[(5, 1)])));
     assert!(!agent.receiver.is_missed_by(id(1), Seq(9)));
     for seq in 20..280 {
-        all.extend(agent.hears(seq));
+        all.extend(agent.receives(seq));
     }
     assert_eq!(sent(&all), []);
     assert!(!agent.receiver.is_missed_by(id(1), Seq(5)), "5 is given up");
@@ -98,12 +98,12 @@ fn a_loss_is_repaired_unless_no_parent_has_the_packet() {
 #[test]
 fn a_moved_child_gets_all_packets_that_the_parent_has() {
     let mut agent = Driven::new();
-    agent.hears(0);
+    agent.receives(0);
     agent.says(all_up_to(1, 0));
     agent.says(all_up_to(2, 0));
     // 10 to 12 are lost above, and the last two, of which a later one says that they were.
     for seq in (1..40).filter(|seq| !(10..13).contains(seq) && *seq != 38) {
-        agent.hears(seq);
+        agent.receives(seq);
     }
     agent.says(lacking(2, 39, 30, &[(38, 1), (10, 3)]));
     agent.receiver.move_child(id(1), agent.now);

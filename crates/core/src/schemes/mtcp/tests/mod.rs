@@ -52,7 +52,7 @@ impl Sender {
         (0..packets).for_each(|_| _ = self.depart(Layer(0)));
     }
 
-    fn hears(&mut self, report: &Report) {
+    fn receives(&mut self, report: &Report) {
         self.call(|source, cx| source.on_report(report, cx));
     }
 }

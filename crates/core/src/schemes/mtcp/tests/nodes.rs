@@ -104,12 +104,12 @@ fn more_holes_than_fit_make_a_second_report() {
 fn a_parent_learns_holes_from_reports_in_pieces() {
     let mut sender = Sender::new(config(), 1, 1.0);
     sender.departs(40);
-    sender.hears(&lacking(1, 39, 30, &[(38, 1), (30, 2), (20, 1)]));
+    sender.receives(&lacking(1, 39, 30, &[(38, 1), (30, 2), (20, 1)]));
     let child = &sender.source.parent().children[0];
     assert_eq!(child.board.base(), 10);
     assert!((21..30).chain(32..38).chain([39]).all(|seq| child.board.has(seq)), "between holes all is there");
     assert!((10..20).all(|seq| !child.board.has(seq)), "behind the last of three nothing is said");
-    sender.hears(&lacking(1, 39, 30, &[(38, 1), (10, 2)]));
+    sender.receives(&lacking(1, 39, 30, &[(38, 1), (10, 2)]));
     let child = &sender.source.parent().children[0];
     assert!((12..38).all(|seq| child.board.has(seq)), "this one says all down to its base");
     child.check();
@@ -147,7 +147,7 @@ fn an_order_is_done_and_answered_and_others_are_ignored() {
     let mut effects = order(1, 4);
     assert_eq!(effects.remove(0), Effect::Attend(1));
     let [ReportContent::Answered { number: 4, .. }, ReportContent::Acknowledged { behind: 0, .. }] =
-        bench::said(effects)[..]
+        bench::reports(effects)[..]
     else {
         panic!("an answer and an acknowledgement")
     };

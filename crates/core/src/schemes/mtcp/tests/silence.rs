@@ -6,7 +6,7 @@ use crate::node::{Departure, Source as _};
 use crate::time::Time;
 
 #[test]
-fn of_timeouts_in_a_row_the_first_one_sets_the_threshold() {
+fn the_first_of_successive_timeouts_sets_the_threshold() {
     let mut window = Window::new(40.0, f64::INFINITY, 0, Time::ZERO);
     assert!(window.on_timeout(10, 50), "a slow start");
     assert!(!window.on_timeout(20, 50), "of the same window");
@@ -60,7 +60,7 @@ impl Sender {
             self.now += Span::from_millis(10);
             self.call(|source, cx| source.on_deadline(cx));
             for (child, _) in (1..).zip(speak).filter(|(_, speaks)| *speaks) {
-                self.hears(&all_up_to(child, self.sent.len().max(1) as u64 - 1));
+                self.receives(&all_up_to(child, self.sent.len().max(1) as u64 - 1));
             }
         }
     }
@@ -102,13 +102,13 @@ fn a_child_with_new_losses_is_repaired_without_a_cut() {
     pair.now = Time::from_secs_f64(0.1);
     // The second one holds the store.
     for report in [all_up_to(1, 29), lacking(2, 29, 29, &[(1, 1)])] {
-        pair.hears(&report);
+        pair.receives(&report);
     }
     let cuts = pair.source.parent().window().cuts;
-    pair.hears(&lacking(1, 28, 20, &[(10, 2)]));
+    pair.receives(&lacking(1, 28, 20, &[(10, 2)]));
     assert_eq!(pair.source.parent().children[0].board.base(), 30, "an old report changes nothing");
     let report = lacking(1, 31, 27, &[(12, 2), (5, 3)]);
-    pair.hears(&report);
+    pair.receives(&report);
     let child = &pair.source.parent().children[0];
     assert_eq!(child.board.base(), 5);
     let wanted: Vec<u64> = (0..40).filter(|seq| child.wants(*seq)).collect();
@@ -118,12 +118,12 @@ fn a_child_with_new_losses_is_repaired_without_a_cut() {
     // It is to go on without packets that no node stores any more. At first all were stored for children that might begin earlier.
     pair.now = Time::from_secs_f64(5.0);
     for seq in [32, 33] {
-        pair.hears(&all_up_to(1, seq));
-        pair.hears(&all_up_to(2, seq));
+        pair.receives(&all_up_to(1, seq));
+        pair.receives(&all_up_to(2, seq));
     }
     let first = pair.source.parent().store.first();
     assert!(first > 20, "{first}");
-    pair.hears(&lacking(1, 34, 30, &[(5, 3)]));
+    pair.receives(&lacking(1, 34, 30, &[(5, 3)]));
     assert!(pair.source.parent().children[0].board.base() >= first);
     assert!(!pair.source.parent().children[0].is_there, "it is told so");
 }

@@ -61,7 +61,7 @@ pub struct Grove {
     order: u64,
     effects: Effects,
     /// Reports that the source got.
-    pub heard: u64,
+    pub reports_received: u64,
     /// The source's decisions: its windows after every report.
     pub trace: Vec<(Time, f64)>,
     pub limit: u64,
@@ -118,7 +118,7 @@ impl Grove {
             events: BTreeMap::new(),
             order: 0,
             effects: Effects::new(),
-            heard: 0,
+            reports_received: 0,
             trace: Vec::new(),
             limit: u64::MAX,
         };
@@ -258,7 +258,7 @@ impl Grove {
                 Role::Agent(agent) => agent.on_order(&order, cx),
             }),
             Event::Report { to: None, report } => {
-                self.heard += u64::from(!matches!(report.content, ReportContent::Answered { .. }));
+                self.reports_received += u64::from(!matches!(report.content, ReportContent::Answered { .. }));
                 let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
                 self.source.on_report(&report, cx);
                 self.source.parent().check();

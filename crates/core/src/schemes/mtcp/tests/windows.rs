@@ -153,7 +153,7 @@ fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
 }
 
 #[test]
-fn with_nobody_who_answers_a_packet_leaves_each_second() {
+fn without_answers_a_packet_leaves_each_second() {
     let mut grove = Grove::new(without_moves(), &[]);
     grove.run_until(30.5);
     assert!((30..=32).contains(&grove.sent), "{}", grove.sent);
@@ -188,12 +188,12 @@ fn a_single_loss_closes_no_window_with_the_filter() {
 
 /// A leaf and a parent, without a network between them.
 #[test]
-fn a_source_waits_for_all_that_are_said_to_be_there() {
+fn a_source_waits_for_all_expected_children() {
     let mut sender = Sender::new(without_moves(), 2, 0.1);
     sender.departs(3);
-    sender.hears(&all_up_to(1, 2));
+    sender.receives(&all_up_to(1, 2));
     assert_eq!(sender.source.departure(Layer(0)), Departure::AfterReport, "the other may have nothing");
-    sender.hears(&all_up_to(2, 2));
+    sender.receives(&all_up_to(2, 2));
     assert!(matches!(sender.source.departure(Layer(0)), Departure::At(_)));
 }
 

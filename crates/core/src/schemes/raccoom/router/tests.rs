@@ -15,7 +15,7 @@ struct Bench {
     sent: u64,
     ports: [u16; 3],
     /// By receiver: the newest packet that it has reported; counts from 1.
-    told: [u64; 3],
+    reported: [u64; 3],
     /// The reports that went on to the source: newest, lost, of.
     passed: Vec<(u64, u64, Option<ShortId>)>,
 }
@@ -32,7 +32,7 @@ impl Bench {
             now: Time::from_secs_f64(1.0),
             sent: 0,
             ports: [1, 2, 3],
-            told: [0; 3],
+            reported: [0; 3],
             passed: Vec::new(),
         }
     }
@@ -120,7 +120,7 @@ proptest! {
     /// At most one report goes on for each that came, never a packet that no receiver has reported, never a loss that none has met. Once
     /// all have reported again, the result is the progress of the last of them.
     #[test]
-    fn what_goes_on_is_true_whatever_comes(ops in prop::collection::vec(op(), 1..200)) {
+    fn forwarded_aggregates_are_true_for_any_input(ops in prop::collection::vec(op(), 1..200)) {
         let mut bench = Bench::new();
         let (mut highest, mut worst) = (0, 0);
         bench.data();
@@ -128,14 +128,14 @@ proptest! {
             match *op {
                 Op::Data => bench.data(),
                 Op::Tell { receiver, behind, lost, twice } => {
-                    let newest = bench.sent.saturating_sub(behind).max(bench.told[receiver]).max(1);
-                    bench.told[receiver] = newest;
+                    let newest = bench.sent.saturating_sub(behind).max(bench.reported[receiver]).max(1);
+                    bench.reported[receiver] = newest;
                     let lost = if lost { newest - 1 } else { 0 };
                     (highest, worst) = (highest.max(newest), worst.max(lost));
                     (0..=u8::from(twice)).for_each(|_| bench.tell(receiver, newest, lost));
                 }
                 Op::Stale { receiver, behind } => {
-                    let newest = bench.told[receiver].saturating_sub(behind);
+                    let newest = bench.reported[receiver].saturating_sub(behind);
                     if newest > 0 {
                         bench.tell(receiver, newest, 0);
                     }
@@ -158,7 +158,7 @@ proptest! {
 }
 
 #[test]
-fn an_exit_that_data_leaves_by_no_more_is_waited_for_no_more() {
+fn an_exit_without_data_no_longer_delays_acks() {
     let mut bench = Bench::new();
     (0..10).for_each(|_| bench.data());
     for (receiver, newest) in [(0, 9), (1, 9), (2, 4)] {
@@ -188,7 +188,7 @@ fn no_more_goes_on_than_packets_have_left() {
 }
 
 #[test]
-fn receivers_at_one_port_are_told_apart_where_it_is_shared() {
+fn receivers_of_a_shared_port_are_distinguished() {
     let run = |shared: bool| {
         let mut bench = Bench::new();
         bench.ports = [1, 1, 2];

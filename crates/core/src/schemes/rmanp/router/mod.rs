@@ -89,7 +89,7 @@ impl ActiveRouter {
             return place;
         }
         if self.sessions.len() >= MAX_SESSIONS
-            && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.heard_at).map(|(id, _)| *id)
+            && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.received_at).map(|(id, _)| *id)
         {
             self.forget(silent, now);
         }
@@ -144,7 +144,7 @@ impl Router for ActiveRouter {
         let Ok(place) = self.place(packet.session) else { return Verdict::Pass };
         let size = packet.size;
         self.with(place, cx.now, |it, config, seen| {
-            it.hears(&report, size, cx.now);
+            it.receives(&report, size, cx.now);
             match report.content {
                 ReportContent::Selective { .. } => it.on_ack(entry, &report, config, seen, cx),
                 ReportContent::Lost { first, count, .. } => {

@@ -44,7 +44,7 @@ pub(super) struct Session {
     every: Span,
     report_size: u16,
     start_up: Answers,
-    pub heard_at: Time,
+    pub received_at: Time,
     look_at: Time,
     /// Exits that something waits at.
     busy: usize,
@@ -92,7 +92,7 @@ impl Session {
             every: Span::ZERO,
             report_size: REPORT_SIZE,
             start_up: Answers::default(),
-            heard_at: now,
+            received_at: now,
             look_at: now + LOOK,
             busy: 0,
         }
@@ -134,8 +134,8 @@ impl Session {
     }
 
     /// A report came in.
-    pub(super) fn hears(&mut self, report: &Report, size: u16, now: Time) {
-        (self.report_size, self.heard_at) = (size, now);
+    pub(super) fn receives(&mut self, report: &Report, size: u16, now: Time) {
+        (self.report_size, self.received_at) = (size, now);
         if !matches!(report.content, ReportContent::Congested { cause: Cause::Leaving, .. }) {
             self.speaker.get_or_insert(report.from);
         }
@@ -154,7 +154,7 @@ impl Session {
     ) -> Verdict {
         let Body::Data(data) = packet.body else { return Verdict::Pass };
         let (seq, now) = (data.seq.0, cx.now);
-        self.heard_at = now;
+        self.received_at = now;
         if self.expected.is_none_or(|expected| seq >= expected) {
             self.on_new(seq, packet, config, seen, cx);
         } else {
@@ -249,9 +249,9 @@ impl Session {
     // Paper gap: what was indicated ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
     // it would never again be told of anything.
     fn see_rate(&mut self, sent: f64, config: &Config) {
-        let Some(told) = self.indicated.map(Rate::bps) else { return };
-        let before = told / config.absolute;
-        if sent < f64::midpoint(told, before) {
+        let Some(reported) = self.indicated.map(Rate::bps) else { return };
+        let before = reported / config.absolute;
+        if sent < f64::midpoint(reported, before) {
             self.has_come_down = true;
         } else if self.has_come_down && sent >= before {
             self.indicated = None;
@@ -279,7 +279,8 @@ impl Session {
 
     /// Returns whether no rate as low has been indicated upstream (paper 003, 2.3: filtered).
     fn is_news(&mut self, rate: Rate, seen: &mut RouterObservation) -> bool {
-        let is_news = self.speaker.is_some() && self.indicated.is_none_or(|told| rate.bps() < told.bps());
+        let is_news =
+            self.speaker.is_some() && self.indicated.is_none_or(|reported| rate.bps() < reported.bps());
         if is_news {
             (self.indicated, self.has_come_down) = (Some(rate), false);
             seen.indications += 1;
@@ -373,11 +374,11 @@ impl Session {
     /// Drops packets that all receivers have.
     fn on_progress(&mut self, config: &Config) {
         let Some(least) = self.acks.least().filter(|least| *least > self.acked) else { return };
-        if let Some(told) = &mut self.indicated
+        if let Some(reported) = &mut self.indicated
             && self.acked > 0
         {
             // The indicated rate ages (paper 003, 2.4: rates grow with acknowledgements).
-            *told = *told + self.least * (config.increase * (least - self.acked) as f64);
+            *reported = *reported + self.least * (config.increase * (least - self.acked) as f64);
         }
         self.acked = least;
         self.ack_at = Time::ZERO;
@@ -599,14 +600,14 @@ impl Session {
         if self.look_at <= now {
             self.look_around(config, seen, cx);
         }
-        now.since(self.heard_at) >= config.forget
+        now.since(self.received_at) >= config.forget
     }
 
     /// Forgets silent children, while an acknowledgement is awaited.
     fn look_around(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
         let now = cx.now;
         if self.stored() == 0 {
-            self.look_at = (self.heard_at + config.forget).max(now + LOOK);
+            self.look_at = (self.received_at + config.forget).max(now + LOOK);
             return;
         }
         self.look_at = now + LOOK;

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_the_newest_and_forgets_what_all_have() {
+    fn the_store_drops_acknowledged_and_oldest_packets() {
         let mut store = Store::new(10);
         (0..25).for_each(|seq| store.put(seq, packet(seq), Time::ZERO));
         assert_eq!(store.len(), 10);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_leaves_nothing_of_what_was_before() {
+    fn a_jump_clears_the_store() {
         let mut store = Store::new(4);
         (0..4).for_each(|seq| store.put(seq, packet(seq), Time::ZERO));
         store.put(1 << 40, packet(1 << 40), Time::ZERO);

@@ -163,12 +163,12 @@ fn new(port: u16, seq: u64, rate: u32) -> Out {
 }
 
 fn close(out: &[Out], rates: &[f64]) {
-    let said: Vec<f64> =
+    let stated: Vec<f64> =
         out.iter().filter_map(|out| if let Out::Ci(rate) = out { Some(*rate) } else { None }).collect();
-    assert_eq!(said.len(), rates.len(), "{out:?}");
+    assert_eq!(stated.len(), rates.len(), "{out:?}");
     assert!(
-        said.iter().zip(rates).all(|(said, rate)| (said / rate - 1.0).abs() < 1e-5),
-        "{said:?} and {rates:?}"
+        stated.iter().zip(rates).all(|(stated, rate)| (stated / rate - 1.0).abs() < 1e-5),
+        "{stated:?} and {rates:?}"
     );
 }
 
@@ -198,19 +198,19 @@ fn figure_1_reduces_8_to_6_4_and_then_6_336() {
 }
 
 #[test]
-fn a_gap_is_told_of_once_by_three_routers_behind_one_another() {
+fn three_routers_in_series_report_a_gap_once() {
     let mut chain: Vec<Bench> = (0..3).map(|_| Bench::known(Config::default())).collect();
     let mut flags = Flags::default();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for router in &mut chain {
         let packet = data(3, 8_000.0, flags, router.mark);
         let out = router.call(1, packet);
-        told.push(out.iter().filter(|out| matches!(out, Out::Ci(_))).count());
+        reported.push(out.iter().filter(|out| matches!(out, Out::Ci(_))).count());
         assert!(out.contains(&Out::Lost(1, 2)), "each asks: {out:?}");
         let Some(Out::Data { gap: true, .. }) = out.last() else { panic!("{out:?}") };
         flags = Flags::GAP_SEEN;
     }
-    assert_eq!(told, [1, 0, 0]);
+    assert_eq!(reported, [1, 0, 0]);
     // A mark without a gap here is of one that is repaired already.
     let packet = data(4, 8_000.0, Flags::GAP_SEEN, chain[0].mark);
     let out = chain[0].call(1, packet);
@@ -233,7 +233,7 @@ fn two_indications_of_one_incident_are_one() {
 }
 
 #[test]
-fn what_was_indicated_ages_with_acknowledgements() {
+fn indications_age_with_acknowledgements() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.now += Span::from_millis(100);
@@ -399,7 +399,7 @@ fn silent_branches_and_silent_sessions_expire() {
 }
 
 #[test]
-fn what_a_router_keeps_in_a_time_is_summed_up() {
+fn a_routers_memory_use_is_integrated_over_time() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.data(2, 8_000.0);
