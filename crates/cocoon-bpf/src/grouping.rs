@@ -1,5 +1,5 @@
 //! Which destination hosts share a fate, by the counters that the programs keep of each: the core's grouping (paper 002, 4.1) beside
-//! the kernel. Nothing here touches the kernel; [`measured`](crate::group_map) reads and writes it.
+//! the kernel. Nothing here touches the kernel; [`group_map`](crate::group_map) reads and writes it.
 
 use crate::layout::{AtomCounters, GroupKey, Which};
 use faircast_core::time::{Span, Time};

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use faircast_cocoon_bpf::regulator::Opening;
-use faircast_cocoon_bpf::{CocoonError, Place, Settings, gate, load, measured, status, trace, unload};
+use faircast_cocoon_bpf::{CocoonError, Place, Settings, gate, group_map, load, status, trace, unload};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
