@@ -7,7 +7,7 @@
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -18,13 +18,13 @@ table! {
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Arrivals that it steers to, as a share of the link's rate.
         gamma: f64 = 0.98
-            => number["gamma", Within::up_to(1.0), "arrivals that it steers to, as a share of the link's rate"];
+            => number["gamma", NumberRange::up_to(1.0), "arrivals that it steers to, as a share of the link's rate"];
         /// How fast the virtual rate adapts.
-        alpha: f64 = 0.15 => number["alpha", Within::up_to(100.0), "speed of adaptation of the virtual rate"];
+        alpha: f64 = 0.15 => number["alpha", NumberRange::up_to(100.0), "speed of adaptation of the virtual rate"];
         /// The virtual rate at the start, as a share of the link's (`ecnlim_`).
-        initial: f64 = 0.8 => number["initial", Within::PART, "virtual rate at the start, as a share of the link's"];
+        initial: f64 = 0.8 => number["initial", NumberRange::PART, "virtual rate at the start, as a share of the link's"];
         /// The virtual buffer, as a share of the real one (`buflim_`).
-        buffer: f64 = 1.0 => number["buffer", Within::up_to(100.0), "virtual buffer, as a share of the real one"];
+        buffer: f64 = 1.0 => number["buffer", NumberRange::up_to(100.0), "virtual buffer, as a share of the real one"];
         /// Bytes of a usual packet: what a place of the virtual buffer holds.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Whether every packet counts as a usual one.
@@ -41,7 +41,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "avq" {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
             Box::new(Avq::new(*self, rate))

@@ -4,7 +4,7 @@
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -14,12 +14,12 @@ table! {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Increase of the probability at an overflow ("d1"; paper 002, 5.4, has one "delta" for both).
-        increase: f64 = 0.02 => number["increase", Within::up_to(1.0), "increase of the probability at an overflow"];
+        increase: f64 = 0.02 => number["increase", NumberRange::up_to(1.0), "increase of the probability at an overflow"];
         /// Decrease of the probability on an idle link ("d2").
-        decrease: f64 = 0.002 => number["decrease", Within::up_to(1.0), "decrease of the probability on an idle link"];
+        decrease: f64 = 0.002 => number["decrease", NumberRange::up_to(1.0), "decrease of the probability on an idle link"];
         /// Least time between two changes.
         freeze: Span = Span::from_millis(100)
-            => seconds["freeze", Within::up_to(100.0), "minimum time between two changes"];
+            => seconds["freeze", NumberRange::up_to(100.0), "minimum time between two changes"];
         /// Whether packets that allow it are marked in place of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
@@ -27,7 +27,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "blue" {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
             Box::new(Blue::new(*self))

@@ -5,7 +5,7 @@ use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watch
 use crate::flows::Flows;
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span};
 
 table! {
@@ -15,10 +15,10 @@ table! {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Probability between the first two thresholds ("p1").
-        first: f64 = 0.1 => number["first", Within::of(0.0, 1.0), "probability from half of a flow's share on"];
+        first: f64 = 0.1 => number["first", NumberRange::of(0.0, 1.0), "probability from half of a flow's share on"];
         /// Probability between the second and the third ("p2").
         second: f64 = 0.5
-            => number["second", Within::of(0.0, 1.0), "probability from its share on; from twice of it on all are dropped"];
+            => number["second", NumberRange::of(0.0, 1.0), "probability from its share on; from twice of it on all are dropped"];
         /// Whether packets that allow it are marked in place of random drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
@@ -26,7 +26,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "bred" {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
             Box::new(Bred::new(*self))

@@ -10,7 +10,7 @@ use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -18,10 +18,10 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Acceptable time in the queue.
-        target: Span = Span::from_millis(5) => seconds["target", Within::up_to(1.0), "acceptable time in the queue"];
+        target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
         /// How long a packet may wait longer than that before the first drop.
         interval: Span = Span::from_millis(100)
-            => seconds["interval", Within::up_to(100.0), "time above the target before the first drop"];
+            => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
         limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
         /// Overflows, or packets that waited longer than `blue`, that take BLUE's probability from nothing to one.
@@ -30,7 +30,7 @@ table! {
         fall: u32 = 4096 => whole["fall", 1, 1_000_000, "empty queues that take it back"];
         /// From which time in the queue on BLUE's probability grows.
         blue: Span = Span::from_millis(400)
-            => seconds["blue", Within::up_to(100.0), "time in the queue from which on it grows, too"];
+            => seconds["blue", NumberRange::up_to(100.0), "time in the queue from which on it grows, too"];
         /// Whether packets that allow it are marked in place of CoDel's drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
@@ -39,7 +39,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "cobalt" {
-        type Made = Box<dyn Qdisc>;
+        type Built = Box<dyn Qdisc>;
 
         fn fits(&self) -> Result<(), String> {
             codel::below(self.target, self.interval)

@@ -8,7 +8,7 @@ use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -16,10 +16,10 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Acceptable time in the queue (TARGET).
-        target: Span = Span::from_millis(5) => seconds["target", Within::up_to(1.0), "acceptable time in the queue"];
+        target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
         /// How long a packet may wait longer than that before the first drop; about the longest usual round-trip time (INTERVAL).
         interval: Span = Span::from_millis(100)
-            => seconds["interval", Within::up_to(100.0), "time above the target before the first drop"];
+            => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
         limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
         /// Bytes: nothing is dropped while no more than these wait. 0 for the largest packet so far, as the RFC and Linux have it.
@@ -32,7 +32,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "codel" {
-        type Made = Box<dyn Qdisc>;
+        type Built = Box<dyn Qdisc>;
 
         fn fits(&self) -> Result<(), String> {
             below(self.target, self.interval)

@@ -38,7 +38,7 @@ impl Discipline for DropTail {
 impl Written for Limit {
     const NAME: &'static str = "droptail";
     const FORM: &'static str = "droptail,SIZE";
-    type Made = DropTail;
+    type Built = DropTail;
 
     fn read(options: &str) -> Result<Limit, SpecError> {
         if options.is_empty() {

@@ -15,7 +15,7 @@ use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
 use crate::text::table;
 use crate::ticks::Ticks;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -26,27 +26,27 @@ table! {
         limit: u32 = 10_000 => whole["limit", 1, u32::MAX as u64, "buffer of both queues, in packets that wait"];
         /// The delay that it steers the classic queue to.
         target: Span = Span::from_millis(15)
-            => seconds["target", Within::up_to(1.0), "time in the classic queue that it steers to"];
+            => seconds["target", NumberRange::up_to(1.0), "time in the classic queue that it steers to"];
         /// How often the probability is moved.
         update: Span = Span::from_millis(16)
-            => seconds["update", Within::up_to(1.0), "time between two updates of the probability"];
+            => seconds["update", NumberRange::up_to(1.0), "time between two updates of the probability"];
         /// Increase of the probability at each move, for a second above the target.
-        alpha: f64 = 0.16 => number["alpha", Within::up_to(1e3), "gain for the delay above the target, per second"];
+        alpha: f64 = 0.16 => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
         /// Increase of the probability for a second more than the last time.
-        beta: f64 = 3.2 => number["beta", Within::of(0.0, 1e3), "gain for the growth of the delay, per second"];
+        beta: f64 = 3.2 => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
         /// From which time in the queue on packets of low latency are marked in any case.
         step: Span = Span::from_millis(1)
-            => seconds["step", Within::up_to(1.0), "time in the queue of low latency from which on all are marked"];
+            => seconds["step", NumberRange::up_to(1.0), "time in the queue of low latency from which on all are marked"];
         /// Packets of low latency that must be left behind it for that (RFC 9332, appendix A.1, `Th_len`; Linux, `min_qlen_step`): where a
         /// transmission takes longer than the step, a packet that has only waited for another's end would be marked.
         step_from: u32 = 1
             => whole["step_from", 0, 1_000_000, "packets of low latency left behind one for it to be marked by `step`"];
         /// How much more often packets of low latency are marked: `k p` beside `p^2`.
         coupling: f64 = 2.0
-            => number["coupling", Within::of(1.0, 100.0), "k: marks of low latency are k p, others p squared"];
+            => number["coupling", NumberRange::of(1.0, 100.0), "k: marks of low latency are k p, others p squared"];
         /// Share of turns that the classic queue has while both have packets.
         classic: f64 = 0.1
-            => number["classic", Within::PART, "share of turns of the classic queue while both have packets"];
+            => number["classic", NumberRange::PART, "share of turns of the classic queue while both have packets"];
         /// Bytes of two packets of the largest size: a shorter queue loses nothing.
         min_bytes: u32 = 3000 => whole["least", 0, 1_000_000, "bytes below which nothing is dropped early"];
     }
@@ -55,7 +55,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "dualpi2" {
-        type Made = Box<dyn Qdisc>;
+        type Built = Box<dyn Qdisc>;
 
         fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
             Box::new(DualPi2::new(*self))

@@ -28,7 +28,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "fifo" {
-        type Made = Box<dyn Qdisc>;
+        type Built = Box<dyn Qdisc>;
 
         fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
             Box::new(Fifo::new(*self))

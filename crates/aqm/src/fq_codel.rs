@@ -9,7 +9,7 @@ use crate::limit::Limit;
 use crate::qdisc::{Dropped, Qdisc, Sent, Ticket};
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -24,10 +24,10 @@ table! {
         /// How many queues there are.
         queues: u32 = 1024 => whole["queues", 1, 65_536, "queues that flows are hashed into"];
         /// Acceptable time in a queue.
-        target: Span = Span::from_millis(5) => seconds["target", Within::up_to(1.0), "acceptable time in a queue"];
+        target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in a queue"];
         /// How long a packet may wait longer than that before the first drop.
         interval: Span = Span::from_millis(100)
-            => seconds["interval", Within::up_to(100.0), "time above the target before the first drop"];
+            => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Bytes: nothing is dropped of a queue while no more than these wait in it. 0 for its largest packet so far.
         keep: u32 = 0 => whole["keep", 0, 1_000_000, "bytes of a queue that are never dropped; 0: its largest packet"];
         /// Whether packets that allow it are marked in place of drops.
@@ -38,7 +38,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "fq_codel" {
-        type Made = Box<dyn Qdisc>;
+        type Built = Box<dyn Qdisc>;
 
         fn fits(&self) -> Result<(), String> {
             codel::below(self.target, self.interval)

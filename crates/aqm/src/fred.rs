@@ -9,7 +9,7 @@ use crate::flows::Flows;
 use crate::red;
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span};
 
 table! {
@@ -19,13 +19,13 @@ table! {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Lower threshold of the average, and the most packets that a flow may have ("max_q").
-        min_th: f64 = 5.0 => number["min", Within::POSITIVE, "lower threshold, and the maximum number of packets of a flow"];
+        min_th: f64 = 5.0 => number["min", NumberRange::POSITIVE, "lower threshold, and the maximum number of packets of a flow"];
         /// Upper threshold of the average.
-        max_th: f64 = 15.0 => number["max", Within::POSITIVE, "upper threshold, in packets"];
+        max_th: f64 = 15.0 => number["max", NumberRange::POSITIVE, "upper threshold, in packets"];
         /// Weight of the queue in its average.
-        w_q: f64 = 0.002 => number["w", Within::up_to(0.999_999_999), "weight of the queue in its average"];
+        w_q: f64 = 0.002 => number["w", NumberRange::up_to(0.999_999_999), "weight of the queue in its average"];
         /// Probability at the upper threshold.
-        max_p: f64 = 0.1 => number["p", Within::up_to(1.0), "probability at the upper threshold"];
+        max_p: f64 = 0.1 => number["p", NumberRange::up_to(1.0), "probability at the upper threshold"];
         /// Packets that every flow may have ("min_q"; 2 to 4 in the paper).
         min_q: u32 = 2 => whole["share", 1, 1_000_000, "packets that every flow may have"];
         /// Bytes of a usual packet: how many would have been sent while the link was idle.
@@ -38,7 +38,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "fred" {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn fits(&self) -> Result<(), String> {
             if self.max_th <= self.min_th {

@@ -55,7 +55,7 @@ mod ticks;
 pub use any::AnyDiscipline;
 pub use discipline::{Decision, Departure, Discipline, DropCause, Ecn, Offer, Watches};
 pub use limit::Limit;
-pub use link::{Dequeued, Fate, Link, LinkCounts, LinkSpec, LossCause};
+pub use link::{Dequeued, Link, LinkCounts, LinkSpec, LossCause, OfferResult};
 pub use loss::{Loss, LossSpec};
 pub use qdisc::{Dropped, Qdisc, Queued, Sent, Ticket};
 pub use spec::QueueSpec;

@@ -44,7 +44,7 @@ impl LinkSpec {
 
 /// Fate of a packet that is offered to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum OfferResult {
     /// It comes out at the other end.
     Arrives {
         /// When its last bit does.
@@ -133,7 +133,7 @@ pub struct Link {
     accepted: u32,
     /// That size.
     size: u16,
-    way: Way,
+    way: LinkPath,
     /// Packets before the last one without a pause.
     streak: u8,
 }
@@ -142,7 +142,7 @@ const _: () = assert!(size_of::<Link>() <= 56);
 
 /// How much of the long way a packet has to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum LinkPath {
     /// A drop-tail queue with packets of one size before a wire that loses nothing: the short way.
     Short,
     /// Anything else.
@@ -311,7 +311,7 @@ impl Link {
             rest: Box::new(rest),
             accepted: 0,
             size: 0,
-            way: Way::Long,
+            way: LinkPath::Long,
             streak: 0,
         };
         link.choose_way();
@@ -320,16 +320,16 @@ impl Link {
 
     /// A packet of `size` bytes of `flow` arrives at the queue. Times must not run backwards.
     #[inline]
-    pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn: impl Into<Ecn>) -> Fate {
-        if self.way == Way::Short && self.size == size {
+    pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn: impl Into<Ecn>) -> OfferResult {
+        if self.way == LinkPath::Short && self.size == size {
             if self.free_at.since(now) > self.patience {
                 self.rest.overflow += 1;
-                return Fate::Lost(LossCause::Queue(DropCause::Overflow));
+                return OfferResult::Lost(LossCause::Queue(DropCause::Overflow));
             }
             self.go_on(now);
             self.free_at = self.free_at.max(now) + self.each;
             self.count(size);
-            return Fate::Arrives { at: self.free_at + self.delay, marked: false };
+            return OfferResult::Arrives { at: self.free_at + self.delay, marked: false };
         }
         self.offer_long(now, size, flow, ecn.into())
     }
@@ -366,17 +366,17 @@ impl Link {
     }
 
     #[inline(never)]
-    fn offer_long(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Fate {
+    fn offer_long(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> OfferResult {
         if self.queues() {
             return self.offer_queued(now, size, flow, ecn);
         }
         if self.rest.state == State::Down {
             self.rest.rare().refused += 1;
-            return Fate::Lost(LossCause::Down);
+            return OfferResult::Lost(LossCause::Down);
         }
         if self.free_at <= now {
             self.settle(size);
-            if self.way == Way::Short {
+            if self.way == LinkPath::Short {
                 return self.offer(now, size, flow, ecn);
             }
         }
@@ -391,7 +391,7 @@ impl Link {
                     DropCause::Overflow => self.rest.overflow += 1,
                     DropCause::Early => self.rest.rare().early += 1,
                 }
-                return Fate::Lost(LossCause::Queue(cause));
+                return OfferResult::Lost(LossCause::Queue(cause));
             }
         };
         self.go_on(now);
@@ -403,9 +403,9 @@ impl Link {
             && loss.strikes(&mut rest.rng)
         {
             rare.lost += 1;
-            return Fate::Lost(LossCause::Wire);
+            return OfferResult::Lost(LossCause::Wire);
         }
-        Fate::Arrives { at, marked }
+        OfferResult::Arrives { at, marked }
     }
 
     /// The link is idle: from now on all packets may be of this size.
@@ -429,7 +429,7 @@ impl Link {
 
     /// The short way is open to a plain drop-tail link whose packets are all of one size.
     fn choose_way(&mut self) {
-        self.way = Way::Long;
+        self.way = LinkPath::Long;
         let rest = &*self.rest;
         let lossless = rest.rare.as_ref().is_none_or(|rare| rare.loss.is_none());
         let plain = lossless && rest.state == State::Up && rest.record == Record::Number;
@@ -444,7 +444,7 @@ impl Link {
         // `free_at - now` is longer than `packets - 1` transmissions when at least `packets` are there.
         if let Some(others) = packets.checked_sub(1) {
             self.patience = self.each * u64::from(others);
-            self.way = Way::Short;
+            self.way = LinkPath::Short;
         }
     }
 
@@ -556,7 +556,7 @@ impl Link {
 
     /// Packets of another size come, or the link changes: write down the packets that were known by their number alone.
     fn mix(&mut self, now: Time) {
-        self.way = Way::Long;
+        self.way = LinkPath::Long;
         if self.rest.mixed().is_some() || self.rest.record == Record::Each {
             return;
         }

@@ -2,7 +2,7 @@
 
 use faircast_core::field;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{self, Opt, SpecError, Within};
+use faircast_core::spec::{self, NumberRange, Opt, SpecError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -36,18 +36,18 @@ struct Gilbert {
 const GILBERT: &[Opt<Gilbert>] = &[
     Opt::number(
         "to_bad",
-        Within::PART,
+        NumberRange::PART,
         field!(to_bad?),
         "probability to go from good to bad before a packet",
     ),
     Opt::number(
         "to_good",
-        Within::PART,
+        NumberRange::PART,
         field!(to_good?),
         "probability to go from bad to good before a packet",
     ),
-    Opt::number("good", Within::PART, field!(good), "loss probability in the good state"),
-    Opt::number("bad", Within::PART, field!(bad), "loss probability in the bad state"),
+    Opt::number("good", NumberRange::PART, field!(good), "loss probability in the good state"),
+    Opt::number("bad", NumberRange::PART, field!(bad), "loss probability in the bad state"),
 ];
 
 impl LossSpec {
@@ -71,7 +71,7 @@ impl FromStr for LossSpec {
                 known.map(LossSpec::Bernoulli).ok_or_else(|| SpecError::BadValue {
                     option: "P",
                     value: share.to_owned(),
-                    takes: Within::PART.to_string(),
+                    takes: NumberRange::PART.to_string(),
                     meaning: "the loss probability",
                 })
             }

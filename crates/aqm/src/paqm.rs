@@ -11,7 +11,7 @@ use crate::text::table;
 use crate::ticks::Ticks;
 use control::Problem;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 use predict::History;
 
@@ -25,10 +25,10 @@ table! {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to ("Q_opt").
-        target: f64 = 20.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        target: f64 = 20.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
         /// Length of an interval ("tau"; 0.02 to 0.05 s in the paper).
         interval: Span = Span::from_millis(20)
-            => seconds["interval", Within::of(0.001, 10.0), "time between two predictions"];
+            => seconds["interval", NumberRange::of(0.001, 10.0), "time between two predictions"];
         /// How many intervals a prediction looks at ("n").
         order: u32 = 20 => whole["order", 1, 200, "intervals that a prediction looks at"];
         /// How many intervals are remembered. As many as `order` are the printed formula.
@@ -38,9 +38,9 @@ table! {
             => choice["predictor", { "lmmse" => Lmmse, "adaptive" => Adaptive, "last" => Last },
                 "linear with the least squared error, one that learns, or the last interval"];
         /// Cost of a drop in the first and in the second interval ("b_0", "b_1").
-        b0: f64 = 0.0 => number["b0", Within::of(0.0, 1e6), "cost of drops in the next interval"];
+        b0: f64 = 0.0 => number["b0", NumberRange::of(0.0, 1e6), "cost of drops in the next interval"];
         /// The second.
-        b1: f64 = 0.0 => number["b1", Within::of(0.0, 1e6), "cost of drops in the interval after that"];
+        b1: f64 = 0.0 => number["b1", NumberRange::of(0.0, 1e6), "cost of drops in the interval after that"];
         /// How the controller's optimum is found.
         solution: Solution = Solution::Exact
             => choice["solution", { "exact" => Exact, "clamp" => Clamp, "literal" => Literal },
@@ -57,7 +57,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "paqm" {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn fits(&self) -> Result<(), String> {
             if self.history < self.order {

@@ -10,7 +10,7 @@ use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::{preset, table};
 use crate::ticks::Ticks;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -20,18 +20,18 @@ table! {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to (`qref_`).
-        target: f64 = 50.0 => number["target", Within::POSITIVE, "queue that it steers to, in packets"];
+        target: f64 = 50.0 => number["target", NumberRange::POSITIVE, "queue that it steers to, in packets"];
         /// Increase of the probability for each packet of present distance from the target (`a_`); 0: by the design rule.
-        a: f64 = 0.0 => number["a", Within::PART, "weight of the present distance from it; 0: by the design rule"];
+        a: f64 = 0.0 => number["a", NumberRange::PART, "weight of the present distance from it; 0: by the design rule"];
         /// Decrease for each packet of the distance before that (`b_`); 0: by the design rule.
-        b: f64 = 0.0 => number["b", Within::PART, "weight of the last distance from it; 0: by the design rule"];
+        b: f64 = 0.0 => number["b", NumberRange::PART, "weight of the last distance from it; 0: by the design rule"];
         /// Moves of the probability in a second (`w_`).
-        hz: f64 = 170.0 => number["hz", Within::of(0.1, 1e6), "moves of the probability in a second"];
+        hz: f64 = 170.0 => number["hz", NumberRange::of(0.1, 1e6), "moves of the probability in a second"];
         /// Design rule: least number of flows.
-        flows: f64 = 60.0 => number["flows", Within::POSITIVE, "of the design rule: minimum number of flows"];
+        flows: f64 = 60.0 => number["flows", NumberRange::POSITIVE, "of the design rule: minimum number of flows"];
         /// Design rule: longest round-trip time.
         rtt: Span = Span::from_millis(246)
-            => seconds["rtt", Within::up_to(100.0), "of the design rule: longest round-trip time"];
+            => seconds["rtt", NumberRange::up_to(100.0), "of the design rule: longest round-trip time"];
         /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
@@ -47,7 +47,7 @@ table! {
         preset("ns2", |config| *config = Config::ns2(),
             "the constants of ns-2, for 60 flows, 0.246 s and 3750 packets/s"),
     ] {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn fits(&self) -> Result<(), String> {
             match (self.a > 0.0, self.b > 0.0) {

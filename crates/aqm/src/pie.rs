@@ -8,7 +8,7 @@ use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watch
 use crate::text::table;
 use crate::ticks::Ticks;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -20,19 +20,19 @@ table! {
         limit: u32 = 1000 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The delay that it steers to (QDELAY_REF).
         target: Span = Span::from_millis(15)
-            => seconds["target", Within::up_to(1.0), "time in the queue that it steers to"];
+            => seconds["target", NumberRange::up_to(1.0), "time in the queue that it steers to"];
         /// How often the probability is moved (T_UPDATE).
         update: Span = Span::from_millis(15)
-            => seconds["update", Within::up_to(1.0), "time between two updates of the probability"];
+            => seconds["update", NumberRange::up_to(1.0), "time between two updates of the probability"];
         /// Increase of the probability for a second above the target (alpha).
-        alpha: f64 = 0.125 => number["alpha", Within::up_to(1e3), "gain for the delay above the target, per second"];
+        alpha: f64 = 0.125 => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
         /// Increase of the probability for a second more than the last time (beta).
-        beta: f64 = 1.25 => number["beta", Within::of(0.0, 1e3), "gain for the growth of the delay, per second"];
+        beta: f64 = 1.25 => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
         /// How long a burst after a quiet time passes (MAX_BURST).
         burst: Span = Span::from_millis(150)
-            => seconds["burst", Within::of(0.0, 10.0), "time for which a burst passes after a quiet time"];
+            => seconds["burst", NumberRange::of(0.0, 10.0), "time for which a burst passes after a quiet time"];
         /// Marks in place of drops only while the probability is below this (mark_ecnth).
-        mark_p: f64 = 0.1 => number["mark", Within::PART, "marks in place of drops below this probability"];
+        mark_p: f64 = 0.1 => number["mark", NumberRange::PART, "marks in place of drops below this probability"];
         /// Whether drops are spread evenly (RFC 8033, 5.4).
         even: bool = false => word["even", "drops are spread evenly"];
         /// How the delay is known.
@@ -47,7 +47,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "pie" {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
             Box::new(Pie::new(*self, rate))

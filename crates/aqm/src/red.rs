@@ -11,7 +11,7 @@
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::{preset, table};
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::{NumberRange, Opt};
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -27,14 +27,14 @@ table! {
             => number["max", NOT_NEGATIVE, "upper threshold, in packets; 0: three times the lower one; as min: one step"];
         /// Weight of the queue in its average, at each arrival; 0 for a time constant of ten round trips, which are taken as
         /// `max(100 ms, 3 (delay + a packet's transmission))`.
-        w_q: f64 = 0.0 => number["w", Within::of(0.0, 1.0), "weight of the queue in its average; 0: by the link"];
+        w_q: f64 = 0.0 => number["w", NumberRange::of(0.0, 1.0), "weight of the queue in its average; 0: by the link"];
         /// Probability at the upper threshold.
-        max_p: f64 = 0.1 => number["p", Within::up_to(1.0), "probability at the upper threshold"];
+        max_p: f64 = 0.1 => number["p", NumberRange::up_to(1.0), "probability at the upper threshold"];
         /// Bytes of a usual packet: how many would have been sent while the link was idle, and the unit with `bytes`.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Marks in place of drops only while the probability, before it is spread, is below this (ns-2 `mark_p_`, 0.1
         /// there since 2005); 1 for always.
-        mark_p: f64 = 1.0 => number["mark", Within::PART, "marks in place of drops below this probability"];
+        mark_p: f64 = 1.0 => number["mark", NumberRange::PART, "marks in place of drops below this probability"];
         /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, or at once.
         gentle: bool = true => word["gentle", "1 is reached at twice the upper threshold"]
             => not["abrupt", "1 is reached at the upper threshold"];
@@ -67,7 +67,7 @@ table! {
             "the buffer; thresholds a sixth and a half of it",
         )),
     ] {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn fits(&self) -> Result<(), String> {
             let (min, max) = (self.min_th, self.max_th);
@@ -110,7 +110,7 @@ impl Config {
     }
 }
 
-const NOT_NEGATIVE: Within = Within::of(0.0, f64::INFINITY);
+const NOT_NEGATIVE: NumberRange = NumberRange::of(0.0, f64::INFINITY);
 
 /// How often `max_p` adapts.
 const INTERVAL: Span = Span::from_millis(500);

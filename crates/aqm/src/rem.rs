@@ -11,7 +11,7 @@ use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
 use crate::text::table;
 use crate::ticks::Ticks;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -21,16 +21,16 @@ table! {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to (`pbo_`).
-        target: f64 = 20.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        target: f64 = 20.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
         /// Weight of a packet of the queue beside one of the arrivals ("alpha"; 0.1 in ns-2).
         alpha: f64 = 0.1
-            => number["alpha", Within::of(0.0, 1e3), "weight of a waiting packet relative to an arriving one"];
+            => number["alpha", NumberRange::of(0.0, 1e3), "weight of a waiting packet relative to an arriving one"];
         /// How fast the price moves, for each packet.
-        gamma: f64 = 0.001 => number["gamma", Within::up_to(1e3), "gain of the price"];
+        gamma: f64 = 0.001 => number["gamma", NumberRange::up_to(1e3), "gain of the price"];
         /// Base of the probability.
-        phi: f64 = 1.001 => number["phi", Within::of(1.000_000_001, 1e6), "base of the probability"];
+        phi: f64 = 1.001 => number["phi", NumberRange::of(1.000_000_001, 1e6), "base of the probability"];
         /// How often the price moves.
-        update: Span = Span::from_millis(2) => seconds["update", Within::up_to(10.0), "time between two updates of the price"];
+        update: Span = Span::from_millis(2) => seconds["update", NumberRange::up_to(10.0), "time between two updates of the price"];
         /// Bytes of a usual packet: the link's rate in packets.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Whether packets that allow it are marked in place of early drops.
@@ -45,7 +45,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "rem" {
-        type Made = AnyDiscipline;
+        type Built = AnyDiscipline;
 
         fn build(&self, rate: Rate, _delay: Span) -> AnyDiscipline {
             let rem = Rem::new(*self, rate);

@@ -6,7 +6,7 @@
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span, Time};
 
 table! {
@@ -23,12 +23,12 @@ table! {
         size: u32 = 20 => whole["size", 1, u32::MAX as u64, "packets of a bin from which on its probability grows"];
         /// Increase of a bin's probability at an arrival that finds it full ("d1").
         increase: f64 = 0.001
-            => number["increase", Within::up_to(1.0), "increase of the probability at an arrival at a full bin"];
+            => number["increase", NumberRange::up_to(1.0), "increase of the probability at an arrival at a full bin"];
         /// Decrease of a bin's probability when it is empty ("d2").
-        decrease: f64 = 0.00017 => number["decrease", Within::up_to(1.0), "decrease at an arrival at an empty bin"];
+        decrease: f64 = 0.00017 => number["decrease", NumberRange::up_to(1.0), "decrease at an arrival at an empty bin"];
         /// Packets a second of all flows that do not yield.
         penalty: f64 = 10.0
-            => number["penalty", Within::of(0.0, 1e9), "packets a second of all flows that do not yield"];
+            => number["penalty", NumberRange::of(0.0, 1e9), "packets a second of all flows that do not yield"];
         /// Whether packets that allow it are marked in place of random drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
@@ -36,7 +36,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "sfb" {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
             Box::new(Sfb::new(*self))

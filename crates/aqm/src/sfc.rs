@@ -12,7 +12,7 @@ use crate::analysis::sfc::{Link, Model};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::{preset, table};
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Form, Opt, Within};
+use faircast_core::spec::{Form, NumberRange, Opt};
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -23,12 +23,12 @@ table! {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped ("Q_lim").
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to ("q0").
-        target: f64 = 50.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        target: f64 = 50.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
         /// Increase of the probability for a packet above the target.
         k1: f64 = 0.0005
-            => number["k1", Within::of(0.0, 1e3), "gain for the queue above the target, per packet"];
+            => number["k1", NumberRange::of(0.0, 1e3), "gain for the queue above the target, per packet"];
         /// Increase of the probability for arrivals at twice the link's rate.
-        k2: f64 = 0.2 => number["k2", Within::of(0.0, 1e3), "gain for arrivals at twice the link's rate"];
+        k2: f64 = 0.2 => number["k2", NumberRange::of(0.0, 1e3), "gain for arrivals at twice the link's rate"];
         /// How the rate of arrivals is measured.
         measured: Measured = Measured::Average(Span::from_millis(100))
             => option[Opt::formed(
@@ -47,15 +47,15 @@ table! {
                 "the probability at the target: none, by `flows` and `rtt`, or found by an integral"];
         /// Increase of the integral in a second, for a packet above the target.
         ki: f64 = 2e-4
-            => number["ki", Within::of(0.0, 1e3), "gain of the integral, per packet above the target and second"];
+            => number["ki", NumberRange::of(0.0, 1e3), "gain of the integral, per packet above the target and second"];
         /// Designed bias: number of flows.
-        flows: f64 = 100.0 => number["flows", Within::POSITIVE, "of the designed bias: number of flows"];
+        flows: f64 = 100.0 => number["flows", NumberRange::POSITIVE, "of the designed bias: number of flows"];
         /// Designed bias: round-trip time.
         rtt: Span = Span::from_millis(240)
-            => seconds["rtt", Within::up_to(100.0), "of the designed bias: round-trip time"];
+            => seconds["rtt", NumberRange::up_to(100.0), "of the designed bias: round-trip time"];
         /// Designed bias: packets for each acknowledgement ("b").
         per_ack: f64 = 1.0
-            => number["per_ack", Within::of(1.0, 16.0), "of the designed bias: packets for each acknowledgement"];
+            => number["per_ack", NumberRange::of(1.0, 16.0), "of the designed bias: packets for each acknowledgement"];
         /// Bytes of a usual packet: the link's rate in packets.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Whether packets that allow it are marked in place of early drops.
@@ -70,7 +70,7 @@ table! {
         preset("literal", |config| *config = Config::literal(),
             "as printed in paper 002, figure 6.6: no bias, a rate over two gaps"),
     ] {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
             Box::new(Sfc::new(*self, rate))
@@ -101,11 +101,11 @@ pub enum Bias {
 }
 
 const MEASURED: &[Form<Measured>] = &[
-    Form::numbers("gaps", &[("M", Within::of(1.0, 1000.0))], |of| Measured::Gaps(of[0] as u32)),
-    Form::numbers("average", &[("S", Within::up_to(100.0))], |of| {
+    Form::numbers("gaps", &[("M", NumberRange::of(1.0, 1000.0))], |of| Measured::Gaps(of[0] as u32)),
+    Form::numbers("average", &[("S", NumberRange::up_to(100.0))], |of| {
         Measured::Average(Span::from_secs_f64(of[0]))
     }),
-    Form::numbers("window", &[("S", Within::up_to(100.0))], |of| {
+    Form::numbers("window", &[("S", NumberRange::up_to(100.0))], |of| {
         Measured::Window(Span::from_secs_f64(of[0]))
     }),
 ];

@@ -8,7 +8,7 @@
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Within;
+use faircast_core::spec::NumberRange;
 use faircast_core::time::{Rate, Span};
 
 table! {
@@ -20,15 +20,15 @@ table! {
         /// Length of the list ("M").
         list: u32 = 1000 => whole["list", 1, 1_000_000, "entries of the list of flows seen"];
         /// Weight of an arrival in the hit frequency ("alpha"; paper 002, 5.5: 0.001).
-        alpha: f64 = 0.001 => number["alpha", Within::up_to(1.0), "weight of an arrival in the hit frequency"];
+        alpha: f64 = 0.001 => number["alpha", NumberRange::up_to(1.0), "weight of an arrival in the hit frequency"];
         /// Probability that an entry that was no hit is overwritten.
         replace: f64 = 0.25
-            => number["replace", Within::PART, "probability that an entry that was no hit is overwritten"];
+            => number["replace", NumberRange::PART, "probability that an entry that was no hit is overwritten"];
         /// Probability of a drop with a third of the buffer or more taken, and few flows ("pmax").
         max_p: f64 = 0.15
-            => number["p", Within::up_to(1.0), "probability from a third of the buffer on, with few flows"];
+            => number["p", NumberRange::up_to(1.0), "probability from a third of the buffer on, with few flows"];
         /// Number of flows from which on the probability does not fall any more.
-        flows: f64 = 256.0 => number["flows", Within::POSITIVE, "number of flows from which on that is reached"];
+        flows: f64 = 256.0 => number["flows", NumberRange::POSITIVE, "number of flows from which on that is reached"];
         /// Which of the rules.
         mode: Mode = Mode::Full
             => choice["mode", { "simple" => Simple, "full" => Full, "drcl" => Drcl },
@@ -41,7 +41,7 @@ table! {
     impl Default;
 
     impl Tabled for Config as "sred" {
-        type Made = Box<dyn Discipline>;
+        type Built = Box<dyn Discipline>;
 
         fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
             Box::new(Sred::new(*self))

@@ -12,7 +12,7 @@ pub(crate) trait Written: Sized {
     /// Its options, for people.
     fn described() -> Vec<Described>;
     /// The discipline itself.
-    type Made;
+    type Built;
     /// From what stands behind the name.
     fn read(options: &str) -> Result<Self, SpecError>;
     /// Whether the values fit one another and make sense.
@@ -20,7 +20,7 @@ pub(crate) trait Written: Sized {
     /// Returns the options behind the name, in full: the text reads back as the same.
     fn options(&self) -> String;
     /// Make it, for a link of this rate and propagation delay.
-    fn make(&self, rate: Rate, delay: Span) -> Self::Made;
+    fn make(&self, rate: Rate, delay: Span) -> Self::Built;
 }
 
 /// A discipline whose options are one table: all of [`Written`] but what is its own.
@@ -32,19 +32,19 @@ pub(crate) trait Tabled: Sized + Default + 'static {
     /// Its options.
     const OPTIONS: &'static [Opt<Self>];
     /// The discipline itself.
-    type Made;
+    type Built;
     /// Whether values that are in their ranges fit one another; otherwise what does not.
     fn fits(&self) -> Result<(), String> {
         Ok(())
     }
     /// Make it, for a link of this rate and propagation delay.
-    fn build(&self, rate: Rate, delay: Span) -> Self::Made;
+    fn build(&self, rate: Rate, delay: Span) -> Self::Built;
 }
 
 impl<T: Tabled> Written for T {
     const NAME: &'static str = <T as Tabled>::NAME;
     const FORM: &'static str = <T as Tabled>::FORM;
-    type Made = <T as Tabled>::Made;
+    type Built = <T as Tabled>::Built;
 
     fn described() -> Vec<Described> {
         T::OPTIONS.iter().map(Opt::described).collect()
@@ -65,7 +65,7 @@ impl<T: Tabled> Written for T {
         spec::written(self, T::OPTIONS)
     }
 
-    fn make(&self, rate: Rate, delay: Span) -> Self::Made {
+    fn make(&self, rate: Rate, delay: Span) -> Self::Built {
         self.build(rate, delay)
     }
 }

@@ -2,7 +2,7 @@
 //! more than their limit, the same seed decides the same, and a discipline without other reasons drops only by
 //! overflow.
 
-use faircast_aqm::{Dequeued, Fate, Link, LinkSpec, LossCause, QueueSpec, Ticket};
+use faircast_aqm::{Dequeued, Link, LinkSpec, LossCause, OfferResult, QueueSpec, Ticket};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::BTreeMap;
@@ -105,9 +105,9 @@ impl Driver {
     fn offer(&mut self, now: Time, id: usize, size: u16, flow: u32, ecn_capable: bool) {
         self.advance(now);
         match self.link.offer(now, size, flow, ecn_capable) {
-            Fate::Arrives { at, marked } => self.end(id, End::Arrived { at, marked }),
-            Fate::Queued(ticket) => assert_eq!(self.waiting.insert(ticket, id), None),
-            Fate::Lost(cause) => self.end(id, End::Lost(cause)),
+            OfferResult::Arrives { at, marked } => self.end(id, End::Arrived { at, marked }),
+            OfferResult::Queued(ticket) => assert_eq!(self.waiting.insert(ticket, id), None),
+            OfferResult::Lost(cause) => self.end(id, End::Lost(cause)),
         }
         self.advance(now);
     }

@@ -1,8 +1,8 @@
 //! The link, which computes arrivals ahead, against a queue that moves packet by packet; and the laws of losses.
 
 use faircast_aqm::{
-    AnyDiscipline, Decision, Dequeued, Discipline, Fate, Limit, Link, LinkSpec, Loss, LossCause, LossSpec,
-    Offer, QueueSpec, red,
+    AnyDiscipline, Decision, Dequeued, Discipline, Limit, Link, LinkSpec, Loss, LossCause, LossSpec, Offer,
+    OfferResult, QueueSpec, red,
 };
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
@@ -207,12 +207,12 @@ struct Driven {
 impl Driven {
     fn offer(&mut self, now: Time, id: usize, size: u16, ecn_capable: bool) -> Outcome {
         match self.link.offer(now, size, 0, ecn_capable) {
-            Fate::Arrives { at, marked } => {
+            OfferResult::Arrives { at, marked } => {
                 self.arrivals.insert(id, at);
                 Outcome::Sent { marked }
             }
-            Fate::Queued(_) => panic!("it decides at arrival"),
-            Fate::Lost(cause) => Outcome::Lost(cause),
+            OfferResult::Queued(_) => panic!("it decides at arrival"),
+            OfferResult::Lost(cause) => Outcome::Lost(cause),
         }
     }
 
@@ -364,7 +364,7 @@ proptest! {
     fn transmission_times_are_right_within_two_nanoseconds(bps in 1e3..1e11f64, size in 1..=u16::MAX) {
         let spec = LinkSpec { rate: Rate::from_bps(bps), delay: Span::ZERO, ..drop_tail(1) };
         let exact = f64::from(size) * 8e9 / bps;
-        let Fate::Arrives { at, .. } = link(spec).offer(Time::ZERO, size, 0, false) else {
+        let OfferResult::Arrives { at, .. } = link(spec).offer(Time::ZERO, size, 0, false) else {
             return Err(TestCaseError::fail("an empty buffer takes a packet"));
         };
         let error = (at.as_nanos() as f64 - exact).abs();
@@ -378,7 +378,7 @@ fn a_link_without_a_rate_only_delays() {
     for millis in [0, 0, 0, 5] {
         let now = Time::ZERO + Span::from_millis(millis);
         let at = now + Span::from_millis(10);
-        assert_eq!(link.offer(now, 1000, 0, false), Fate::Arrives { at, marked: false });
+        assert_eq!(link.offer(now, 1000, 0, false), OfferResult::Arrives { at, marked: false });
     }
 }
 
@@ -386,7 +386,7 @@ fn a_link_without_a_rate_only_delays() {
 fn a_rate_of_zero_nearly_stops_the_queue() {
     let mut link = link(drop_tail(10));
     link.set_rate(Time::ZERO, Rate::ZERO);
-    let Fate::Arrives { at, .. } = link.offer(Time::ZERO, 1000, 0, false) else {
+    let OfferResult::Arrives { at, .. } = link.offer(Time::ZERO, 1000, 0, false) else {
         panic!("the buffer was empty")
     };
     assert!(at > Time::from_secs_f64(100.0));
@@ -408,7 +408,7 @@ fn a_link_that_comes_back_does_not_wait_for_what_it_lost() {
     assert_eq!((link.departed_bytes(now), link.counts().lost), (2_000, 98));
     link.set_up();
     let at = now + Span::from_millis(11);
-    assert_eq!(link.offer(now, 1000, 0, false), Fate::Arrives { at, marked: false });
+    assert_eq!(link.offer(now, 1000, 0, false), OfferResult::Arrives { at, marked: false });
 }
 
 /// Arrivals of packets that come so far apart, over a link that delays them by up to 2 ms more.
@@ -424,7 +424,7 @@ fn jittered(queue: QueueSpec, gap: Span) -> Vec<Time> {
             lost @ Dequeued::Lost { .. } => panic!("{lost:?}"),
         });
         arrivals.extend(queued);
-        if let Fate::Arrives { at, .. } = fate {
+        if let OfferResult::Arrives { at, .. } = fate {
             arrivals.push(at);
         }
     }
@@ -511,11 +511,11 @@ fn more_than_four_gigabytes_may_wait() {
     let mut link = link(drop_tail(u32::MAX));
     (0..80_000).for_each(|_| {
         let fate = link.offer(Time::ZERO, 60_000, 0, false);
-        assert!(matches!(fate, Fate::Arrives { .. }));
+        assert!(matches!(fate, OfferResult::Arrives { .. }));
     });
     assert_eq!(link.waiting(Time::ZERO), (79_999, 79_999 * 60_000));
     assert_eq!(link.departed_bytes(Time::ZERO), 0);
     let other_size = link.offer(Time::ZERO, 1000, 0, false);
-    assert!(matches!(other_size, Fate::Arrives { .. }));
+    assert!(matches!(other_size, OfferResult::Arrives { .. }));
     assert_eq!(link.waiting(Time::ZERO), (80_000, 79_999 * 60_000 + 1000), "written down one by one");
 }

@@ -2,8 +2,8 @@
 
 use faircast_aqm::qdisc::PacketQueue;
 use faircast_aqm::{
-    AnyDiscipline, Decision, Departure, Dequeued, Discipline, DropCause, Dropped, Fate, Limit, Link,
-    LinkSpec, LossCause, LossSpec, Offer, Qdisc, QueueSpec, Queued, Sent, Ticket, Watches, fifo, red,
+    AnyDiscipline, Decision, Departure, Dequeued, Discipline, DropCause, Dropped, Limit, Link, LinkSpec,
+    LossCause, LossSpec, Offer, OfferResult, Qdisc, QueueSpec, Queued, Sent, Ticket, Watches, fifo, red,
 };
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
@@ -72,12 +72,14 @@ impl Driver {
     fn offer(&mut self, now: Time, id: usize, size: u16, flow: u32, ecn_capable: bool) {
         self.advance(now);
         match self.link.offer(now, size, flow, ecn_capable) {
-            Fate::Arrives { at, marked } => {
+            OfferResult::Arrives { at, marked } => {
                 self.arrivals.insert(id, (at, marked));
                 self.ranks.insert(id, self.link.rank());
             }
-            Fate::Queued(ticket) => assert_eq!(self.queued.insert(ticket, id), None, "one ticket at a time"),
-            Fate::Lost(cause) => {
+            OfferResult::Queued(ticket) => {
+                assert_eq!(self.queued.insert(ticket, id), None, "one ticket at a time")
+            }
+            OfferResult::Lost(cause) => {
                 self.lost.insert(id, cause);
             }
         }
@@ -357,7 +359,7 @@ fn a_buffer_that_drops_from_its_front_keeps_the_newest() {
 fn a_late_driver_gets_events_with_their_times() {
     let mut link = Link::new(&spec("fifo".parse().expect("it is right")), Rng::new(1, 1));
     for _ in 0..3 {
-        assert!(matches!(link.offer(Time::ZERO, 1000, 0, false), Fate::Queued(_)));
+        assert!(matches!(link.offer(Time::ZERO, 1000, 0, false), OfferResult::Queued(_)));
         while link.dequeue(Time::ZERO).is_some() {}
     }
     assert_eq!(link.next_dequeue(), millis(1));
@@ -369,7 +371,7 @@ fn a_late_driver_gets_events_with_their_times() {
 
 /// Counts packets per flow as they come and go, and writes down idle times.
 #[derive(Debug, Default)]
-struct Seen {
+struct Observations {
     waiting: BTreeMap<u32, u32>,
     departed: u32,
     idle: Vec<Time>,
@@ -378,7 +380,7 @@ struct Seen {
 }
 
 #[derive(Debug)]
-struct Watcher(Arc<Mutex<Seen>>);
+struct Watcher(Arc<Mutex<Observations>>);
 
 impl Discipline for Watcher {
     fn on_arrival(&mut self, offer: &Offer, _rng: &mut Rng) -> Decision {
@@ -414,8 +416,8 @@ impl Discipline for Watcher {
     }
 }
 
-fn watched() -> (Link, Arc<Mutex<Seen>>) {
-    let seen = Arc::new(Mutex::new(Seen::default()));
+fn watched() -> (Link, Arc<Mutex<Observations>>) {
+    let seen = Arc::new(Mutex::new(Observations::default()));
     let watcher: Box<dyn Discipline> = Box::new(Watcher(Arc::clone(&seen)));
     let link = Link::with_discipline(&spec(QueueSpec::UNLIMITED), watcher.into(), Rng::new(1, 1));
     (link, seen)

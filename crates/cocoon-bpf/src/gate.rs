@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// Counts of packets through a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Passed {
+pub struct GateCounters {
     /// Packets that left.
     pub sent: u64,
     /// Their bytes.
@@ -55,7 +55,7 @@ pub fn run(
     to: SocketAddr,
     opening: Opening,
     stop: &AtomicBool,
-) -> Result<Passed, CocoonError> {
+) -> Result<GateCounters, CocoonError> {
     let loaded = Loaded::find(place)?;
     let netns = own_netns()?;
     let socket = UdpSocket::bind(listen).map_err(|source| CocoonError::Socket {
@@ -65,7 +65,7 @@ pub fn run(
     })?;
     let failed = |source| CocoonError::Socket { what: "listen on", address: listen, source };
     socket.set_read_timeout(Some(LOOK)).map_err(failed)?;
-    let mut gate = Gate { to, flows: Vec::new(), turn: 0, passed: Passed::default() };
+    let mut gate = Gate { to, flows: Vec::new(), turn: 0, passed: GateCounters::default() };
     let mut regulator = Regulator::new(opening);
     let begin = Instant::now();
     let mut packet = vec![0; 65_536];
@@ -110,7 +110,7 @@ struct Gate {
     flows: Vec<Flow>,
     /// Flow whose turn it is.
     turn: usize,
-    passed: Passed,
+    passed: GateCounters,
 }
 
 impl Gate {

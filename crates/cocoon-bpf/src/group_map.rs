@@ -1,7 +1,7 @@
 //! Groups by what is measured: reads what the programs count of each destination host, lets [`grouping`](crate::grouping) judge, and writes
 //! who belongs to which group into the map that the programs read.
 
-use crate::grouping::Fates;
+use crate::grouping::HostGroups;
 use crate::{CocoonError, Loaded, Place};
 use faircast_core::time::Time;
 use faircast_unicast::cocoon::grouping::Config;
@@ -34,7 +34,7 @@ pub struct Summary {
 pub fn run(place: &Place, stop: &AtomicBool) -> Result<Summary, CocoonError> {
     let loaded = Loaded::find(place)?;
     let config = Config::default();
-    let mut fates = Fates::new(config);
+    let mut fates = HostGroups::new(config);
     // Assignments that an interrupted process left.
     let left: Vec<_> = loaded.assigned().into_iter().map(|(atom, _)| (atom, None)).collect();
     loaded.assign(&left)?;
@@ -56,7 +56,7 @@ pub fn run(place: &Place, stop: &AtomicBool) -> Result<Summary, CocoonError> {
 }
 
 /// Look at the counters once in each bin. Returns the most hosts that were there at a time.
-fn watch(loaded: &Loaded, fates: &mut Fates, bin: Duration, stop: &AtomicBool) -> Result<usize, CocoonError> {
+fn watch(loaded: &Loaded, fates: &mut HostGroups, bin: Duration, stop: &AtomicBool) -> Result<usize, CocoonError> {
     let (begin, mut most, mut next) = (Instant::now(), 0, bin);
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(next.saturating_sub(begin.elapsed()));

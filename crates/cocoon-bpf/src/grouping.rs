@@ -3,7 +3,7 @@
 
 use crate::layout::{AtomCounters, GroupKey, Which};
 use faircast_core::time::{Span, Time};
-use faircast_unicast::cocoon::grouping::{Config, Counters, Grouping, Seen};
+use faircast_unicast::cocoon::grouping::{Config, Counters, Grouping, Observations};
 use faircast_unicast::cocoon::{Config as Rules, Coordinator, GroupId, MemberId, View};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub type Changes = Vec<(GroupKey, Option<u32>)>;
 
 /// Hosts of all network namespaces, and the groups that they form.
 #[derive(Debug, Default)]
-pub struct Fates {
+pub struct HostGroups {
     config: Config,
     /// By network namespace: addresses mean different hosts in each.
     namespaces: BTreeMap<u32, Namespace>,
@@ -50,7 +50,7 @@ struct Numbers {
     last: u32,
 }
 
-impl Fates {
+impl HostGroups {
     /// Without hosts.
     #[must_use]
     pub fn new(config: Config) -> Self {
@@ -173,8 +173,8 @@ impl Numbers {
 }
 
 /// Returns the changes since `before`. The shortest round trip is that of all time, as grouping stores it.
-fn seen(before: &AtomCounters, now: &AtomCounters) -> Seen {
-    Seen {
+fn seen(before: &AtomCounters, now: &AtomCounters) -> Observations {
+    Observations {
         acknowledgements: now.acks.saturating_sub(before.acks),
         newly: now.acked.saturating_sub(before.acked) as f64,
         samples: now.samples.wrapping_sub(before.samples),

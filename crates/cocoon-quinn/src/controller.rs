@@ -2,7 +2,7 @@
 
 use crate::shared::Shared;
 use faircast_core::time::{Span, Time};
-use faircast_unicast::cocoon::{MemberId, Own, Recovery, Verdict, View};
+use faircast_unicast::cocoon::{MemberId, OwnReaction, Recovery, Verdict, View};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;
@@ -226,9 +226,9 @@ impl Controller for CoordinatedController {
         });
         self.in_flight = self.in_flight.saturating_sub(lost_bytes);
         // Persistent congestion takes every controller to its least window, whoever had reduced before.
-        if is_persistent || own != Some(Own::Covered) {
+        if is_persistent || own != Some(OwnReaction::Covered) {
             self.inner.on_congestion_event(now, sent, is_persistent, lost_bytes);
-            if let Some(Own::Cut { cwnd, .. }) = own {
+            if let Some(OwnReaction::Cut { cwnd, .. }) = own {
                 let cwnd = (cwnd as u64).max(self.least());
                 // The wrapped controller reduced what it had, which the ceiling may have kept from being sent.
                 self.ceiling = self.is_capped().then_some(Ceiling { window: cwnd, ssthresh: cwnd, acked: 0 });

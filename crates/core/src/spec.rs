@@ -36,9 +36,9 @@ pub struct Described {
 
 /// The values of an option.
 enum Value<C: 'static> {
-    Number(Within, Field<C, f64>),
-    Seconds(Within, Field<C, Span>),
-    BitsPerSecond(Within, Field<C, Rate>),
+    Number(NumberRange, Field<C, f64>),
+    Seconds(NumberRange, Field<C, Span>),
+    BitsPerSecond(NumberRange, Field<C, Rate>),
     Whole(u64, u64, Field<C, u64>),
     Choice(&'static [&'static str], Field<C, usize>),
     Word(fn(&C) -> bool, fn(&mut C)),
@@ -51,7 +51,7 @@ enum Value<C: 'static> {
 pub struct Form<T: 'static> {
     word: &'static str,
     /// The names of the numbers, and their ranges.
-    numbers: &'static [(&'static str, Within)],
+    numbers: &'static [(&'static str, NumberRange)],
     make: fn(&[f64]) -> T,
 }
 
@@ -64,7 +64,7 @@ impl<T> Form<T> {
     /// A word with these numbers behind it; `make` gets as many.
     pub const fn numbers(
         word: &'static str,
-        numbers: &'static [(&'static str, Within)],
+        numbers: &'static [(&'static str, NumberRange)],
         make: fn(&[f64]) -> T,
     ) -> Form<T> {
         Form { word, numbers, make }
@@ -168,27 +168,27 @@ macro_rules! choice {
 
 /// A range of numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Within {
+pub struct NumberRange {
     least: f64,
     most: f64,
     /// Whether `least` itself is too little.
     open: bool,
 }
 
-impl Within {
+impl NumberRange {
     /// Above zero.
-    pub const POSITIVE: Within = Within { least: 0.0, most: f64::INFINITY, open: true };
+    pub const POSITIVE: NumberRange = NumberRange { least: 0.0, most: f64::INFINITY, open: true };
     /// A part of one, nothing and everything with it.
-    pub const PART: Within = Within { least: 0.0, most: 1.0, open: false };
+    pub const PART: NumberRange = NumberRange { least: 0.0, most: 1.0, open: false };
 
     /// From one number to another, both included.
-    pub const fn of(least: f64, most: f64) -> Within {
-        Within { least, most, open: false }
+    pub const fn of(least: f64, most: f64) -> NumberRange {
+        NumberRange { least, most, open: false }
     }
 
     /// Above zero, and at most this.
-    pub const fn up_to(most: f64) -> Within {
-        Within { least: 0.0, most, open: true }
+    pub const fn up_to(most: f64) -> NumberRange {
+        NumberRange { least: 0.0, most, open: true }
     }
 
     /// A finite number of this range.
@@ -200,7 +200,7 @@ impl Within {
     }
 }
 
-impl fmt::Display for Within {
+impl fmt::Display for NumberRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.open, self.most == f64::INFINITY) {
             (true, true) => write!(f, "above {}", self.least),
@@ -219,7 +219,7 @@ impl<C: 'static> Opt<C> {
     /// A number without a unit.
     pub const fn number(
         name: &'static str,
-        range: Within,
+        range: NumberRange,
         field: Field<C, f64>,
         meaning: &'static str,
     ) -> Opt<C> {
@@ -229,7 +229,7 @@ impl<C: 'static> Opt<C> {
     /// A time in seconds; `ms` and `us` behind the number are understood.
     pub const fn seconds(
         name: &'static str,
-        range: Within,
+        range: NumberRange,
         field: Field<C, Span>,
         meaning: &'static str,
     ) -> Opt<C> {
@@ -239,7 +239,7 @@ impl<C: 'static> Opt<C> {
     /// A rate in bit/s; `k`, `M` and `G` behind the number are understood.
     pub const fn rate(
         name: &'static str,
-        range: Within,
+        range: NumberRange,
         field: Field<C, Rate>,
         meaning: &'static str,
     ) -> Opt<C> {
@@ -575,15 +575,15 @@ mod tests {
     };
 
     const OPTIONS: &[Opt<Config>] = &[
-        Opt::number("part", Within::PART, field!(part), "how much"),
+        Opt::number("part", NumberRange::PART, field!(part), "how much"),
         Opt::whole("layers", 1, 16, field!(layers as u8), "how many"),
         Opt::alone(
             "square",
             Opt::choice("shape", choice!(shape: "round" => Shape::Round, "square" => Shape::Square), "which"),
         ),
-        Opt::or("off", Opt::seconds("wait", Within::of(0.0, 60.0), field!(wait?), "how long")),
-        Opt::rate("rate", Within::POSITIVE, field!(rate), "how fast"),
-        Opt::seconds("span", Within::up_to(1.0), field!(deep.span), "how far"),
+        Opt::or("off", Opt::seconds("wait", NumberRange::of(0.0, 60.0), field!(wait?), "how long")),
+        Opt::rate("rate", NumberRange::POSITIVE, field!(rate), "how fast"),
+        Opt::seconds("span", NumberRange::up_to(1.0), field!(deep.span), "how far"),
     ];
 
     fn read(text: &str) -> Result<Config, SpecError> {
@@ -604,9 +604,9 @@ mod tests {
             "999999.9999999999",
         ];
         for text in typed {
-            let read = Within::of(0.0, f64::INFINITY).parse(text).expect("a number");
+            let read = NumberRange::of(0.0, f64::INFINITY).parse(text).expect("a number");
             let written = number(read);
-            assert_eq!(Within::of(0.0, f64::INFINITY).parse(&written), Some(read), "{text}: {written}");
+            assert_eq!(NumberRange::of(0.0, f64::INFINITY).parse(&written), Some(read), "{text}: {written}");
         }
         assert_eq!(number(0.1 + 0.2), "0.3");
     }
@@ -660,17 +660,19 @@ mod tests {
 
     #[test]
     fn ranges_are_stated_in_words() {
-        let reported = |range: Within| range.to_string();
-        assert_eq!(reported(Within::POSITIVE), "above 0");
-        assert_eq!(reported(Within::up_to(1.0)), "above 0 and at most 1");
-        assert_eq!(reported(Within::of(0.0, f64::INFINITY)), "0 or more");
+        let reported = |range: NumberRange| range.to_string();
+        assert_eq!(reported(NumberRange::POSITIVE), "above 0");
+        assert_eq!(reported(NumberRange::up_to(1.0)), "above 0 and at most 1");
+        assert_eq!(reported(NumberRange::of(0.0, f64::INFINITY)), "0 or more");
     }
 
     #[test]
     fn a_value_of_several_forms_is_read_by_its_word_and_numbers() {
         const FORMS: &[Form<f64>] = &[
             Form::word("none", |_| 0.0),
-            Form::numbers("sum", &[("A", Within::PART), ("B", Within::POSITIVE)], |of| of[0] + of[1]),
+            Form::numbers("sum", &[("A", NumberRange::PART), ("B", NumberRange::POSITIVE)], |of| {
+                of[0] + of[1]
+            }),
             Form::word("sum:small", |_| 0.1),
         ];
         for (text, value) in [("none", 0.0), ("sum:0.5:2", 2.5), ("sum:small", 0.1)] {

@@ -8,7 +8,7 @@
 use crate::ipv4;
 use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
-use faircast_aqm::{Dequeued, Ecn, Fate, Link, LinkCounts, Ticket};
+use faircast_aqm::{Dequeued, Ecn, Link, LinkCounts, OfferResult, Ticket};
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use faircast_topology::{Edge, NodeId};
@@ -292,9 +292,9 @@ impl Net {
         }
         let line = &mut self.lines[number as usize];
         match line.link.offer(now, size, flow, ecn) {
-            Fate::Lost(_) => self.packets.release(slot),
-            Fate::Arrives { at, marked } => self.set_out(number, at, slot, was_marked || marked),
-            Fate::Queued(Ticket(ticket)) => {
+            OfferResult::Lost(_) => self.packets.release(slot),
+            OfferResult::Arrives { at, marked } => self.set_out(number, at, slot, was_marked || marked),
+            OfferResult::Queued(Ticket(ticket)) => {
                 let waiting = Waiting { slot, marked: was_marked };
                 if line.queue.len() <= ticket as usize {
                     line.queue.resize(ticket as usize + 1, waiting); // tickets are numbered in a row

@@ -1,7 +1,7 @@
 //! Forecasts beside what runs take.
 
 use faircast_experiments::run::forecast::forecast;
-use faircast_experiments::run::stored_results::Kept;
+use faircast_experiments::run::stored_results::StoredResults;
 use faircast_experiments::run::{RunOptions, Silent, run};
 use faircast_experiments::scenario::{Scenario, TEMPLATES};
 use std::num::NonZeroUsize;
@@ -77,7 +77,7 @@ fn packets_are_forecast_within_a_factor_of_two() {
 #[test]
 fn a_forecast_is_about_runs_that_are_not_stored() {
     let place = tempfile::tempdir().expect("a directory");
-    let kept = Kept::at(place.path()).expect("it can be written");
+    let kept = StoredResults::at(place.path()).expect("it can be written");
     let text =
         format!("{NETWORK}\n[[flow]]\nname = \"a\"\nfrom = \"src1\"\nkind = \"tcp-sack\"\nto = \"leaf1\"\n");
     let mut scenario = scenario(&text);

@@ -2,7 +2,7 @@
 //! this queue. That is a twentieth more than the link sends; every other packet may be marked. Prints one line
 //! of JSON. `make count` counts its instructions.
 
-use faircast_aqm::{Dequeued, Fate, Link, LinkSpec};
+use faircast_aqm::{Dequeued, Link, LinkSpec, OfferResult};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 
@@ -21,7 +21,7 @@ fn main() {
             arrived += u64::from(matches!(news, Dequeued::Arrives { .. }));
         }
         let fate = link.offer(now, 1000, rng.below(20) as u32, packet % 2 == 0);
-        arrived += u64::from(matches!(fate, Fate::Arrives { .. }));
+        arrived += u64::from(matches!(fate, OfferResult::Arrives { .. }));
         while let Some(news) = link.dequeue(now) {
             arrived += u64::from(matches!(news, Dequeued::Arrives { .. }));
         }

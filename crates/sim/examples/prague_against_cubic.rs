@@ -9,7 +9,7 @@ use faircast_unicast::Protocol;
 
 /// Results of one kind of flows in a run.
 #[derive(Debug, Clone, Copy, Default)]
-struct Got {
+struct FlowResults {
     /// Mean rate of a flow over an even share.
     share: f64,
     /// Cuts of a flow in a second.
@@ -29,7 +29,7 @@ fn add(net: &mut Network, protocol: Protocol, ends: (NodeId, NodeId), start: Tim
     });
 }
 
-fn run(queue: QueueSpec, mbps: f64, flows: &[(Protocol, u32)], seconds: f64, seed: u64) -> Vec<Got> {
+fn run(queue: QueueSpec, mbps: f64, flows: &[(Protocol, u32)], seconds: f64, seed: u64) -> Vec<FlowResults> {
     let mut net = Network::new(seed);
     let (left, right) = (net.node(), net.node());
     let wire = LinkSpec::new(Rate::from_mbps(1000.0), Span::from_millis(5), QueueSpec::UNLIMITED);
@@ -59,7 +59,7 @@ fn run(queue: QueueSpec, mbps: f64, flows: &[(Protocol, u32)], seconds: f64, see
     let mut rest = outcome.flows.iter();
     let mut all = Vec::new();
     for &(_, count) in flows {
-        let mut got = Got::default();
+        let mut got = FlowResults::default();
         for flow in rest.by_ref().take(count as usize) {
             let skipped = from.ceil() as usize;
             let bytes: u64 = flow.received_bins.iter().skip(skipped).sum();
@@ -86,7 +86,7 @@ fn main() {
             let runs: Vec<_> = (1..=3)
                 .map(|seed| run(queue, mbps, &[(prague, few), (cubic, many)], seconds, seed))
                 .collect();
-            let mean = |kind: usize, value: fn(&Got) -> f64| {
+            let mean = |kind: usize, value: fn(&FlowResults) -> f64| {
                 runs.iter().map(|run| value(&run[kind])).sum::<f64>() / runs.len() as f64
             };
             println!(

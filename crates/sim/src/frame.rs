@@ -65,12 +65,12 @@ impl Body {
 /// Data packets under way, each once however many links it is on.
 #[derive(Debug, Default)]
 pub struct Store {
-    slots: Vec<Kept>,
+    slots: Vec<StoredPacket>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredPacket {
     data: Data,
     users: u32,
     layer: Layer,
@@ -79,7 +79,7 @@ struct Kept {
 impl Store {
     /// Stores a packet until its last holder releases it.
     pub fn keep(&mut self, data: &Data, layer: Layer) -> u32 {
-        let kept = Kept { data: *data, users: 0, layer };
+        let kept = StoredPacket { data: *data, users: 0, layer };
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = kept;

@@ -11,12 +11,12 @@ pub struct Hop {
     pub link: u32,
     /// The hop after this one; [`NONE`] at the destination.
     pub next: u32,
-    pub then: Then,
+    pub then: ArrivalProcessing,
 }
 
 /// How an arrival is worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum ArrivalProcessing {
     /// By an event of its own.
     Event,
     /// At once, when the packet is offered to the link.
@@ -35,7 +35,7 @@ pub struct Branch {
     pub member: u32,
     /// The branches after this one.
     pub children: (u32, u32),
-    pub then: Then,
+    pub then: ArrivalProcessing,
     /// From the branch before it to the inbox of its link; [`NONE`] for none.
     pub lane: u32,
     /// The bundle that the children form; [`NONE`] for none.
@@ -59,7 +59,7 @@ impl Branch {
             session,
             member,
             children: (0, 0),
-            then: Then::Event,
+            then: ArrivalProcessing::Event,
             lane: NONE,
             bundle: NONE,
             part_of: NONE,

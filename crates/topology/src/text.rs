@@ -18,7 +18,7 @@
 use crate::topology::{FREE, LinkId, NodeId, Topology};
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
 use faircast_core::field;
-use faircast_core::spec::{self, Field, Opt, SpecError, Within};
+use faircast_core::spec::{self, Field, NumberRange, Opt, SpecError};
 use faircast_core::time::Rate;
 use std::fmt;
 use std::str::SplitWhitespace;
@@ -119,7 +119,7 @@ const LINK_OPTIONS: &[Opt<LinkSpec>] = &[
         "unlimited",
         Opt::rate(
             "rate",
-            Within::POSITIVE,
+            NumberRange::POSITIVE,
             Field {
                 get: |link| Some(link.rate).filter(|rate| *rate != Rate::UNLIMITED),
                 set: |link, rate| link.rate = rate.unwrap_or(Rate::UNLIMITED),
@@ -127,8 +127,8 @@ const LINK_OPTIONS: &[Opt<LinkSpec>] = &[
             "how fast packets leave",
         ),
     ),
-    Opt::seconds("delay", Within::of(0.0, 1e6), field!(delay), "how long a packet is on its way"),
-    Opt::seconds("jitter", Within::of(0.0, 1e6), field!(jitter), "up to so much longer, at random"),
+    Opt::seconds("delay", NumberRange::of(0.0, 1e6), field!(delay), "how long a packet is on its way"),
+    Opt::seconds("jitter", NumberRange::of(0.0, 1e6), field!(jitter), "up to so much longer, at random"),
 ];
 
 fn set_option(link: &mut LinkSpec, option: &str) -> Result<(), LineError> {

@@ -4,7 +4,7 @@ use super::tcp::{self, Handshake, Switch, Variant};
 use super::{Feedback, Segment, Sender, SenderView, Sink};
 use super::{cmtcp, rap, tfrc};
 use faircast_core::node::{Cx, Departure};
-use faircast_core::spec::{self, Described, Opt, SpecError, Within};
+use faircast_core::spec::{self, Described, NumberRange, Opt, SpecError};
 use faircast_core::time::Time;
 use faircast_core::{choice, field};
 use std::str::FromStr;
@@ -114,7 +114,7 @@ const RAP_OPTIONS: &[Opt<rap::Config>] = &[Opt::alone(
 
 const CMTCP_OPTIONS: &[Opt<cmtcp::Config>] = &[Opt::seconds(
     "interval",
-    Within::of(0.01, HOUR),
+    NumberRange::of(0.01, HOUR),
     field!(interval),
     "time between two computations of the rate",
 )];
@@ -148,7 +148,7 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
             "off",
             Opt::seconds(
                 "delack",
-                Within::up_to(HOUR),
+                NumberRange::up_to(HOUR),
                 field!(delayed_ack?),
                 "acknowledge every second packet, or after this time; alone: 100 ms",
             ),
@@ -180,22 +180,22 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
         field!(initial_window as u32),
         "congestion window at the start in packets",
     ),
-    Opt::seconds("min-rto", Within::of(0.0, HOUR), field!(min_rto), "lowest retransmission timeout"),
+    Opt::seconds("min-rto", NumberRange::of(0.0, HOUR), field!(min_rto), "lowest retransmission timeout"),
     Opt::seconds(
         "initial-rto",
-        Within::up_to(HOUR),
+        NumberRange::up_to(HOUR),
         field!(initial_rto),
         "retransmission timeout before the first sample",
     ),
     Opt::seconds(
         "tick",
-        Within::up_to(HOUR),
+        NumberRange::up_to(HOUR),
         field!(tick),
         "granularity of the clock that measures round trips",
     ),
     Opt::seconds(
         "jitter",
-        Within::of(0.0, HOUR),
+        NumberRange::of(0.0, HOUR),
         field!(jitter),
         "a window that opens is used after a random time up to this",
     ),

@@ -1,6 +1,6 @@
 //! Ways for connections of one host to share congestion control, by name and options: `cocoon,covers=cut`, `tcp-int`, `manager`.
 
-use super::cocoon::{self, Again, Below, Compared, Covers, Cuts, Start, TimerOf};
+use super::cocoon::{self, Again, BelowWatermark, Compared, Covers, Cuts, Start, TimerOf};
 use super::{Entry, macroflow};
 use faircast_core::choice;
 use faircast_core::spec::{self, Described, Opt, SpecError};
@@ -52,7 +52,7 @@ const WINDOWS: &[Opt<cocoon::Config>] = &[
     ),
     Opt::choice(
         "below",
-        choice!(below: "repair" => Below::RepairOnly, "cut" => Below::CutsAlone),
+        choice!(below: "repair" => BelowWatermark::RepairOnly, "cut" => BelowWatermark::CutsAlone),
         "effect of a loss below the watermark: repair alone, or also a cut of its own connection's window",
     ),
     Opt::choice(

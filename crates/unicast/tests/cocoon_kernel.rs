@@ -5,7 +5,7 @@
 //! the numbers that the kernel had, and must come out the same, rounded down to whole packets.
 
 use faircast_core::time::Time;
-use faircast_unicast::cocoon::{Config, Coordinator, MemberId, Own, Recovery, View};
+use faircast_unicast::cocoon::{Config, Coordinator, MemberId, OwnReaction, Recovery, View};
 use std::collections::BTreeMap;
 
 const TRACES: [(&str, &str); 2] = [
@@ -127,7 +127,7 @@ fn the_kernel_cuts_other_members_as_the_coordinator_does() {
             2 => coordinator.on_timeout(loser, lossy, BASE, NOW, NOW),
             other => panic!("{}: {other} is no kind of cut", event.at()),
         };
-        assert!(matches!(own, Own::Cut { .. }), "{}", event.at());
+        assert!(matches!(own, OwnReaction::Cut { .. }), "{}", event.at());
         let verdict = coordinator.take_verdict(other).expect("the other member is told");
         let cwnd = verdict.cwnd.map_or(event.get("cwnd_before"), whole);
         let ssthresh = verdict.ssthresh.map_or(event.get("ssthresh_before"), whole);
@@ -138,7 +138,7 @@ fn the_kernel_cuts_other_members_as_the_coordinator_does() {
 }
 
 /// Returns the coordinator's decision on a member's own loss or timeout, with the watermark that the kernel had.
-fn own(event: &Event<'_>, timeout: bool) -> Own {
+fn own(event: &Event<'_>, timeout: bool) -> OwnReaction {
     // A new member's watermark is its first sequence number.
     let watermark = event.sequence("watermark_before");
     let (mut coordinator, member) = group_of_one(View::in_packets(watermark, watermark, 1.0, 2.0));
@@ -153,7 +153,7 @@ fn own(event: &Event<'_>, timeout: bool) -> Own {
 fn the_kernel_halves_after_a_loss_as_the_coordinator_does() {
     for (kind, least) in [("loss", 20), ("timeout", 1)] {
         for event in of_kind(kind, least) {
-            let Own::Cut { ssthresh, .. } = own(&event, kind == "timeout") else {
+            let OwnReaction::Cut { ssthresh, .. } = own(&event, kind == "timeout") else {
                 panic!("{}: the coordinator would not have cut", event.at())
             };
             assert_eq!(event.get("ssthresh_after"), whole(ssthresh), "{}", event.at());
@@ -165,7 +165,7 @@ fn the_kernel_halves_after_a_loss_as_the_coordinator_does() {
 #[test]
 fn the_kernel_ignores_losses_below_the_watermark_and_no_others() {
     for event in of_kind("ignored", 20) {
-        assert_eq!(own(&event, false), Own::Covered, "{}", event.at());
+        assert_eq!(own(&event, false), OwnReaction::Covered, "{}", event.at());
     }
 }
 

@@ -1,8 +1,8 @@
 //! A link whose discipline holds packets.
 
 use super::{
-    Decides, Dequeued, Fate, Link, LinkCounts, LossCause, Record, Rest, Shift, State, Waiting, streak_at,
-    transmission,
+    Decides, Dequeued, Link, LinkCounts, LossCause, OfferResult, Record, Rest, Shift, State, Waiting,
+    streak_at, transmission,
 };
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::loss::Loss;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 pub(super) struct Queue {
     qdisc: Box<dyn Qdisc>,
     /// By ticket.
-    held: Vec<Held>,
+    held: Vec<QueuedPacket>,
     free: Vec<u32>,
     /// Pending reports to the driver.
     news: VecDeque<Dequeued>,
@@ -38,7 +38,7 @@ pub(super) struct Queue {
 
 /// A packet that waits.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct QueuedPacket {
     /// The propagation delay at the time it came.
     delay: Span,
     flow: u32,
@@ -128,7 +128,7 @@ impl Queue {
         }
     }
 
-    fn hold(&mut self, held: Held) -> Ticket {
+    fn hold(&mut self, held: QueuedPacket) -> Ticket {
         match self.free.pop() {
             Some(place) => {
                 self.held[place as usize] = held;
@@ -189,7 +189,7 @@ impl Queue {
             debug_assert_eq!(self.backlog().0, 0, "a discipline sends as long as packets wait");
             return None;
         };
-        let Held { delay, flow, size, marked } = self.held[sent.ticket.0 as usize];
+        let QueuedPacket { delay, flow, size, marked } = self.held[sent.ticket.0 as usize];
         let Transmitter { free_at, streak, byte_time } = transmitter;
         *streak = streak_at(now, *free_at, *streak);
         let ends = now + transmission(byte_time, size);
@@ -275,7 +275,7 @@ impl Link {
     }
 
     /// A packet is offered to a link that queues.
-    pub(super) fn offer_queued(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Fate {
+    pub(super) fn offer_queued(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> OfferResult {
         debug_assert!(self.next_dequeue() > now, "what is due must be taken before the next offer");
         let each = self.transmission(size);
         let Link { free_at, delay, rest, .. } = self;
@@ -287,7 +287,7 @@ impl Link {
         queue.counts.offered += 1;
         if *state == State::Down {
             queue.counts.lost += 1;
-            return Fate::Lost(LossCause::Down);
+            return OfferResult::Lost(LossCause::Down);
         }
         queue.run_timers(now);
         let is_idle = *free_at <= now;
@@ -304,7 +304,7 @@ impl Link {
         let in_transmission = queue.in_transmission(now);
         let idle_since = is_idle.then_some(*free_at);
         let offer = Offer { now, size, flow, ecn, waiting, waiting_bytes, in_transmission, idle_since };
-        let ticket = queue.hold(Held { delay, flow, size, marked: false });
+        let ticket = queue.hold(QueuedPacket { delay, flow, size, marked: false });
         let decision = queue.qdisc.enqueue(&offer, ticket, rng, &mut queue.dropped);
         queue.waiting += u32::from(!matches!(decision, Decision::Drop(_)));
         queue.collect_dropped();
@@ -312,12 +312,12 @@ impl Link {
         if let Decision::Drop(cause) = decision {
             queue.free.push(ticket.0);
             queue.drop_one(cause);
-            return Fate::Lost(LossCause::Queue(cause));
+            return OfferResult::Lost(LossCause::Queue(cause));
         }
         queue.held[ticket.0 as usize].marked = decision == Decision::Mark;
         queue.counts.accepted += 1;
         queue.counts.accepted_bytes += u64::from(size);
-        Fate::Queued(ticket)
+        OfferResult::Queued(ticket)
     }
 
     /// The rate has changed. A packet whose transmission begins at this very moment is sent at the new one.

@@ -8,7 +8,7 @@ use crate::sim::running::{ProgressOutput, RunPrinter};
 use args::{AqmCommand, Characterize, Compare, Loads};
 use faircast_experiments::aqm::{self, Bench, BenchError, Set, Settings};
 use faircast_experiments::run::RunOptions;
-use faircast_experiments::run::stored_results::Kept;
+use faircast_experiments::run::stored_results::StoredResults;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -82,7 +82,7 @@ fn bench(
     stop: &AtomicBool,
 ) -> Result<Bench, Failure> {
     let runs = directory.join("runs");
-    let kept = Kept::at(&runs).and_then(|kept| kept.forget_others().map(|()| kept));
+    let kept = StoredResults::at(&runs).and_then(|kept| kept.forget_others().map(|()| kept));
     let kept = kept.map_err(Failure::system(format!("write {}", runs.display())))?;
     let count = if typed.quick { 1 } else { 5 };
     let settings = Settings {

@@ -37,7 +37,7 @@ use faircast_experiments::repro::{Judged, Verdict, judge};
 use faircast_experiments::results::Results;
 use faircast_experiments::run::forecast::forecast;
 use faircast_experiments::run::{RunOptions, admit};
-use faircast_experiments::scenario::{self, Diagnostics, Look, Scenario, TEMPLATES};
+use faircast_experiments::scenario::{self, DiagnosticStyle, Diagnostics, Scenario, TEMPLATES};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -303,9 +303,9 @@ fn tell(
 }
 
 /// With colours on a terminal whose user has not said no to them.
-fn look(terminal: bool) -> Look {
+fn look(terminal: bool) -> DiagnosticStyle {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if terminal && !refused { Look::Coloured } else { Look::Plain }
+    if terminal && !refused { DiagnosticStyle::Coloured } else { DiagnosticStyle::Plain }
 }
 
 fn merge(typed: &SimMerge, out: &mut impl Write) -> Result<(), Failure> {

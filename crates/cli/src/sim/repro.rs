@@ -11,7 +11,7 @@ use faircast_experiments::report::page;
 use faircast_experiments::repro::{
     Entry, Pace, ReproError, ReproOutcome, Reproduction, Settings, Verdict, entries, find, reproduce,
 };
-use faircast_experiments::run::stored_results::Kept;
+use faircast_experiments::run::stored_results::StoredResults;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Resul
     let entries = chosen(&typed.ids)?;
     let mut settings = settings(&typed.running, typed.quick, typed.alternatives);
     let runs = typed.out.join("runs");
-    let kept = Kept::at(&runs).and_then(|kept| kept.forget_others().map(|()| kept));
+    let kept = StoredResults::at(&runs).and_then(|kept| kept.forget_others().map(|()| kept));
     settings.kept = Some(kept.map_err(Failure::system(format!("write {}", runs.display())))?);
     let mut all = Vec::new();
     for entry in entries {

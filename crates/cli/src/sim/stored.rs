@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::units;
 use faircast_experiments::run::forecast::Forecast;
-use faircast_experiments::run::stored_results::Kept;
+use faircast_experiments::run::stored_results::StoredResults;
 use faircast_experiments::scenario::Scenario;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const RUNS: &str = "runs";
 /// The finished runs of a directory of results.
 pub struct Stored {
     runs: PathBuf,
-    kept: Kept,
+    kept: StoredResults,
 }
 
 impl Stored {
@@ -25,12 +25,12 @@ impl Stored {
     pub fn open(out: Option<&Path>) -> Result<Option<Stored>, Failure> {
         let Some(out) = out else { return Ok(None) };
         let runs = out.join(RUNS);
-        let kept = Kept::at(&runs).map_err(unwritable(&runs))?;
+        let kept = StoredResults::at(&runs).map_err(unwritable(&runs))?;
         Ok(Some(Stored { runs, kept }))
     }
 
     /// A handle for the runner.
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> StoredResults {
         self.kept.clone()
     }
 
@@ -75,7 +75,7 @@ pub fn keep_only(scenarios: &[&Scenario], directory: &Path) -> Result<(), Failur
     if !runs.is_dir() {
         return Ok(());
     }
-    Kept::at(&runs).and_then(|kept| kept.keep_only(scenarios)).map_err(unwritable(&runs))
+    StoredResults::at(&runs).and_then(|kept| kept.keep_only(scenarios)).map_err(unwritable(&runs))
 }
 
 fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {

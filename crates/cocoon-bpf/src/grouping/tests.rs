@@ -12,7 +12,7 @@ struct Host {
 }
 
 struct World {
-    fates: Fates,
+    fates: HostGroups,
     hosts: Vec<Host>,
     queues: [f64; 2],
     rng: Rng,
@@ -30,7 +30,7 @@ impl World {
             counters: AtomCounters { members: 3, ..AtomCounters::default() },
         };
         World {
-            fates: Fates::new(Config::default()),
+            fates: HostGroups::new(Config::default()),
             hosts: hosts.iter().map(host).collect(),
             queues: [0.0; 2],
             rng: Rng::new(7, 1),

@@ -16,14 +16,14 @@ const STEEPNESS: f64 = 10.0;
 /// The receiver's account of its requests.
 #[derive(Debug, Default)]
 pub struct RequestScheduler {
-    asked: BTreeMap<u32, Asked>,
+    asked: BTreeMap<u32, PendingRequest>,
     timer: Option<Time>,
     rtt: Span,
     spread: Span,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct PendingRequest {
     /// The earliest time of a repeated request.
     again_at: Time,
     tries: u32,
@@ -57,7 +57,7 @@ impl RequestScheduler {
     /// The source has scheduled enough symbols for `block`: no request is needed.
     pub fn on_scheduled(&mut self, block: u32, now: Time) {
         let again_at = now + self.patience(1);
-        let asked = self.asked.entry(block).or_insert(Asked { again_at, tries: 0 });
+        let asked = self.asked.entry(block).or_insert(PendingRequest { again_at, tries: 0 });
         asked.again_at = asked.again_at.max(again_at);
     }
 
@@ -100,7 +100,7 @@ impl RequestScheduler {
                 None => 0,
             };
             let again_at = now + self.patience(tries);
-            self.asked.insert(block, Asked { again_at, tries });
+            self.asked.insert(block, PendingRequest { again_at, tries });
             next = next.min(again_at);
             out.push((block, symbols));
         }

@@ -4,7 +4,7 @@
 
 use super::equation::{Averaging, Equation};
 use super::{Aimd, Binomial, Start};
-use crate::spec::{Form, Within};
+use crate::spec::{Form, NumberRange};
 use crate::time::{Rate, Span};
 use std::fmt;
 
@@ -69,7 +69,7 @@ impl PolicyChoice {
     /// The choices; `tfrc` is another name of `equation`.
     pub const FORMS: &'static [Form<PolicyChoice>] = &[
         Form::word("aimd", |_| PolicyChoice::Aimd),
-        Form::numbers("binomial", &[("K", Within::PART), ("L", Within::PART)], |exponents| {
+        Form::numbers("binomial", &[("K", NumberRange::PART), ("L", NumberRange::PART)], |exponents| {
             PolicyChoice::Binomial(Binomial { k: exponents[0], l: exponents[1] })
         }),
         Form::word("iiad", |_| PolicyChoice::Binomial(Binomial::IIAD)),

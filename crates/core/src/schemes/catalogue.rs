@@ -5,7 +5,7 @@ use crate::node::{RelaySpec, RouterSpec};
 use crate::packet::{Flags, Mark};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
-use crate::spec::{self, Described, Field, Opt, SpecError, Within};
+use crate::spec::{self, Described, Field, NumberRange, Opt, SpecError};
 use crate::time::Span;
 use std::fmt;
 use std::str::FromStr;
@@ -96,7 +96,7 @@ pub(super) const fn common_of<C: Configure>() -> [Opt<C>; 3] {
         ),
         Opt::seconds(
             "rtt",
-            Within::POSITIVE,
+            NumberRange::POSITIVE,
             initial_rtt(),
             "round-trip time assumed before the first sample",
         ),
@@ -233,30 +233,30 @@ pub(super) use spread;
 macro_rules! measuring {
     () => {{
         use $crate::estimate::accumulation::{Carry, Interval};
-        use $crate::spec::{Opt, Within};
+        use $crate::spec::{Opt, NumberRange};
         use $crate::{choice, field};
         [
             Opt::or("rtt", Opt::seconds(
                 "cp",
-                Within::of(1e-6, 1e3),
+                NumberRange::of(1e-6, 1e3),
                 $crate::spec::Field {
                     get: |config| config.measuring.interval.time(),
                     set: |config, time| config.measuring.interval = time.map_or(Interval::OfRtt, Interval::Every),
                 },
                 "time between control packets; rtt: a quarter of the round-trip time",
             )),
-            Opt::number("high", Within::POSITIVE, field!(measuring.high), "accumulation that is congestion, in packets"),
-            Opt::number("low", Within::POSITIVE, field!(measuring.low), "accumulation that ends congestion, in packets"),
-            Opt::seconds("floor", Within::PART, field!(measuring.floor), "congestion is at least the data sent in this time"),
-            Opt::number("noise", Within::of(0.0, 100.0), field!(measuring.noise), "and at least that of this number of mean differences of two delays in a row"),
+            Opt::number("high", NumberRange::POSITIVE, field!(measuring.high), "accumulation that is congestion, in packets"),
+            Opt::number("low", NumberRange::POSITIVE, field!(measuring.low), "accumulation that ends congestion, in packets"),
+            Opt::seconds("floor", NumberRange::PART, field!(measuring.floor), "congestion is at least the data sent in this time"),
+            Opt::number("noise", NumberRange::of(0.0, 100.0), field!(measuring.noise), "and at least that of this number of mean differences of two delays in a row"),
             Opt::whole("confirm", 1, 100, field!(measuring.confirm as u8), "control packets in a row that show congestion"),
-            Opt::seconds("persist", Within::PART, field!(measuring.persist), "minimum time for which they show it"),
+            Opt::seconds("persist", NumberRange::PART, field!(measuring.persist), "minimum time for which they show it"),
             Opt::choice(
                 "carry",
                 choice!(measuring.carry: "rest" => Carry::Rest, "all" => Carry::All),
                 "what is left after congestion counts with or without the control packet",
             ),
-            Opt::seconds("resync", Within::POSITIVE, field!(measuring.resync), "after this time a quiet moment becomes the synchronisation point"),
+            Opt::seconds("resync", NumberRange::POSITIVE, field!(measuring.resync), "after this time a quiet moment becomes the synchronisation point"),
             Opt::or("never", Opt::whole(
                 "reroute",
                 1,

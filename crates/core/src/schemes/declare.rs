@@ -8,7 +8,7 @@
 ///     /// Everything that can be chosen.
 ///     pub struct Config {
 ///         /// Decrease factor, "beta".
-///         beta: f64 = 0.75 => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept after a cut"];
+///         beta: f64 = 0.75 => number["beta", NumberRange::of(0.5, 1.0), "part of the rate that is kept after a cut"];
 ///     }
 ///
 ///     /// The paper's values.
@@ -137,7 +137,7 @@ macro_rules! option_of {
     (spread $field:ident $type:ty, [$name:literal, $meaning:literal]) => {
         $crate::spec::Opt::number(
             $name,
-            $crate::spec::Within::up_to(50.0),
+            $crate::spec::NumberRange::up_to(50.0),
             $crate::schemes::catalogue::spread!($field),
             $meaning,
         )

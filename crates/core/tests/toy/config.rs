@@ -3,7 +3,7 @@
 use crate::field;
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, StatedRate, Wire};
-use crate::spec::{Opt, Within};
+use crate::spec::{Opt, NumberRange};
 
 /// Parameters of the toy.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +30,7 @@ impl Configure for Config {
     };
 
     const OPTIONS: &'static [Opt<Config>] =
-        &[Opt::number("keep", Within::of(0.1, 0.9), field!(keep), "part of the rate that is kept at a loss")];
+        &[Opt::number("keep", NumberRange::of(0.1, 0.9), field!(keep), "part of the rate that is kept at a loss")];
 
     fn published() -> Config {
         Config { sending: Sending::published(), keep: 0.5 }

@@ -29,7 +29,7 @@ pub use verdict::{Judged, ReproOutcome, Tolerance, Verdict};
 use crate::edit::{Edit, EditError};
 use crate::figures::Named;
 use crate::results::Results;
-use crate::run::stored_results::Kept;
+use crate::run::stored_results::StoredResults;
 use crate::run::{Progress, RunError, RunOptions, run};
 use crate::scenario::{Claim, Diagnostics, Point, Scenario, Trend, memory};
 use std::num::NonZeroUsize;
@@ -72,7 +72,7 @@ pub struct Settings {
     /// Number of seeds, at most, for the alternatives of values that a paper leaves open; 0: do not run them.
     pub alternatives: usize,
     /// Store of former runs, which are reused; new runs are added.
-    pub kept: Option<Kept>,
+    pub kept: Option<StoredResults>,
     /// Bytes of memory that a scenario's runs may take, by an estimate; `None` for
     /// [`DEFAULT`](faircast_topology::memory::DEFAULT).
     pub memory: Option<u64>,

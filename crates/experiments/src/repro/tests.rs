@@ -221,7 +221,7 @@ fn an_existing_key_changes_and_an_unknown_one_is_an_error() {
 #[test]
 fn finished_runs_are_stored_and_only_changed_ones_repeat() {
     let place = tempfile::tempdir().expect("a directory");
-    let kept = || Some(Kept::at(place.path()).expect("it can be written"));
+    let kept = || Some(StoredResults::at(place.path()).expect("it can be written"));
     let of = |text: &str| Scenario::parse(text, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let with = |scenario: &Scenario| {
         run(scenario, &RunOptions { kept: kept(), ..RunOptions::default() }, &Silent).expect("it runs")
@@ -259,7 +259,7 @@ fn finished_runs_are_stored_and_only_changed_ones_repeat() {
     with(&of(&OPEN.replace("leaves = 1", "leaves = 2")));
     assert_eq!(files().len(), 4);
     std::fs::create_dir(place.path().join("0123456789abcdef")).expect("made");
-    Kept::at(place.path()).and_then(|kept| kept.forget_others()).expect("it can be written");
+    StoredResults::at(place.path()).and_then(|kept| kept.forget_others()).expect("it can be written");
     assert_eq!(std::fs::read_dir(place.path()).expect("there").count(), 1);
 }
 

@@ -2,7 +2,7 @@
 //! the windows' ends, so the counts do not depend on bins or samples.
 
 use super::Rows;
-use super::measure::{Metrics, Run, Who};
+use super::measure::{FlowMember, Metrics, Run};
 use super::rows::Field::{Number, Text, Whole};
 use crate::scenario::plan::FlowKind;
 pub(super) use crate::scenario::plan::TimeWindow;
@@ -92,11 +92,12 @@ impl<'a> Run<'a> {
     pub(super) fn part_counts(
         &self,
         name: &str,
-        receivers: &[Who<'a>],
+        receivers: &[FlowMember<'a>],
         window: &TimeWindow,
         out: &mut Metrics,
     ) {
-        let counted: Vec<&Who<'a>> = receivers.iter().filter(|who| !who.member.counts.is_empty()).collect();
+        let counted: Vec<&FlowMember<'a>> =
+            receivers.iter().filter(|who| !who.member.counts.is_empty()).collect();
         let mut sum = FlowCounts::default();
         let (mut in_window, mut present) = (Vec::new(), Vec::new());
         for who in counted {
@@ -114,11 +115,11 @@ impl<'a> Run<'a> {
 
     /// The goodput of a flow, mean over its receivers.
     fn flow_goodput(&self, index: usize, flow: &'a FlowOutcome, window: &TimeWindow) -> Goodput {
-        let receivers: Vec<Who<'a>> = flow
+        let receivers: Vec<FlowMember<'a>> = flow
             .members
             .iter()
             .enumerate()
-            .map(|(at, member)| Who { copy: 0, flow: index, at, member })
+            .map(|(at, member)| FlowMember { copy: 0, flow: index, at, member })
             .collect();
         if receivers.iter().all(|who| !who.member.counts.is_empty()) {
             let each: Vec<Goodput> = receivers
@@ -133,7 +134,7 @@ impl<'a> Run<'a> {
     }
 
     /// The mean goodput of receivers of one flow to which this number of packets was delivered.
-    fn goodput(&self, delivered: u64, receivers: &[Who<'a>], window: &TimeWindow) -> Goodput {
+    fn goodput(&self, delivered: u64, receivers: &[FlowMember<'a>], window: &TimeWindow) -> Goodput {
         let Some(first) = receivers.first() else { return Goodput { in_window: 0.0, present: 0.0 } };
         let packet = self.plan.flows[self.layout.flows[first.flow].group].packet;
         let bits = delivered as f64 * 8.0 * f64::from(packet);
@@ -146,7 +147,7 @@ impl<'a> Run<'a> {
     }
 
     /// How long a receiver and its flow are there in a window.
-    fn seconds_there(&self, who: &Who<'_>, window: &TimeWindow) -> f64 {
+    fn seconds_there(&self, who: &FlowMember<'_>, window: &TimeWindow) -> f64 {
         let flow = &self.layout.flows[who.flow];
         let (begin, end) = (flow.start.max(window.from), flow.stop.min(window.to));
         self.stays(who).map(|(join, leave)| end.min(leave).since(begin.max(join)).as_secs_f64()).sum()

@@ -1,7 +1,7 @@
 //! Metrics of sessions of several layers. Layers count from 1, the base layer.
 
 use super::Rows;
-use super::measure::{Metrics, Run, Who};
+use super::measure::{FlowMember, Metrics, Run};
 use super::rows::Field::{Number, Text, Whole};
 use crate::scenario::plan::{FlowKind, TimeWindow};
 use crate::stats;
@@ -26,7 +26,7 @@ impl Run<'_> {
             return;
         }
         let name = self.name(group);
-        let receivers: Vec<Who<'_>> = self.receivers(group).collect();
+        let receivers: Vec<FlowMember<'_>> = self.receivers(group).collect();
         self.level_metrics(name, &receivers, window, out);
         let within = |at: Time| (window.from..=window.to).contains(&at);
         let layers = self.group(group).map(|(_, _, flow)| flow.layers.len()).max().unwrap_or(0);
@@ -44,7 +44,7 @@ impl Run<'_> {
     pub(super) fn level_metrics(
         &self,
         name: &str,
-        receivers: &[Who<'_>],
+        receivers: &[FlowMember<'_>],
         window: &TimeWindow,
         out: &mut Metrics,
     ) {
@@ -72,7 +72,7 @@ impl Run<'_> {
     }
 
     /// When the first layers were joined and left.
-    pub(super) fn join_metrics(&self, name: &str, receivers: &[Who<'_>], out: &mut Metrics) {
+    pub(super) fn join_metrics(&self, name: &str, receivers: &[FlowMember<'_>], out: &mut Metrics) {
         for (metric, which) in [("join", Turn::Join), ("leave", Turn::Leave)] {
             let mut all: Vec<Time> = receivers.iter().flat_map(|who| turns(who, which)).collect();
             all.sort_unstable();
@@ -83,7 +83,7 @@ impl Run<'_> {
     }
 
     /// How many layers a receiver has over time.
-    fn steps(&self, who: &Who<'_>) -> Steps {
+    fn steps(&self, who: &FlowMember<'_>) -> Steps {
         let mut steps = Steps::new();
         let mut changes = who.member.subscriptions.iter().peekable();
         for (join, leave) in self.stays(who) {
@@ -159,7 +159,7 @@ enum Turn {
 }
 
 /// When a receiver joined or left a layer, once for each layer.
-fn turns<'a>(who: &Who<'a>, which: Turn) -> impl Iterator<Item = Time> + use<'a> {
+fn turns<'a>(who: &FlowMember<'a>, which: Turn) -> impl Iterator<Item = Time> + use<'a> {
     let changes = &who.member.subscriptions;
     let before = std::iter::once(0).chain(changes.iter().map(|(_, highest)| *highest));
     changes.iter().zip(before).flat_map(move |(&(at, highest), before)| {

@@ -51,7 +51,7 @@ pub(super) struct Run<'a> {
 
 /// A receiver of a flow.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Who<'a> {
+pub(super) struct FlowMember<'a> {
     /// Number of the flow in its group, from 1.
     pub copy: u64,
     /// Number of the flow.
@@ -106,19 +106,19 @@ impl<'a> Run<'a> {
     }
 
     /// All receivers of a group.
-    pub(super) fn receivers(&self, group: usize) -> impl Iterator<Item = Who<'a>> {
+    pub(super) fn receivers(&self, group: usize) -> impl Iterator<Item = FlowMember<'a>> {
         self.group(group).flat_map(|(copy, flow, outcome)| {
-            outcome.members.iter().enumerate().map(move |(at, member)| Who { copy, flow, at, member })
+            outcome.members.iter().enumerate().map(move |(at, member)| FlowMember { copy, flow, at, member })
         })
     }
 
     /// The node of a receiver.
-    pub(super) fn node(&self, who: &Who<'_>) -> u32 {
+    pub(super) fn node(&self, who: &FlowMember<'_>) -> u32 {
         self.layout.flows[who.flow].receivers[who.at]
     }
 
     /// When a receiver is there; its flow may not have begun yet, or have ended.
-    pub(super) fn stays(&self, who: &Who<'_>) -> impl Iterator<Item = (Time, Time)> {
+    pub(super) fn stays(&self, who: &FlowMember<'_>) -> impl Iterator<Item = (Time, Time)> {
         let (flow, at) = (&self.layout.flows[who.flow], who.at);
         let first = flow.stays.get(at).copied().unwrap_or((Time::ZERO, Time::NEVER));
         let returns = flow.returns.iter().filter(move |(member, ..)| *member as usize == at);

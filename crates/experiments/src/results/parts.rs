@@ -1,6 +1,6 @@
 //! Metrics of some receivers of a group, and lines through metrics.
 
-use super::measure::{Metrics, Run, Who};
+use super::measure::{FlowMember, Metrics, Run};
 use crate::scenario::plan::{Abscissa, FlowKind, RouterKind, TimeWindow};
 use crate::stats;
 use faircast_core::node::RouterObservation;
@@ -9,7 +9,7 @@ use faircast_sim::{DelayCounts, DelayOutcome, MemberOutcome, NodeId};
 use std::collections::BTreeSet;
 
 /// The delays to some receivers together.
-fn delays(name: &str, receivers: &[Who<'_>], out: &mut Metrics) {
+fn delays(name: &str, receivers: &[FlowMember<'_>], out: &mut Metrics) {
     let all = || receivers.iter().map(|who| &who.member.delay).filter(|delay| delay.packets > 0);
     if all().next().is_none() {
         return;
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
     }
 
     /// The parts of a group: what their metrics are called by, and their receivers.
-    fn parts(&self, group: usize) -> impl Iterator<Item = (String, Vec<Who<'a>>)> {
+    fn parts(&self, group: usize) -> impl Iterator<Item = (String, Vec<FlowMember<'a>>)> {
         let named = self.plan.flows[group].parts.iter().zip(&self.layout.parts[group]);
         named.map(move |(part, nodes)| {
             let name = format!("{}.{}", self.name(group), part.name.value);

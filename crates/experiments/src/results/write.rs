@@ -71,7 +71,7 @@ const RUN: &str = "run.json";
 
 /// The part of `run.json` that names files which no manifest lists.
 #[derive(Deserialize)]
-struct Made {
+struct ListedFiles {
     #[serde(default)]
     others: Vec<String>,
 }
@@ -87,7 +87,7 @@ pub fn clear(directory: &Path) -> Result<(), WriteError> {
         names.extend(manifest.files.into_iter().map(|file| file.name));
         names.push(MANIFEST.to_owned());
     }
-    if let Ok(made) = serde_json::from_slice::<Made>(&read(RUN)) {
+    if let Ok(made) = serde_json::from_slice::<ListedFiles>(&read(RUN)) {
         names.extend(made.others);
         names.push(RUN.to_owned());
     }

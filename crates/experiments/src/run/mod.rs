@@ -18,7 +18,7 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use stored_results::Kept;
+use stored_results::StoredResults;
 
 /// How to run.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ pub struct RunOptions {
     /// Whether packets of sessions go through the wire format.
     pub codec: Codec,
     /// Store of former runs, which are reused; new runs are added.
-    pub kept: Option<Kept>,
+    pub kept: Option<StoredResults>,
     /// Bytes of memory that all runs together may take, by an estimate; `None` for
     /// [`DEFAULT`](faircast_topology::memory::DEFAULT).
     pub memory: Option<u64>,

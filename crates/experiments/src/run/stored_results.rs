@@ -27,19 +27,19 @@ const DIGITS: usize = 32;
 
 /// A directory with runs.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct StoredResults {
     directory: PathBuf,
 }
 
-impl Kept {
+impl StoredResults {
     /// The runs in this directory, which is made where it is not there.
     ///
     /// # Errors
     /// When that fails.
-    pub fn at(directory: &Path) -> io::Result<Kept> {
+    pub fn at(directory: &Path) -> io::Result<StoredResults> {
         let directory = directory.join(CODE);
         fs::create_dir_all(&directory)?;
-        Ok(Kept { directory })
+        Ok(StoredResults { directory })
     }
 
     /// Remove what other code has made.
@@ -146,7 +146,7 @@ fn short(fingerprint: &str) -> &str {
     &fingerprint[..DIGITS.min(fingerprint.len())]
 }
 
-/// Whether a directory is called as those of [`Kept`] are.
+/// Whether a directory is called as those of [`StoredResults`] are.
 fn is_code(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     path.is_dir() && name.len() == CODE.len() && name.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -179,8 +179,10 @@ taps = ["hub->leaf1"]
     #[test]
     fn captured_packets_are_stored_with_a_run() {
         let place = tempfile::tempdir().expect("a directory");
-        let options =
-            RunOptions { kept: Some(Kept::at(place.path()).expect("writable")), ..RunOptions::default() };
+        let options = RunOptions {
+            kept: Some(StoredResults::at(place.path()).expect("writable")),
+            ..RunOptions::default()
+        };
         let first = run(&scenario(TAPPED), &options, &Silent).expect("it runs");
         assert!(
             first.captures[0].bytes.len() > 10_000
@@ -195,7 +197,7 @@ taps = ["hub->leaf1"]
     #[test]
     fn runs_of_other_scenarios_and_unfinished_files_are_removed() {
         let place = tempfile::tempdir().expect("a directory");
-        let kept = Kept::at(place.path()).expect("writable");
+        let kept = StoredResults::at(place.path()).expect("writable");
         let (one, other) = (scenario(TAPPED), scenario(&TAPPED.replace("2 s", "1 s")));
         let options = RunOptions { kept: Some(kept.clone()), ..RunOptions::default() };
         for scenario in [&one, &other] {

@@ -33,7 +33,7 @@ const MAX: usize = 100;
 
 /// How diagnostics are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum DiagnosticStyle {
     /// With lines and carets, without colours.
     Plain,
     /// With ANSI colours.
@@ -130,10 +130,10 @@ impl Diagnostics {
     }
 
     /// With the lines concerned and a caret under each place.
-    pub fn render(&self, look: Look) -> String {
+    pub fn render(&self, look: DiagnosticStyle) -> String {
         let theme = match look {
-            Look::Plain => miette::GraphicalTheme::unicode_nocolor(),
-            Look::Coloured => miette::GraphicalTheme::unicode(),
+            DiagnosticStyle::Plain => miette::GraphicalTheme::unicode_nocolor(),
+            DiagnosticStyle::Coloured => miette::GraphicalTheme::unicode(),
         };
         let handler = miette::GraphicalReportHandler::new_themed(theme).with_width(110).with_context_lines(1);
         let source = miette::NamedSource::new(&self.file, self.text.clone()).with_language("toml");

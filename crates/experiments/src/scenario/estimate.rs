@@ -3,7 +3,9 @@
 //! Each number is the measured memory of a run of that kind, rounded up; a test compares both.
 
 use super::names::{Brackets, brackets};
-use super::plan::{At, Ends, FlowKind, FlowPlan, Many, Patterns, Per, RunPlan, Topology, Usual, Wire};
+use super::plan::{
+    Ends, FlowKind, FlowPlan, Patterns, Per, RowValues, RunPlan, Spanned, Topology, Usual, Wire,
+};
 use crate::table::BOTTLENECKS;
 use faircast_aqm::{Limit, QueueSpec};
 use faircast_core::time::{Span, Time};
@@ -126,11 +128,11 @@ fn moments(until: Time, every: Span) -> u64 {
     until.as_nanos() / every.as_nanos().max(1) + 1
 }
 
-fn largest(many: Option<&Many>, otherwise: f64) -> f64 {
+fn largest(many: Option<&RowValues>, otherwise: f64) -> f64 {
     match many {
         None => otherwise,
-        Some(Many::Turn(values)) => values.iter().copied().fold(0.0, f64::max),
-        Some(Many::Between(low, high)) => low.max(*high),
+        Some(RowValues::Turn(values)) => values.iter().copied().fold(0.0, f64::max),
+        Some(RowValues::Between(low, high)) => low.max(*high),
     }
 }
 
@@ -263,7 +265,7 @@ impl Sizes<'_> {
     /// How many nodes are meant at most, and how many of them no row has.
     fn nodes_of(&self, patterns: &Patterns) -> (u64, u64) {
         let (mut all, mut fresh) = (0_u64, 0_u64);
-        for At { value, .. } in patterns {
+        for Spanned { value, .. } in patterns {
             let prefix = value.split(['*', '[']).next().unwrap_or_default();
             let known = self.known(prefix);
             let count = match brackets(value) {
@@ -281,9 +283,9 @@ impl Sizes<'_> {
 
     /// Links of patterns as in `hub->leaf*`.
     fn links_of(&self, patterns: &Patterns) -> u64 {
-        let ends = |pattern: &At<String>| {
+        let ends = |pattern: &Spanned<String>| {
             let (from, to) = pattern.value.split_once("->")?;
-            let end = |text: &str| vec![At { value: text.trim().to_owned(), span: 0..0 }];
+            let end = |text: &str| vec![Spanned { value: text.trim().to_owned(), span: 0..0 }];
             Some(self.nodes_of(&end(from)).0.max(self.nodes_of(&end(to)).0))
         };
         patterns.iter().filter_map(ends).fold(0, u64::saturating_add).min(self.links)

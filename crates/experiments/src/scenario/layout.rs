@@ -7,8 +7,8 @@ use super::diagnostic::Diagnostic;
 use super::membership_periods::{stays, turns};
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
-    self, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RouterKind, RunPlan, SessionPlan,
-    Usual, Wire,
+    self, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Patterns, Per, RouterKind, RowValues, RunPlan,
+    SessionPlan, Spanned, Usual, Wire,
 };
 use super::unused_parts;
 use faircast_aqm::{LinkSpec, QueueSpec};
@@ -469,11 +469,11 @@ impl Builder {
     }
 
     /// Reports the fault of a pattern.
-    fn refuse(&mut self, pattern: &At<String>) {
+    fn refuse(&mut self, pattern: &Spanned<String>) {
         self.refuse_part(pattern, &pattern.value);
     }
 
-    fn refuse_part(&mut self, pattern: &At<String>, part: &str) {
+    fn refuse_part(&mut self, pattern: &Spanned<String>, part: &str) {
         let help = match self.layout.names.find(part) {
             Err(Nothing::Unknown(Some(near))) => format!("did you mean {near}?"),
             Err(Nothing::Beyond(row)) => format!("there are {row}"),
@@ -636,10 +636,10 @@ fn come_and_go(flow: &mut LaidFlow, laws: &(Law, Law), steady: &[u32], end: Time
 
 /// Whether all links of this wire are alike.
 fn is_uniform(wire: &Wire) -> bool {
-    let uniform = |many: &Option<Many>| match many {
+    let uniform = |many: &Option<RowValues>| match many {
         None => true,
-        Some(Many::Turn(values)) => values.len() == 1,
-        Some(Many::Between(..)) => false,
+        Some(RowValues::Turn(values)) => values.len() == 1,
+        Some(RowValues::Between(..)) => false,
     };
     uniform(&wire.rate) && uniform(&wire.delay) && wire.back.as_deref().is_none_or(is_uniform)
 }

@@ -1,13 +1,13 @@
 //! When receivers are there.
 
-use super::plan::{Many, SessionPlan};
+use super::plan::{RowValues, SessionPlan};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_sim::Law;
 
 /// When each receiver is there; nothing when all are there all the time.
 pub(super) fn stays(session: &SessionPlan, receivers: usize, rng: &mut Rng) -> Vec<(Time, Time)> {
-    if session.join == Many::one(0.0) && session.leave.is_none() {
+    if session.join == RowValues::one(0.0) && session.leave.is_none() {
         return Vec::new();
     }
     let stay = |index| {

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// Owner of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum Owner {
     /// Every group of flows.
     Any,
     /// Groups of flows under TCP, TFRC and RAP.
@@ -40,7 +40,7 @@ enum Of {
 
 /// Objects over which a metric is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
+enum Period {
     Window,
     Run,
 }
@@ -54,9 +54,9 @@ enum Parts {
 
 /// Metrics that belong together.
 struct Metric {
-    of: Of,
+    of: Owner,
     parts: Parts,
-    over: Over,
+    over: Period,
     /// Behind the name of the group, link or fit. `#` is a number from 1.
     names: &'static [&'static str],
     meaning: &'static str,
@@ -70,9 +70,9 @@ const FIRST: usize = 16;
 macro_rules! metrics {
     ($($(#[doc = $meaning:literal])+ $of:ident, $parts:ident, $over:ident: $($name:literal),+;)*) => {
         const METRICS: &[Metric] = &[$(Metric {
-            of: Of::$of,
+            of: Owner::$of,
             parts: Parts::$parts,
-            over: Over::$over,
+            over: Period::$over,
             names: &[$($name),+],
             meaning: text!($($meaning)+),
         }),*];
@@ -198,20 +198,20 @@ metrics! {
 }
 
 /// Whether a group of flows has these.
-fn has(flow: &FlowPlan, of: Of) -> bool {
+fn has(flow: &FlowPlan, of: Owner) -> bool {
     match (of, &flow.kind) {
-        (Of::Any, _) => true,
-        (Of::Unicast, FlowKind::Unicast { .. }) => true,
-        (Of::Transfers, FlowKind::Unicast { supply, .. }) => {
+        (Owner::Any, _) => true,
+        (Owner::Unicast, FlowKind::Unicast { .. }) => true,
+        (Owner::Transfers, FlowKind::Unicast { supply, .. }) => {
             use faircast_sim::ApplicationData::{Packets, Transfers};
             matches!(supply, Packets(_) | Transfers { .. })
         }
-        (Of::Session, FlowKind::Session(_)) => true,
-        (Of::Expected, FlowKind::Session(session)) => !session.expected.is_empty(),
-        (Of::Layered, FlowKind::Session(session)) => session.scheme.layers() > 1,
-        (Of::Tree, FlowKind::Session(session)) => session.scheme.agents().is_some(),
-        (Of::Timed, FlowKind::Session(session)) => session.is_timed,
-        (Of::TimedUnicast, FlowKind::Unicast { is_timed, .. }) => *is_timed,
+        (Owner::Session, FlowKind::Session(_)) => true,
+        (Owner::Expected, FlowKind::Session(session)) => !session.expected.is_empty(),
+        (Owner::Layered, FlowKind::Session(session)) => session.scheme.layers() > 1,
+        (Owner::Tree, FlowKind::Session(session)) => session.scheme.agents().is_some(),
+        (Owner::Timed, FlowKind::Session(session)) => session.is_timed,
+        (Owner::TimedUnicast, FlowKind::Unicast { is_timed, .. }) => *is_timed,
         _ => false,
     }
 }
@@ -225,10 +225,10 @@ pub(crate) fn names(plan: &RunPlan, links: &[String]) -> BTreeSet<String> {
             for owner in owners(metric, plan, links) {
                 let bare = if owner.is_empty() { name.clone() } else { format!("{owner}.{name}") };
                 match metric.over {
-                    Over::Run => {
+                    Period::Run => {
                         all.insert(bare);
                     }
-                    Over::Window => {
+                    Period::Window => {
                         all.extend(plan.windows.iter().map(|window| match window.name.as_str() {
                             "" => bare.clone(),
                             window => format!("{bare}@{window}"),
@@ -253,16 +253,16 @@ fn numbered(name: &str) -> Vec<String> {
 /// Returns the prefixes of a metric's names.
 fn owners(metric: &Metric, plan: &RunPlan, links: &[String]) -> Vec<String> {
     match metric.of {
-        Of::All => vec![String::new()],
-        Of::Routers => {
+        Owner::All => vec![String::new()],
+        Owner::Routers => {
             let is_active = |router: &RouterPlan| matches!(router.kind, RouterKind::Active(_));
             let active = || plan.routers.iter().filter(|router| is_active(router));
             let named = active().filter_map(|router| router.name.as_ref());
             let all = active().next().map(|_| "routers".to_owned());
             all.into_iter().chain(named.map(|name| format!("routers.{name}"))).collect()
         }
-        Of::Link => links.iter().map(|link| format!("link.{link}")).collect(),
-        Of::Fit => plan.fits.iter().map(|fit| format!("fit.{}", fit.name)).collect(),
+        Owner::Link => links.iter().map(|link| format!("link.{link}")).collect(),
+        Owner::Fit => plan.fits.iter().map(|fit| format!("fit.{}", fit.name)).collect(),
         of => {
             let flows = plan.flows.iter().filter(|flow| has(flow, of));
             let owners = flows.flat_map(|flow| {
@@ -337,7 +337,7 @@ pub(super) fn reference(out: &mut String) {
     for metric in METRICS {
         let names: Vec<String> =
             metric.names.iter().map(|name| format!("`{}`", shown(metric, name))).collect();
-        let over = if metric.over == Over::Window { "window" } else { "run" };
+        let over = if metric.over == Period::Window { "window" } else { "run" };
         let parts = if metric.parts == Parts::Too { "; also of parts" } else { "" };
         let _ = writeln!(out, "| {} | {over} | {}{parts} |", names.join(" "), metric.meaning);
     }
@@ -347,10 +347,10 @@ pub(super) fn reference(out: &mut String) {
 /// A metric's name as the reference has it.
 fn shown(metric: &Metric, name: &str) -> String {
     let owner = match metric.of {
-        Of::All => return name.to_owned(),
-        Of::Link => "link.L",
-        Of::Fit => "fit.NAME",
-        Of::Routers => "routers",
+        Owner::All => return name.to_owned(),
+        Owner::Link => "link.L",
+        Owner::Fit => "fit.NAME",
+        Owner::Routers => "routers",
         _ => "G",
     };
     format!("{owner}.{name}")
@@ -360,7 +360,7 @@ fn shown(metric: &Metric, name: &str) -> String {
 pub(super) fn schema() -> serde_json::Value {
     let rows = METRICS.iter().flat_map(|metric| {
         metric.names.iter().map(move |name| {
-            let over = if metric.over == Over::Window { "window" } else { "run" };
+            let over = if metric.over == Period::Window { "window" } else { "run" };
             serde_json::json!({"name": shown(metric, name), "over": over, "meaning": metric.meaning})
         })
     });

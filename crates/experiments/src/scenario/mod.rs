@@ -38,7 +38,7 @@ mod units;
 mod unused_parts;
 mod warnings;
 
-pub use diagnostic::{Diagnostic, Diagnostics, Look};
+pub use diagnostic::{Diagnostic, DiagnosticStyle, Diagnostics};
 pub use faircast_topology::memory;
 pub use hosts::HostThatForwards;
 pub use layout::Layout;

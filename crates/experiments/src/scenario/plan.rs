@@ -15,34 +15,34 @@ use std::sync::Arc;
 
 /// A value and its place in the text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct At<T> {
+pub(crate) struct Spanned<T> {
     pub value: T,
     pub span: Range<usize>,
 }
 
 /// Names or patterns.
-pub(crate) type Patterns = Vec<At<String>>;
+pub(crate) type Patterns = Vec<Spanned<String>>;
 
 /// Numbers for a row of items.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Many {
+pub(crate) enum RowValues {
     /// Used in turn.
     Turn(Vec<f64>),
     /// Drawn at random between both.
     Between(f64, f64),
 }
 
-impl Many {
+impl RowValues {
     /// The same for all.
-    pub fn one(value: f64) -> Many {
-        Many::Turn(vec![value])
+    pub fn one(value: f64) -> RowValues {
+        RowValues::Turn(vec![value])
     }
 
     /// Returns the number for the item at `index`.
     pub fn get(&self, index: usize, rng: &mut Rng) -> f64 {
         match self {
-            Many::Turn(values) => values[index % values.len()],
-            Many::Between(low, high) => low + (high - low) * rng.unit(),
+            RowValues::Turn(values) => values[index % values.len()],
+            RowValues::Between(low, high) => low + (high - low) * rng.unit(),
         }
     }
 }
@@ -50,8 +50,8 @@ impl Many {
 /// Specified properties of links; `None` for the others.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Wire {
-    pub rate: Option<Many>,
-    pub delay: Option<Many>,
+    pub rate: Option<RowValues>,
+    pub delay: Option<RowValues>,
     pub queue: Option<QueueSpec>,
     pub loss: Option<Option<LossSpec>>,
     /// In seconds.
@@ -128,15 +128,15 @@ pub(crate) enum Ends {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FlowPlan {
     pub span: Range<usize>,
-    pub name: At<String>,
+    pub name: Spanned<String>,
     pub ends: Ends,
     pub count: u32,
     pub packet: u16,
-    pub start: Many,
-    pub stop: Option<Many>,
+    pub start: RowValues,
+    pub stop: Option<RowValues>,
     pub jitter: f64,
     /// How much too fast senders' clocks run, in parts of 1.
-    pub clock_error: Option<Many>,
+    pub clock_error: Option<RowValues>,
     pub parts: Vec<PartPlan>,
     pub kind: FlowKind,
     /// Transmission times of the application after the start, with packet counts from the first packet on;
@@ -154,7 +154,7 @@ impl FlowPlan {
 /// Receivers of a group that have metrics of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PartPlan {
-    pub name: At<String>,
+    pub name: Spanned<String>,
     pub receivers: Patterns,
 }
 
@@ -193,8 +193,8 @@ pub(crate) struct SessionPlan {
     pub scheme: Scheme,
     pub per: Per,
     pub report: u16,
-    pub join: Many,
-    pub leave: Option<Many>,
+    pub join: RowValues,
+    pub leave: Option<RowValues>,
     pub join_latency: Span,
     pub leave_latency: Span,
     pub alive: Option<Span>,
@@ -279,7 +279,7 @@ pub(crate) enum RouterKind {
 pub(crate) struct CoordinatePlan {
     pub span: Range<usize>,
     pub way: Coordination,
-    pub flows: Vec<At<String>>,
+    pub flows: Vec<Spanned<String>>,
     pub groups: SharedBy,
 }
 

@@ -2,9 +2,9 @@
 
 use super::diagnostic::Diagnostic;
 use super::plan::{
-    Abscissa, AgentPlan, At, ChangePlan, CoordinatePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan,
-    Many, PartPlan, Patterns, Per, Probe, RouterPlan, RunPlan, SessionPlan, SharedBy, TimeWindow, Topology,
-    TreePlan, Wire,
+    Abscissa, AgentPlan, ChangePlan, CoordinatePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan,
+    PartPlan, Patterns, Per, Probe, RouterPlan, RowValues, RunPlan, SessionPlan, SharedBy, Spanned,
+    TimeWindow, Topology, TreePlan, Wire,
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
@@ -87,17 +87,17 @@ fn size(node: &Node, key: &str) -> Option<u16> {
     node.get(key).and_then(units::size).map(|size| size.round() as u16)
 }
 
-fn many(node: &Node, key: &str, read: fn(&Node) -> Option<f64>) -> Option<Many> {
+fn many(node: &Node, key: &str, read: fn(&Node) -> Option<f64>) -> Option<RowValues> {
     let node = node.get(key)?;
     match shape::range(node, read) {
-        Some(ends) => ends.map(|(low, high)| Many::Between(low, high)),
-        None => Some(Many::Turn(node.items().iter().filter_map(read).collect())),
+        Some(ends) => ends.map(|(low, high)| RowValues::Between(low, high)),
+        None => Some(RowValues::Turn(node.items().iter().filter_map(read).collect())),
     }
 }
 
 fn patterns(node: &Node, key: &str) -> Patterns {
     let items = node.list(key).iter();
-    let one = |item: &Node| Some(At { value: item.text()?.to_owned(), span: item.span.clone() });
+    let one = |item: &Node| Some(Spanned { value: item.text()?.to_owned(), span: item.span.clone() });
     items.filter_map(one).collect()
 }
 
@@ -191,8 +191,8 @@ fn ends(node: &Node, wrong: &mut Vec<Diagnostic>) -> Ends {
 }
 
 /// A name that becomes part of metrics' names.
-fn name(node: &Node, whose: &str, wrong: &mut Vec<Diagnostic>) -> At<String> {
-    let name = At { value: text(node, "name").unwrap_or_default(), span: node.place("name") };
+fn name(node: &Node, whose: &str, wrong: &mut Vec<Diagnostic>) -> Spanned<String> {
+    let name = Spanned { value: text(node, "name").unwrap_or_default(), span: node.place("name") };
     if name.value.is_empty() || name.value.contains([' ', '.', '@', ',', '"']) {
         let message = format!("{whose} name becomes part of metrics' names: letters, digits, `-` and `_`");
         wrong.push(Diagnostic::new(&name.span, message, "not as a name"));
@@ -264,7 +264,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
         ends: ends(node, wrong),
         count: count(node, "count", wrong).unwrap_or(1),
         packet,
-        start: many(node, "start", units::time).unwrap_or(Many::one(0.0)),
+        start: many(node, "start", units::time).unwrap_or(RowValues::one(0.0)),
         stop: many(node, "stop", units::time),
         jitter: time(node, "start_jitter").unwrap_or(jitter),
         clock_error: many(node, "clock_error", units::clock_error),
@@ -320,7 +320,7 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         },
         per: if text(node, "per").as_deref() == Some("receiver") { Per::Receiver } else { Per::Group },
         report: size(node, "report").unwrap_or(40),
-        join: many(node, "join", units::time).unwrap_or(Many::one(0.0)),
+        join: many(node, "join", units::time).unwrap_or(RowValues::one(0.0)),
         leave: many(node, "leave", units::time),
         join_latency: span(node, "join_latency").unwrap_or_default(),
         leave_latency: span(node, "leave_latency").unwrap_or_default(),

@@ -43,10 +43,10 @@ fn an_unknown_key_is_answered_with_the_one_that_was_meant() {
 #[test]
 fn a_caret_points_at_the_error() {
     let wrong = Scenario::parse(&star("warmup = \"3 m\""), "test.toml").expect_err("metres are no time");
-    let drawn = wrong.render(Look::Plain);
+    let drawn = wrong.render(DiagnosticStyle::Plain);
     assert!(drawn.contains("test.toml:3:10") && drawn.contains("warmup = \"3 m\""), "{drawn}");
     assert!(drawn.contains("──┬──"), "{drawn}");
-    assert!(wrong.render(Look::Coloured).contains("\u{1b}["));
+    assert!(wrong.render(DiagnosticStyle::Coloured).contains("\u{1b}["));
 }
 
 #[test]

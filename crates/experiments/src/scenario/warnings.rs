@@ -105,14 +105,14 @@ fn too_flat(flow: &FlowPlan, session: &SessionPlan, laid: &LaidFlow) -> Option<D
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::{Look, Scenario};
+    use crate::scenario::{DiagnosticStyle, Scenario};
 
     fn warnings(topology: &str, flow: &str) -> String {
         let text = format!(
             "title = \"t\"\nduration = \"1 s\"\n[topology]\n{topology}\n[[flow]]\nname = \"f\"\n{flow}\n"
         );
         let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
-        scenario.warnings().render(Look::Plain)
+        scenario.warnings().render(DiagnosticStyle::Plain)
     }
 
     const DUMBBELL: &str = "kind = \"dumbbell\"\nleaves = 1\nbottleneck = { rate = \"10 Gbit/s\" }\n";

@@ -5,7 +5,7 @@ use super::layers::Subscription;
 use super::meter::Meter;
 use super::nanos::{NEVER, Phase, covers, mix, time};
 use super::relays::SessionSource;
-use super::tree_nodes::{Seen, SessionTree};
+use super::tree_nodes::{ReceivedPackets, SessionTree};
 use crate::delays::DelayCounts;
 use crate::outcome::{DelayOutcome, FlowCounts};
 use crate::routes::NONE;
@@ -249,7 +249,7 @@ pub struct MemberExtra {
 /// How long packets take from the source's first sending to a member that has not had them.
 #[derive(Debug, Default)]
 pub struct Delays {
-    pub seen: Seen,
+    pub seen: ReceivedPackets,
     pub outcome: DelayOutcome,
     pub counts: DelayCounts,
 }

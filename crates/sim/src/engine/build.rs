@@ -30,7 +30,7 @@ use crate::network::{
     UnicastProtocol, UnicastSpec, Watch,
 };
 use crate::outcome::{FlowCounts, FlowOutcome, LayerOutcome};
-use crate::routes::{Branch, Hop, NONE, SessionTrees, Then};
+use crate::routes::{ArrivalProcessing, Branch, Hop, NONE, SessionTrees};
 use crate::traffic::ApplicationData;
 use faircast_aqm::Link;
 use faircast_core::node::Effects;
@@ -171,7 +171,7 @@ impl Builder<'_> {
                 return known;
             }
         }
-        self.hops.push(Hop { link, next, then: Then::Event });
+        self.hops.push(Hop { link, next, then: ArrivalProcessing::Event });
         let new = self.hops.len() as u32 - 1;
         self.latest_hop[link as usize] = new;
         new
@@ -553,8 +553,8 @@ impl Builder<'_> {
             }
         });
         let flows = flows.collect();
-        let rings = self.hops.iter().filter(|hop| hop.then == Then::Event).count()
-            + self.branches.iter().filter(|branch| branch.then == Then::Event).count();
+        let rings = self.hops.iter().filter(|hop| hop.then == ArrivalProcessing::Event).count()
+            + self.branches.iter().filter(|branch| branch.then == ArrivalProcessing::Event).count();
         let rings = Vec::with_capacity(rings);
         let probes = self.network.link_probes.iter().map(|(link, every)| {
             let every = every.as_nanos().max(1);

@@ -5,7 +5,7 @@ use super::nanos::time;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::NONE;
-use faircast_aqm::Fate;
+use faircast_aqm::OfferResult;
 use faircast_core::node::{Cx, Receiver as _};
 use faircast_core::packet::{Arrival, Data, Layer};
 
@@ -127,11 +127,11 @@ impl Engine {
             let last = &packets[taken.max(1) - 1];
             packets = &packets[taken..];
             match then {
-                Then::Nothing => {}
-                Then::Deliver(at, marked) => {
+                ScheduledAction::Nothing => {}
+                ScheduledAction::Deliver(at, marked) => {
                     self.deliver_data(session, member, at, &last.data, last.size, last.marked || marked);
                 }
-                Then::Settle(at) => self.after_data(session, member, at),
+                ScheduledAction::Settle(at) => self.after_data(session, member, at),
             }
         }
     }
@@ -166,7 +166,7 @@ impl Engine {
             quiet = 0;
         }
         for (index, packet) in packets.iter().enumerate() {
-            let Fate::Arrives { at, marked } =
+            let OfferResult::Arrives { at, marked } =
                 link.offer(time(packet.at), packet.size, session, packet.capable)
             else {
                 continue;
@@ -177,7 +177,7 @@ impl Engine {
             }
             *traversals += 1;
             if at >= quiet || at < it.join {
-                return Quiet { taken: index + 1, then: Then::Deliver(at, marked) };
+                return Quiet { taken: index + 1, then: ScheduledAction::Deliver(at, marked) };
             }
             *arrivals += 1;
             it.meter.bytes += u64::from(packet.size);
@@ -187,20 +187,20 @@ impl Engine {
             let cx = &mut Cx { now: time(at), rng: &mut it.rng, effects };
             it.receiver.on_data(&packet.data, Layer(0), arrival, cx);
             if it.deadline() != it.deadline || !effects.as_slice().is_empty() {
-                return Quiet { taken: index + 1, then: Then::Settle(at) };
+                return Quiet { taken: index + 1, then: ScheduledAction::Settle(at) };
             }
         }
-        Quiet { taken: packets.len(), then: Then::Nothing }
+        Quiet { taken: packets.len(), then: ScheduledAction::Nothing }
     }
 }
 
 /// How far a last hop came quietly, and what is to be done about the last packet it took.
 struct Quiet {
     taken: usize,
-    then: Then,
+    then: ScheduledAction,
 }
 
-enum Then {
+enum ScheduledAction {
     Nothing,
     /// It arrives then, marked or not, and more than the member is concerned.
     Deliver(u64, bool),

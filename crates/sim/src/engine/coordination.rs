@@ -71,7 +71,7 @@ pub struct Membership {
 
 /// Whether an acknowledgement reported a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum AckResult {
     Arrived,
     Lost,
 }
@@ -336,7 +336,7 @@ impl Engine {
             self.tell(number, now, before.1, if cut { Some(marked) } else { None });
             if let (Feedback::Ack(ack), Some(view)) = (feedback, before.1) {
                 let rtt = (!ack.syn).then(|| time(now).since(ack.echo));
-                self.measure(number, now, view, rtt, if cut { Seen::Lost } else { Seen::Arrived });
+                self.measure(number, now, view, rtt, if cut { AckResult::Lost } else { AckResult::Arrived });
             }
             self.give_round_trip(number, before.2);
             if cut {
@@ -368,7 +368,7 @@ impl Engine {
             } else {
                 coordinator.on_loss(member, view, after.una, time(now))
             };
-            let covers = coordinator.config().below == cocoon::Below::RepairOnly;
+            let covers = coordinator.config().below == cocoon::BelowWatermark::RepairOnly;
             if covers {
                 self.cover(number, after.nxt);
             }
@@ -380,7 +380,7 @@ impl Engine {
 
     /// Where groups are measured: an acknowledgement, after its flow, with how long its packet took; and what follows from it.
     #[cold]
-    fn measure(&mut self, number: u32, now: u64, before: cocoon::View, rtt: Option<Span>, seen: Seen) {
+    fn measure(&mut self, number: u32, now: u64, before: cocoon::View, rtt: Option<Span>, seen: AckResult) {
         let Some(after) = self.view(number) else { return };
         let membership = self.senders[number as usize].membership;
         let it = &self.memberships[membership as usize];
@@ -391,7 +391,7 @@ impl Engine {
             return;
         };
         let Some(member) = it.member else { return };
-        if seen == Seen::Lost {
+        if seen == AckResult::Lost {
             grouping.on_loss(member, time(now));
         }
         let newly = after.una.saturating_sub(before.una) as f64;
@@ -476,7 +476,7 @@ impl Engine {
             if lost {
                 let view = cocoon::View { una_sent_at: sent_at, ..view };
                 _ = coordinator.on_timeout(member, view, view.una, sent_at, time(now));
-                let covers = coordinator.config().below == cocoon::Below::RepairOnly;
+                let covers = coordinator.config().below == cocoon::BelowWatermark::RepairOnly;
                 if covers {
                     self.cover(number, view.nxt);
                 }
@@ -518,7 +518,7 @@ impl Engine {
             let it = &mut self.coordinations[coordination];
             let Sharing::Windows(coordinator) = &mut it.way else { break };
             let Some((member, verdict)) = coordinator.next_verdict() else { break };
-            let covers = coordinator.config().below == cocoon::Below::RepairOnly;
+            let covers = coordinator.config().below == cocoon::BelowWatermark::RepairOnly;
             let other = it.by_slot[member.slot()];
             let number = self.memberships[other as usize].sender;
             let Engine { senders, effects, .. } = self;

@@ -12,8 +12,8 @@ use crate::events::Happening;
 use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, LinkTally, Tapped, TappedPacket};
-use crate::routes::{Branch, NONE, Then};
-use faircast_aqm::{Ecn, Fate, Link, LossCause};
+use crate::routes::{ArrivalProcessing, Branch, NONE};
+use faircast_aqm::{Ecn, Link, LossCause, OfferResult};
 use faircast_core::packet::{self, Layer, Packet};
 use faircast_core::time::{Rate, Time};
 use std::collections::VecDeque;
@@ -234,9 +234,9 @@ impl Engine {
                 self.offer_watched(hop.link, now, &frame)
             };
             let (at, marked) = match fate {
-                Fate::Arrives { at, marked } => (at.as_nanos(), marked),
-                Fate::Queued(ticket) => return self.wait(hop.link, now, frame, ticket),
-                Fate::Lost(_) => return self.lose(now, &frame),
+                OfferResult::Arrives { at, marked } => (at.as_nanos(), marked),
+                OfferResult::Queued(ticket) => return self.wait(hop.link, now, frame, ticket),
+                OfferResult::Lost(_) => return self.lose(now, &frame),
             };
             frame.marked |= marked;
             if at > self.until {
@@ -244,20 +244,20 @@ impl Engine {
             }
             self.traversals += 1;
             match hop.then {
-                Then::Event => return self.enqueue(hop.link, at, frame),
-                Then::Inbox(lane) => {
+                ArrivalProcessing::Event => return self.enqueue(hop.link, at, frame),
+                ArrivalProcessing::Inbox(lane) => {
                     frame.at = hop.next;
                     return self.drop_in(lane, hop.link, at, frame);
                 }
-                Then::AtOnce if hop.next == NONE => return self.deliver(at, &frame),
-                Then::AtOnce => (frame.at, now) = (hop.next, at),
+                ArrivalProcessing::AtOnce if hop.next == NONE => return self.deliver(at, &frame),
+                ArrivalProcessing::AtOnce => (frame.at, now) = (hop.next, at),
             }
         }
     }
 
     /// A packet goes into a link that is watched.
     #[inline(never)]
-    fn offer_watched(&mut self, link: u32, now: u64, frame: &Frame) -> Fate {
+    fn offer_watched(&mut self, link: u32, now: u64, frame: &Frame) -> OfferResult {
         if self.links[link as usize].is_sampled() {
             self.sample_link(link, now);
         }
@@ -271,7 +271,7 @@ impl Engine {
 
     /// A session's data goes into a link.
     #[inline]
-    pub(super) fn offer_data(&mut self, link: u32, session: u32, packet: &Logged) -> Fate {
+    pub(super) fn offer_data(&mut self, link: u32, session: u32, packet: &Logged) -> OfferResult {
         let &Logged { at: now, size, capable, .. } = packet;
         if self.links[link as usize].is_watched() {
             self.sample_link(link, now);
@@ -286,8 +286,8 @@ impl Engine {
 
     /// When a packet arrives within the run, and whether it was marked.
     #[inline]
-    pub(super) fn carried(&mut self, fate: Fate) -> Option<(u64, bool)> {
-        let Fate::Arrives { at, marked } = fate else { return None };
+    pub(super) fn carried(&mut self, fate: OfferResult) -> Option<(u64, bool)> {
+        let OfferResult::Arrives { at, marked } = fate else { return None };
         let at = at.as_nanos();
         if at > self.until {
             return None;
@@ -327,23 +327,23 @@ impl Engine {
         }
         self.catch_up(link);
         let fate = self.offer_data(link, session, packet);
-        if let Fate::Queued(ticket) = fate {
+        if let OfferResult::Queued(ticket) = fate {
             let frame = self.hold(session, number, packet, slot);
             return self.wait(link, packet.at, frame, ticket);
         }
         let Some((at, marked)) = self.carried(fate) else {
-            if let Fate::Arrives { at, marked } = fate {
+            if let OfferResult::Arrives { at, marked } = fate {
                 self.keep_late_data(at, marked, number, packet, slot);
             }
             return;
         };
         let marked = packet.marked || marked;
-        if then == Then::AtOnce {
+        if then == ArrivalProcessing::AtOnce {
             return self.arrive_at_branch(number, &Logged { at, marked, ..*packet }, slot);
         }
         let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
         let mut frame = Frame { marked, ..Frame::of_data(session, number, packet, slot) };
-        if then == Then::Event {
+        if then == ArrivalProcessing::Event {
             self.store.hold(slot);
             return self.enqueue(link, at, frame);
         }
@@ -396,8 +396,8 @@ impl Engine {
 
     /// A packet's delay on a probed link that computes it at its arrival.
     #[cold]
-    fn note_delay(&mut self, link: u32, now: u64, fate: Fate) {
-        let Fate::Arrives { at, .. } = fate else { return };
+    fn note_delay(&mut self, link: u32, now: u64, fate: OfferResult) {
+        let OfferResult::Arrives { at, .. } = fate else { return };
         let may_change = self.links[link as usize].may_change();
         let Some(probe) = self.probes.get_mut(&link) else { return };
         match may_change {
@@ -617,7 +617,7 @@ impl Engine {
     }
 
     #[cold]
-    fn record_frame(&mut self, link: u32, now: u64, frame: &Frame, fate: Fate) {
+    fn record_frame(&mut self, link: u32, now: u64, frame: &Frame, fate: OfferResult) {
         self.note_delay(link, now, fate);
         if !self.links[link as usize].is_recorded() {
             return;
@@ -630,18 +630,20 @@ impl Engine {
     }
 
     /// A loss or a mark is an event.
-    pub(super) fn note_fate(&mut self, link: u32, now: u64, number: u32, fate: Fate) {
+    pub(super) fn note_fate(&mut self, link: u32, now: u64, number: u32, fate: OfferResult) {
         let flow = flow_of(&self.sessions, &self.senders, number);
         let link = LinkId(link);
         match fate {
-            Fate::Lost(cause) => self.records.note(now, Happening::Lost { link, flow, cause }),
-            Fate::Arrives { marked: true, .. } => self.records.note(now, Happening::Marked { link, flow }),
-            Fate::Arrives { .. } | Fate::Queued(_) => {}
+            OfferResult::Lost(cause) => self.records.note(now, Happening::Lost { link, flow, cause }),
+            OfferResult::Arrives { marked: true, .. } => {
+                self.records.note(now, Happening::Marked { link, flow })
+            }
+            OfferResult::Arrives { .. } | OfferResult::Queued(_) => {}
         }
     }
 
     #[cold]
-    fn record_data(&mut self, link: u32, session: u32, packet: &Logged, fate: Fate) {
+    fn record_data(&mut self, link: u32, session: u32, packet: &Logged, fate: OfferResult) {
         self.note_delay(link, packet.at, fate);
         if !self.links[link as usize].is_recorded() {
             return;
@@ -665,13 +667,13 @@ impl Engine {
         now: u64,
         (number, size, ecn): (u32, u16, Ecn),
         what: TappedPacket,
-        fate: Fate,
+        fate: OfferResult,
     ) {
         let flow = flow_of(&self.sessions, &self.senders, number);
         let (ecn, lost) = match fate {
-            Fate::Arrives { marked: true, .. } => (Ecn::Ce, None),
-            Fate::Arrives { .. } | Fate::Queued(_) => (ecn, None),
-            Fate::Lost(cause) => (ecn, Some(cause)),
+            OfferResult::Arrives { marked: true, .. } => (Ecn::Ce, None),
+            OfferResult::Arrives { .. } | OfferResult::Queued(_) => (ecn, None),
+            OfferResult::Lost(cause) => (ecn, Some(cause)),
         };
         self.taps.push(Tapped { at: time(now), link: LinkId(link), flow, size, what, ecn, lost });
     }

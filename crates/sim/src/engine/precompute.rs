@@ -6,7 +6,7 @@ use super::inboxes::Inboxes;
 use super::is_eager;
 use super::links::SimLink;
 use super::nanos::NEVER;
-use crate::routes::{Branch, Hop, NONE, Then};
+use crate::routes::{ArrivalProcessing, Branch, Hop, NONE};
 use faircast_topology::Edge;
 use std::collections::BTreeMap;
 
@@ -181,7 +181,7 @@ impl Builder<'_> {
                 next => may_be_ahead[self.hops[next as usize].link as usize],
             };
             if at_once(link) && follows {
-                self.hops[number].then = Then::AtOnce;
+                self.hops[number].then = ArrivalProcessing::AtOnce;
             }
         }
         for number in 0..self.branches.len() {
@@ -190,7 +190,7 @@ impl Builder<'_> {
             let mut children = branch.children.0..branch.children.1;
             let children = children.all(|child| may_be_ahead[self.branches[child as usize].link as usize]);
             if at_once(branch.link) && member && children {
-                self.branches[number].then = Then::AtOnce;
+                self.branches[number].then = ArrivalProcessing::AtOnce;
             }
         }
         let mut bundles = Vec::new();
@@ -267,7 +267,8 @@ impl Builder<'_> {
             for branch in &self.branches {
                 let links =
                     (branch.children.0..branch.children.1).map(|child| self.branches[child as usize].link);
-                let inner = branch.member == NONE && branch.bundle == NONE && branch.then == Then::Event;
+                let inner =
+                    branch.member == NONE && branch.bundle == NONE && branch.then == ArrivalProcessing::Event;
                 if inner && links.clone().all(|link| usable(lookahead[link as usize]).is_some()) {
                     continue;
                 }
@@ -286,10 +287,10 @@ impl Builder<'_> {
         let mut lane = |link, inbox| *lanes.entry((link, inbox)).or_insert_with(|| inboxes.add_lane(inbox));
         for number in 0..self.hops.len() {
             let Hop { link, next, then } = self.hops[number];
-            if then == Then::Event && next != NONE {
+            if then == ArrivalProcessing::Event && next != NONE {
                 let inbox = ids[self.hops[next as usize].link as usize];
                 if inbox != NONE {
-                    self.hops[number].then = Then::Inbox(lane(link, inbox));
+                    self.hops[number].then = ArrivalProcessing::Inbox(lane(link, inbox));
                 }
             }
         }
@@ -299,7 +300,7 @@ impl Builder<'_> {
                 let inbox = ids[self.branches[child as usize].link as usize];
                 if inbox != NONE {
                     self.branches[child as usize].lane = lane(link, inbox);
-                    self.branches[number].then = Then::Inbox(NONE);
+                    self.branches[number].then = ArrivalProcessing::Inbox(NONE);
                 }
             }
         }
@@ -330,7 +331,8 @@ impl Builder<'_> {
             let branch = &self.branches[number as usize];
             let leaf = branch.member != NONE && branch.children.0 == branch.children.1;
             let link = &links[branch.link as usize];
-            if branch.then != Then::AtOnce || !leaf || link.bundled != NONE || link.link.queues() {
+            if branch.then != ArrivalProcessing::AtOnce || !leaf || link.bundled != NONE || link.link.queues()
+            {
                 return NONE;
             }
             let there = self.network.topology.edges()[branch.link as usize].spec.delay.as_nanos();

@@ -7,8 +7,8 @@ use super::{Engine, time_of};
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::outcome::Tapped;
-use crate::routes::Then;
-use faircast_aqm::{Dequeued, Ecn, Fate, LossCause, Ticket};
+use crate::routes::ArrivalProcessing;
+use faircast_aqm::{Dequeued, Ecn, LossCause, OfferResult, Ticket};
 
 /// Packets that wait at a link.
 #[derive(Debug)]
@@ -89,12 +89,12 @@ impl Engine {
         let Some(number) = self.links[link as usize].ring_number() else { return };
         while let Some(news) = self.links[link as usize].link.dequeue(time_of(now)) {
             let (ticket, fate) = match news {
-                Dequeued::Arrives { ticket, at, marked } => (ticket, Fate::Arrives { at, marked }),
-                Dequeued::Lost { ticket, cause } => (ticket, Fate::Lost(cause)),
+                Dequeued::Arrives { ticket, at, marked } => (ticket, OfferResult::Arrives { at, marked }),
+                Dequeued::Lost { ticket, cause } => (ticket, OfferResult::Lost(cause)),
             };
             let queue = &self.queues[number];
             let Waiting { frame, tapped, since } = queue.packets[ticket.0 as usize];
-            if let (Fate::Arrives { at, .. }, true) = (fate, self.links[link as usize].is_probed())
+            if let (OfferResult::Arrives { at, .. }, true) = (fate, self.links[link as usize].is_probed())
                 && let Some(probe) = self.probes.get_mut(&link)
             {
                 probe.delays.note(since, at.as_nanos());
@@ -103,14 +103,14 @@ impl Engine {
                 self.note_fate(link, now, frame.flow, fate);
             }
             match fate {
-                Fate::Arrives { at, marked } => {
+                OfferResult::Arrives { at, marked } => {
                     if let (true, Some(tapped)) = (marked, self.tapped_at(tapped)) {
                         tapped.ecn = Ecn::Ce;
                     }
                     self.leave_queue(link, frame, at.as_nanos(), marked);
                 }
-                Fate::Lost(cause) => self.lose_queued(now, frame, tapped, cause),
-                Fate::Queued(_) => {}
+                OfferResult::Lost(cause) => self.lose_queued(now, frame, tapped, cause),
+                OfferResult::Queued(_) => {}
             }
         }
         let next = self.links[link as usize].link.next_dequeue().as_nanos();
@@ -138,7 +138,7 @@ impl Engine {
             Body::Data(_) => self.branches[frame.at as usize].then,
             _ => self.hops[frame.at as usize].then,
         };
-        if then == Then::AtOnce {
+        if then == ArrivalProcessing::AtOnce {
             return self.come_out(at, frame);
         }
         self.enqueue(link, at, frame);

@@ -8,7 +8,7 @@ use faircast_core::node::Relay;
 #[derive(Debug)]
 pub struct SessionTree {
     /// By member.
-    pub places: Vec<Place>,
+    pub places: Vec<TreeNode>,
     /// The branches to the children of each member, and last of the source.
     pub scopes: Vec<(u32, u32)>,
     /// Members that are children of the source, or may become so.
@@ -17,9 +17,9 @@ pub struct SessionTree {
 
 /// A member's place.
 #[derive(Debug)]
-pub struct Place {
+pub struct TreeNode {
     /// Its parent, and where it goes when that is away: ancestors, the nearest first.
-    pub ways: Vec<Way>,
+    pub ways: Vec<ParentPath>,
     /// Which of them it has.
     pub way: usize,
     /// Grows with each change of the parent: reports to an earlier one are lost.
@@ -32,13 +32,13 @@ pub struct Place {
     pub agent: Option<Box<dyn Relay + Send>>,
     /// Members that were assigned as its children.
     pub children: Vec<u32>,
-    pub seen: Seen,
+    pub seen: ReceivedPackets,
     pub slow_starts: u64,
 }
 
 /// A parent, and the ways to it and back.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub struct ParentPath {
     /// A member; [`NONE`] for the source.
     pub parent: u32,
     pub up: u32,
@@ -49,30 +49,30 @@ pub struct Way {
 
 /// Numbers of packets that a member has: all below one, and some of the next.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ReceivedPackets {
     base: Option<u64>,
     bits: [u64; 32],
 }
 
-impl Seen {
+impl ReceivedPackets {
     const SPAN: u64 = 32 * 64;
 
     /// Whether it is the first time.
     pub fn note(&mut self, seq: u64) -> bool {
         // The first ones may come later than others.
-        let base = self.base.get_or_insert(seq.saturating_sub(Seen::SPAN / 2));
+        let base = self.base.get_or_insert(seq.saturating_sub(ReceivedPackets::SPAN / 2));
         if seq < *base {
             return false;
         }
-        while seq - *base >= Seen::SPAN {
-            self.bits[(*base % Seen::SPAN / 64) as usize] &= !(1 << (*base % 64));
+        while seq - *base >= ReceivedPackets::SPAN {
+            self.bits[(*base % ReceivedPackets::SPAN / 64) as usize] &= !(1 << (*base % 64));
             *base += 1;
         }
-        let (word, bit) = ((seq % Seen::SPAN / 64) as usize, 1 << (seq % 64));
+        let (word, bit) = ((seq % ReceivedPackets::SPAN / 64) as usize, 1 << (seq % 64));
         let is_new = self.bits[word] & bit == 0;
         self.bits[word] |= bit;
         loop {
-            let (word, bit) = ((*base % Seen::SPAN / 64) as usize, 1 << (*base % 64));
+            let (word, bit) = ((*base % ReceivedPackets::SPAN / 64) as usize, 1 << (*base % 64));
             if self.bits[word] & bit == 0 {
                 return is_new;
             }
@@ -108,7 +108,7 @@ impl SessionTree {
 impl SessionTree {
     /// Members that have this one as their parent, or may have it when others are away.
     pub fn below(&self, number: u32) -> Vec<u32> {
-        let may = |place: &Place| place.ways.iter().any(|way| way.parent == number);
+        let may = |place: &TreeNode| place.ways.iter().any(|way| way.parent == number);
         (0..).zip(&self.places).filter(|(_, place)| may(place)).map(|(member, _)| member).collect()
     }
 
@@ -118,7 +118,7 @@ impl SessionTree {
     }
 }
 
-impl Place {
+impl TreeNode {
     /// The way to the nearest ancestor that is there.
     pub fn nearest(&self, there: &[bool]) -> usize {
         let found =

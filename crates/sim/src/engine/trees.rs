@@ -13,7 +13,7 @@ use super::check::SimError;
 use super::layers::MulticastForwarding;
 use super::membership_schedule::MembershipSchedule;
 use super::nanos::{NEVER, time};
-use super::tree_nodes::{Place, Seen, SessionTree, Way};
+use super::tree_nodes::{ParentPath, ReceivedPackets, SessionTree, TreeNode};
 use crate::calendar::Calendar;
 use crate::frame::{Body, Frame};
 use crate::network::{SessionExtras, SessionSpec};
@@ -334,7 +334,7 @@ impl Engine {
         let expected = below.iter().filter(is_mine).count();
         let place = &mut tree.places[number as usize];
         place.group = 0;
-        place.seen = Seen::default();
+        place.seen = ReceivedPackets::default();
         place.way = place.nearest(&parents);
         ask(place, &mut self.gates, now, &mut self.calendar);
         if place.agent.is_some() {
@@ -413,11 +413,11 @@ impl Engine {
 }
 
 /// The gates of a member's group are asked, or not any more.
-fn ask(place: &Place, gates: &mut MulticastForwarding, now: u64, calendar: &mut Calendar) {
+fn ask(place: &TreeNode, gates: &mut MulticastForwarding, now: u64, calendar: &mut Calendar) {
     place.gates().into_iter().filter(|gate| *gate != NONE).for_each(|gate| gates.ask(gate, now, calendar));
 }
 
-fn release(place: &Place, gates: &mut MulticastForwarding, now: u64, calendar: &mut Calendar) {
+fn release(place: &TreeNode, gates: &mut MulticastForwarding, now: u64, calendar: &mut Calendar) {
     let mine = place.gates().into_iter().filter(|gate| *gate != NONE);
     mine.for_each(|gate| gates.release(gate, now, calendar));
 }
@@ -464,7 +464,7 @@ impl Builder<'_> {
             let is_there = stays.of_member(member).iter().any(|&(join, leave)| join == 0 && leave > 0);
             let ways = self.ways_up(flow, spec, stays, &parents, member)?;
             let children = std::mem::take(&mut families[member]);
-            places.push(Place {
+            places.push(TreeNode {
                 ways,
                 way: 0,
                 epoch: 0,
@@ -473,7 +473,7 @@ impl Builder<'_> {
                 is_there,
                 agent: None,
                 children,
-                seen: Seen::default(),
+                seen: ReceivedPackets::default(),
                 slow_starts: 0,
             });
         }
@@ -527,13 +527,13 @@ impl Builder<'_> {
         stays: &MembershipSchedule,
         parents: &[u32],
         member: usize,
-    ) -> Result<Vec<Way>, SimError> {
+    ) -> Result<Vec<ParentPath>, SimError> {
         let (mut ways, mut next) = (Vec::new(), parents[member]);
         let here = spec.members[member].node.0;
         loop {
             let there = spec.members.get(next as usize).map_or(spec.source.0, |parent| parent.node.0);
             let (up, down) = (self.way(flow, here, there)?, self.way(flow, there, here)?);
-            ways.push(Way { parent: next, up, down, gates: NONE });
+            ways.push(ParentPath { parent: next, up, down, gates: NONE });
             let Some(&further) = parents.get(next as usize) else { return Ok(ways) };
             if stays.of_member(next as usize) == [(0, NEVER)] {
                 return Ok(ways);
@@ -548,7 +548,7 @@ impl Builder<'_> {
         flow: usize,
         spec: &SessionSpec,
         session: u32,
-        places: &mut [Place],
+        places: &mut [TreeNode],
     ) -> Result<Vec<(u32, u32)>, SimError> {
         let count = places.len();
         let mut of_parent: Vec<Vec<u32>> = vec![Vec::new(); count + 1];

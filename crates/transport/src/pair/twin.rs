@@ -23,7 +23,7 @@ use crate::endpoint::Endpoint;
 use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, scheduler::of_blocks};
-use faircast_aqm::{Ecn, Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
+use faircast_aqm::{Ecn, Limit, Link, LinkSpec, LossSpec, OfferResult, QueueSpec};
 use faircast_core::bounds::Guard;
 use faircast_core::packet::{
     Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
@@ -563,9 +563,9 @@ impl World {
         let is_up = link % 2 == 1;
         let size = if is_up { report_size() } else { (bytes.len() + OVERHEAD) as u16 };
         let (arrives, lost) = match self.links[link].offer(self.now, size, 0, false) {
-            Fate::Arrives { at, .. } => (Some(at), None),
-            Fate::Queued(_) => unreachable!("the links here decide at arrival"),
-            Fate::Lost(cause) => (None, Some(cause)),
+            OfferResult::Arrives { at, .. } => (Some(at), None),
+            OfferResult::Queued(_) => unreachable!("the links here decide at arrival"),
+            OfferResult::Lost(cause) => (None, Some(cause)),
         };
         let (link, what) = (LinkId(link as u32), TappedPacket::Session(read(bytes, size)));
         self.packets.push(Tapped { at: self.now, link, flow: FlowId(0), size, what, ecn: Ecn::NotEct, lost });

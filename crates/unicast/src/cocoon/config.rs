@@ -23,7 +23,7 @@ pub enum Compared {
 
 /// Effect of a member's own loss below its watermark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Below {
+pub enum BelowWatermark {
     /// The packet is sent again, no window changes (4.3).
     RepairOnly,
     /// It halves its own window as any TCP would, and does not notify the group. A departure for measurements.
@@ -79,7 +79,7 @@ pub struct Config {
     /// Value with which the others' flights are compared after a loss.
     pub compared: Compared,
     /// A loss below the watermark.
-    pub below: Below,
+    pub below: BelowWatermark,
     /// Members that retransmit at another's timeout.
     pub again: Again,
     /// Owner of the round trips that set the timer.
@@ -112,7 +112,7 @@ impl Config {
         Config {
             covers: Covers::AllMembers,
             compared: Compared::Before,
-            below: Below::RepairOnly,
+            below: BelowWatermark::RepairOnly,
             again: Again::All,
             timer: TimerOf::Group,
             cuts: Cuts::Others,

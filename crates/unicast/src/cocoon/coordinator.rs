@@ -1,9 +1,9 @@
 //! Groups and their members, and what one's congestion means for the others (paper 002, 4.2 to 4.4).
 
-use super::config::{Again, Below, Compared, Config, Covers, Cuts, Start, TimerOf};
+use super::config::{Again, BelowWatermark, Compared, Config, Covers, Cuts, Start, TimerOf};
 use super::datagrams::{Offered, SocketId, Sockets};
 use super::estimate::GroupRoundTrip;
-use super::messages::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
+use super::messages::{CapacityError, Counters, GroupId, Joined, MemberId, OwnReaction, Verdict};
 use super::rules::{self, Recovery, View, Windows};
 use crate::rtt::RttEstimate;
 use faircast_core::time::{Span, Time};
@@ -95,7 +95,7 @@ impl Coordinator {
     ///
     /// # Errors
     /// When there are [`Config::max_groups`].
-    pub fn open_group(&mut self) -> Result<GroupId, Full> {
+    pub fn open_group(&mut self) -> Result<GroupId, CapacityError> {
         let fresh = |generation| Group {
             generation,
             open: true,
@@ -113,7 +113,7 @@ impl Coordinator {
             return Ok(GroupId { index, generation: group.generation });
         }
         if self.groups.len() >= self.config.max_groups {
-            return Err(Full::Groups(self.groups.len()));
+            return Err(CapacityError::Groups(self.groups.len()));
         }
         self.groups.push(fresh(0));
         Ok(GroupId { index: self.groups.len() as u32 - 1, generation: 0 })
@@ -137,14 +137,16 @@ impl Coordinator {
     ///
     /// # Errors
     /// When one of them is closed, or both together have more than [`Config::max_members`]; nothing has changed then.
-    pub fn merge(&mut self, into: GroupId, from: GroupId) -> Result<(), Full> {
-        let (Some(to), Some(other)) = (self.group(into), self.group(from)) else { return Err(Full::Closed) };
+    pub fn merge(&mut self, into: GroupId, from: GroupId) -> Result<(), CapacityError> {
+        let (Some(to), Some(other)) = (self.group(into), self.group(from)) else {
+            return Err(CapacityError::Closed);
+        };
         if into == from {
             return Ok(());
         }
         let sum = to.members + other.members;
         if sum > self.config.max_members {
-            return Err(Full::Members(to.members));
+            return Err(CapacityError::Members(to.members));
         }
         if let (None, Some(estimate)) = (to.rtt.estimate(), other.rtt.estimate()) {
             self.groups[into.index as usize].rtt.set(estimate);
@@ -165,10 +167,10 @@ impl Coordinator {
     ///
     /// # Errors
     /// When the group is closed or full; the member stays where it is then.
-    pub fn move_member(&mut self, member: MemberId, to: GroupId) -> Result<(), Full> {
-        let group = self.group(to).ok_or(Full::Closed)?;
+    pub fn move_member(&mut self, member: MemberId, to: GroupId) -> Result<(), CapacityError> {
+        let group = self.group(to).ok_or(CapacityError::Closed)?;
         if group.members >= self.config.max_members {
-            return Err(Full::Members(group.members));
+            return Err(CapacityError::Members(group.members));
         }
         if let Some(index) = self.index(member)
             && self.members[index as usize].group != to.index
@@ -195,10 +197,10 @@ impl Coordinator {
     /// A connection opens and becomes a member. Its windows in `view` are those with which it would begin alone.
     ///
     /// # Errors When the group is closed or full; the connection continues alone.
-    pub fn join(&mut self, group: GroupId, view: View) -> Result<Joined, Full> {
-        let it = self.group(group).ok_or(Full::Closed)?;
+    pub fn join(&mut self, group: GroupId, view: View) -> Result<Joined, CapacityError> {
+        let it = self.group(group).ok_or(CapacityError::Closed)?;
         if it.members >= self.config.max_members {
-            return Err(Full::Members(it.members));
+            return Err(CapacityError::Members(it.members));
         }
         let mut view = sane(view);
         let start = match self.config.start {
@@ -357,16 +359,16 @@ impl Coordinator {
     // Congestion.
 
     /// A member has found that its packet `lost` is lost. `view` is from before it has reduced anything.
-    pub fn on_loss(&mut self, member: MemberId, view: View, lost: u64, now: Time) -> Own {
+    pub fn on_loss(&mut self, member: MemberId, view: View, lost: u64, now: Time) -> OwnReaction {
         let view = sane(view);
         let half = rules::half(&view);
-        let cut = Own::Cut { cwnd: half, ssthresh: half };
+        let cut = OwnReaction::Cut { cwnd: half, ssthresh: half };
         let Some(index) = self.index(member) else { return cut };
         self.set_view(index, view);
         if lost < self.members[index as usize].covered {
             self.counters.covered += 1;
-            if self.config.below == Below::RepairOnly {
-                return Own::Covered;
+            if self.config.below == BelowWatermark::RepairOnly {
+                return OwnReaction::Covered;
             }
             self.cover(index);
         } else {
@@ -387,16 +389,23 @@ impl Coordinator {
 
     /// A mark was echoed to a member (RFC 3168, 6.1.2): as a loss, but nothing is sent again. The packet that was marked is taken
     /// for the last one acknowledged.
-    pub fn on_ecn(&mut self, member: MemberId, view: View, now: Time) -> Own {
+    pub fn on_ecn(&mut self, member: MemberId, view: View, now: Time) -> OwnReaction {
         self.on_loss(member, view, view.una.saturating_sub(1), now)
     }
 
     /// A member's timer has run out for its packet `lost`, which left at `sent_at` the last time. `view` is from before the sender
     /// has done anything.
-    pub fn on_timeout(&mut self, member: MemberId, view: View, lost: u64, sent_at: Time, now: Time) -> Own {
+    pub fn on_timeout(
+        &mut self,
+        member: MemberId,
+        view: View,
+        lost: u64,
+        sent_at: Time,
+        now: Time,
+    ) -> OwnReaction {
         let view = sane(view);
         let ssthresh = rules::half(&view);
-        let cut = Own::Cut { cwnd: view.mss, ssthresh };
+        let cut = OwnReaction::Cut { cwnd: view.mss, ssthresh };
         let Some(index) = self.index(member) else { return cut };
         self.set_view(index, View { cwnd: view.mss, ssthresh, recovery: Recovery::Timeout, ..view });
         let it = &mut self.members[index as usize];
@@ -416,7 +425,7 @@ impl Coordinator {
             }
         }
         self.refresh(group);
-        if covered { Own::Covered } else { cut }
+        if covered { OwnReaction::Covered } else { cut }
     }
 
     /// Losses of data that is out now cause no further reduction.
@@ -527,11 +536,11 @@ impl Coordinator {
     ///
     /// # Errors
     /// When the group is closed, or has as many sockets as it may have members.
-    pub fn open_socket(&mut self, group: GroupId) -> Result<SocketId, Full> {
-        let it = self.group(group).ok_or(Full::Closed)?;
+    pub fn open_socket(&mut self, group: GroupId) -> Result<SocketId, CapacityError> {
+        let it = self.group(group).ok_or(CapacityError::Closed)?;
         let there = it.sockets.as_ref().map_or(0, |it| it.count());
         if there >= self.config.max_members {
-            return Err(Full::Members(there));
+            return Err(CapacityError::Members(there));
         }
         let socket = SocketId(self.sockets);
         self.sockets += 1;

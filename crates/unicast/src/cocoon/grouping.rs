@@ -18,7 +18,7 @@
 //! of the work on acknowledgements.
 
 use super::coordinator::Coordinator;
-use super::messages::{Full, GroupId, Joined, MemberId};
+use super::messages::{CapacityError, GroupId, Joined, MemberId};
 use super::rules::View;
 use faircast_core::time::{Span, Time};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ pub struct Counters {
 
 /// Observations of a member since the last call: counters that the caller has accumulated.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Seen {
+pub struct Observations {
     /// Acknowledgements.
     pub acknowledgements: u64,
     /// Amount that they acknowledged, in the unit of windows.
@@ -173,7 +173,7 @@ impl Shared {
 
 /// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum TestResult {
     One,
     Different,
     /// Too little is known.
@@ -260,7 +260,7 @@ impl Grouping {
         destination: IpAddr,
         view: View,
         now: Time,
-    ) -> Result<Joined, Full> {
+    ) -> Result<Joined, CapacityError> {
         if !self.atoms.contains_key(&destination) {
             self.new_atom(coordinator, destination, now)?;
         }
@@ -271,10 +271,15 @@ impl Grouping {
         Ok(joined)
     }
 
-    fn new_atom(&mut self, coordinator: &mut Coordinator, at: IpAddr, now: Time) -> Result<(), Full> {
+    fn new_atom(
+        &mut self,
+        coordinator: &mut Coordinator,
+        at: IpAddr,
+        now: Time,
+    ) -> Result<(), CapacityError> {
         if self.atoms.len() >= self.config.max_atoms {
             let idle = self.atoms.iter().find(|(_, atom)| atom.connections == 0).map(|(at, _)| *at);
-            self.forget(coordinator, idle.ok_or(Full::Groups(self.atoms.len()))?);
+            self.forget(coordinator, idle.ok_or(CapacityError::Groups(self.atoms.len()))?);
         }
         let cached = self.cache.get(&subnet(at)).filter(|(group, shortest, seen)| {
             let fresh = now.since(*seen) <= self.config.remembered;
@@ -300,7 +305,7 @@ impl Grouping {
         Ok(())
     }
 
-    fn new_group(&mut self, coordinator: &mut Coordinator) -> Result<GroupId, Full> {
+    fn new_group(&mut self, coordinator: &mut Coordinator) -> Result<GroupId, CapacityError> {
         let group = coordinator.open_group()?;
         self.groups.insert(group, Shared { shortest: 0.0, atoms: 0, ring: Ring::new(), lost_at: Time::ZERO });
         Ok(group)
@@ -344,13 +349,13 @@ impl Grouping {
         let samples = u32::from(rtt.is_some());
         self.on_seen(
             member,
-            &Seen { acknowledgements: 1, newly, samples, round_trips: one, shortest: one },
+            &Observations { acknowledgements: 1, newly, samples, round_trips: one, shortest: one },
             now,
         );
     }
 
     /// Several acknowledgements of a member at once, all of them in the bin of `now`.
-    pub fn on_seen(&mut self, member: MemberId, seen: &Seen, now: Time) {
+    pub fn on_seen(&mut self, member: MemberId, seen: &Observations, now: Time) {
         let number = self.number(now);
         let Some(at) = self.members.get(&member) else { return };
         let Some(atom) = self.atoms.get_mut(at) else { return };
@@ -407,7 +412,7 @@ impl Grouping {
         (b, b_shortest): (&Ring, f64),
         own: bool,
         now: Time,
-    ) -> Fate {
+    ) -> TestResult {
         self.counters.tests += 1;
         self.counters.spent += BINS as u64;
         self.counters.credit -= BINS as f64;
@@ -445,14 +450,14 @@ impl Grouping {
             }
         }
         if common < BINS / 2 || n == 0.0 {
-            return Fate::Unknown;
+            return TestResult::Unknown;
         }
         if !self.are_alike(a_shortest, b_shortest) {
-            return Fate::Different;
+            return TestResult::Different;
         }
         let least = self.config.congested.as_secs_f64();
         if !a.is_congested(first, least) && !b.is_congested(first, least) {
-            return Fate::One;
+            return TestResult::One;
         }
         let covariance = ab - sum_a * sum_b / n;
         let deviation = ((aa - sum_a * sum_a / n) * (bb - sum_b * sum_b / n)).max(0.0).sqrt();
@@ -462,7 +467,7 @@ impl Grouping {
         let by_chance = f64::from(lost_a) * f64::from(covered) / f64::from(bins.max(1));
         let enough_losses = both >= 4 && f64::from(both) >= 0.5 * f64::from(lost_a.min(lost_b));
         let together = !own && enough_losses && f64::from(both) >= 2.0 * by_chance;
-        if correlation >= enough || together { Fate::One } else { Fate::Different }
+        if correlation >= enough || together { TestResult::One } else { TestResult::Different }
     }
 
     /// Makes the tests that are due and paid for, and what follows from them. Call it now and then, a few times a second at most.
@@ -502,7 +507,7 @@ impl Grouping {
             }
             let fate = self.fate((&atom.ring, atom.shortest), (&group.ring, group.shortest()), true, now);
             let it = self.atoms.get_mut(&at).expect("it is tested");
-            it.strange = if fate == Fate::Different { it.strange + 1 } else { 0 };
+            it.strange = if fate == TestResult::Different { it.strange + 1 } else { 0 };
             if it.strange >= self.config.agreeing {
                 return self.split(coordinator, at, now, Span::ZERO);
             }
@@ -525,7 +530,7 @@ impl Grouping {
         let pair = (atom.group.min(other), atom.group.max(other));
         match self.fate((&group.ring, group.shortest()), (&candidate.ring, candidate.shortest()), false, now)
         {
-            Fate::One => {
+            TestResult::One => {
                 let period = self.tested;
                 let (times, latest) = self.agreeing.entry(pair).or_insert((0, u64::MAX));
                 // Each of their atoms tests the pair.
@@ -533,8 +538,8 @@ impl Grouping {
                     (*times, *latest) = (*times + 1, period);
                 }
             }
-            Fate::Different => drop(self.agreeing.remove(&pair)),
-            Fate::Unknown => {}
+            TestResult::Different => drop(self.agreeing.remove(&pair)),
+            TestResult::Unknown => {}
         }
         if self.agreeing.get(&pair).is_some_and(|(times, _)| *times >= self.config.agreeing) {
             self.merge(coordinator, pair, now);

@@ -1,6 +1,6 @@
 //! Destinations behind bottlenecks, and what grouping makes of them.
 
-use super::grouping::{BINS, Config, Counters, Grouping, Seen};
+use super::grouping::{BINS, Config, Counters, Grouping, Observations};
 use super::{Config as Rules, Coordinator, MemberId, View};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -155,7 +155,7 @@ fn external_counters_give_the_same_groups_as_acknowledgements() {
     let mut each = World::new(&places);
     let mut together = World::new(&places);
     let mut rng = Rng::new(9, 1);
-    let mut seen = [Seen::default(); 3];
+    let mut seen = [Observations::default(); 3];
     let mut queues = [0.0_f64; 2];
     for step in 1..60_000_u64 {
         let now = Time::from_nanos(step * 1_000_000);

@@ -19,7 +19,7 @@ pub struct MemberId {
 
 /// There is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Full {
+pub enum CapacityError {
     /// As many groups as [`Config::max_groups`](super::Config::max_groups) allows.
     #[error("{0} groups are there, which is all that may be; leave some, or allow more")]
     Groups(usize),
@@ -42,7 +42,7 @@ pub struct Joined {
 
 /// Effect of a member's own congestion on itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Own {
+pub enum OwnReaction {
     /// Reduce, in the sender's own way; these are the windows after a recovery.
     Cut {
         /// The congestion window.

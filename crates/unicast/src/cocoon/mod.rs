@@ -29,9 +29,9 @@
 //! | an acknowledgement, after the sender's own work | [`on_ack`](Coordinator::on_ack) | |
 //! | a packet has left | [`on_transmit`](Coordinator::on_transmit) | |
 //! | a valid sample of the round trip | [`on_rtt_sample`](Coordinator::on_rtt_sample) | |
-//! | three duplicates, or what says the same | [`on_loss`](Coordinator::on_loss) | [`Own`]: cut, or only send it again |
-//! | a mark is echoed | [`on_ecn`](Coordinator::on_ecn) | [`Own`] |
-//! | the timer runs out | [`on_timeout`](Coordinator::on_timeout) | [`Own`] |
+//! | three duplicates, or what says the same | [`on_loss`](Coordinator::on_loss) | [`OwnReaction`]: cut, or only send it again |
+//! | a mark is echoed | [`on_ecn`](Coordinator::on_ecn) | [`OwnReaction`] |
+//! | the timer runs out | [`on_timeout`](Coordinator::on_timeout) | [`OwnReaction`] |
 //! | the connection closes | [`leave`](Coordinator::leave) | |
 //!
 //! Then the verdicts on the others are there. One driver of all connections drains them with
@@ -44,7 +44,7 @@
 //!
 //! ```
 //! use faircast_core::time::{Span, Time};
-//! use faircast_unicast::cocoon::{Config, Coordinator, Own, View};
+//! use faircast_unicast::cocoon::{Config, Coordinator, OwnReaction, View};
 //!
 //! let mut coordinator = Coordinator::new(Config::published());
 //! let group = coordinator.open_group().expect("there is room");
@@ -64,11 +64,11 @@
 //! // The first one loses packet 100: it halves its window, and the second, which has as much out, stops growing fast.
 //! let now = Time::from_secs_f64(1.0);
 //! let own = coordinator.on_loss(first, view, 100, now);
-//! assert_eq!(own, Own::Cut { cwnd: 5.0, ssthresh: 5.0 });
+//! assert_eq!(own, OwnReaction::Cut { cwnd: 5.0, ssthresh: 5.0 });
 //! let (member, verdict) = coordinator.next_verdict().expect("the second one has to know");
 //! assert_eq!((member, verdict.cwnd, verdict.ssthresh), (second, Some(10.0), Some(10.0)));
 //! // Packets that were out then are covered: their loss is news to nobody.
-//! assert_eq!(coordinator.on_loss(second, view, 105, now), Own::Covered);
+//! assert_eq!(coordinator.on_loss(second, view, 105, now), OwnReaction::Covered);
 //! ```
 //!
 //! # Bounds
@@ -90,9 +90,9 @@ mod send_times;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Again, Below, Compared, Config, Covers, Cuts, Start, TimerOf};
+pub use config::{Again, BelowWatermark, Compared, Config, Covers, Cuts, Start, TimerOf};
 pub use coordinator::Coordinator;
 pub use datagrams::{Offered, SocketId};
-pub use messages::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
+pub use messages::{CapacityError, Counters, GroupId, Joined, MemberId, OwnReaction, Verdict};
 pub use rules::{Recovery, View};
 pub use send_times::SendTimes;

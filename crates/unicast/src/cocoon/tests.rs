@@ -48,7 +48,7 @@ fn figure_4_2_case_by_case() {
         let (mut it, _, [first, second]) = together(Config::published(), [with(f), with(out)]);
         let own = it.on_loss(first, with(f), 100, NOW);
         let half = (f64::from(f) / 2.0).max(2.0);
-        assert_eq!(own, Own::Cut { cwnd: half, ssthresh: half });
+        assert_eq!(own, OwnReaction::Cut { cwnd: half, ssthresh: half });
         let (member, verdict) = it.next_verdict().expect("the other one is told");
         assert_eq!((member, verdict.cwnd, verdict.ssthresh), (second, cwnd, Some(ssthresh)), "{f} {out}");
         assert_eq!(it.next_verdict(), None);
@@ -59,7 +59,7 @@ fn figure_4_2_case_by_case() {
 fn windows_in_bytes_are_judged_as_those_in_packets() {
     let bytes = |out: u64| View::in_bytes(5000, 5000 + out * 1200, 1200, out * 1200, u64::MAX);
     let (mut it, _, [first, _]) = together(Config::published(), [bytes(10), bytes(1)]);
-    assert_eq!(it.on_loss(first, bytes(2), 5000, NOW), Own::Cut { cwnd: 2400.0, ssthresh: 2400.0 });
+    assert_eq!(it.on_loss(first, bytes(2), 5000, NOW), OwnReaction::Cut { cwnd: 2400.0, ssthresh: 2400.0 });
     let (_, verdict) = it.next_verdict().expect("the other one is told");
     assert_eq!((verdict.cwnd, verdict.ssthresh), (Some(1200.0), Some(2400.0)));
 }
@@ -67,16 +67,16 @@ fn windows_in_bytes_are_judged_as_those_in_packets() {
 #[test]
 fn losses_of_three_members_in_one_round_trip_are_one_reaction() {
     let (mut it, _, [a, b, c]) = together(Config::published(), [with(10), with(12), with(4)]);
-    assert!(matches!(it.on_loss(a, with(10), 103, NOW), Own::Cut { .. }));
+    assert!(matches!(it.on_loss(a, with(10), 103, NOW), OwnReaction::Cut { .. }));
     assert_eq!(verdicts(&mut it).len(), 2);
-    assert_eq!(it.on_loss(b, with(10), 105, NOW), Own::Covered);
-    assert_eq!(it.on_loss(c, with(4), 102, NOW), Own::Covered);
-    assert_eq!(it.on_loss(a, with(10), 108, NOW), Own::Covered);
+    assert_eq!(it.on_loss(b, with(10), 105, NOW), OwnReaction::Covered);
+    assert_eq!(it.on_loss(c, with(4), 102, NOW), OwnReaction::Covered);
+    assert_eq!(it.on_loss(a, with(10), 108, NOW), OwnReaction::Covered);
     assert_eq!(verdicts(&mut it), []);
     assert_eq!((it.counters().reactions, it.counters().covered), (1, 3));
     // The first packet that was sent since is news again.
     let later = View::in_packets(112, 120, 8.0, 8.0);
-    assert!(matches!(it.on_loss(b, later, 112, NOW), Own::Cut { .. }));
+    assert!(matches!(it.on_loss(b, later, 112, NOW), OwnReaction::Cut { .. }));
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn a_watermark_of_a_member_that_was_not_cut_can_be_left() {
     let config = Config { covers: Covers::CutMembers, ..Config::published() };
     let (mut it, _, [a, small, large]) = together(config, [with(10), with(2), with(12)]);
     it.on_loss(a, with(10), 100, NOW);
-    assert_eq!(it.on_loss(large, with(10), 101, NOW), Own::Covered);
-    assert_eq!(it.on_loss(small, with(2), 101, NOW), Own::Cut { cwnd: 2.0, ssthresh: 2.0 });
+    assert_eq!(it.on_loss(large, with(10), 101, NOW), OwnReaction::Covered);
+    assert_eq!(it.on_loss(small, with(2), 101, NOW), OwnReaction::Cut { cwnd: 2.0, ssthresh: 2.0 });
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_member_in_fast_recovery_goes_on_with_the_threshold() {
 fn a_timeout_halves_windows_as_large_and_makes_others_careful() {
     let (mut it, _, [first, ..]) = together(Config::published(), [with(4), with(10), with(4), with(3)]);
     let own = it.on_timeout(first, with(4), 100, at(500), NOW);
-    assert_eq!(own, Own::Cut { cwnd: 1.0, ssthresh: 2.0 });
+    assert_eq!(own, OwnReaction::Cut { cwnd: 1.0, ssthresh: 2.0 });
     let reported: Vec<_> = verdicts(&mut it).iter().map(|(_, it)| (it.cwnd, it.ssthresh)).collect();
     // Walked from the newest on.
     assert_eq!(reported, [(None, Some(2.0)), (Some(2.0), Some(2.0)), (Some(5.0), Some(5.0))]);
@@ -118,7 +118,7 @@ fn packets_before_the_timed_out_one_are_resent_once() {
         it.on_timeout(first, sent(400), 100, at(400), NOW);
         assert_eq!(verdicts(&mut it).iter().filter(|(_, it)| it.send_again).count(), times);
         // The same packet's next timeout is below the watermark.
-        assert_eq!(it.on_timeout(first, sent(1000), 100, at(1000), at(2000)), Own::Covered);
+        assert_eq!(it.on_timeout(first, sent(1000), 100, at(1000), at(2000)), OwnReaction::Covered);
         assert_eq!(verdicts(&mut it), []);
     }
 }
@@ -177,9 +177,9 @@ fn a_member_learns_an_rtt_only_from_other_members() {
 #[test]
 fn a_single_member_gets_no_verdicts() {
     let (mut it, _, [only]) = together(Config::published(), [with(10)]);
-    assert_eq!(it.on_loss(only, with(10), 100, NOW), Own::Cut { cwnd: 5.0, ssthresh: 5.0 });
+    assert_eq!(it.on_loss(only, with(10), 100, NOW), OwnReaction::Cut { cwnd: 5.0, ssthresh: 5.0 });
     let later = View::in_packets(112, 120, 8.0, 5.0);
-    assert_eq!(it.on_ecn(only, later, NOW), Own::Cut { cwnd: 4.0, ssthresh: 4.0 });
+    assert_eq!(it.on_ecn(only, later, NOW), OwnReaction::Cut { cwnd: 4.0, ssthresh: 4.0 });
     assert_eq!(it.next_verdict(), None);
 }
 
@@ -213,15 +213,15 @@ fn departed_members_neither_get_nor_cause_verdicts() {
 fn groups_have_a_maximum_size() {
     let config = Config { max_members: 2, max_groups: 2, ..Config::published() };
     let (mut it, group, [_, b]) = together(config, [with(1), with(1)]);
-    assert_eq!(it.join(group, with(1)), Err(Full::Members(2)));
+    assert_eq!(it.join(group, with(1)), Err(CapacityError::Members(2)));
     let second = it.open_group().expect("there is room");
-    assert_eq!(it.open_group(), Err(Full::Groups(2)));
+    assert_eq!(it.open_group(), Err(CapacityError::Groups(2)));
     let c = it.join(second, with(1)).expect("there is room").member;
-    assert_eq!(it.merge(group, second), Err(Full::Members(2)));
+    assert_eq!(it.merge(group, second), Err(CapacityError::Members(2)));
     it.move_member(b, second).expect("there is room");
     assert_eq!(it.move_member(c, group), Ok(()));
     it.close_group(second);
-    assert_eq!((it.group_of(b), it.merge(group, second)), (None, Err(Full::Closed)));
+    assert_eq!((it.group_of(b), it.merge(group, second)), (None, Err(CapacityError::Closed)));
 }
 
 #[test]

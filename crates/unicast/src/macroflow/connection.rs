@@ -15,7 +15,7 @@ pub(super) enum Phase {
 
 /// A packet that is not acknowledged.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Out {
+pub(super) struct OutstandingPacket {
     /// In the order in which the macroflow sent, from 1.
     pub(super) number: u64,
     pub(super) sent_at: Time,
@@ -31,7 +31,7 @@ pub(super) struct Connection {
     pub(super) supply: u32,
     pub(super) una: u32,
     /// Packets `una ..` that were sent.
-    pub(super) out: VecDeque<Out>,
+    pub(super) out: VecDeque<OutstandingPacket>,
     pub(super) duplicates: u32,
     /// Those of `out` that duplicates have shown to have left the network.
     pub(super) left: u32,

@@ -1,6 +1,6 @@
 //! The sending end of all connections of a macroflow.
 
-use super::connection::{Connection, Out, Phase};
+use super::connection::{Connection, OutstandingPacket, Phase};
 use super::{Config, FastStart, Law};
 use crate::tcp::{self, Handshake, Smoothed};
 use crate::{Ack, Segment, SegmentFlags, SenderView};
@@ -179,7 +179,7 @@ impl Macroflow {
             return Some((at, Segment { seq: 0, flags: SegmentFlags::SYN, sent_at: now, rtt: Span::ZERO }));
         }
         self.number += 1;
-        let out = Out { number: self.number, sent_at: now, later: 0, lost: false };
+        let out = OutstandingPacket { number: self.number, sent_at: now, later: 0, lost: false };
         let mut flags = SegmentFlags::default();
         let place = if it.lost > 0 { it.out.iter().position(|out| out.lost) } else { None };
         let place = match place {

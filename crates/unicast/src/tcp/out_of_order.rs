@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// Ranges of packets, and the order of their latest arrivals. The cost of an arrival does not grow with the number of
 /// ranges, but for their insertion in the middle.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Held {
+pub(super) struct OutOfOrder {
     /// Ascending and apart.
     ranges: VecDeque<Range>,
     /// Ranges as they were at their latest arrivals, the newest last. Some have grown since, or are gone.
@@ -22,10 +22,10 @@ pub(super) struct Range {
     arrival: u32,
 }
 
-/// Outdated entries of [`Held::recent`] that are not worth a removal.
+/// Outdated entries of [`OutOfOrder::recent`] that are not worth a removal.
 const FEW: usize = 16;
 
-impl Held {
+impl OutOfOrder {
     /// Adds packet `seq`, a duplicate included. Returns its range.
     pub(super) fn add(&mut self, seq: u32) -> Range {
         let first = match self.ranges.back() {
@@ -54,7 +54,7 @@ impl Held {
     /// The range is one for acknowledgements to report.
     pub(super) fn report(&mut self, range: Range) {
         if self.recent.len() > 2 * self.ranges.len() + FEW {
-            let Held { ranges, recent, .. } = self;
+            let OutOfOrder { ranges, recent, .. } = self;
             recent.retain(|range| is_current(ranges, range));
         }
         self.recent.push(range);
@@ -128,7 +128,7 @@ mod tests {
     fn blocks_are_the_newest_of_a_plain_list() {
         for (seed, width) in [(1, 8), (2, 60), (3, 600)] {
             let mut rng = Rng::new(seed, 7);
-            let (mut held, mut list, mut next) = (Held::default(), List::default(), 0);
+            let (mut held, mut list, mut next) = (OutOfOrder::default(), List::default(), 0);
             for _ in 0..20_000 {
                 let seq = next + rng.below(width) as u32;
                 if seq == next {

@@ -1,7 +1,7 @@
 //! The receiving end: cumulative, delayed and selective acknowledgements, and the echo of congestion marks.
 
 use super::config::{Config, Handshake, Variant};
-use super::out_of_order::Held;
+use super::out_of_order::OutOfOrder;
 use crate::{Ack, Feedback, Segment, SegmentFlags};
 use faircast_core::node::Cx;
 use faircast_core::time::{Span, Time};
@@ -28,7 +28,7 @@ pub struct Sink {
     /// Timestamp to be echoed.
     echo: Time,
     /// Packets beyond `next`; `None` before the first.
-    held: Option<Box<Held>>,
+    held: Option<Box<OutOfOrder>>,
     /// The first packet is data and is acknowledged at once, as a SYN would be.
     opening: bool,
 }
@@ -55,7 +55,7 @@ impl Sink {
 
     /// The ranges that an acknowledgement reports (RFC 2018, 4).
     fn blocks(&mut self) -> [(u32, u32); 3] {
-        self.held.as_deref_mut().map_or([(0, 0); 3], Held::newest)
+        self.held.as_deref_mut().map_or([(0, 0); 3], OutOfOrder::newest)
     }
 
     /// An acknowledgement of all that came in order. A call would cost 26 instructions, as it copies the result.

@@ -18,7 +18,7 @@ const RESTART_WINDOW: f64 = 2.0;
 
 /// A packet that is out.
 #[derive(Debug, Clone, Copy, Default)]
-struct Out {
+struct OutstandingPacket {
     sent_at: Time,
     times: u32,
 }
@@ -27,7 +27,7 @@ struct Out {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vegas {
     /// A ring by packet number.
-    out: Vec<Out>,
+    out: Vec<OutstandingPacket>,
     started_at: Option<Time>,
     measured: bool,
     /// First packet of the present round.
@@ -68,13 +68,13 @@ impl Vegas {
     }
 
     fn widen(&mut self, size: usize, una: u32) {
-        let old = std::mem::replace(&mut self.out, vec![Out::default(); size]);
+        let old = std::mem::replace(&mut self.out, vec![OutstandingPacket::default(); size]);
         for seq in una..una + old.len() as u32 {
             self.out[seq as usize & (size - 1)] = old[seq as usize & (old.len() - 1)];
         }
     }
 
-    fn at(&mut self, seq: u32) -> &mut Out {
+    fn at(&mut self, seq: u32) -> &mut OutstandingPacket {
         let mask = self.out.len() - 1;
         &mut self.out[seq as usize & mask]
     }
@@ -163,7 +163,7 @@ impl Vegas {
     fn forget(&mut self, before: u32, next: u32, now: Time) {
         let newest = *self.at(next - 1);
         for seq in before..next {
-            *self.at(seq) = Out::default();
+            *self.at(seq) = OutstandingPacket::default();
         }
         if newest.times == 1 && Some(newest.sent_at) != self.started_at {
             let rtt = now.since(newest.sent_at).as_secs_f64();

@@ -5,7 +5,7 @@ use crate::packet::{LayerStates, Mark};
 use crate::rate::{Averaging, PolicyChoice, Sending};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, policy};
 use crate::schemes::declare::configuration;
-use crate::spec::Within;
+use crate::spec::NumberRange;
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
@@ -27,7 +27,7 @@ configuration! {
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// Part of the throughput at congestion that a cut keeps with [`LayerScheme::Ormcc`], "beta" of paper 000, 3.1.5.
         beta: f64 = 0.75
-            => number["beta", Within::of(0.5, 1.0),
+            => number["beta", NumberRange::of(0.5, 1.0),
                 "with control=ormcc, part of the throughput at congestion that is kept after a cut"];
         /// Samples that statistics are made of, "N" (paper 000, 4.1.1.2).
         samples: u8 = 30 => whole["n", 2, MAX_SAMPLES as u64, "samples that statistics are made of"];
@@ -45,7 +45,7 @@ configuration! {
             => choice["output", { "pair" => Pair, "window" => Window }, "measurement of the rate before a loss"];
         /// Over how long arrivals are counted: for [`Output::Window`], and for the rate that reports carry.
         window: Span = Span::from_secs(1)
-            => seconds["window", Within::POSITIVE, "over this time arrivals are counted"];
+            => seconds["window", NumberRange::POSITIVE, "over this time arrivals are counted"];
         /// The samples assumed for a silent receiver when the representative loses.
         assumed: Assumed = Assumed::Once
             => choice["assumed", { "once" => Once, "each" => Each },
@@ -62,18 +62,18 @@ configuration! {
         // Paper gap: 4.1.5 lets a receiver join again what it has just left. On a local network that is a join a second.
         // `Config::transport` waits.
         rejoin: Span = Span::ZERO
-            => seconds["rejoin", Within::of(0.0, 3600.0), "minimum time before a layer that was left is joined again"];
+            => seconds["rejoin", NumberRange::of(0.0, 3600.0), "minimum time before a layer that was left is joined again"];
         /// Probability that a rate control period is one of shifted bandwidth, "rho" (paper 000, 4.1.4.3).
         shift_probability: f64 = 0.1
-            => number["rho", Within::PART, "probability that bandwidth is shifted between two cuts"];
+            => number["rho", NumberRange::PART, "probability that bandwidth is shifted between two cuts"];
         /// Part of a layer's rate that is shifted to it, "delta".
-        shift: f64 = 0.1 => number["delta", Within::PART, "part of a layer's rate that is shifted"];
+        shift: f64 = 0.1 => number["delta", NumberRange::PART, "part of a layer's rate that is shifted"];
         /// Heartbeats come once per round-trip time, but not more often than this; silence is counted in the same unit.
         // Paper gap: 4.1.3 has a heartbeat each round-trip time, a thousand a second on a local network, and calls a layer
         // without a representative after eight of them, which a host that is held up misses. `Config::transport` has one in
         // 25 ms at most.
         min_beat: Span = Span::ZERO
-            => seconds["beat", Within::of(0.0, 10.0), "minimum time between two heartbeats"];
+            => seconds["beat", NumberRange::of(0.0, 10.0), "minimum time between two heartbeats"];
         /// The number of losses per round-trip time that the representative reports; `None` for each.
         reports_per_rtt: Option<u16> = None;
         /// Whether a representative reports that it leaves a layer.

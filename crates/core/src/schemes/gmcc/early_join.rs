@@ -13,7 +13,7 @@ use crate::time::{Span, Time};
 
 /// The evidence of one layer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Climb {
+pub(super) struct JoinEvidence {
     /// The fastest round of the layer's start-up that came whole, in bit/s.
     peak: f32,
     /// When the layer's start-up was over, or the layer was joined, if that was later.
@@ -46,9 +46,9 @@ const TRIAL: u64 = 4;
 /// The least round-trip time that is assumed: with shorter ones these numbers prove nothing.
 const SHORTEST: Span = Span::from_millis(25);
 
-impl Climb {
-    pub(super) const fn new(now: Time) -> Climb {
-        Climb { peak: 0.0, settled_at: now, starting: false, spoiled: false }
+impl JoinEvidence {
+    pub(super) const fn new(now: Time) -> JoinEvidence {
+        JoinEvidence { peak: 0.0, settled_at: now, starting: false, spoiled: false }
     }
 
     /// A packet of the layer has come, and this was the rate of a round that it ended, if it ended one without losses.

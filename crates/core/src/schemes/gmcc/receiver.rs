@@ -2,8 +2,8 @@
 
 use super::config::{Assumed, Config, Joins, LeaveNotice};
 use super::settings::Settings;
-use super::subscribed_layer::{DEFAULT_RTT, Joined, News};
-use super::taf::{Added, Taf};
+use super::subscribed_layer::{DEFAULT_RTT, StatisticsChange, SubscribedLayer};
+use super::taf::{AddedSamples, Taf};
 use crate::node::{Cx, Effect};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, ReceiverId, Report,
@@ -27,7 +27,7 @@ pub struct Receiver {
     /// Where all layers stand, by the newest packet.
     states: LayerStates,
     /// The layers that it is subscribed to, the base layer first.
-    joined: Vec<Joined>,
+    joined: Vec<SubscribedLayer>,
     knocking: Option<PendingJoin>,
     /// By layers: when it may be joined again, and after how many visits that were short.
     barred: Box<[JoinBackoff]>,
@@ -116,7 +116,7 @@ impl Receiver {
             look_at: Time::ZERO,
             above: 0.0,
             states: LayerStates::default(),
-            joined: vec![Joined::new(&settings, Time::ZERO)],
+            joined: vec![SubscribedLayer::new(&settings, Time::ZERO)],
             knocking: None,
             barred: vec![JoinBackoff::default(); usize::from(settings.layers)].into(),
             leaning: 0,
@@ -145,7 +145,7 @@ impl Receiver {
 
     /// Whether the newest packet of `layer` named this receiver as the layer's representative.
     pub fn is_representative(&self, layer: Layer) -> bool {
-        self.joined.get(usize::from(layer.0)).and_then(Joined::representative) == Some(self.me)
+        self.joined.get(usize::from(layer.0)).and_then(SubscribedLayer::representative) == Some(self.me)
     }
 
     fn top(&self) -> usize {
@@ -153,7 +153,7 @@ impl Receiver {
     }
 
     /// How often a representative gives a sign of life.
-    fn beat(&self, joined: &Joined) -> Span {
+    fn beat(&self, joined: &SubscribedLayer) -> Span {
         joined.rtt().max(self.settings.beat)
     }
 
@@ -161,7 +161,7 @@ impl Receiver {
     // Paper gap: 4.1.2 compares statistics of N samples only. A representative without any sample - it asked for the layer, or
     // answered when nobody else did - gives way to everybody who has one, or nothing would slow the layer down until
     // somebody has N.
-    fn may_report(&self, joined: &Joined, cause: Cause) -> bool {
+    fn may_report(&self, joined: &SubscribedLayer, cause: Cause) -> bool {
         let taf = &joined.taf;
         if self.is_early() && cause != Cause::Heartbeat && !std::ptr::eq(joined, &self.joined[self.top()]) {
             return false;
@@ -182,7 +182,7 @@ impl Receiver {
     /// Returns the delay of a report of a receiver that is not followed: the more congested, the sooner (paper 000, 4.1.3).
     // Paper gap: 4.1.3 says "the larger the TAF, the sooner". Here ORMCC's law over two round-trip times, shortened by the share
     // of the last representative's factor in the sum of both.
-    fn delay(&self, joined: &Joined, cx: &mut Cx<'_>) -> Span {
+    fn delay(&self, joined: &SubscribedLayer, cx: &mut Cx<'_>) -> Span {
         let own = joined.taf.moments().0;
         let part = joined.reference.filter(|reference| *reference > 0.0).map_or(1.0, |r| r / (r + own));
         self.settings.law.delay(joined.rtt() * 2, cx.rng).scaled(part)
@@ -244,7 +244,7 @@ impl Receiver {
             let delay = self.delay(joined, cx);
             self.joined[index].plan(seq, cause, delay, cx.now);
         }
-        if added != Added::default() || self.is_early() {
+        if added != AddedSamples::default() || self.is_early() {
             self.decide(index, added, cx);
         }
     }
@@ -260,7 +260,7 @@ impl Receiver {
         self.on_congestion(top, seq, cause, cx);
     }
 
-    fn speaks_too_often(&self, joined: &Joined, now: Time) -> bool {
+    fn speaks_too_often(&self, joined: &SubscribedLayer, now: Time) -> bool {
         let (Some(limit), Some(last)) = (self.settings.reports_per_rtt, joined.reported_at) else {
             return false;
         };
@@ -268,7 +268,7 @@ impl Receiver {
     }
 
     /// New samples in a layer: leave or join?
-    fn decide(&mut self, index: usize, added: Added, cx: &mut Cx<'_>) {
+    fn decide(&mut self, index: usize, added: AddedSamples, cx: &mut Cx<'_>) {
         if self.is_early() {
             let squeezed = self.is_squeezed(index);
             self.leaning = if squeezed { self.leaning.saturating_add(1) } else { 0 };
@@ -346,7 +346,7 @@ impl Receiver {
     fn look_for_room(&mut self, cx: &mut Cx<'_>) {
         let joined = &self.joined[self.top()];
         self.look_at = cx.now + joined.rtt() / 2;
-        let total = self.joined.iter().filter_map(Joined::rate).map(f64::from).sum();
+        let total = self.joined.iter().filter_map(SubscribedLayer::rate).map(f64::from).sum();
         let (lost_at, above) = (self.lost_at, f64::from(self.above));
         if self.settings.joins == Joins::Early && joined.has_room(lost_at, total, above, cx.now) {
             self.join(Situation::Room, cx);
@@ -369,7 +369,7 @@ impl Receiver {
 
     /// Returns whether this receiver is a layer's representative or may become it. A receiver that joins early has few samples, which are
     /// all of its start-up when nothing was lost since: its silence counts.
-    fn limits(&self, joined: &Joined, now: Time) -> bool {
+    fn limits(&self, joined: &SubscribedLayer, now: Time) -> bool {
         let taf = &joined.taf;
         let own = || if self.is_early() { taf.estimate_now(now) } else { taf.estimate() };
         let may = |followed| taf.len() > 0 && own().may_replace(followed);
@@ -379,7 +379,7 @@ impl Receiver {
     /// Whether its losses go on although its highest layer, which it limits, has come down to next to nothing.
     fn is_squeezed(&self, top: usize) -> bool {
         let joined = &self.joined[top];
-        let total: f64 = self.joined.iter().filter_map(Joined::rate).map(f64::from).sum();
+        let total: f64 = self.joined.iter().filter_map(SubscribedLayer::rate).map(f64::from).sum();
         let rate = joined.rate().map_or(0.0, f64::from);
         top > 0 && joined.representative() == Some(self.me) && rate < LITTLE * total
     }
@@ -412,9 +412,9 @@ impl Receiver {
         }
         self.barred[next].joined_at = cx.now;
         self.leaning = 0;
-        self.joined.push(Joined::new(&self.settings, cx.now));
+        self.joined.push(SubscribedLayer::new(&self.settings, cx.now));
         self.above = 0.0;
-        self.joined.iter_mut().for_each(Joined::reopen_gate);
+        self.joined.iter_mut().for_each(SubscribedLayer::reopen_gate);
         cx.effects.push(Effect::Subscribe(Layer(next as u8)));
         self.knock_at(Layer(next as u8), cx);
     }
@@ -440,7 +440,7 @@ impl Receiver {
         }
         self.leaning = 0;
         self.joined.pop();
-        self.joined.iter_mut().for_each(Joined::reopen_gate);
+        self.joined.iter_mut().for_each(SubscribedLayer::reopen_gate);
         self.knocking = self.knocking.filter(|knocking| usize::from(knocking.layer.0) < top);
         self.counts.leaves += 1;
         cx.effects.push(Effect::Subscribe(Layer(top as u8 - 1)));
@@ -516,7 +516,7 @@ impl Receiver {
     }
 
     fn schedule(&mut self) {
-        let layers = self.joined.iter().map(Joined::deadline).min().unwrap_or(Time::NEVER);
+        let layers = self.joined.iter().map(SubscribedLayer::deadline).min().unwrap_or(Time::NEVER);
         let knock = self.knocking.map_or(Time::NEVER, |knocking| knocking.next_at);
         self.wake_at = layers.min(knock);
     }
@@ -601,7 +601,7 @@ impl crate::node::Receiver for Receiver {
             joined.note(data, arrival, cx.now);
             self.acknowledge(index, cx);
             self.reconsider(index, data.seq, cx);
-            let ahead = news == News::Updated && self.is_ahead_at_others_loss(index, cx.now);
+            let ahead = news == StatisticsChange::Updated && self.is_ahead_at_others_loss(index, cx.now);
             if ahead && index == self.top() {
                 self.joined[index].at_others = 0;
                 self.join(Situation::OthersLosses, cx);

@@ -3,9 +3,9 @@
 use super::acks::Arrived;
 use super::conditions::Estimate;
 use super::config::Output;
-use super::early_join::{Climb, ObservedLayer};
+use super::early_join::{JoinEvidence, ObservedLayer};
 use super::settings::Settings;
-use super::taf::{Added, Taf};
+use super::taf::{AddedSamples, Taf};
 use crate::estimate::Throughput;
 use crate::packet::{Arrival, Cause, Data, Echo, Mark, ReceiverId, Seq, Signal};
 use crate::rate::StartUpReceiver;
@@ -13,7 +13,7 @@ use crate::time::{Rate, Span, Time};
 
 /// A layer that the receiver is subscribed to.
 #[derive(Debug, Clone)]
-pub(super) struct Joined {
+pub(super) struct SubscribedLayer {
     pub(super) taf: Taf,
     /// The newest packet's header; `None` before the first.
     pub(super) newest: Option<NewestHeader>,
@@ -39,7 +39,7 @@ pub(super) struct Joined {
     pub(super) beat_at: Time,
     pub(super) reported_at: Option<Time>,
     pub(super) start_up: StartUpReceiver,
-    pub(super) climb: Climb,
+    pub(super) climb: JoinEvidence,
 }
 
 /// The newest packet of a layer.
@@ -70,7 +70,7 @@ pub(super) struct Pending {
 
 /// Whether the representative's statistics have changed since the packet before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum StatisticsChange {
     Same,
     Updated,
 }
@@ -80,9 +80,9 @@ pub(super) const DEFAULT_RTT: Span = Span::from_millis(100);
 /// Round-trip times that a header can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 
-impl Joined {
-    pub(super) fn new(settings: &Settings, now: Time) -> Joined {
-        Joined {
+impl SubscribedLayer {
+    pub(super) fn new(settings: &Settings, now: Time) -> SubscribedLayer {
+        SubscribedLayer {
             taf: Taf::new(&settings.rules, now),
             newest: None,
             reference: None,
@@ -99,7 +99,7 @@ impl Joined {
             beat_at: Time::NEVER,
             reported_at: None,
             start_up: StartUpReceiver::default(),
-            climb: Climb::new(now),
+            climb: JoinEvidence::new(now),
         }
     }
 
@@ -126,23 +126,25 @@ impl Joined {
 
     /// Copies the statements of a packet that is not late about its layer.
     #[inline]
-    pub(super) fn read(&mut self, data: &Data, now: Time) -> News {
-        let Mark::Layered { id, mean, error, rtt, updates, .. } = data.mark else { return News::Same };
+    pub(super) fn read(&mut self, data: &Data, now: Time) -> StatisticsChange {
+        let Mark::Layered { id, mean, error, rtt, updates, .. } = data.mark else {
+            return StatisticsChange::Same;
+        };
         let id = id.map(ReceiverId::from);
         let Some(newest) = &mut self.newest else {
             (self.joined_at, self.before_at) = (now, None);
-            self.climb = Climb::new(now);
+            self.climb = JoinEvidence::new(now);
             self.taf.joined(now);
             let mut newest = NewestHeader::first();
             (newest.representative, newest.updates) = (id, updates);
             newest.follow(id, mean, error, rtt);
             self.reference = newest.followed.map(|followed| followed.mean).or(self.reference);
             self.newest = Some(newest);
-            return News::Same;
+            return StatisticsChange::Same;
         };
-        let news = if newest.updates == updates { News::Same } else { News::Updated };
+        let news = if newest.updates == updates { StatisticsChange::Same } else { StatisticsChange::Updated };
         newest.updates = updates;
-        if news == News::Updated || newest.representative != id || newest.stated_mean != mean {
+        if news == StatisticsChange::Updated || newest.representative != id || newest.stated_mean != mean {
             newest.representative = id;
             newest.follow(id, mean, error, rtt);
             self.reference = newest.followed.map(|followed| followed.mean).or(self.reference);
@@ -194,7 +196,7 @@ impl Joined {
     }
 
     /// A congestion epoch (paper 000, 4.1.1).
-    pub(super) fn on_epoch(&mut self, settings: &Settings, now: Time) -> Added {
+    pub(super) fn on_epoch(&mut self, settings: &Settings, now: Time) -> AddedSamples {
         let itaf = self.individual_factor(settings, now);
         let signal = self.newest.map_or(Signal::None, |newest| newest.signal);
         let added = self.taf.on_epoch(itaf, signal, now);
@@ -221,7 +223,7 @@ impl Joined {
         self.newest.filter(|newest| newest.size > 0).map(|newest| newest.rate)
     }
 
-    /// Returns whether, this being the receiver's highest layer, its evidence is enough to join the next ([`Climb::has_room`]).
+    /// Returns whether, this being the receiver's highest layer, its evidence is enough to join the next ([`JoinEvidence::has_room`]).
     pub(super) fn has_room(&self, lost_at: Time, total: f64, above: f64, now: Time) -> bool {
         let packet_bits = self.newest.map_or(0, |newest| u32::from(newest.size) * 8);
         let layer = ObservedLayer { rate: self.rate(), rtt: self.rtt(), quiet: self.quiet, packet_bits };

@@ -122,7 +122,7 @@ enum Epochs {
 
 /// The samples that a congestion epoch has added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Added {
+pub(super) struct AddedSamples {
     /// A sample of the attenuation factor.
     pub(super) factor: bool,
     /// A sample of an individual factor under shifted bandwidth.
@@ -157,8 +157,8 @@ impl Taf {
     /// A congestion epoch now. `itaf` is its individual factor, where that could be measured, and `signal` that of the packet
     /// that it was measured on.
     // Paper gap: 4.1.4.3 knows periods with and without shifting. A layer that gives bandwidth to the one below is in neither.
-    pub(super) fn on_epoch(&mut self, itaf: Option<f64>, signal: Signal, now: Time) -> Added {
-        let mut added = Added::default();
+    pub(super) fn on_epoch(&mut self, itaf: Option<f64>, signal: Signal, now: Time) -> AddedSamples {
+        let mut added = AddedSamples::default();
         if let Some(itaf) = itaf {
             self.itaf.push(itaf);
             if signal == Signal::Gains {
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn factors_are_products_of_means() {
         let mut taf = taf(|_| {});
-        assert_eq!(taf.on_epoch(Some(0.2), none(), at(1.0)), Added::default(), "no interval yet");
+        assert_eq!(taf.on_epoch(Some(0.2), none(), at(1.0)), AddedSamples::default(), "no interval yet");
         assert!(taf.on_epoch(Some(0.4), none(), at(3.0)).factor);
         assert!((taf.moments().0 - 0.3 * 0.5).abs() < 1e-6);
         taf.on_epoch(Some(0.6), none(), at(3.5));

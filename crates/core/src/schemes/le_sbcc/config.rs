@@ -4,7 +4,7 @@ use crate::bounds::Guard;
 use crate::rate::{PolicyChoice, Sending, Start};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, policy};
 use crate::schemes::declare::configuration;
-use crate::spec::Within;
+use crate::spec::NumberRange;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
@@ -16,10 +16,10 @@ configuration! {
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// The part of the rate that a reduction keeps: one half in the thesis.
-        beta: f64 = 0.5 => number["beta", Within::of(0.1, 1.0), "part of the rate that a reduction keeps"];
+        beta: f64 = 0.5 => number["beta", NumberRange::of(0.1, 1.0), "part of the rate that a reduction keeps"];
         /// The first rate; `None` for [`Sending::initial_rate`].
         initial_rate: Option<Rate> = None
-            => rate["rate0" or "auto", Within::POSITIVE, "first rate; auto: a packet per round-trip time"];
+            => rate["rate0" or "auto", NumberRange::POSITIVE, "first rate; auto: a packet per round-trip time"];
         /// The first filter: one loss event of many indications of one receiver within a round trip.
         li2le: Part = Part::On
             => choice["li2le", { "on" => On, "off" => Off },
@@ -47,15 +47,15 @@ configuration! {
             => choice["rtt-literal", { "on" => On, "off" => Off }, "weigh new round-trip samples by 7/8, as printed"];
         /// The part of the loss-event counts that is left after 100 round trips.
         decay: f64 = 0.9
-            => number["decay", Within::of(0.01, 1.0), "part of the counts that is left after 100 round trips"];
+            => number["decay", NumberRange::of(0.01, 1.0), "part of the counts that is left after 100 round trips"];
         /// Receivers wait for a random time up to this before they report a loss; zero to report at once.
         backoff: Span = Span::ZERO
-            => seconds["backoff", Within::of(0.0, MAX_WAIT), "longest random delay of a loss report"];
+            => seconds["backoff", NumberRange::of(0.0, MAX_WAIT), "longest random delay of a loss report"];
         // Paper gap: 2.1.2 leaves it to the transport protocol that reports do not become a flood. `Config::transport` has
         // receivers send one in 5 ms at most; what is lost meanwhile is in the next one.
         /// Receivers send two reports of losses no closer to each other than this.
         spacing: Span = Span::ZERO
-            => seconds["spacing", Within::of(0.0, MAX_WAIT), "minimum time between two loss reports of a receiver"];
+            => seconds["spacing", NumberRange::of(0.0, MAX_WAIT), "minimum time between two loss reports of a receiver"];
         /// Which packet reports name for the round-trip time.
         echoes: Echoes = Echoes::Lost
             => choice["echo", { "lost" => Lost, "revealing" => Revealing },

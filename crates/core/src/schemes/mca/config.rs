@@ -6,7 +6,7 @@ use crate::packet::Mark;
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, measuring};
 use crate::schemes::declare::configuration;
-use crate::spec::{Opt, Within};
+use crate::spec::{NumberRange, Opt};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
@@ -20,7 +20,7 @@ configuration! {
         /// How accumulation is measured.
         measuring: Measuring = Measuring::published();
         /// Decrease factor "beta" (paper 000, D.2).
-        beta: f64 = 0.9 => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept after a cut"];
+        beta: f64 = 0.9 => number["beta", NumberRange::of(0.5, 1.0), "part of the rate that is kept after a cut"];
         /// How often the growth since a cut was due is taken off the rate of Bin-CI.
         excess: Excess = Excess::Twice
             => choice["excess", { "once" => Once, "twice" => Twice },
@@ -31,11 +31,11 @@ configuration! {
                 "whether explicit rates cut only once per round-trip time"];
         /// Receivers measure their egress rate over this time, at least eight packets.
         window: Span = Span::from_millis(50)
-            => seconds["window", Within::POSITIVE,
+            => seconds["window", NumberRange::POSITIVE,
                 "over this time egress rates are measured, at least eight packets"];
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published()
-            => option[Opt::seconds("period", Within::POSITIVE, field!(sending.min_rtt),
+            => option[Opt::seconds("period", NumberRange::POSITIVE, field!(sending.min_rtt),
                 "no round-trip time counts as shorter than this")];
         /// The law of the delay of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()

@@ -6,7 +6,7 @@ use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, measuring, policy};
 use crate::schemes::declare::configuration;
-use crate::spec::{Opt, Within};
+use crate::spec::{NumberRange, Opt};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
@@ -17,24 +17,24 @@ configuration! {
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// The factor of the rate at accumulation (paper 000, 5.2.1.2).
         keep_at_accumulation: f64 = 0.9
-            => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept at accumulation"];
+            => number["beta", NumberRange::of(0.5, 1.0), "part of the rate that is kept at accumulation"];
         /// How accumulation is measured.
         measuring: Measuring = Measuring::published();
         /// The factor of the rate at loss (paper 000, 5.2.1.2).
         keep_at_loss: f64 = 0.75
-            => number["beta-loss", Within::of(0.5, 1.0), "part of the rate that is kept at loss"];
+            => number["beta-loss", NumberRange::of(0.5, 1.0), "part of the rate that is kept at loss"];
         /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (paper 000, 5.2.1.3).
         switch_deviations: f64 = 1.0
-            => number["k", Within::of(0.0, 100.0),
+            => number["k", NumberRange::of(0.0, 100.0),
                 "a receiver replaces the representative below its mean less this number of deviations"];
         /// The number of silent periods at a high rate after which a representative is absent, "n" (paper 000, 5.2.1.3).
         patience: u16 = 4 => whole["n", 1, 1000, "periods that a silent representative is waited for"];
         /// Gain of a receiver's mean and deviation of its throughput at congestion.
         alpha: f64 = 0.125
-            => number["alpha", Within::up_to(1.0), "gain of a receiver's mean of its throughput at congestion"];
+            => number["alpha", NumberRange::up_to(1.0), "gain of a receiver's mean of its throughput at congestion"];
         /// Throughput is measured over at least this time, the largest round-trip time and eight packets.
         window: Span = Span::ZERO
-            => seconds["window", Within::of(0.0, 10.0), "throughput is measured over at least this time"];
+            => seconds["window", NumberRange::of(0.0, 10.0), "throughput is measured over at least this time"];
         /// The number of sequence numbers over which the congestion rate "p" is taken.
         counted: u16 = 1000 => whole["counted", 100, 10_000, "over how many packets the rate of congestion is taken"];
         /// The receivers that keep silent.
@@ -54,7 +54,7 @@ configuration! {
                 "receivers' reports while there is no representative"];
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published()
-            => option[Opt::seconds("period", Within::POSITIVE, field!(sending.min_rtt),
+            => option[Opt::seconds("period", NumberRange::POSITIVE, field!(sending.min_rtt),
                 "no round-trip time counts as shorter than this")];
         /// The law of the delay of reports without a valid representative, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()

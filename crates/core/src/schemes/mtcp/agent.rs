@@ -2,10 +2,10 @@
 
 use super::child::Role;
 use super::config::{Config, Localize, Repair};
-use super::inbound::{Inbound, News};
+use super::inbound::{ArrivalKind, Inbound};
 use super::parent::{From, Parent, Use};
 use super::receiver::congested;
-use super::scoreboard::Board;
+use super::scoreboard::Scoreboard;
 use super::store::Slot;
 use crate::node::{Cx, Departure, Observation, Relay, RelaySpec, SourceControl, Stamp, Tally, Windows};
 use crate::packet::{
@@ -71,7 +71,7 @@ impl Agent {
     fn give_up(&mut self, now: Time) {
         let base = self.inbound.base();
         if self.config.repair == Repair::Session && self.given_up < base {
-            self.parent.give_up(self.given_up.max(base.saturating_sub(Board::SPAN))..base, now);
+            self.parent.give_up(self.given_up.max(base.saturating_sub(Scoreboard::SPAN))..base, now);
             self.given_up = base;
         }
     }
@@ -160,7 +160,7 @@ impl crate::node::Receiver for Agent {
             self.reported.at = cx.now;
         }
         let news = self.inbound.take(data, cx.now);
-        if let News::New { .. } = news {
+        if let ArrivalKind::New { .. } = news {
             let is_first_hand = !data.flags.has(Flags::REPAIR) && data.signal != Signal::Local;
             let sent_at = is_first_hand.then_some(data.sent_at);
             let (size, payload) = (arrival.size, data.payload);

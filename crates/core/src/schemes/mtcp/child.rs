@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::delay::{RelativeDelay, RoundTrip};
-use super::scoreboard::Board;
+use super::scoreboard::Scoreboard;
 use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
 
@@ -10,7 +10,7 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone)]
 pub(super) struct Child {
     pub(super) id: ReceiverId,
-    pub(super) board: Board,
+    pub(super) board: Scoreboard,
     /// One more than the highest packet that it has.
     pub(super) end: u64,
     /// Missing packets below this are requested, and not in flight any more.
@@ -118,7 +118,7 @@ impl Child {
     pub(super) fn new(id: ReceiverId, base: u64, config: &Config, now: Time) -> Child {
         Child {
             id,
-            board: Board::new(base),
+            board: Scoreboard::new(base),
             end: base,
             lost_to: base,
             lost: 0,
@@ -225,7 +225,7 @@ impl Child {
 
     /// It misses more than it reported before, down to `base`: it has taken on others, or their needs.
     pub(super) fn fall_back(&mut self, base: u64) {
-        let before = std::mem::replace(&mut self.board, Board::new(base));
+        let before = std::mem::replace(&mut self.board, Scoreboard::new(base));
         for seq in (before.base()..self.end).filter(|seq| before.has(*seq)) {
             self.board.set(seq);
         }

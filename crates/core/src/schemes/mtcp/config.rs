@@ -7,7 +7,7 @@ use crate::rate::Sending;
 use crate::rate::pacer::CatchUp;
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
-use crate::spec::{Opt, Within};
+use crate::spec::{NumberRange, Opt};
 use crate::time::Span;
 
 configuration! {
@@ -27,15 +27,15 @@ configuration! {
         /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. Those of ns-2's
         /// Vegas, 1 and 3 packets, leave a session less than a tenth of the rate of a TCP that fills a FIFO of 50 packets.
         alpha: f64 = 6.0
-            => number["alpha", Within::of(0.0, 1e6), "queued packets below which a window grows"];
+            => number["alpha", NumberRange::of(0.0, 1e6), "queued packets below which a window grows"];
         /// Queued packets above which it shrinks ("beta").
-        beta: f64 = 12.0 => number["beta", Within::of(0.0, 1e6), "queued packets above which it shrinks"];
+        beta: f64 = 12.0 => number["beta", NumberRange::of(0.0, 1e6), "queued packets above which it shrinks"];
         /// Queued packets that end slow start ("gamma").
-        gamma: f64 = 6.0 => number["gamma", Within::of(0.0, 1e6), "queued packets that end slow start"];
+        gamma: f64 = 6.0 => number["gamma", NumberRange::of(0.0, 1e6), "queued packets that end slow start"];
         /// The part of a window that remains when a packet is lost. Open in the paper, which modifies Vegas: Vegas keeps three quarters,
         /// TCP one half.
         decrease: f64 = 0.75
-            => number["dec", Within::of(0.1, 0.99), "part of a window that is kept at a loss"];
+            => number["dec", NumberRange::of(0.1, 0.99), "part of a window that is kept at a loss"];
         /// A packet is lost when this many later ones have arrived (TCP's, open in the paper).
         duplicates: u8 = 3 => whole["dup", 1, 16, "later packets that make one lost"];
         /// Whether a single lost packet closes the window. In the paper of 1999, whose rule is not known; 1998 has none.
@@ -48,35 +48,35 @@ configuration! {
                 "nodes judge their queues once per round of the whole tree, or of their own children"];
         /// An agent's window is at most twice the session's and this many packets more, the source's own twice that. Open in the paper.
         headroom: f64 = 16.0
-            => number["headroom", Within::of(0.0, 1e6),
+            => number["headroom", NumberRange::of(0.0, 1e6),
                 "an agent's window is at most twice the session's and this number of packets"];
         /// New packets that one acknowledgement answers (delayed acknowledgements, TCP's number).
         ack_every: u8 = 2 => whole["ack-every", 1, 16, "new packets per acknowledgement"];
         /// The longest that an acknowledgement waits for a further packet. Open in the paper.
         ack_delay: Span = Span::from_millis(100)
-            => seconds["ack-delay", Within::up_to(10.0), "longest wait of an acknowledgement"];
+            => seconds["ack-delay", NumberRange::up_to(10.0), "longest wait of an acknowledgement"];
         /// The longest interval of an agent's reports while packets are outstanding below it. Open; gives figure 3's 200 to 250 ms.
         report_every: Span = Span::from_millis(250)
-            => seconds["report-every", Within::up_to(60.0),
+            => seconds["report-every", NumberRange::up_to(60.0),
                 "maximum time between two reports of an agent while packets are outstanding below it"];
         /// An agent reports at once when the smallest window of its part of the tree changed by this part. Open.
         report_change: f64 = 0.2
-            => number["report-change", Within::up_to(10.0),
+            => number["report-change", NumberRange::up_to(10.0),
                 "it reports at once when the smallest window below it changed by this part"];
         /// A packet is late after the mean delay and this many deviations (TCP's four).
         deviations: f64 = 4.0
-            => number["deviations", Within::up_to(100.0),
+            => number["deviations", NumberRange::up_to(100.0),
                 "mean deviations of the delay after which a packet is late"];
         /// And at least this. Open in the paper; as in later TCPs.
         min_slack: Span = Span::from_millis(200)
-            => seconds["slack", Within::up_to(60.0),
+            => seconds["slack", NumberRange::up_to(60.0),
                 "a packet is late after this more than its delay at least"];
         /// Before there is a delay, it is late after this.
         first_timeout: Span = Span::from_secs(3)
-            => seconds["first-timeout", Within::up_to(60.0), "the same before there is a delay"];
+            => seconds["first-timeout", NumberRange::up_to(60.0), "the same before there is a delay"];
         /// Time-outs in a row double that slack up to this; `None` for up to 64 times (TCP's). Open in the paper.
         max_slack: Option<Span> = None
-            => seconds["longest-slack" or "off", Within::up_to(1e4),
+            => seconds["longest-slack" or "off", NumberRange::up_to(1e4),
                 "time-outs in a row double the slack up to this; off: up to 64 times"];
         /// Which rounds of slow start grow. Vegas' rule is every second one; the paper has no other.
         slow_start: SlowStart = SlowStart::EverySecond
@@ -84,27 +84,27 @@ configuration! {
                 "rounds of slow start that grow"];
         /// For how long the least relative delay is remembered. Open: without an end, clocks that drift would freeze it.
         delay_memory: Span = Span::from_secs(300)
-            => seconds["delay-memory", Within::of(1.0, 1e6), "time for which the minimum delay is remembered"];
+            => seconds["delay-memory", NumberRange::of(1.0, 1e6), "time for which the minimum delay is remembered"];
         /// The interval at which an agent queries a new child's round-trip time, four times.
         poll_first: Span = Span::from_secs(1)
-            => seconds["poll-first", Within::up_to(1e4),
+            => seconds["poll-first", NumberRange::up_to(1e4),
                 "between the first four questions for a round-trip time"];
         /// And then.
-        poll_every: Span = Span::from_secs(5) => seconds["poll", Within::up_to(1e4), "between further ones"];
+        poll_every: Span = Span::from_secs(5) => seconds["poll", NumberRange::up_to(1e4), "between further ones"];
         /// Packets that a node stores at most. Open: the paper states that buffers are bounded.
         store: u32 = 512 => whole["store", 16, 1_000_000, "packets that a node keeps for its children"];
         /// Up to this the retransmission window opens by one per acknowledged repair. Open.
         repair_threshold: f64 = 16.0
-            => number["repair-threshold", Within::of(1.0, 512.0),
+            => number["repair-threshold", NumberRange::of(1.0, 512.0),
                 "retransmission window up to which it grows by one per repair, in packets"];
         /// The duration of silence, while packets leave for it, after which a child is given up, but not before three of its own time-outs
         /// could have passed. Open.
         silence: Span = Span::from_secs(30)
-            => seconds["silence", Within::up_to(1e5),
+            => seconds["silence", NumberRange::up_to(1e5),
                 "time of silence, while packets leave, after which a child is given up; at least three of its own timeouts"];
         /// Packets leave no faster than this many windows per round, two at once; `None` for at once, as in the paper.
         pacing: Option<f64> = None
-            => number["pacing" or "off", Within::of(1.0, 10.0), "maximum number of windows sent per round"];
+            => number["pacing" or "off", NumberRange::of(1.0, 10.0), "maximum number of windows sent per round"];
         /// By what persistent congestion of a child is detected, if at all.
         localize: Localize = Localize::Either
             => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay, "either" => Either },
@@ -113,21 +113,21 @@ configuration! {
         local: Local = Local::published()
             => option[Opt::whole("local-starts", 1, 8, field!(local.slow_starts as u8),
                 "slow starts that a child causes until it is moved")]
-            => option[Opt::seconds("local-within", Within::up_to(1e4), field!(local.within),
+            => option[Opt::seconds("local-within", NumberRange::up_to(1e4), field!(local.within),
                 "within this time")]
-            => option[Opt::seconds("local-high", Within::up_to(10.0), field!(local.high),
+            => option[Opt::seconds("local-high", NumberRange::up_to(10.0), field!(local.high),
                 "a queueing delay that is high")]
-            => option[Opt::number("local-part", Within::of(0.0, 10.0), field!(local.high_part),
+            => option[Opt::number("local-part", NumberRange::of(0.0, 10.0), field!(local.high_part),
                 "or this part of the child's round-trip time, where that is longer")]
-            => option[Opt::seconds("local-hold", Within::up_to(1e4), field!(local.hold),
+            => option[Opt::seconds("local-hold", NumberRange::up_to(1e4), field!(local.hold),
                 "time of high delay after which a child is moved")]
-            => option[Opt::number("local-low", Within::PART, field!(local.low_part),
+            => option[Opt::number("local-low", NumberRange::PART, field!(local.low_part),
                 "below this part of the high delay it is low")]
-            => option[Opt::seconds("local-recover", Within::up_to(1e4), field!(local.recover),
+            => option[Opt::seconds("local-recover", NumberRange::up_to(1e4), field!(local.recover),
                 "time of low delay after which a moved child comes back")]
-            => option[Opt::seconds("local-check", Within::of(0.01, 60.0), field!(local.check),
+            => option[Opt::seconds("local-check", NumberRange::of(0.01, 60.0), field!(local.check),
                 "time between two checks of a node")]
-            => option[Opt::seconds("local-again", Within::up_to(1e5), field!(local.again),
+            => option[Opt::seconds("local-again", NumberRange::up_to(1e5), field!(local.again),
                 "minimum stay of a child that came back")];
     }
 

@@ -1,7 +1,7 @@
 //! Inbound side of a node of the tree: received packets, and its acknowledgements to its parent (paper 001, 3.1).
 
 use super::config::{Config, Repair};
-use super::scoreboard::Board;
+use super::scoreboard::Scoreboard;
 use crate::node::{Cx, Effect};
 use crate::packet::{
     Data, Echo, Flags, Hole, Holes, Layer, Order, OrderContent, ReceiverId, Report, ReportContent, Seq,
@@ -16,7 +16,7 @@ pub(super) struct Inbound {
     repair: Repair,
     ack_every: u8,
     ack_delay: Span,
-    board: Board,
+    board: Scoreboard,
     /// The first packet that it is to have; a late joiner begins later.
     begun: u64,
     /// One more than the highest packet received; 0 before the first one.
@@ -35,7 +35,7 @@ pub(super) struct Inbound {
 
 /// The kind of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum ArrivalKind {
     /// A packet that was missing; whether it is to be acknowledged at once.
     New { urgent: bool },
     /// Known already.
@@ -56,7 +56,7 @@ impl Inbound {
             repair: config.repair,
             ack_every: config.ack_every,
             ack_delay: config.ack_delay,
-            board: Board::new(0),
+            board: Scoreboard::new(0),
             begun: 0,
             end: 0,
             newest_at: Time::ZERO,
@@ -88,24 +88,24 @@ impl Inbound {
     }
 
     /// A packet has come.
-    pub(super) fn take(&mut self, data: &Data, now: Time) -> News {
+    pub(super) fn take(&mut self, data: &Data, now: Time) -> ArrivalKind {
         let seq = data.seq.0.min(LAST);
         if self.end == 0 {
             // Paper gap: who comes late is owed nothing that was sent before.
-            (self.board, self.begun) = (Board::new(seq), seq);
+            (self.board, self.begun) = (Scoreboard::new(seq), seq);
         }
         if self.repair == Repair::Session && seq >= self.board.base() + WAITED_FOR {
             self.board.advance(seq + 1 - WAITED_FOR, 0);
         }
         if self.board.has(seq) {
-            return News::Duplicate;
+            return ArrivalKind::Duplicate;
         }
         let before = self.board.base();
         if !self.board.set(seq) {
             if seq - before < ANEW {
-                return News::NoRoom;
+                return ArrivalKind::NoRoom;
             }
-            (self.board, self.begun) = (Board::new(seq), seq);
+            (self.board, self.begun) = (Scoreboard::new(seq), seq);
             self.board.set(seq);
         }
         let is_newest = seq >= self.end;
@@ -117,15 +117,15 @@ impl Inbound {
             self.newest_at = now;
             self.is_sample = !again && (data.signal == Signal::Local) == (self.group != 0);
         }
-        News::New { urgent: opens_hole || fills_hole || again }
+        ArrivalKind::New { urgent: opens_hole || fills_hole || again }
     }
 
     /// Whether a packet is to be acknowledged at once; else it is together with the next one.
-    pub(super) fn is_due(&mut self, news: News, now: Time) -> bool {
+    pub(super) fn is_due(&mut self, news: ArrivalKind, now: Time) -> bool {
         match news {
-            News::NoRoom => false,
-            News::New { urgent: true } | News::Duplicate => true,
-            News::New { urgent: false } => {
+            ArrivalKind::NoRoom => false,
+            ArrivalKind::New { urgent: true } | ArrivalKind::Duplicate => true,
+            ArrivalKind::New { urgent: false } => {
                 self.pending += 1;
                 if self.due.is_never() {
                     self.due = now + self.ack_delay;
@@ -137,11 +137,11 @@ impl Inbound {
 
     /// Packets from `from` on are missed below, and those before `here` are not here any more: they have to come again.
     pub(super) fn reach_back(&mut self, from: u64, here: u64) {
-        if from >= self.board.base() || self.end.saturating_sub(from) > Board::SPAN {
+        if from >= self.board.base() || self.end.saturating_sub(from) > Scoreboard::SPAN {
             return;
         }
         self.begun = self.begun.min(from);
-        let before = std::mem::replace(&mut self.board, Board::new(from));
+        let before = std::mem::replace(&mut self.board, Scoreboard::new(from));
         for seq in (here.max(from)..self.end).filter(|seq| before.has(*seq)) {
             self.board.set(seq);
         }
@@ -208,11 +208,11 @@ impl Inbound {
             if from > LAST {
                 // From where it is.
             } else if self.end == 0 {
-                (self.board, self.end, self.begun) = (Board::new(from), from, from);
+                (self.board, self.end, self.begun) = (Scoreboard::new(from), from, from);
             } else if from < self.begun {
                 // It has come in time and lost the first ones.
                 self.reach_back(from, self.begun);
-            } else if from <= self.board.base() + Board::SPAN {
+            } else if from <= self.board.base() + Scoreboard::SPAN {
                 self.board.advance(from, 0);
                 self.end = self.end.max(self.board.base());
             }
@@ -239,7 +239,7 @@ impl Inbound {
         (self.pending, self.due, self.is_sample) = (0, Time::NEVER, false);
     }
 
-    /// At most [`Board::SPAN`].
+    /// At most [`Scoreboard::SPAN`].
     const fn behind(&self) -> u16 {
         self.end.saturating_sub(self.board.base()) as u16
     }

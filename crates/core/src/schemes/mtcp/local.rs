@@ -3,7 +3,7 @@
 use super::child::{Child, Group};
 use super::config::{Localize, Repair};
 use super::parent::Parent;
-use super::scoreboard::Board;
+use super::scoreboard::Scoreboard;
 use super::window::Window;
 use crate::node::{Effects, To};
 use crate::packet::Flags;
@@ -106,7 +106,7 @@ impl Parent {
                 && child.moved_at.is_none_or(|at| now.since(at) >= local.recover)
                 // Paper gap: delays alone say nothing of a group that is sent at its own pace: one that falls behind would come
                 // back and be moved again.
-                && end.saturating_sub(child.board.base()) < (store / 4).min(Board::SPAN / 2)
+                && end.saturating_sub(child.board.base()) < (store / 4).min(Scoreboard::SPAN / 2)
         };
         let threshold = self.groups[Group::Local as usize].window.size();
         let mut any = false;

@@ -4,7 +4,7 @@ use super::child::{Child, Group, Role, Summary};
 use super::children::Children;
 use super::config::{Config, LossFilter, Repair, Rounds};
 use super::repairs::Repairs;
-use super::scoreboard::Board;
+use super::scoreboard::Scoreboard;
 use super::store::{Slot, Store};
 use super::window::Window;
 use crate::node::Windows;
@@ -87,7 +87,7 @@ const MAX_HOLD: Span = Span::from_secs(10);
 /// Between two turns of sending, at the least.
 const MIN_GAP: Span = Span::from_micros(50);
 /// An agent asks its own parent for packets at most so old for a child, or half of its store: it has to keep all since then.
-const REACH: u64 = Board::SPAN / 2;
+const REACH: u64 = Scoreboard::SPAN / 2;
 /// Upper bound of the window in multiples of the session's; the headroom comes on top.
 const TIMES_SESSION: f64 = 2.0;
 
@@ -247,7 +247,7 @@ impl Parent {
     /// Handles a report of a child. Returns whether it was any news about it.
     pub(super) fn on_report(&mut self, report: &Report, usage: Use, now: Time) -> bool {
         let echo = report.content.echo();
-        if echo.seq.0 >= self.end + Board::SPAN {
+        if echo.seq.0 >= self.end + Scoreboard::SPAN {
             return false; // it cannot have that
         }
         match report.content {

@@ -1,8 +1,8 @@
 //! Record of the packets that have arrived somewhere: all below a number, and a bitmap of later ones.
 
-/// Everything below `base`, and of the next [`Board::SPAN`] packets those whose bit is set.
+/// Everything below `base`, and of the next [`Scoreboard::SPAN`] packets those whose bit is set.
 #[derive(Debug, Clone)]
-pub(super) struct Board {
+pub(super) struct Scoreboard {
     base: u64,
     /// How many bits are set.
     above: u32,
@@ -11,15 +11,15 @@ pub(super) struct Board {
     bits: [u64; WORDS],
 }
 
-const WORDS: usize = Board::SPAN as usize / 64;
+const WORDS: usize = Scoreboard::SPAN as usize / 64;
 
-impl Board {
+impl Scoreboard {
     /// Packets behind the first missing one that can be distinguished (the paper's selective acknowledgements; the number is open).
     pub(super) const SPAN: u64 = 1024;
 
     /// Nothing below `base` is missing.
-    pub(super) const fn new(base: u64) -> Board {
-        Board { base, above: 0, end: base, bits: [0; WORDS] }
+    pub(super) const fn new(base: u64) -> Scoreboard {
+        Scoreboard { base, above: 0, end: base, bits: [0; WORDS] }
     }
 
     /// The lowest packet that is missing.
@@ -34,12 +34,12 @@ impl Board {
 
     /// Whether the packet has arrived.
     pub(super) const fn has(&self, seq: u64) -> bool {
-        seq < self.base || (seq - self.base < Board::SPAN && self.bit(seq))
+        seq < self.base || (seq - self.base < Scoreboard::SPAN && self.bit(seq))
     }
 
     /// The packet has arrived; whether that is news. One too far ahead is not kept.
     pub(super) const fn set(&mut self, seq: u64) -> bool {
-        if self.has(seq) || seq - self.base >= Board::SPAN {
+        if self.has(seq) || seq - self.base >= Scoreboard::SPAN {
             return false;
         }
         self.flip(seq);
@@ -57,7 +57,7 @@ impl Board {
             return (0, 0);
         }
         let (mut new, mut marked) = (0, 0);
-        let near = base.min(self.base + Board::SPAN);
+        let near = base.min(self.base + Scoreboard::SPAN);
         for seq in self.base..near {
             if self.bit(seq) {
                 self.flip(seq);
@@ -84,7 +84,7 @@ impl Board {
         if end <= self.base {
             return 0;
         }
-        let near = end.min(self.base + Board::SPAN);
+        let near = end.min(self.base + Scoreboard::SPAN);
         if self.above == 0 {
             return end - self.base;
         }
@@ -93,7 +93,7 @@ impl Board {
 
     /// Stretches of missing packets below `end`, the newest first: the first number, and how many.
     pub(super) fn holes(&self, end: u64) -> impl Iterator<Item = (u64, u64)> {
-        let mut end = end.clamp(self.base, self.base + Board::SPAN);
+        let mut end = end.clamp(self.base, self.base + Scoreboard::SPAN);
         std::iter::from_fn(move || {
             while end > self.base && self.bit(end - 1) {
                 end -= 1;
@@ -107,11 +107,11 @@ impl Board {
     }
 
     const fn bit(&self, seq: u64) -> bool {
-        self.bits[(seq % Board::SPAN / 64) as usize] >> (seq % 64) & 1 == 1
+        self.bits[(seq % Scoreboard::SPAN / 64) as usize] >> (seq % 64) & 1 == 1
     }
 
     const fn flip(&mut self, seq: u64) {
-        self.bits[(seq % Board::SPAN / 64) as usize] ^= 1 << (seq % 64);
+        self.bits[(seq % Scoreboard::SPAN / 64) as usize] ^= 1 << (seq % 64);
     }
 
     const fn settle(&mut self) {
@@ -132,7 +132,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_set_of_numbers(ops in prop::collection::vec((0u64..1400, any::<bool>()), 1..200)) {
-            let (mut board, mut known) = (Board::new(0), BTreeSet::new());
+            let (mut board, mut known) = (Scoreboard::new(0), BTreeSet::new());
             let mut below = 0;
             for (number, jump) in ops {
                 if jump && number < below + 300 {
@@ -140,7 +140,7 @@ mod tests {
                     let expected = if number > below { new } else { 0 };
                     prop_assert_eq!(board.advance(number, 0).0, expected);
                     known.extend(below..number);
-                } else if number < below + Board::SPAN {
+                } else if number < below + Scoreboard::SPAN {
                     prop_assert_eq!(board.set(number), number >= below && known.insert(number));
                 }
                 while known.contains(&below) {

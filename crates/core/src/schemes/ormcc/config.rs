@@ -4,7 +4,7 @@ use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire, policy};
 use crate::schemes::declare::configuration;
-use crate::spec::{Field, Opt, Within};
+use crate::spec::{Field, NumberRange, Opt};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
@@ -17,21 +17,21 @@ configuration! {
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// Decrease factor "beta" (paper 000, 3.1.5).
         beta: f64 = 0.75
-            => number["beta", Within::of(0.5, 1.0), "part of the throughput at congestion that is kept after a cut"];
+            => number["beta", NumberRange::of(0.5, 1.0), "part of the throughput at congestion that is kept after a cut"];
         /// Gain of the receiver's mean throughput at congestion, "alpha".
         alpha_receiver: f64 = 0.125;
         /// Gain of the source's mean and deviation of it.
         alpha_source: f64 = 0.125
-            => option[Opt::number("alpha", Within::up_to(1.0), ALPHA, "gain of means at source and receivers")];
+            => option[Opt::number("alpha", NumberRange::up_to(1.0), ALPHA, "gain of means at source and receivers")];
         /// Over how long throughput at congestion is measured at most (paper 000, 3.1.1, footnote 9).
         trac_window: Span = Span::from_secs(1)
-            => seconds["window", Within::POSITIVE, "over this time throughput at congestion is measured at most"];
+            => seconds["window", NumberRange::POSITIVE, "over this time throughput at congestion is measured at most"];
         /// The least window: the longest of this duration, the largest round-trip time, and the time that sixteen packets take. The thesis
         /// measures the whole `trac_window`, which is many round trips of a near path. The throughput at congestion then lies well below
         /// the rate that had been reached, and the shorter its path, the more a session is cut. [`Config::transport`] measures a tenth of a
         /// second.
         trac_least: Span = Span::from_secs(1)
-            => seconds["window-least", Within::POSITIVE,
+            => seconds["window-least", NumberRange::POSITIVE,
                 "and at least: this time, the largest round-trip time, and what 16 packets take"];
         /// The law of the delay of other receivers' reports (paper 000, 3.1.4).
         delay_law: TruncatedExponential = TruncatedExponential::default()

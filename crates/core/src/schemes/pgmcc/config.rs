@@ -4,7 +4,7 @@ use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
-use crate::spec::{Field, Opt, Within};
+use crate::spec::{Field, NumberRange, Opt};
 use crate::time::{Rate, Span};
 
 configuration! {
@@ -18,10 +18,10 @@ configuration! {
         sending: Sending = published_sending();
         /// The acker changes only for a receiver with less than this part of its throughput, "c".
         hysteresis: f64 = 0.75
-            => number["c", Within::of(0.1, 1.0), "the acker changes for a throughput below this part of the acker's"];
+            => number["c", NumberRange::of(0.1, 1.0), "the acker changes for a throughput below this part of the acker's"];
         /// Up to this window the opening is exponential, "SSTHRESH".
         ssthresh: f64 = 4.0
-            => number["ssthresh", Within::of(1.0, 1000.0),
+            => number["ssthresh", NumberRange::of(1.0, 1000.0),
                 "window up to which the opening is exponential, in packets"];
         /// How throughputs are compared.
         formula: Formula = Formula::Full
@@ -32,28 +32,28 @@ configuration! {
                 "the unit of round-trip times in that comparison"];
         /// The longest random delay of a negative acknowledgement.
         nak_backoff: Span = Span::from_millis(50)
-            => seconds["nak-backoff", Within::up_to(10.0), "longest random delay of a loss report"];
+            => seconds["nak-backoff", NumberRange::up_to(10.0), "longest random delay of a loss report"];
         /// The number of packets per acknowledgement of the acker. It acknowledges the first one after a millisecond at once, and each
         /// while any is missing.
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of a fast stream"];
         /// Gain of the loss filter.
         loss_gain: f64 = 500.0 / 65_536.0
-            => option[Opt::number("loss-gain", Within::of(1.0, 65_536.0), LOSS_GAIN,
+            => option[Opt::number("loss-gain", NumberRange::of(1.0, 65_536.0), LOSS_GAIN,
                 "gain of the receivers' loss filter, in 65536ths")];
         /// The treatment of the tokens of lost packets.
         tokens: Tokens = Tokens::Returned
             => choice["tokens", { "returned" => Returned, "kept" => Kept },
                 "the tokens of lost packets; kept is the draft"];
         /// The shortest retransmission timeout.
-        min_rto: Span = Span::from_millis(200) => seconds["rto-min", Within::up_to(60.0), "shortest timeout"];
+        min_rto: Span = Span::from_millis(200) => seconds["rto-min", NumberRange::up_to(60.0), "shortest timeout"];
         /// The timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
-            => seconds["rto-first", Within::up_to(60.0), "timeout before the first round-trip sample"];
+            => seconds["rto-first", NumberRange::up_to(60.0), "timeout before the first round-trip sample"];
         /// No timeout is longer, however often it was doubled, but for a longer round-trip time.
         max_rto: Span = Span::from_secs(64);
         /// Packets leave no faster than this times the window per round-trip time; `None` for at once when there is a token.
         pacing: Option<f64> = None
-            => number["pacing" or "off", Within::of(1.0, 10.0), "maximum number of windows sent per round-trip time"];
+            => number["pacing" or "off", NumberRange::of(1.0, 10.0), "maximum number of windows sent per round-trip time"];
     }
 
     /// The draft: linear start, packets of 1000 bytes, no pacing.

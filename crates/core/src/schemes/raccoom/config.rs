@@ -7,7 +7,7 @@ use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
-use crate::spec::Within;
+use crate::spec::NumberRange;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
@@ -22,44 +22,44 @@ configuration! {
                 "law by which the rate follows the queue; the thesis prints one that oscillates"];
         /// Gain of the distance to the wanted queue; `None` for the law's own.
         k1: Option<f64> = None
-            => number["k1" or "own", Within::of(0.0, 100.0),
+            => number["k1" or "own", NumberRange::of(0.0, 100.0),
                 "gain of the distance to the wanted queue; own: the law's"];
         /// Gain of its integral.
-        k2: f64 = 0.25 => number["k2", Within::of(0.0, 100.0), "gain of its integral"];
+        k2: f64 = 0.25 => number["k2", NumberRange::of(0.0, 100.0), "gain of its integral"];
         /// Half of the dead zone around the wanted queue, in packets, "Delta"; `None` for the law's own.
         delta: Option<f64> = None
-            => number["delta" or "own", Within::of(0.0, 1000.0),
+            => number["delta" or "own", NumberRange::of(0.0, 1000.0),
                 "half of the zone around the wanted queue in which the accumulated rate rests, in packets; own: the law's"];
         /// The purpose of the wanted queue.
         aim: Aim = Aim::Weighted
             => choice["aim", { "weighted" => Weighted, "friendly" => Friendly },
                 "the wanted queue is for a share by weight, or for that of a TCP flow"];
         /// Share in units of a session of weight 1.
-        weight: f64 = 1.0 => number["weight", Within::of(0.01, 1000.0), "share, in units of a session of weight 1"];
+        weight: f64 = 1.0 => number["weight", NumberRange::of(0.01, 1000.0), "share, in units of a session of weight 1"];
         /// Wanted queue of a session of weight 1, in packets, "E".
         queue: f64 = 4.0
-            => number["queue", Within::of(0.1, 10_000.0),
+            => number["queue", NumberRange::of(0.1, 10_000.0),
                 "wanted queue of a session of weight 1, in packets, and the first one of a friendly session"];
         /// The rate of the first packets where the session starts linearly; `None` for a packet per assumed round-trip time.
         first_rate: Option<Rate> = Some(Rate::from_bps(40_000.0))
-            => rate["first" or "rtt", Within::POSITIVE,
+            => rate["first" or "rtt", NumberRange::POSITIVE,
                 "rate of the first packets of a linear start; rtt: a packet per assumed round-trip time"];
         /// The number of former targets whose shortest round-trip time is remembered.
         table: u8 = 0 => whole["table", 0, 255, "former targets whose shortest round-trip time is remembered"];
         /// The time without a sight of the empty path after which the source briefly sends more slowly; `None` for never.
         probe: Option<Span> = None
-            => seconds["probe" or "off", Within::POSITIVE,
+            => seconds["probe" or "off", NumberRange::POSITIVE,
                 "time without a sight of the empty path until the source slows down for a look"];
         /// The part of the accumulated rate at which it sends then.
-        probe_part: f64 = 0.5 => number["probe-part", Within::of(0.01, 1.0), "part of the rate during such a look"];
+        probe_part: f64 = 0.5 => number["probe-part", NumberRange::of(0.01, 1.0), "part of the rate during such a look"];
         /// Least and first acknowledgement time-out.
         min_rto: Span = Span::from_millis(200)
-            => seconds["rto-min", Within::up_to(60.0), "shortest acknowledgement time-out"];
+            => seconds["rto-min", NumberRange::up_to(60.0), "shortest acknowledgement time-out"];
         /// Before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
-            => seconds["rto-first", Within::up_to(60.0), "time-out before the first round-trip sample"];
+            => seconds["rto-first", NumberRange::up_to(60.0), "time-out before the first round-trip sample"];
         /// No time-out is longer, however often it was doubled.
-        max_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
+        max_rto: Span = Span::from_secs(64) => seconds["rto-max", NumberRange::up_to(3600.0), "longest time-out"];
         /// The receivers that acknowledge, and the packets.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
@@ -69,11 +69,11 @@ configuration! {
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of the target, where few answer"];
         /// Where few answer: the number of acknowledgements of all others together, per second.
         others: f64 = 50.0
-            => number["others", Within::of(0.1, 1e6),
+            => number["others", NumberRange::of(0.1, 1e6),
                 "acknowledgements per second of all others together, where few answer"];
         /// Where few answer: another receiver becomes the target when its round trip is longer by this factor.
         hysteresis: f64 = 1.1
-            => number["hysteresis", Within::of(1.0, 10.0),
+            => number["hysteresis", NumberRange::of(1.0, 10.0),
                 "the target changes for a round trip that is longer by this factor, where few answer"];
         /// Where few answer: the law of the delay of reports of losses, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()

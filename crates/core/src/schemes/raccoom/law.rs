@@ -29,7 +29,7 @@ pub(super) struct Gains {
 
 /// Measurements of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct AckMeasurements {
     /// Packets that have left and are not acknowledged, "N_real".
     pub outstanding: f64,
     /// "E", in packets.
@@ -49,7 +49,7 @@ pub(super) struct Rates {
     pub sending: f64,
 }
 
-impl Seen {
+impl AckMeasurements {
     /// Packets in queues, by the measured rate.
     pub fn queued(&self) -> f64 {
         let (shortest, rtt) = (self.shortest.as_secs_f64(), self.rtt.as_secs_f64());
@@ -59,7 +59,7 @@ impl Seen {
 
 impl Gains {
     /// The rates after this acknowledgement.
-    pub fn apply(&self, before: Rates, seen: &Seen) -> Rates {
+    pub fn apply(&self, before: Rates, seen: &AckMeasurements) -> Rates {
         match self.law {
             Law::Steady => {
                 let rtt = seen.rtt.as_secs_f64();
@@ -74,7 +74,7 @@ impl Gains {
         }
     }
 
-    fn towards(&self, before: Rates, seen: &Seen, integral: f64, proportional: f64) -> Rates {
+    fn towards(&self, before: Rates, seen: &AckMeasurements, integral: f64, proportional: f64) -> Rates {
         let missing = seen.wanted - seen.queued();
         let step = if missing.abs() > self.delta { integral * missing } else { 0.0 };
         let accumulated = before.accumulated + step;
@@ -83,7 +83,7 @@ impl Gains {
         Rates { accumulated, sending: (accumulated + proportional * missing).max(least) }
     }
 
-    fn as_printed(&self, before: Rates, seen: &Seen) -> Rates {
+    fn as_printed(&self, before: Rates, seen: &AckMeasurements) -> Rates {
         let shortest = seen.shortest.as_secs_f64();
         let diff = seen.outstanding - before.sending * shortest;
         let step = self.k2 * diff.abs() / shortest;
@@ -104,8 +104,8 @@ mod tests {
 
     const RTT: Span = Span::from_millis(100);
 
-    fn seen(outstanding: f64, rtt: Span) -> Seen {
-        Seen { outstanding, wanted: 4.0, shortest: RTT, rtt, passed: RTT }
+    fn seen(outstanding: f64, rtt: Span) -> AckMeasurements {
+        AckMeasurements { outstanding, wanted: 4.0, shortest: RTT, rtt, passed: RTT }
     }
 
     fn gains(law: Law) -> Gains {

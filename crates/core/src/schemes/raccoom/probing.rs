@@ -15,7 +15,7 @@ pub(super) struct Probing {
 
 /// The action of a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Look {
+pub(super) enum ProbeAction {
     /// Nothing is to be done.
     No,
     /// It begins: send slower until this moment.
@@ -43,15 +43,15 @@ impl Probing {
     }
 
     /// An acknowledgement took `rtt`, where `shortest` is the shortest known.
-    pub fn sample(&mut self, rtt: Span, shortest: Span, now: Time) -> Look {
+    pub fn sample(&mut self, rtt: Span, shortest: Span, now: Time) -> ProbeAction {
         if let Some((until, seen)) = &mut self.looking {
             *seen = Some(seen.map_or(rtt, |seen| seen.min(rtt)));
             let (until, seen) = (*until, *seen);
             if now < until {
-                return Look::Lasts;
+                return ProbeAction::Lasts;
             }
             self.restart(now);
-            return Look::Over(seen);
+            return ProbeAction::Over(seen);
         }
         if rtt <= shortest.scaled(NEAR) {
             self.since = now;
@@ -59,9 +59,9 @@ impl Probing {
         match self.after {
             Some(after) if now.since(self.since) > after => {
                 self.looking = Some((now + (rtt * ROUND_TRIPS).max(MIN), None));
-                Look::Begins
+                ProbeAction::Begins
             }
-            _ => Look::No,
+            _ => ProbeAction::No,
         }
     }
 }
@@ -75,12 +75,12 @@ mod tests {
         let mut probing = Probing::new(Some(Span::from_secs(10)));
         let (short, long) = (Span::from_millis(100), Span::from_millis(180));
         let at = Time::from_secs_f64;
-        assert_eq!(probing.sample(short, short, at(5.0)), Look::No);
-        assert_eq!(probing.sample(long, short, at(14.9)), Look::No);
-        assert_eq!(probing.sample(long, short, at(15.1)), Look::Begins);
-        assert_eq!(probing.sample(long, short, at(15.2)), Look::Lasts);
-        assert_eq!(probing.sample(Span::from_millis(130), short, at(15.3)), Look::Lasts);
-        assert_eq!(probing.sample(long, short, at(15.5)), Look::Over(Some(Span::from_millis(130))));
-        assert_eq!(probing.sample(long, short, at(25.0)), Look::No, "the time begins anew");
+        assert_eq!(probing.sample(short, short, at(5.0)), ProbeAction::No);
+        assert_eq!(probing.sample(long, short, at(14.9)), ProbeAction::No);
+        assert_eq!(probing.sample(long, short, at(15.1)), ProbeAction::Begins);
+        assert_eq!(probing.sample(long, short, at(15.2)), ProbeAction::Lasts);
+        assert_eq!(probing.sample(Span::from_millis(130), short, at(15.3)), ProbeAction::Lasts);
+        assert_eq!(probing.sample(long, short, at(15.5)), ProbeAction::Over(Some(Span::from_millis(130))));
+        assert_eq!(probing.sample(long, short, at(25.0)), ProbeAction::No, "the time begins anew");
     }
 }

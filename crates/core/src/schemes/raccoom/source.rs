@@ -3,8 +3,8 @@
 use super::aggregate::{Aggregate, Aggregator};
 use super::config::{Aim, Answers, Config};
 use super::friendly::Friendly;
-use super::law::{Rates, Seen};
-use super::probing::{Look, Probing};
+use super::law::{AckMeasurements, Rates};
+use super::probing::{ProbeAction, Probing};
 use super::target::Target;
 use crate::bounds::Guard;
 use crate::node::{Cx, Observation, SourceControl, Tally};
@@ -197,16 +197,18 @@ impl Policy {
             return;
         }
         match self.probing.sample(rtt, shortest, now) {
-            Look::No => {}
-            Look::Begins => return self.controller.set_rate(self.accumulated * self.config.probe_part, now),
-            Look::Lasts => return,
-            Look::Over(seen) => {
+            ProbeAction::No => {}
+            ProbeAction::Begins => {
+                return self.controller.set_rate(self.accumulated * self.config.probe_part, now);
+            }
+            ProbeAction::Lasts => return,
+            ProbeAction::Over(seen) => {
                 self.target.set_shortest(seen.unwrap_or(shortest), now);
                 self.applied_at = now;
                 return self.controller.set_rate(self.accumulated, now);
             }
         }
-        let seen = Seen {
+        let seen = AckMeasurements {
             outstanding: self.controller.next_seq().0.saturating_sub(self.acked) as f64,
             wanted: self.wanted(),
             shortest: shortest.max(self.config.sending.min_rtt),

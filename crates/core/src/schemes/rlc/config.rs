@@ -5,7 +5,7 @@ use crate::packet::Mark;
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
-use crate::spec::{Field, Opt, Within};
+use crate::spec::{Field, NumberRange, Opt};
 use crate::time::{Rate, Span};
 
 /// The highest number of layers.
@@ -26,9 +26,9 @@ configuration! {
         layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "maximum number of layers"];
         /// How fast the base layer is.
         pace: Pace = Pace::Every(Span::from_millis(125))
-            => option[Opt::or("auto", Opt::seconds("tau0", Within::of(1e-6, 60.0), INTERVAL,
+            => option[Opt::or("auto", Opt::seconds("tau0", NumberRange::of(1e-6, 60.0), INTERVAL,
                 "time between packets of the base layer; auto: by its rate"))]
-            => option[Opt::or("auto", Opt::rate("base", Within::POSITIVE, BASE,
+            => option[Opt::or("auto", Opt::rate("base", NumberRange::POSITIVE, BASE,
                 "rate of the base layer; auto: by tau0"))];
         /// The distance of bursts in slots, "W".
         distance: u16 = 8 => whole["w", 3, 1024, "packets of the base layer from one burst to the next"];
@@ -45,23 +45,23 @@ configuration! {
                 "points of level i are 2^i or 2^(i+1)-1 times as far apart as of level 0, or every burst is one and receivers wait by what they have met"];
         /// How long packets of a layer still come after a receiver has left it.
         leave_delay: Span = LEAVE_DELAY
-            => seconds["leave-delay", Within::of(0.0, 60.0),
+            => seconds["leave-delay", NumberRange::of(0.0, 60.0),
                 "packets of a layer still come this long after it is left"];
         /// After going down, losses count for nothing this long. `None` for a little more than the delay of leaving.
         deaf: Option<Span> = None
-            => seconds["deaf" or "auto", Within::of(0.0, 600.0),
+            => seconds["deaf" or "auto", NumberRange::of(0.0, 600.0),
                 "losses count for nothing this long after going down; auto: a little more than leave-delay"];
         /// Losses as far apart as those of a TCP flow of the level's rate with this round-trip time cost no layer; `None`: each does.
         // Paper gap: section 3 leaves a layer at every loss outside of bursts. Beside a TCP flow that fills the queue, that is each time it does,
         // and coming back takes longer than TCP needs. `Config::transport` takes the losses that TCP itself would have.
         beside: Option<Span> = None
-            => seconds["beside" or "off", Within::of(0.001, 1.0),
+            => seconds["beside" or "off", NumberRange::of(0.001, 1.0),
                 "losses as rare as those of TCP at the level's rate over such a round-trip time cost no layer"];
         /// A burst that takes this many times as long as it should counts as if a packet of it were lost; `None` for never.
         // Paper gap: section 3 names longer times between a burst's packets as a sign of congestion, and gives no rule. The
         // rule here is off unless asked for.
         stretch: Option<f64> = None
-            => number["stretch" or "off", Within::of(1.0, 100.0),
+            => number["stretch" or "off", NumberRange::of(1.0, 100.0),
                 "ratio of a burst's duration to its nominal one that prevents a join"];
     }
 

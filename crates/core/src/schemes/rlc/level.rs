@@ -29,7 +29,7 @@ struct Gap {
 
 /// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct News {
+pub struct ArrivalResult {
     /// Whether the packet is new, or a copy of one that came or was given up.
     pub copy: Copy,
     /// The slots that packets declared lost now were in, first and last.
@@ -52,7 +52,7 @@ const RESTART: u64 = 1 << 15;
 
 impl LayerReception {
     /// A packet of `layer` arrives that belongs to `slot`.
-    pub fn on_arrival(&mut self, layer: Layer, seq: Seq, slot: u64, arrival: Arrival) -> News {
+    pub fn on_arrival(&mut self, layer: Layer, seq: Seq, slot: u64, arrival: Arrival) -> ArrivalResult {
         let copy = match self.newest {
             Some((newest, before)) if seq > newest => {
                 self.advance(layer, seq, slot, newest, before);
@@ -67,7 +67,7 @@ impl LayerReception {
         if self.newest.is_none_or(|(newest, _)| seq > newest) {
             self.newest = Some((seq, slot));
         }
-        News { copy, lost: self.give_up(arrival.lost, slot) }
+        ArrivalResult { copy, lost: self.give_up(arrival.lost, slot) }
     }
 
     fn advance(&mut self, layer: Layer, seq: Seq, slot: u64, newest: Seq, before: u64) {

@@ -5,7 +5,7 @@ use crate::time::{Span, Time};
 
 /// How far apart losses are at a receiver's level, compared with those of a TCP flow of that rate.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rarity {
+pub(super) struct RareLoss {
     /// TCP's round-trip time.
     rtt: Span,
     /// How far apart TCP's losses are at the base layer's rate.
@@ -21,13 +21,13 @@ const OVERFLOW: u64 = 2;
 /// Losses that come more often than once in this number of round-trip times are not TCP's, however slow it is.
 const MIN_ROUND_TRIPS: u64 = 4;
 
-impl Rarity {
-    pub(super) fn new(config: &Config) -> Option<Rarity> {
+impl RareLoss {
+    pub(super) fn new(config: &Config) -> Option<RareLoss> {
         let rtt = config.beside?;
         // A flow of three quarters of W packets per round trip loses once in W / 2 of them.
         let packets = rtt.as_secs_f64() / config.timetable().slot().as_secs_f64();
         let base = rtt.scaled(packets / 1.5);
-        Some(Rarity { rtt, base, met_at: Time::ZERO, excused_until: Time::ZERO })
+        Some(RareLoss { rtt, base, met_at: Time::ZERO, excused_until: Time::ZERO })
     }
 
     /// The level is another one now.
@@ -64,13 +64,13 @@ mod tests {
         let config = Config::transport(1450);
         let level = 4;
         for (secs, excused) in [(1.0, false), (1.3, true)] {
-            let mut rarity = Rarity::new(&config).expect("on real networks");
+            let mut rarity = RareLoss::new(&config).expect("on real networks");
             rarity.on_change(after(0.0));
             assert_eq!(rarity.excuses(level, after(secs)), excused, "{secs} s after the join");
             assert_eq!(rarity.excuses(level, after(secs + 0.05)), excused, "of the same overflow");
             assert!(!rarity.excuses(level, after(secs + 0.3)), "more often");
             assert_eq!(rarity.excuses(level, after(2.0 * secs + 0.3)), excused);
         }
-        assert!(Rarity::new(&Config::published()).is_none());
+        assert!(RareLoss::new(&Config::published()).is_none());
     }
 }

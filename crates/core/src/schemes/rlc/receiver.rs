@@ -1,9 +1,9 @@
 //! RLC's receiver: goes up at synchronisation points, down at losses, and never reports (paper 004, 3).
 
 use super::config::{Config, Points};
-use super::level::{Copy, LayerReception, News};
-use super::rare_loss::Rarity;
-use super::retry_delay::Patience;
+use super::level::{ArrivalResult, Copy, LayerReception};
+use super::rare_loss::RareLoss;
+use super::retry_delay::RetryDelay;
 use super::timetable::Timetable;
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Data, Layer, Mark, ReceiverId, Signal};
@@ -18,9 +18,9 @@ pub struct Receiver {
     /// How many layers there are.
     layers: u8,
     /// Where every burst is a point.
-    patience: Option<Box<Patience>>,
+    patience: Option<Box<RetryDelay>>,
     /// Where rare losses cost no layer.
-    rarity: Option<Rarity>,
+    rarity: Option<RareLoss>,
     /// Subscribed to layers 0 to this one.
     level: u8,
     deaf_until: Time,
@@ -73,8 +73,8 @@ impl Receiver {
             deaf: config.deaf_period(),
             stretch: config.stretch,
             layers: config.layers,
-            patience: (config.points == Points::Every).then(|| Box::new(Patience::new())),
-            rarity: Rarity::new(config),
+            patience: (config.points == Points::Every).then(|| Box::new(RetryDelay::new())),
+            rarity: RareLoss::new(config),
             level: 0,
             deaf_until: Time::ZERO,
             burst: Burst::of(u64::MAX, Time::ZERO),
@@ -180,7 +180,7 @@ impl crate::node::Receiver for Receiver {
         }
         let slot = u64::from(slot);
         let intake = &mut self.intakes[usize::from(layer.0)];
-        let News { copy, lost } = intake.on_arrival(layer, data.seq, slot, arrival);
+        let ArrivalResult { copy, lost } = intake.on_arrival(layer, data.seq, slot, arrival);
         let is_probe = data.signal.is_burst() && copy == Copy::First;
         if is_probe {
             self.meet_burst(slot, cx.now);

@@ -5,7 +5,7 @@ use crate::time::{Span, Time};
 
 /// A receiver's record of each level.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct RetryDelay {
     /// Levels that were too much once, a bit each.
     left: u32,
     /// Visits of each level in a row that were short.
@@ -22,9 +22,9 @@ const MAX_DOUBLINGS: u8 = 4;
 /// of that is one with half the round trip.
 const QUARTER: u32 = 2;
 
-impl Patience {
-    pub(super) const fn new() -> Patience {
-        Patience { left: 0, short: [0; LAYERS], joined_at: Time::ZERO, quiet_from: 0 }
+impl RetryDelay {
+    pub(super) const fn new() -> RetryDelay {
+        RetryDelay { left: 0, short: [0; LAYERS], joined_at: Time::ZERO, quiet_from: 0 }
     }
 
     pub(super) fn on_join(&mut self, now: Time) {
@@ -63,14 +63,14 @@ mod tests {
 
     #[test]
     fn a_level_that_was_never_too_much_is_not_waited_for() {
-        let patience = Patience::new();
+        let patience = RetryDelay::new();
         assert!((0..15).all(|level| patience.is_over(level, 1)));
     }
 
     #[test]
     fn each_short_visit_to_a_level_lengthens_its_next_delay() {
-        let mut patience = Patience::new();
-        let waited = |patience: &Patience, from: u64| {
+        let mut patience = RetryDelay::new();
+        let waited = |patience: &RetryDelay, from: u64| {
             (1..).find(|n| patience.is_over(3, from + n)).expect("some time")
         };
         let mut seen = Vec::new();

@@ -7,7 +7,7 @@ use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
-use crate::spec::{Field, Opt, Within};
+use crate::spec::{Field, NumberRange, Opt};
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
@@ -19,15 +19,15 @@ configuration! {
         sending: Sending = published_sending();
         /// The least rate that the application accepts, "Rm", which is also the first one.
         least: Rate = Rate::from_bps(16_000.0)
-            => option[Opt::rate("least", Within::POSITIVE, least(),
+            => option[Opt::rate("least", NumberRange::POSITIVE, least(),
                 "minimum rate that the application accepts, and the first rate")];
         /// Part of the rate at which a lost packet was sent that is asked for, "Da".
         decrease: f64 = 0.8
-            => number["da", Within::of(0.01, 1.0),
+            => number["da", NumberRange::of(0.01, 1.0),
                 "part of the rate of a lost packet that a congestion indication asks for"];
         /// Part of the least rate that the rate grows by with each packet acknowledged, "Is".
         increase: f64 = 0.005
-            => number["is", Within::of(0.0, 100.0),
+            => number["is", NumberRange::of(0.0, 100.0),
                 "part of the least rate that the rate grows by with each packet acknowledged"];
         /// The nodes that repair losses.
         repair: Repair = Repair::Tree
@@ -52,22 +52,22 @@ configuration! {
             => whole["exclude", 0, 100,
                 "requests for less than the least rate until a receiver is excluded; 0: never"];
         /// In this time.
-        exclude_within: Span = Span::from_secs(10) => seconds["exclude-within", Within::POSITIVE, "in this time"];
+        exclude_within: Span = Span::from_secs(10) => seconds["exclude-within", NumberRange::POSITIVE, "in this time"];
         /// The duration of silence after which a receiver holds no other back.
         silence: Span = Span::from_secs(3)
-            => seconds["silence", Within::POSITIVE, "time of silence after which a receiver no longer holds others back"];
+            => seconds["silence", NumberRange::POSITIVE, "time of silence after which a receiver no longer holds others back"];
         /// Shortest acknowledgement time-out.
         // Paper gap: the time-out is named and not defined.
         min_rto: Span = Span::from_secs(1)
-            => seconds["rto-min", Within::up_to(60.0), "shortest acknowledgement time-out"];
+            => seconds["rto-min", NumberRange::up_to(60.0), "shortest acknowledgement time-out"];
         /// Before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
-            => seconds["rto-first", Within::up_to(60.0), "time-out before the first round-trip sample"];
+            => seconds["rto-first", NumberRange::up_to(60.0), "time-out before the first round-trip sample"];
         /// No time-out is longer, however often it was doubled.
-        max_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
+        max_rto: Span = Span::from_secs(64) => seconds["rto-max", NumberRange::up_to(3600.0), "longest time-out"];
         /// Where few answer: the number of acknowledgements of all receivers together, per second.
         answers_per_second: f64 = 50.0
-            => number["others", Within::of(0.1, 1e6),
+            => number["others", NumberRange::of(0.1, 1e6),
                 "acknowledgements per second of all receivers together, where few answer"];
         /// Where few answer: the law of the delay of congestion indications, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()

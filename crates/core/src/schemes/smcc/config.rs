@@ -5,7 +5,7 @@ use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::schemes::tfmcc;
 use crate::schemes::tfmcc::{Recovery, Rise};
-use crate::spec::{Opt, Within};
+use crate::spec::{NumberRange, Opt};
 use crate::time::{Rate, Span};
 use crate::{choice, field};
 
@@ -33,21 +33,21 @@ configuration! {
         // Paper gap: 4.1 has no lowest rate. Who has nearly nothing left for its highest layer then slows it to nearly nothing, and those who
         // join it meanwhile wait for its first packet in vain.
         least: f64 = 0.0
-            => number["least", Within::of(0.0, 0.5),
+            => number["least", NumberRange::of(0.0, 0.5),
                 "an upper layer is never slower than this part of its highest rate; a receiver with less capacity left leaves it"];
         /// How each layer is controlled.
         control: tfmcc::Config = tfmcc::Config::published()
-            => option[Opt::number("event", Within::of(1.0, 4.0), field!(control.event),
+            => option[Opt::number("event", NumberRange::of(1.0, 4.0), field!(control.event),
                 "losses within this number of round-trip times of the first are one event")]
             => option[Opt::choice("recovery", choice!(control.recovery: "equation" => Recovery::Equation, "tcp" => Recovery::Tcp),
                 "rates grow by the equation, or at least as TCP's after a loss")]
             => option[Opt::choice("rise", choice!(control.rise: "packet" => Rise::Packet, "double" => Rise::Double),
                 "a layer rises by a packet per round trip in each, or up to twofold")]
-            => option[Opt::seconds("hold", Within::of(0.0, 60.0), field!(control.hold),
+            => option[Opt::seconds("hold", NumberRange::of(0.0, 60.0), field!(control.hold),
                 "a layer does not rise this long after its limiting receiver has left")];
         /// The base layer's highest rate; each further layer may have twice the one below it.
         cap: Rate = Rate::from_mbps(1.0)
-            => rate["cap1", Within::of(1e3, 1e11), "highest rate of the base layer; others: twice the one below"];
+            => rate["cap1", NumberRange::of(1e3, 1e11), "highest rate of the base layer; others: twice the one below"];
     }
 
     /// As the thesis describes it: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.

@@ -1,7 +1,7 @@
 //! SMCC's receiver: calculates TCP's rate over all its layers, and gives each layer the remaining rate (paper 000, 4.1).
 
 use super::config::{Config, Joins, LAYERS, Lower};
-use super::rejoin_delay::Visits;
+use super::rejoin_delay::RejoinDelays;
 use crate::node::{Cx, Effect, Effects, Receiver as _};
 use crate::packet::{Arrival, Cause, Data, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::schemes::tfmcc;
@@ -18,15 +18,15 @@ struct ReceiverState {
     /// A calculator for each layer subscribed to. All see the packets of all layers, in one sequence, and so calculate one rate; each sees
     /// the headers of its own layer alone.
     calculators: Vec<tfmcc::Receiver>,
-    seen: [Option<Seen>; LAYERS],
+    seen: [Option<NewestPacket>; LAYERS],
     /// Packets of all layers so far, lost ones included: the numbers of that one sequence.
     packets: u64,
     /// How long the estimate has been above the rate that the layers may have.
-    above: Above,
+    above: RoundsAbove,
     wait: Option<Wait>,
     /// Since when the estimate leaves too little for the highest layer.
     short_since: Option<Time>,
-    visits: Visits,
+    visits: RejoinDelays,
     /// The number of times that losses were forgotten because no others followed.
     forgotten: u8,
     /// No layer is joined before this moment: one did not come.
@@ -39,7 +39,7 @@ const _: () = assert!(size_of::<Receiver>() <= 8);
 
 /// The newest packet of a layer.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct NewestPacket {
     seq: Seq,
     at: Time,
     /// The rate at which it was sent, by its header.
@@ -48,7 +48,7 @@ struct Seen {
 
 /// Counts feedback rounds of the highest layer that began with the estimate above, and when it came there.
 #[derive(Debug, Clone, Copy, Default)]
-struct Above {
+struct RoundsAbove {
     round: Option<u8>,
     begun: u8,
     since: Option<Time>,
@@ -93,10 +93,10 @@ impl Receiver {
             calculators,
             seen: [None; LAYERS],
             packets: 0,
-            above: Above::default(),
+            above: RoundsAbove::default(),
             wait: None,
             short_since: None,
-            visits: Visits::default(),
+            visits: RejoinDelays::default(),
             forgotten: 0,
             hold_until: Time::ZERO,
             effects: Effects::new(),
@@ -169,7 +169,7 @@ impl ReceiverState {
         self.effects = effects;
     }
 
-    fn translated(&self, mut report: Report, layer: u8, seen: Seen, now: Time) -> Report {
+    fn translated(&self, mut report: Report, layer: u8, seen: NewestPacket, now: Time) -> Report {
         report.layer = Layer(layer);
         *report.content.echo_mut() = Echo { seq: seen.seq, hold: now.since(seen.at) };
         if let ReportContent::Calculated { rate, .. } = &mut report.content {
@@ -206,7 +206,7 @@ impl ReceiverState {
             && cx.now >= self.hold_until
             && (self.config.joins == Joins::Rounds || self.visits.may_join(level + 1, cx.now));
         if !may_join || estimate <= self.enough() {
-            self.above = Above { round: Some(round), ..Above::default() };
+            self.above = RoundsAbove { round: Some(round), ..RoundsAbove::default() };
         } else if self.is_starting() {
             let calculator = &self.calculators[usize::from(level)];
             let since = *self.above.since.get_or_insert(cx.now);
@@ -215,7 +215,7 @@ impl ReceiverState {
             }
         } else if self.above.round != Some(round) {
             let begun = self.above.round.map_or(0, |_| self.above.begun + 1);
-            self.above = Above { round: Some(round), begun, ..self.above };
+            self.above = RoundsAbove { round: Some(round), begun, ..self.above };
             // The second one begins: the estimate was above all through the first.
             if begun >= 2 {
                 self.join(cx);
@@ -255,7 +255,7 @@ impl ReceiverState {
         self.calculators.push(calculator);
         let level = self.level();
         self.seen[usize::from(level)] = None;
-        self.above = Above::default();
+        self.above = RoundsAbove::default();
         self.visits.on_join(level, cx.now);
         cx.effects.push(Effect::Subscribe(Layer(level)));
         self.wait = Some(Wait { asks: 0, next_at: cx.now });
@@ -267,7 +267,7 @@ impl ReceiverState {
         self.calculate(level, cx, |calculator, cx| calculator.on_leave(cx));
         self.calculators.pop();
         self.visits.on_leave(level, cx.now);
-        (self.above, self.wait, self.short_since) = (Above::default(), None, None);
+        (self.above, self.wait, self.short_since) = (RoundsAbove::default(), None, None);
         cx.effects.push(Effect::Subscribe(Layer(level - 1)));
     }
 
@@ -321,7 +321,7 @@ impl crate::node::Receiver for Receiver {
         }
         member.packets += 1 + u64::from(arrival.lost);
         let rate = if data.rate.is_finite() { data.rate.max(0.0) } else { 0.0 };
-        member.seen[usize::from(layer.0)] = Some(Seen { seq: data.seq, at: cx.now, rate });
+        member.seen[usize::from(layer.0)] = Some(NewestPacket { seq: data.seq, at: cx.now, rate });
         let level = member.level();
         let rates = member.seen[..=usize::from(level)].iter().flatten();
         let rate = rates.map(|seen| seen.rate).sum();

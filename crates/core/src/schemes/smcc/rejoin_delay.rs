@@ -5,7 +5,7 @@ use crate::time::{Span, Time};
 
 /// A receiver's visits of each layer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Visits([Visit; LAYERS]);
+pub(super) struct RejoinDelays([Visit; LAYERS]);
 
 /// The latest visits of a layer.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +23,7 @@ const SHORT: Span = Span::from_secs(8);
 const AWAY: Span = Span::from_secs(1);
 const MAX_DOUBLINGS: u8 = 4;
 
-impl Visits {
+impl RejoinDelays {
     pub(super) fn on_join(&mut self, layer: u8, now: Time) {
         self.of(layer).joined_at = now;
     }
@@ -50,8 +50,8 @@ mod tests {
 
     #[test]
     fn each_short_visit_of_a_layer_doubles_the_time_away_from_it() {
-        let (mut visits, mut now) = (Visits::default(), Time::ZERO);
-        let mut away = |visits: &mut Visits, stay: u64| {
+        let (mut visits, mut now) = (RejoinDelays::default(), Time::ZERO);
+        let mut away = |visits: &mut RejoinDelays, stay: u64| {
             visits.on_join(3, now);
             now += Span::from_secs(stay);
             visits.on_leave(3, now);

@@ -5,7 +5,7 @@ use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::schemes::declare::configuration;
-use crate::spec::Within;
+use crate::spec::NumberRange;
 use crate::time::{Rate, Span};
 
 configuration! {
@@ -22,10 +22,10 @@ configuration! {
             => choice["timer", { "rfc" => Rfc, "2001" => Of2001 }, "the law of report delays"];
         /// Reports less than this part below the lowest of a round are suppressed, "g".
         near: f64 = 0.1
-            => number["g", Within::of(0.0, 0.5), "reports this near the lowest of a round are suppressed"];
+            => number["g", NumberRange::of(0.0, 0.5), "reports this near the lowest of a round are suppressed"];
         /// The largest round-trip time keeps this part in a round without a larger one.
         rtt_max_kept: f64 = 0.9
-            => number["rtt-max-kept", Within::of(0.1, 1.0),
+            => number["rtt-max-kept", NumberRange::of(0.1, 1.0),
                 "part of the largest round-trip time that is kept in a round without a larger one"];
         /// Whether receivers follow one-way delays between measurements.
         one_way: OneWay = OneWay::Followed
@@ -50,10 +50,10 @@ configuration! {
         least: Rate = Rate::ZERO;
         /// Over how many round-trip times receivers measure the rate that they get, "k".
         received_over: f64 = 3.0
-            => number["k", Within::of(1.0, 10.0), "over how many round-trip times a received rate is measured"];
+            => number["k", NumberRange::of(1.0, 10.0), "over how many round-trip times a received rate is measured"];
         /// The limiting receiver is not missed before this time, whatever the round-trip time.
         patience: Span = Span::ZERO
-            => seconds["patience", Within::of(0.0, 60.0), "the limiting receiver is not missed before this time"];
+            => seconds["patience", NumberRange::of(0.0, 60.0), "the limiting receiver is not missed before this time"];
     }
 
     /// RFC 4654, with packets of 1000 bytes.

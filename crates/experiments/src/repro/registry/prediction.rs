@@ -102,7 +102,7 @@ fn samples(config: Config, source: Source, connections: u32, seed: u64) -> Vec<L
 
 /// An interval: what came, what was predicted for it, and what the discipline dropped and should have dropped.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct IntervalRecord {
     at: f64,
     came: f64,
     predicted: f64,
@@ -112,7 +112,7 @@ struct Seen {
     waiting: f64,
 }
 
-fn watched(config: Config, samples: &[LinkSample]) -> Vec<Seen> {
+fn watched(config: Config, samples: &[LinkSample]) -> Vec<IntervalRecord> {
     let mut paqm = Paqm::new(config, Rate::from_mbps(20.0));
     let mut rng = Rng::new(1, 1);
     let mut all = Vec::new();
@@ -121,7 +121,7 @@ fn watched(config: Config, samples: &[LinkSample]) -> Vec<Seen> {
         let (before, after) = (&pair[0], &pair[1]);
         let came = after.counts.offered - before.counts.offered;
         let dropped = after.counts.early - before.counts.early;
-        all.push(Seen {
+        all.push(IntervalRecord {
             at: after.at.as_secs_f64(),
             came: came as f64,
             predicted: paqm.predicted().0,
@@ -147,16 +147,16 @@ fn watched(config: Config, samples: &[LinkSample]) -> Vec<Seen> {
     all
 }
 
-fn error(seen: &[Seen]) -> f64 {
+fn error(seen: &[IntervalRecord]) -> f64 {
     hurst::estimation_error(seen.iter().map(|seen| (seen.predicted, seen.came)))
 }
 
-fn exponent(seen: &[Seen]) -> f64 {
+fn exponent(seen: &[IntervalRecord]) -> f64 {
     let series: Vec<f64> = seen.iter().map(|seen| seen.came).collect();
     hurst::estimate(&series, Method::Wavelet).map_or(f64::NAN, |estimate| estimate.hurst)
 }
 
-fn runs(source: Source, connections: u32) -> Vec<Vec<Seen>> {
+fn runs(source: Source, connections: u32) -> Vec<Vec<IntervalRecord>> {
     let config = Config::default();
     let seeds = if connections == 60 { SEEDS } else { FEW_SEEDS };
     seeds.map(|seed| watched(config, &samples(config, source, connections, seed))).collect()
@@ -167,7 +167,7 @@ pub(super) fn fig_5_3() -> Calculated {
     let counts = [4, 10, 20, 60, 100];
     let sources = [(Source::OnOff, "on-off"), (Source::Trace, "traces")];
     let all = sources.map(|(source, _)| counts.map(|count| runs(source, count)));
-    let of = |source: usize, count: usize, value: fn(&[Seen]) -> f64| -> Vec<f64> {
+    let of = |source: usize, count: usize, value: fn(&[IntervalRecord]) -> f64| -> Vec<f64> {
         all[source][count].iter().map(|seen| value(seen)).collect()
     };
     let judged = |name: &str, published, tolerance, values: &[f64]| {
@@ -213,8 +213,9 @@ pub(super) fn fig_5_3() -> Calculated {
         ),
     ];
     let first = |source: usize| {
-        let seen: Vec<&Seen> = all[source][3][0].iter().take(250).collect();
-        let line = |value: fn(&Seen) -> f64| seen.iter().map(|seen| (seen.at, value(seen))).collect();
+        let seen: Vec<&IntervalRecord> = all[source][3][0].iter().take(250).collect();
+        let line =
+            |value: fn(&IntervalRecord) -> f64| seen.iter().map(|seen| (seen.at, value(seen))).collect();
         vec![
             Layer::line("came", 0, line(|seen| seen.came)),
             Layer::line("predicted", 1, line(|seen| seen.predicted)),
@@ -226,7 +227,7 @@ pub(super) fn fig_5_3() -> Calculated {
         y: Axis::new("packets in 20 ms").from(0.0),
         layers: first(source),
     };
-    let over_counts = |title: &str, label: &str, value: fn(&[Seen]) -> f64| Panel {
+    let over_counts = |title: &str, label: &str, value: fn(&[IntervalRecord]) -> f64| Panel {
         title: title.into(),
         x: Axis::new("connections").from(0.0),
         y: Axis::new(label).from(0.0),
@@ -265,10 +266,10 @@ pub(super) fn fig_5_3() -> Calculated {
 /// Paper 002, figure 5.7: with the setting of figure 5.6, a capacity of half of the buffer and an optimum of 0.6 of it.
 pub(super) fn fig_5_7() -> Calculated {
     let config = Config { target: 60.0, ..Config::default() };
-    let all: Vec<Vec<Seen>> =
+    let all: Vec<Vec<IntervalRecord>> =
         SEEDS.map(|seed| watched(config, &samples(config, Source::OnOff, 60, seed))).collect();
     let share = |low: f64, high: f64| -> Vec<f64> {
-        let of_run = |seen: &Vec<Seen>| {
+        let of_run = |seen: &Vec<IntervalRecord>| {
             let within = seen.iter().filter(|seen| (low..=high).contains(&seen.probability));
             let (dropped, expected) = within.fold((0.0, 0.0), |(dropped, expected), seen| {
                 (dropped + seen.dropped, expected + seen.probability * seen.came)
@@ -277,7 +278,7 @@ pub(super) fn fig_5_7() -> Calculated {
         };
         all.iter().map(of_run).collect()
     };
-    let concave = |seen: &Vec<Seen>| {
+    let concave = |seen: &Vec<IntervalRecord>| {
         let none = seen
             .iter()
             .filter(|seen| seen.waiting + seen.predicted <= 110.0 && seen.probability == 0.0)
@@ -306,7 +307,7 @@ pub(super) fn fig_5_7() -> Calculated {
         ),
     ];
     let points = |low: f64, high: f64| {
-        let within = move |seen: &&Seen| (low..high).contains(&seen.predicted);
+        let within = move |seen: &&IntervalRecord| (low..high).contains(&seen.predicted);
         let dots = all[0].iter().filter(within).map(|seen| Dot {
             x: seen.waiting,
             y: seen.probability,

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// A packet that is out.
 #[derive(Debug, Clone, Copy, Default)]
-struct Out {
+struct OutstandingPacket {
     sent_at: Time,
     /// [`Delivery::first_sent_at`], [`Delivery::delivered_at`] and [`Delivery::delivered`] when it left.
     first_sent_at: Time,
@@ -37,7 +37,7 @@ pub(super) struct Sample {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Delivery {
     /// A ring by packet number; its length is a power of two.
-    out: Vec<Out>,
+    out: Vec<OutstandingPacket>,
     /// Packets that were sent again, and when, in this order; behind the first also some that have arrived or left once more.
     again: VecDeque<(u32, Time)>,
     /// Packets delivered so far (`C.delivered`), and when the latest was.
@@ -49,7 +49,7 @@ pub(super) struct Delivery {
     /// The latest moment at which a packet left that has arrived.
     latest: Time,
     /// The newest packet of this acknowledgement.
-    newest: Option<Out>,
+    newest: Option<OutstandingPacket>,
     newly: u32,
 }
 
@@ -63,7 +63,7 @@ impl Delivery {
         if inflight == 0 {
             (self.first_sent_at, self.delivered_at) = (now, now);
         }
-        let out = Out {
+        let out = OutstandingPacket {
             sent_at: now,
             first_sent_at: self.first_sent_at,
             delivered_at: self.delivered_at,
@@ -81,7 +81,7 @@ impl Delivery {
     }
 
     fn widen(&mut self, size: usize, una: u32) {
-        let old = std::mem::replace(&mut self.out, vec![Out::default(); size]);
+        let old = std::mem::replace(&mut self.out, vec![OutstandingPacket::default(); size]);
         for seq in una..una.saturating_add(old.len() as u32) {
             self.out[seq as usize & (size - 1)] = old[seq as usize & (old.len() - 1)];
         }

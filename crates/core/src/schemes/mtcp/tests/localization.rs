@@ -11,12 +11,12 @@ fn moving() -> Config {
 }
 
 /// An agent with four children, one of which gets slow, and three more children of the source.
-fn tree(config: Config, slow: f64) -> Grove {
+fn tree(config: Config, slow: f64) -> TestTree {
     let path = Path::mbps(8.0, 20, 40);
     let mut nodes = vec![(None, Path::mbps(20.0, 5, 100)); 2];
     nodes.extend((0..4).map(|child| (Some(0), if child == 0 { Path::mbps(slow, 20, 40) } else { path })));
     nodes.extend((0..3).map(|_| (Some(1), path)));
-    Grove::new(config, &nodes)
+    TestTree::new(config, &nodes)
 }
 
 #[test]

@@ -4,14 +4,14 @@ use super::windows::without_moves;
 use super::*;
 
 /// Two agents in a row above two leaves; paths without losses of data.
-fn tree() -> Grove {
+fn tree() -> TestTree {
     let nodes = [
         (None, Path::mbps(4.0, 15, 100)),
         (Some(0), Path::mbps(4.0, 20, 100)),
         (Some(1), Path::mbps(4.0, 40, 100)),
         (Some(1), Path::mbps(4.0, 40, 100)),
     ];
-    Grove::new(without_moves(), &nodes)
+    TestTree::new(without_moves(), &nodes)
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn the_window_opens_again_after_any_report_is_lost() {
 #[test]
 fn the_first_packet_is_repeated_for_unknown_children() {
     let path = Path::mbps(4.0, 20, 100);
-    let mut grove = Grove::new(without_moves(), &[(None, path), (None, path)]);
+    let mut grove = TestTree::new(without_moves(), &[(None, path), (None, path)]);
     grove.nodes[1].loses.insert(0);
     grove.run_until(15.0);
     assert!(grove.sent > 50, "{} packets left", grove.sent);
@@ -43,7 +43,7 @@ fn a_lost_acknowledgement_of_the_last_packet_is_no_slow_start() {
     grove.run_until(20.0);
     grove.limit = grove.sent;
     grove.run_until(22.0);
-    let slow_starts = |grove: &Grove| {
+    let slow_starts = |grove: &TestTree| {
         let agents = (0..2).map(|node| grove.agent(node).parent().windows().slow_starts).sum::<u64>();
         agents + grove.source.parent().windows().slow_starts
     };

@@ -14,7 +14,7 @@ use crate::packet::{Echo, Hole, Holes, Layer, ReceiverId, Report, ReportContent,
 use crate::rng::Rng;
 use crate::schemes::bench::{self, Bench, Ear};
 use crate::time::{Span, Time};
-use tree::{Grove, Path};
+use tree::{Path, TestTree};
 
 /// A report that everything up to this packet has arrived.
 fn all_up_to(from: u64, seq: u64) -> Report {

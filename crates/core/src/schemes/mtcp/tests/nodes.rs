@@ -12,7 +12,7 @@ fn config() -> Config {
 #[test]
 fn fifty_lost_packets_are_repaired_without_another_loss() {
     let nodes = [(None, Path::mbps(100.0, 5, 1000)), (Some(0), Path::mbps(4.0, 30, 12))];
-    let mut grove = Grove::new(config(), &nodes);
+    let mut grove = TestTree::new(config(), &nodes);
     grove.run_until(20.0);
     let (next, before) = (grove.sent, grove.nodes[1].lost);
     grove.nodes[1].loses.extend(next..next + 50);
@@ -34,7 +34,7 @@ fn fifty_lost_packets_are_repaired_without_another_loss() {
 fn a_node_that_missed_a_packet_itself_passes_the_repair_on() {
     let path = Path::mbps(50.0, 10, 1000);
     let nodes = [(None, path), (Some(0), path), (Some(0), path), (Some(0), path)];
-    let mut grove = Grove::new(config(), &nodes);
+    let mut grove = TestTree::new(config(), &nodes);
     grove.nodes.iter_mut().for_each(|node| node.loses.extend([50, 51, 60]));
     grove.limit = 100;
     grove.run_until(30.0);
@@ -46,7 +46,7 @@ fn scattered_losses_of_all_are_repaired() {
     let path = Path::mbps(20.0, 10, 1000);
     let mut nodes = vec![(None, path); 4];
     nodes.extend((0..16).map(|child| (Some(child % 4), path)));
-    let mut grove = Grove::new(config(), &nodes);
+    let mut grove = TestTree::new(config(), &nodes);
     let mut rng = Rng::new(3, 3);
     for node in &mut grove.nodes {
         node.loses.extend((0..600).filter(|_| rng.unit() < 0.02));

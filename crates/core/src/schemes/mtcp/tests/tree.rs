@@ -50,7 +50,7 @@ pub struct Node {
     pub lost: u64,
 }
 
-pub struct Grove {
+pub struct TestTree {
     pub source: Source,
     pub nodes: Vec<Node>,
     pub now: Time,
@@ -75,13 +75,13 @@ enum Event {
 
 const SIZE: u16 = 1000;
 
-impl Grove {
+impl TestTree {
     /// A source and nodes with their parents (`None` is the source), numbered from one.
-    pub fn new(config: Config, nodes: &[(Option<usize>, Path)]) -> Grove {
-        Grove::with_clocks(config, nodes, &[])
+    pub fn new(config: Config, nodes: &[(Option<usize>, Path)]) -> TestTree {
+        TestTree::with_clocks(config, nodes, &[])
     }
 
-    pub fn with_clocks(config: Config, nodes: &[(Option<usize>, Path)], offsets: &[Span]) -> Grove {
+    pub fn with_clocks(config: Config, nodes: &[(Option<usize>, Path)], offsets: &[Span]) -> TestTree {
         let make = |(number, (parent, path)): (usize, &(Option<usize>, Path))| {
             let me = ReceiverId::new(number as u64 + 1).expect("not zero");
             let children = nodes.iter().filter(|(parent, _)| *parent == Some(number)).count();
@@ -108,7 +108,7 @@ impl Grove {
                 lost: 0,
             }
         };
-        let mut grove = Grove {
+        let mut grove = TestTree {
             source: Source::new(config),
             nodes: nodes.iter().enumerate().map(make).collect(),
             now: Time::ZERO,

@@ -9,13 +9,13 @@ pub(super) fn without_moves() -> Config {
 }
 
 /// A chain of two agents and a leaf with the least rate, as in figure 3 of the paper.
-fn chain(config: Config, offsets: &[Span]) -> Grove {
+fn chain(config: Config, offsets: &[Span]) -> TestTree {
     let nodes = [
         (None, Path::mbps(4.0, 15, 30)),
         (Some(0), Path::mbps(4.0, 20, 30)),
         (Some(1), Path::mbps(1.0, 40, 30)),
     ];
-    Grove::with_clocks(config, &nodes, offsets)
+    TestTree::with_clocks(config, &nodes, offsets)
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn no_more_is_under_way_than_the_smallest_window_allows() {
 #[test]
 fn a_round_has_one_cut_however_many_children_lose_a_packet() {
     let nodes: Vec<_> = (0..16).map(|_| (None, Path::mbps(50.0, 10, 1000))).collect();
-    let mut grove = Grove::new(without_moves(), &nodes);
+    let mut grove = TestTree::new(without_moves(), &nodes);
     grove.nodes.iter_mut().for_each(|node| node.loses.extend([100, 101, 103]));
     grove.limit = 130;
     grove.run_until(20.0);
@@ -137,7 +137,7 @@ fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
             (None, Path::mbps(2.0, 150, 60)),
         ];
         let narrow = Config { alpha: 1.0, beta: 3.0, gamma: 1.0, decrease: 0.5, ..without_moves() };
-        let mut grove = Grove::new(Config { rounds, ..narrow }, &nodes);
+        let mut grove = TestTree::new(Config { rounds, ..narrow }, &nodes);
         let (mut sum, mut ticks) = (0.0, 0);
         for tick in 200..600 {
             grove.run_until(f64::from(tick) * 0.1);
@@ -154,7 +154,7 @@ fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
 
 #[test]
 fn without_answers_a_packet_leaves_each_second() {
-    let mut grove = Grove::new(without_moves(), &[]);
+    let mut grove = TestTree::new(without_moves(), &[]);
     grove.run_until(30.5);
     assert!((30..=32).contains(&grove.sent), "{}", grove.sent);
 }
@@ -163,7 +163,7 @@ fn without_answers_a_packet_leaves_each_second() {
 fn the_seeds_literal_rule_overruns_far_bottlenecks() {
     let lost = |mode| {
         let nodes = [(None, Path::mbps(100.0, 1, 1000)), (Some(0), Path::mbps(1.0, 100, 15))];
-        let mut grove = Grove::new(Config { mode, pacing: None, ..without_moves() }, &nodes);
+        let mut grove = TestTree::new(Config { mode, pacing: None, ..without_moves() }, &nodes);
         grove.run_until(60.0);
         grove.nodes[1].lost as f64 / grove.sent as f64
     };
@@ -176,7 +176,7 @@ fn the_seeds_literal_rule_overruns_far_bottlenecks() {
 fn a_single_loss_closes_no_window_with_the_filter() {
     let cuts = |loss_filter| {
         let mut grove =
-            Grove::new(Config { loss_filter, ..without_moves() }, &[(None, Path::mbps(50.0, 10, 1000))]);
+            TestTree::new(Config { loss_filter, ..without_moves() }, &[(None, Path::mbps(50.0, 10, 1000))]);
         grove.nodes[0].loses.extend([200, 1000, 2000]);
         grove.limit = 3000;
         grove.run_until(60.0);

@@ -1,7 +1,7 @@
 //! Parameters of an active router, with the paper's symbols and values.
 
 use crate::field;
-use crate::spec::{self, Opt, SpecError, Within};
+use crate::spec::{self, NumberRange, Opt, SpecError};
 use crate::time::Span;
 use std::str::FromStr;
 
@@ -67,19 +67,19 @@ impl Config {
         ),
         Opt::number(
             "da",
-            Within::of(0.01, 1.0),
+            NumberRange::of(0.01, 1.0),
             field!(absolute),
             "part of the rate of a lost packet that is asked for",
         ),
         Opt::number(
             "dr",
-            Within::of(0.01, 1.0),
+            NumberRange::of(0.01, 1.0),
             field!(relative),
             "part of an indicated rate that is sent on",
         ),
         Opt::number(
             "in",
-            Within::of(0.0, 100.0),
+            NumberRange::of(0.0, 100.0),
             field!(increase),
             "part of the least rate that limits grow by with each packet acknowledged",
         ),
@@ -90,7 +90,7 @@ impl Config {
             field!(exclude as u8),
             "requests for less than the least rate until a receiver is excluded; 0: never",
         ),
-        Opt::seconds("exclude-within", Within::POSITIVE, field!(exclude_within), "in this time"),
+        Opt::seconds("exclude-within", NumberRange::POSITIVE, field!(exclude_within), "in this time"),
         Opt::whole(
             "requests",
             1,
@@ -100,19 +100,19 @@ impl Config {
         ),
         Opt::seconds(
             "silence",
-            Within::POSITIVE,
+            NumberRange::POSITIVE,
             field!(silence),
             "time of silence after which a receiver no longer holds others back",
         ),
         Opt::seconds(
             "settle",
-            Within::up_to(60.0),
+            NumberRange::up_to(60.0),
             field!(settle),
             "time for which a new exit acknowledges nothing",
         ),
         Opt::seconds(
             "forget",
-            Within::POSITIVE,
+            NumberRange::POSITIVE,
             field!(forget),
             "time of silence after which a session is forgotten",
         ),
