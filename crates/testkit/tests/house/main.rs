@@ -6,6 +6,7 @@ mod code;
 mod folders;
 mod formats;
 mod language;
+mod messages;
 mod papers;
 mod scan;
 
@@ -490,9 +491,9 @@ fn libraries_name_no_flag_of_the_command_line() {
     };
     let mut found = Vec::new();
     for source in rust_sources().iter().filter(|source| ours(source) && !is_test(source)) {
-        for (line, text) in scan::strings(&source.text) {
-            if scan::names_flag(&text) {
-                found.push(format!("{}:{line}: {text}", source.path.display()));
+        for literal in scan::strings(&source.text) {
+            if scan::names_flag(&literal.text) {
+                found.push(format!("{}:{}: {}", source.path.display(), literal.line, literal.text));
             }
         }
     }
@@ -603,4 +604,24 @@ fn the_language_of_no_file_becomes_harder_to_read() {
             text.lines().filter(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
         std::fs::write(&path, head + &lower).expect("the record is written");
     }
+}
+
+#[test]
+fn the_list_of_messages_is_complete() {
+    let path = root().join("crates/testkit/tests/house/messages.txt");
+    let list = format!(
+        "# Messages that a user can see, by file (messages.rs). FAIRCAST_BLESS=1 writes this list.\n{}",
+        messages::list(&rust_sources())
+    );
+    if std::env::var_os("FAIRCAST_BLESS").is_some() {
+        std::fs::write(&path, &list).expect("the list is written");
+    }
+    let record = std::fs::read_to_string(&path).unwrap_or_default();
+    let (record, present): (BTreeSet<&str>, BTreeSet<&str>) =
+        (record.lines().collect(), list.lines().collect());
+    let changed: Vec<_> = record.symmetric_difference(&present).map(|line| (*line).to_owned()).collect();
+    assert_none(
+        "messages that messages.txt does not list, or that are gone (FAIRCAST_BLESS=1 writes it)",
+        &changed,
+    );
 }

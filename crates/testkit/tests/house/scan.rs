@@ -134,11 +134,22 @@ pub fn names_crate(text: &str, name: &str) -> bool {
         })
 }
 
-/// The string literals of code outside of its tests, each with the line on which it begins.
-pub fn strings(text: &str) -> Vec<(usize, String)> {
+/// A string literal.
+pub struct Literal {
+    /// The line on which it begins.
+    pub line: usize,
+    /// The byte at which it begins.
+    pub at: usize,
+    /// Its text, with escapes as they are written.
+    pub text: String,
+}
+
+/// The string literals of code outside of its tests.
+pub fn strings(text: &str) -> Vec<Literal> {
     let code = text.find("#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
     let (mut found, mut rest, mut line) = (Vec::new(), code, 1);
     while let Some(first) = rest.chars().next() {
+        let at = code.len() - rest.len();
         let raw = rest.strip_prefix('r').map(|after| after.len() - after.trim_start_matches('#').len());
         let raw = raw.filter(|hashes| rest[1 + hashes..].starts_with('"'));
         let len = match (first, raw) {
@@ -146,12 +157,12 @@ pub fn strings(text: &str) -> Vec<(usize, String)> {
                 let end = format!("\"{}", "#".repeat(hashes));
                 let body = &rest[hashes + 2..];
                 let len = body.find(&end).unwrap_or(body.len());
-                found.push((line, body[..len].to_owned()));
+                found.push(Literal { line, at, text: body[..len].to_owned() });
                 (hashes + 2 + len + end.len()).min(rest.len())
             }
             ('"', _) => {
                 let len = 1 + end_of_string(&rest[1..]);
-                found.push((line, rest[1..len].to_owned()));
+                found.push(Literal { line, at, text: rest[1..len].to_owned() });
                 (len + 1).min(rest.len())
             }
             ('/', _) if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
@@ -249,7 +260,7 @@ mod tests {
             "let a = \"one \\\" --two\"; // \"no\"\nlet q = '\"';\nlet b = r#\"three\"four\"#;\n",
             "#[cfg(test)]\nmod tests { \"five\" }"
         );
-        let found: Vec<_> = strings(text);
+        let found: Vec<_> = strings(text).into_iter().map(|literal| (literal.line, literal.text)).collect();
         assert_eq!(found, [(1, "one \\\" --two".to_owned()), (3, "three\"four".to_owned())]);
     }
 
