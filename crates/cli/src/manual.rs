@@ -58,17 +58,17 @@ pub fn completions(shell: Shell, out: &mut impl Write) -> Result<(), Failure> {
 fn markdown() -> String {
     let mut page = String::from(
         "# The command line\n\n\
-         This page is the output of `--help`; `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes it anew.\n\n\
+         This page is the output of `--help`. `FAIRCAST_BLESS=1 cargo test -p faircast-cli` regenerates it.\n\n\
          Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 a check or\n\
-         transfer failed, 2 usage, 3 network or system, 4 all have everything but those that `--slow drop` has left out, 5 all have\n\
-         everything but files that could not be read or changed while they were sent. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
-         ends a session in order: its report and its last line say how far it was, and the exit code is 1 (0 for `recv --serve` between two sessions).\n\
+         transfer failed, 2 usage, 3 network or system, 4 complete except for receivers excluded by `--slow drop`, 5 complete\n\
+         except for files that could not be read or changed during the transfer. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
+         ends a session in order: its report and its last line state its progress, and the exit code is 1 (0 for `recv --serve` between two sessions).\n\
          The second one ends the process at once. SIGUSR1 starts a `send` that waits for receivers.\n\n\
-         With `--json` a session tells one JSON object a line: `opened`, `warning`, `content`, `joined`, `left`,\n\
+         With `--json`, a session prints one JSON object per line: `opened`, `warning`, `content`, `joined`, `left`,\n\
          `slow`, `layers`, `output`, once a second `progress`, on failure `error`, and always `done` as the last line.\n\
-         A session waits for no reader of its output: lines that are not read in time are dropped, and `dropped` has their number.\n\
-         Rates are in bit/s (`_bps`), times in seconds or milliseconds (`_ms`). [json.md](json.md) has every field, and what\n\
-         `send --report` writes.\n",
+         A session never waits for a reader of its output. Lines that are not read in time are dropped, and `dropped` counts them.\n\
+         Rates are in bit/s (`_bps`), times in seconds or milliseconds (`_ms`). [json.md](json.md) lists every field, and the\n\
+         format of `send --report`.\n",
     );
     let mut command = Cli::command();
     command.build();

@@ -93,10 +93,10 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
     for entry in entries {
         writeln!(out, "{}", entry.name)?;
         for (title, text) in [
-            ("what", entry.summary),
+            ("summary", entry.summary),
             ("described in", entry.source),
-            ("the source", entry.sender),
-            ("a receiver", entry.receiver),
+            ("source", entry.sender),
+            ("receiver", entry.receiver),
         ] {
             told(out, &format!("  {title:<13} "), text)?;
         }
@@ -107,13 +107,13 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
         }
         for (number, deviation) in entry.deviations.iter().enumerate() {
             if number == 0 {
-                writeln!(out, "  departs from its description:")?;
+                writeln!(out, "  deviations from its description:")?;
             }
             told(out, "    - ", deviation)?;
         }
         writeln!(out)?;
     }
-    writeln!(out, "Use one with --cc, options behind commas: --cc ormcc,beta=0.7")?;
+    writeln!(out, "Select a scheme with --cc, followed by its options: --cc ormcc,beta=0.7")?;
     let protocols = unicast_protocols();
     if protocols.is_empty() {
         return Ok(());

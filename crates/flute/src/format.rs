@@ -19,14 +19,14 @@ impl Format for Alc {
     const DECLARATION: Declaration = Declaration {
         name: "alc",
         title: "ALC",
-        summary: "ALC and FLUTE (RFC 5775, 6726), as flute-alc speaks them: files to receivers that never answer",
+        summary: "ALC and FLUTE (RFC 5775, 6726), compatible with flute-alc: files, without feedback",
         options: &[FormatOption {
             name: "fec",
             value: "CODE",
-            meaning: "Over ALC: the erasure code [default: none, with rlc raptorq]",
+            meaning: "Over ALC: the erasure code [default: none; with rlc: raptorq]",
             values: Values::Words(&[
-                ("none", "None: what is lost comes again in the next round"),
-                ("raptorq", "RaptorQ: each round brings other symbols, and any of them will do"),
+                ("none", "None: lost symbols are repeated in the next generation"),
+                ("raptorq", "RaptorQ: each generation has new symbols, and any of them repair a block"),
             ]),
             ends: Ends::Source,
         }],

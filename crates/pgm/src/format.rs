@@ -15,8 +15,8 @@ use faircast_transport::units;
 #[derive(Debug, Clone, Copy)]
 pub struct Pgm;
 
-const ANSWERS: &str = "its receivers ask for what they miss";
-const SILENT: &str = "PGM's receivers do not say that they are there";
+const ANSWERS: &str = "its receivers request lost packets";
+const SILENT: &str = "PGM has no membership messages";
 const PORT: Values = Values::Checked(|text| match text.parse::<u16>() {
     Ok(1..) => Ok(()),
     _ => Err(format!("`{text}` is no port; write a number from 1 to 65535")),
@@ -26,36 +26,36 @@ impl Format for Pgm {
     const DECLARATION: Declaration = Declaration {
         name: "pgm",
         title: "PGM",
-        summary: "PGM over UDP (RFC 3208), as OpenPGM and ZeroMQ's epgm:// speak it",
+        summary: "PGM over UDP (RFC 3208), compatible with OpenPGM and epgm:// of ZeroMQ",
         options: &[
             FormatOption {
                 name: "framing",
                 value: "FRAMING",
-                meaning: "How content lies in PGM's packets [default: none]",
+                meaning: "Over PGM: framing of the content [default: none]",
                 values: Values::Words(&[
-                    ("zmq", "As ZeroMQ's messages"),
-                    ("none", "As it is, a part in each packet"),
+                    ("zmq", "ZeroMQ messages"),
+                    ("none", "No framing: a part of the content in each packet"),
                 ]),
                 ends: Ends::Both,
             },
             FormatOption {
                 name: "message",
                 value: "lines|BYTES",
-                meaning: "What one message is over PGM: a line (`lines`), or so many bytes [default: with zmq lines, otherwise a packet]",
+                meaning: "Over PGM: unit of a message, a line (`lines`) or a number of bytes [default: a packet; with zmq: lines]",
                 values: Values::Checked(|text| messages(text).map(|_| ())),
                 ends: Ends::Both,
             },
             FormatOption {
                 name: "nak-port",
                 value: "PORT",
-                meaning: "UDP port of the source that receivers of PGM answer to [default: the group's]",
+                meaning: "Over PGM: UDP port of the source for NAKs [default: the port of the group]",
                 values: PORT,
                 ends: Ends::Both,
             },
             FormatOption {
                 name: "data-port",
                 value: "PORT",
-                meaning: "PGM's own port of the session [default: the group's UDP port]",
+                meaning: "Over PGM: PGM port of the session [default: the UDP port of the group]",
                 values: PORT,
                 ends: Ends::Both,
             },
@@ -70,15 +70,15 @@ impl Format for Pgm {
             (Feature::Receipts, "PGM has no receipts"),
             (Feature::SlowPolicy, "PGM's receivers do not say how they do"),
             (Feature::Expected, SILENT),
-            (Feature::ReceiverReport, "PGM's receivers do not say what they have"),
+            (Feature::ReceiverReport, "PGM receivers do not report their progress"),
             (Feature::Port, "receivers answer to the port that both ends name (nak-port)"),
             (Feature::Unicast, "PGM is multicast"),
             (Feature::OneWay, ANSWERS),
             (Feature::FixedRate, ANSWERS),
             (Feature::Repetition, ANSWERS),
             (Feature::SourceNames, "sources do not say their names"),
-            (Feature::KeepPartial, "what is not whole is no use later"),
-            (Feature::Sync, "what comes over PGM is never known to be whole"),
+            (Feature::KeepPartial, "PGM cannot resume a transfer"),
+            (Feature::Sync, "PGM never confirms that a transfer is complete"),
             (Feature::Replacement, "sessions do not say where they come from"),
         ],
     };

@@ -9,58 +9,58 @@ use std::str::FromStr as _;
 
 use crate::sim::args::Seeds;
 
-/// Queue disciplines under loads.
+/// Run queue disciplines under the scenarios of RFC 7928.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast aqm characterize --queue codel --quick\n  \
     faircast aqm compare --queues all --loads three")]
 pub struct Aqm {
-    /// What to do
+    /// Command to run
     #[command(subcommand)]
     pub command: AqmCommand,
 }
 
-/// The verbs of `aqm`.
+/// The commands of `aqm`.
 #[derive(Debug, Subcommand)]
 pub enum AqmCommand {
-    /// Run a queue under the scenarios of RFC 7928, and write one report
+    /// Run a queue discipline under the scenarios of RFC 7928, and write a report
     Characterize(Characterize),
-    /// Run several queues under the same loads, and write one page
+    /// Run several queue disciplines under the same loads, and write one page
     Compare(Compare),
 }
 
-/// Characterize a queue.
+/// Characterize a queue discipline.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast aqm characterize --queue codel\n  \
     faircast aqm characterize --queue paqm,target=20 --quick\n\n\
-    Every run says whether the queue was the bottleneck and acted; runs in which it did not are marked in the tables.")]
+    The tables mark runs in which the queue was not the bottleneck or did not act.")]
 pub struct Characterize {
-    /// The queue, as scenarios write it
+    /// Queue discipline, in the syntax of scenarios
     #[arg(long, value_name = "SPEC", value_parser = queue)]
     pub queue: String,
-    /// How to run
+    /// Execution
     #[command(flatten)]
     pub bench: Bench,
 }
 
-/// Compare queues.
+/// Compare queue disciplines.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast aqm compare --queues droptail,100,codel,fq_codel --quick\n  \
     faircast aqm compare --queues all --loads three --markdown\n  \
     faircast aqm compare --queues all --loads multicast")]
 pub struct Compare {
-    /// The queues, separated by commas; options of one stand behind it [all: every discipline as it is by default]
+    /// Queue disciplines, separated by commas, each followed by its options [all: every discipline with default options]
     #[arg(long, value_name = "A,B,..", value_parser = queues)]
     pub queues: Queues,
-    /// Which loads
+    /// Set of loads
     #[arg(long, value_enum, default_value_t = Loads::Rfc7928)]
     pub loads: Loads,
     /// Print the tables as Markdown
     #[arg(long)]
     pub markdown: bool,
-    /// How to run
+    /// Execution
     #[command(flatten)]
     pub bench: Bench,
 }
@@ -68,22 +68,22 @@ pub struct Compare {
 /// How to run.
 #[derive(Debug, Args)]
 pub struct Bench {
-    /// Shorter runs with one seed: minutes become seconds, and numbers rougher
+    /// Make shorter runs with one seed: seconds instead of minutes, with less precision
     #[arg(long)]
     pub quick: bool,
-    /// Random seeds: how many, or which, as in 9701..9710 [default: 5, with --quick 1]
+    /// Random seeds: a number, a list, or a range, as in 9701..9710 [default: 5; with --quick: 1]
     #[arg(long, value_name = "N|LIST", value_parser = crate::sim::args::seeds)]
     pub seeds: Option<Seeds>,
-    /// Simulated seconds of a run [default: 100, with --quick 30]
+    /// Simulated duration of a run, in seconds [default: 100; with --quick: 30]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(10..=10_000))]
     pub seconds: Option<u32>,
-    /// Where the report, the figures and the runs go; runs that are there are not made again
+    /// Directory for the report, the figures and the runs; existing runs are reused
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Processors to use [default: all]
+    /// Number of processors [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Say nothing while running
+    /// Print no progress
     #[arg(long)]
     pub quiet: bool,
 }
@@ -93,9 +93,9 @@ pub struct Bench {
 pub enum Loads {
     /// The scenarios of RFC 7928
     Rfc7928,
-    /// Three that stand for many: 60 long flows, web transfers, and a sender that does not yield
+    /// Three loads: 60 long flows, web transfers, and an unresponsive sender
     Three,
-    /// ORMCC, LE-SBCC and GMCC beside TCP
+    /// ORMCC, LE-SBCC and GMCC competing with TCP
     Multicast,
 }
 

@@ -7,6 +7,8 @@ use faircast::Format;
 use faircast::format::{Ends, FormatOption, Given, Values};
 use std::marker::PhantomData;
 
+const HEADING: &str = "Packet format";
+
 /// The end of a session that a command runs.
 pub trait End {
     /// Whether an option that can be given at these ends can be given here.
@@ -75,7 +77,8 @@ impl<E: End> Args for FormatArgs<E> {
         let wire = Arg::new("wire")
             .long("wire")
             .value_name("FORMAT")
-            .help("Format of the packets")
+            .help_heading(HEADING)
+            .help("Packet format")
             .default_value("native")
             .value_parser(PossibleValuesParser::new(std::iter::once(own).chain(others)));
         declared::<E>().fold(command.arg(wire), |command, (_, option)| command.arg(argument(option)))
@@ -87,7 +90,11 @@ impl<E: End> Args for FormatArgs<E> {
 }
 
 fn argument(option: &'static FormatOption) -> Arg {
-    let argument = Arg::new(option.name).long(option.name).value_name(option.value).help(option.meaning);
+    let argument = Arg::new(option.name)
+        .long(option.name)
+        .value_name(option.value)
+        .help_heading(HEADING)
+        .help(option.meaning);
     match option.values {
         Values::Words(words) => {
             let values = words.iter().map(|(word, meaning)| PossibleValue::new(*word).help(*meaning));

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 pub use unanswered::Unanswered;
 
-/// Send files and live streams to many receivers at once, fair to the other traffic.
+/// Send files and live streams to many receivers over IP multicast, with TCP-fair congestion control.
 #[derive(Debug, Parser)]
 #[command(
     name = "faircast",
@@ -32,180 +32,182 @@ pub use unanswered::Unanswered;
     max_term_width = 100,
     after_help = "Start with `faircast demo`, then `faircast doctor` on each host.\n\n\
                   Exit codes: 0 done, 1 a check or transfer failed, 2 usage, 3 network or system,\n\
-                  4 all have everything but those that --slow drop has left out."
+                  4 complete except for receivers excluded by --slow drop, 5 complete except for unreadable\n\
+                  or changed files."
 )]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The verbs.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Send files and directories, or standard input, until every receiver has verified them
+    /// Send files, directories or standard input until every receiver has verified them
     Send(Send),
-    /// Receive what a source sends
+    /// Receive the content of a source
     Recv(Recv),
-    /// Send standard input live, or a stream on each layer: who joins late starts at the present
+    /// Send a live stream; late joiners start at the current position
     Stream(Stream),
-    /// Start a session that waits for receivers, with those that are there
+    /// Start a waiting session with the receivers that have joined
     #[command(
-        after_help = "Enter does the same where `send` runs, and the signal USR1.\n\nExamples:\n  faircast start\n  faircast start 1234"
+        after_help = "Enter in the terminal of `send` and SIGUSR1 have the same effect.\n\nExamples:\n  faircast start\n  faircast start 1234"
     )]
     Start {
-        /// The process of the `send` or `stream` [default: the only one on this host]
+        /// Process ID of `send` or `stream` [default: the only one on this host]
         #[arg(value_name = "PID")]
         pid: Option<u32>,
     },
-    /// Pass sessions on to other networks, and repair what is lost there
+    /// Relay sessions to other networks, and repair losses there
     Relay(Relay),
-    /// Make a key that seals sessions, or one for a relay
+    /// Create a group key, a relay key or a signing key
     Keygen(Keygen),
-    /// Say what a key file holds and may do
+    /// Show the contents and permissions of a key file
     Key(Key),
-    /// Check what receivers have signed, as a sender has reported it
+    /// Verify the receipts of receivers in a report
     Receipt(Receipt),
     /// Check this host: interfaces, routes, buffers, and whether multicast works
     Doctor(Doctor),
-    /// List, or remove, what receivers have begun and not finished in a directory
+    /// List or remove partial files of receivers
     Clean(Clean),
     /// Print a Wireshark dissector for faircast's packets
     Dissector,
-    /// Simulate 10,000 receivers, then send to four on this host, and say what was measured
+    /// Simulate 10,000 receivers, send to four on this host, and print the measurements
     Demo(Demo),
     /// List the congestion control schemes and their parameters
     Schemes(Schemes),
     /// Simulate networks described in scenario files
     #[cfg(feature = "simulator")]
     Sim(crate::sim::args::Sim),
-    /// Repeat the experiments of the papers that the schemes come from
+    /// Repeat the experiments of the papers
     #[cfg(feature = "simulator")]
     Repro(crate::sim::args::Repro),
-    /// Run queue disciplines under the scenarios of RFC 7928, one by itself or several beside each other
+    /// Run queue disciplines under the scenarios of RFC 7928
     #[cfg(feature = "simulator")]
     Aqm(crate::aqm::args::Aqm),
-    /// Run one scenario with several congestion controls in turn
+    /// Compare congestion controls in one scenario
     #[cfg(feature = "simulator")]
     Compare(crate::sim::args::Compare),
-    /// Print the manual page of a command, or write those of all commands into a directory
+    /// Print the manual page of a command, or write all pages into a directory
     #[command(
         after_help = "Examples:\n  faircast man send | man -l -\n  faircast man sim run\n  faircast man --into /usr/local/share/man/man1"
     )]
     Man {
-        /// The command, as in `send` or `sim run` [default: faircast itself]
+        /// Command, as in `send` or `sim run` [default: faircast itself]
         #[arg(value_name = "COMMAND")]
         command: Vec<String>,
         /// Write the pages of all commands into this directory
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "command")]
         into: Option<PathBuf>,
     },
-    /// Print completions for a shell
+    /// Print the completion script of a shell
     #[command(after_help = "Examples:\n  faircast completions bash > /etc/bash_completion.d/faircast")]
     Completions {
-        /// The shell
+        /// Shell
         shell: clap_complete::Shell,
     },
 }
 
-/// What a source and a receiver must agree on.
+/// Options that a source and a receiver must agree on.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
-    /// Multicast group; the port may be left out [default: 239.255.70.1:5777, on hosts without IPv4 [ff15::4643:1]:5777]
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group)]
+    /// Multicast group, with or without a port [default: 239.255.70.1:5777; on hosts without IPv4: [ff15::4643:1]:5777]
+    #[arg(help_heading = "Network", long, value_name = "ADDRESS[:PORT]", value_parser = values::group)]
     pub group: Option<SocketAddr>,
-    /// Interface, by name or address; chosen by route when not given
-    #[arg(long, value_name = "NAME|ADDRESS")]
+    /// Network interface, by name or address [default: chosen by route]
+    #[arg(help_heading = "Network", long, value_name = "NAME|ADDRESS")]
     pub iface: Option<String>,
-    /// Seal the session under the key in this file; receivers open what is sealed under any of the keys in it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Encrypt the session with the group key in this file. Receivers try every key in the file
+    #[arg(help_heading = "Security", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
-    /// Name of this host in messages [default: the system's]
-    #[arg(long, value_name = "NAME", value_parser = values::host_name)]
+    /// Name of this host in messages [default: the host name of the system]
+    #[arg(help_heading = "Network", long, value_name = "NAME", value_parser = values::host_name)]
     pub host: Option<String>,
 }
 
-/// How a source sends.
+/// Options of a source.
 #[derive(Debug, Args)]
 pub struct Sending {
-    /// UDP port of this host that receivers answer to [default: the group's, or a free one while another program has that]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Local UDP port for feedback from receivers [default: the port of the group, or a free port if that is in use]
+    #[arg(help_heading = "Network", long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// Time to live: 1 stays on the local network
-    #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
+    /// Time to live of multicast packets; 1 stays on the local network
+    #[arg(help_heading = "Network", long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
     pub ttl: u8,
-    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes` [default: ormcc; foreign formats have their own]
-    #[arg(long, value_name = "SCHEME[,K=V]", value_parser = scheme)]
+    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes` [default: ormcc; foreign formats have
+    /// their own]
+    #[arg(help_heading = "Rate", long, value_name = "SCHEME[,K=V]", value_parser = scheme)]
     pub cc: Option<Scheme>,
-    /// Where the groups of a layered scheme are: at addresses or at ports in a row, from --group on
-    #[arg(long, value_name = "address|port", value_enum, default_value_t = LayersBy::Address)]
+    /// Spacing of the groups of a layered scheme: consecutive addresses or consecutive ports, from --group on
+    #[arg(help_heading = "Rate", long, value_name = "address|port", value_enum, default_value_t = LayersBy::Address)]
     pub layers_by: LayersBy,
-    /// Never send slower than this, in bit/s, like 800k or 10M
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    /// Minimum rate, in bit/s, as in 800k or 10M
+    #[arg(help_heading = "Rate", long, value_name = "RATE", value_parser = values::rate)]
     pub min: Option<Rate>,
-    /// Never send faster than this, in bit/s
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    /// Maximum rate, in bit/s, as in 800k or 10M
+    #[arg(help_heading = "Rate", long, value_name = "RATE", value_parser = values::rate)]
     pub max: Option<Rate>,
-    /// What one slow receiver may cost: follow it, serve it after the others (floor:RATE), or
-    /// leave it out (drop:RATE)
-    #[arg(long, value_name = "POLICY", value_parser = values::slow, default_value = "follow")]
+    /// Policy for slow receivers: follow the slowest one (follow), serve slow ones after the others (floor:RATE), or exclude
+    /// them (drop:RATE)
+    #[arg(help_heading = "Rate", long, value_name = "POLICY", value_parser = values::slow, default_value = "follow")]
     pub slow: SlowReceiverPolicy,
-    /// Send without a key and do not remind me of it
-    #[arg(long, conflicts_with = "key")]
+    /// Send without a key, and print no warning about it
+    #[arg(help_heading = "Security", long, conflicts_with = "key")]
     pub no_key: bool,
-    /// Sign the content with the key in this file (`keygen --sign`): receivers with its public half take nothing else
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Sign the content with the private key in this file (`keygen --sign`). Receivers that have the public key accept no
+    /// other content
+    #[arg(help_heading = "Security", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub sign_key: Option<PathBuf>,
-    /// Each receiver has to send a receipt (`recv --sign-receipts`) by one of these public keys: a file of them, or a directory of
-    /// such files. Who has everything and no such receipt does not count as done. Without it receipts are recorded
-    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    /// Require a receipt from each receiver (`recv --sign-receipts`), signed by one of these public keys: a file, or a
+    /// directory of files. Without this option, receipts are recorded but not required
+    #[arg(help_heading = "Security", long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub receipts: Option<PathBuf>,
-    /// Start when so many receivers have joined, and end when they are done
-    #[arg(long, value_name = "N", value_parser = values::receivers)]
+    /// Start when this number of receivers have joined; end when they are done
+    #[arg(help_heading = "Receivers", long, value_name = "N", value_parser = values::receivers)]
     pub expect: Option<u32>,
-    /// The hosts in this file must have everything, one a line, by the name that they say or by address: the session starts when
-    /// they have joined, and those that are missing are named
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["invite", "listen"])]
+    /// Require the hosts in this file: one name or address per line. The session starts when all have joined; missing hosts
+    /// are named
+    #[arg(help_heading = "Receivers", long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["invite", "listen"])]
     pub receivers: Option<PathBuf>,
-    /// Write what has become of every receiver to this file when the session ends: as JUnit XML when its name ends in .xml,
+    /// Write the outcome of every receiver to this file when the session ends: as JUnit XML if the name ends in .xml,
     /// otherwise as JSON
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Output", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
-    /// How long to wait for receivers to join, in seconds, in all; Enter, or `faircast start`, starts with those that are there
-    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
+    /// Maximum time to wait for receivers to join, in seconds. Enter or `faircast start` starts the session at once
+    #[arg(help_heading = "Receivers", long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
     pub join_timeout: Duration,
-    /// How long receivers may be silent, or not be reached by data, and the network be gone, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
+    /// Maximum silence of a receiver, time without data at it, and outage of the network, in seconds
+    #[arg(help_heading = "Receivers", long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
     pub timeout: Duration,
-    /// Serve hosts that ask here by unicast (`recv --parent`), each at a rate of its own: a port, an address, or both. Without
-    /// --group and --iface nothing is sent by multicast
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen_at, num_args = 0..=1, default_missing_value = "5778")]
+    /// Serve hosts that connect by unicast (`recv --parent`), each at its own rate: a port, an address, or both. Without
+    /// --group and --iface, nothing is sent by multicast
+    #[arg(help_heading = "Unicast", long, value_name = "[ADDRESS:]PORT", value_parser = values::listen_at, num_args = 0..=1, default_missing_value = "5778")]
     pub listen: Option<values::Listen>,
-    /// Invite the hosts in this file, one a line, which wait with `recv --listen`, and serve them likewise; --expect is their
-    /// number when not given
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Invite the hosts in this file, one per line, and serve them by unicast. They run `recv --listen`. Their number is the
+    /// default of --expect
+    #[arg(help_heading = "Unicast", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub invite: Option<PathBuf>,
-    /// Serve at most this number of hosts that ask without an invitation. A host that has not shown the key gets at most three
-    /// quarters of these places
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), requires = "listen")]
+    /// Maximum number of uninvited hosts served by unicast. Hosts without the key get at most three quarters of these places
+    #[arg(help_heading = "Unicast", long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), requires = "listen")]
     pub max_children: u16,
-    /// Memory for what slower hosts served by unicast have not got yet, in bytes; more than that is read again
-    #[arg(long, value_name = "BYTES", value_parser = values::size, default_value = "256M")]
+    /// Memory for data that slower unicast hosts still need, in bytes; further data is read again
+    #[arg(help_heading = "Unicast", long, value_name = "BYTES", value_parser = values::size, default_value = "256M")]
     pub memory: usize,
-    /// Largest UDP datagram, in bytes [default: what the interface carries, at most 1500]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(400..=65_507))]
+    /// Maximum size of a UDP datagram, in bytes [default: the MTU of the interface, at most 1500]
+    #[arg(help_heading = "Network", long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(400..=65_507))]
     pub datagram: Option<u16>,
-    /// How packets look.
+    /// Packet format.
     #[command(flatten)]
     pub format: FormatArgs<AtSource>,
 }
 
-/// How the groups of the layers follow each other.
+/// Spacing of the groups of the layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LayersBy {
-    /// The base layer's address and the next ones: routers forward to each host the layers that it wants
+    /// Consecutive addresses: routers forward each layer only to hosts that joined it
     Address,
-    /// The base layer's port and the next ones: for networks that grant one group only
+    /// Consecutive ports: for networks that allow only one group
     Port,
 }
 
@@ -218,101 +220,102 @@ impl From<LayersBy> for Spacing {
     }
 }
 
-/// How a session tells what it does.
+/// Output options of a session.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct OutputOptions {
-    /// Tell everything as JSON, one object a line, on standard output
-    #[arg(long)]
+    /// Print events as JSON, one object per line, on standard output
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
-    /// Tell only errors
-    #[arg(long, short, conflicts_with = "verbose")]
+    /// Print only errors
+    #[arg(help_heading = "Output", long, short, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Tell more
-    #[arg(long, short)]
+    /// Print more details
+    #[arg(help_heading = "Output", long, short)]
     pub verbose: bool,
 }
 
-/// Send files and directories, or standard input, until every receiver has verified them.
+/// Send files, directories or standard input until every receiver has verified them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast send disk.img --expect 30\n  \
     faircast send disk.img --receivers lab.txt --report lab.xml\n  \
     faircast send models/ notes.txt --key lab.key --iface eth0\n  \
-    faircast send rootfs/ --preserve all           and `recv --preserve all`, as root\n  \
-    faircast send disk.img --slow floor:50M        slow hosts are served last\n  \
-    faircast send disk.img --cc rlc                in layers: every host at its own speed\n  \
+    faircast send rootfs/ --preserve all           with `recv --preserve all` as root\n  \
+    faircast send disk.img --slow floor:50M        serve slow hosts last\n  \
+    faircast send disk.img --cc rlc                in layers: each host at its own rate\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
-    faircast send maps/ --one-way --rate 5M        to hosts that run `recv --one-way`, which never answer\n  \
-    faircast send maps/ --wire alc --rate 5M       to FLUTE receivers, which never answer\n  \
-    faircast send disk.img --invite hosts.txt          without multicast, to hosts that run `recv --listen`\n  \
-    faircast send disk.img --listen                without multicast, to hosts that run `recv --parent`\n  \
+    faircast send maps/ --one-way --rate 5M        without feedback, to `recv --one-way`\n  \
+    faircast send maps/ --wire alc --rate 5M       to FLUTE receivers\n  \
+    faircast send disk.img --invite hosts.txt      by unicast, to hosts that run `recv --listen`\n  \
+    faircast send disk.img --listen                by unicast, to hosts that run `recv --parent`\n  \
     tar c src | faircast send - --name src.tar")]
 pub struct Send {
     /// Files and directories; `-` is standard input
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// The session.
+    /// Session.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// How it is sent.
+    /// Transmission.
     #[command(flatten)]
     pub sending: Sending,
-    /// For sources that nobody answers.
+    /// Transmission without feedback.
     #[command(flatten)]
     pub unanswered: Unanswered,
-    /// Say this of files too: `owner`, `setid`, `acls`, `xattrs`, `privileged`, `all`; receivers give it to them when they ask for it as well
-    #[arg(long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]
+    /// Also send these attributes, separated by commas: `owner`, `setid`, `acls`, `xattrs`, `privileged`, `all`. Receivers
+    /// apply them with their own --preserve
+    #[arg(help_heading = "Files", long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]
     pub preserve: Preserve,
-    /// Send nothing when something cannot be read; otherwise the rest is sent, it is named, and the exit code is 5
-    #[arg(long)]
+    /// Send nothing if a file cannot be read. Default: send the other files, name the unreadable ones, and exit with code 5
+    #[arg(help_heading = "Files", long)]
     pub strict: bool,
-    /// Send what every symbolic link leads to, in place of the link
-    #[arg(long)]
+    /// Send the target of every symbolic link instead of the link
+    #[arg(help_heading = "Files", long)]
     pub copy_links: bool,
-    /// The same of those links alone that lead out of the paths that are sent
-    #[arg(long)]
+    /// Send the targets of symbolic links that lead out of the given paths
+    #[arg(help_heading = "Files", long)]
     pub copy_unsafe_links: bool,
-    /// Name of the file that standard input becomes [default: stdin]
-    #[arg(long, value_name = "NAME", value_parser = values::file_name)]
+    /// File name for standard input [default: stdin]
+    #[arg(help_heading = "Files", long, value_name = "NAME", value_parser = values::file_name)]
     pub name: Option<String>,
-    /// How it is told.
+    /// Output.
     #[command(flatten)]
     pub output_options: OutputOptions,
 }
 
-/// Send standard input live, or a stream on each layer: who joins late starts at the present.
+/// Send a live stream; late joiners start at the current position.
 ///
-/// With --layer each receiver gets the base layer's stream and as many of the others as its path carries. Nobody asks
-/// for repairs then: they are sent with the data, and what still is missing is left out.
+/// With --layer, each receiver gets the stream of the base layer and as many further layers as its path carries. Receivers
+/// do not request repairs then: repair data is sent with the stream, and remaining gaps are skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     ffmpeg ... -f mpegts - | faircast stream --key lab.key\n  \
     journalctl -f | faircast stream --history 30\n  \
-    faircast stream --cc rlc,base=2e6 --layer base.pipe --layer more.pipe      a stream on each layer")]
+    faircast stream --cc rlc,base=2e6 --layer base.pipe --layer more.pipe      one stream per layer")]
 pub struct Stream {
-    /// How long sent data can still be repaired, in seconds; with --layer, how long it may wait to be sent
-    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "5")]
+    /// Time during which sent data can be repaired, in seconds. With --layer: maximum delay of unsent data
+    #[arg(help_heading = "Stream", long, value_name = "SECONDS", value_parser = values::span, default_value = "5")]
     pub history: Duration,
-    /// A stream of its own for each layer of --cc rlc or gmcc, base layer first: a file, a named pipe, or `-`
-    #[arg(long = "layer", value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    /// Input of one layer of --cc rlc or gmcc, base layer first: a file, a named pipe, or `-`. Give it once for each layer
+    #[arg(help_heading = "Stream", long = "layer", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub layers: Vec<PathBuf>,
-    /// With --layer: repairs that are sent with the data, in percent of it [default: 10%]
-    #[arg(long, value_name = "PERCENT", value_parser = values::percent, requires = "layers")]
+    /// With --layer: repair data that is sent with the stream, in percent [default: 10%]
+    #[arg(help_heading = "Stream", long, value_name = "PERCENT", value_parser = values::percent, requires = "layers")]
     pub repair: Option<f64>,
-    /// The session.
+    /// Session.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// How it is sent.
+    /// Transmission.
     #[command(flatten)]
     pub sending: Sending,
-    /// How it is told.
+    /// Output.
     #[command(flatten)]
     pub output_options: OutputOptions,
 }
 
-/// Receive what a source sends.
+/// Receive the content of a source.
 ///
-/// A receiver that was stopped goes on where it was when the same command is run again.
+/// Run the same command again to resume an interrupted transfer.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast recv --out /srv/images\n  \
@@ -322,107 +325,107 @@ pub struct Stream {
     faircast recv --stdout --layer-to 1=more.pipe | player      two layers of a live stream\n  \
     faircast recv --source 192.0.2.1 --group 232.1.1.1        source-specific multicast\n  \
     faircast recv --parent find                               by unicast, from the nearest relay\n  \
-    faircast recv --listen --source 192.0.2.1                 by unicast, when that host invites")]
+    faircast recv --listen --source 192.0.2.1                 by unicast, on invitation of that host")]
 pub struct Recv {
-    /// The session.
+    /// Session.
     #[command(flatten)]
     pub session: SessionArgs,
     /// Accept packets from this host only
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(help_heading = "Network", long, value_name = "ADDRESS")]
     pub source: Option<IpAddr>,
-    /// Be served by this relay or source by unicast, where multicast does not come, or by the nearest relay (`find`, over IPv6
-    /// `find6`); given several times, the next takes over when one is silent
-    #[arg(long, value_name = "ADDRESS[:PORT]|find", value_parser = values::parent_or_find)]
+    /// Receive by unicast from this relay or source, or from the nearest relay (`find`; over IPv6: `find6`). Give it several
+    /// times to name alternatives
+    #[arg(help_heading = "Unicast", long, value_name = "ADDRESS[:PORT]|find", value_parser = values::parent_or_find)]
     pub parent: Vec<SocketAddr>,
-    /// Wait here until a source invites this host (`send --invite`): a port, an address, or both
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778", conflicts_with = "parent")]
+    /// Wait for the invitation of a source (`send --invite`): a port, an address, or both
+    #[arg(help_heading = "Unicast", long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778", conflicts_with = "parent")]
     pub listen: Option<SocketAddr>,
-    /// Stay: take part in one session after another, and in several at once, until stopped. What becomes of each is told as it ends
-    #[arg(long, conflicts_with_all = ["stdout", "join_timeout", "layer_to"])]
+    /// Receive session after session, several at the same time, until stopped. Print the outcome of each
+    #[arg(help_heading = "Sessions", long, conflicts_with_all = ["stdout", "join_timeout", "layer_to"])]
     pub serve: bool,
-    /// With --serve: take part in so many sessions at once at most; with --parent and --listen in one
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), requires = "serve")]
+    /// With --serve: maximum number of sessions at the same time; 1 with --parent and --listen
+    #[arg(help_heading = "Sessions", long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), requires = "serve")]
     pub max_sessions: u16,
-    /// Accept only sessions of sources that call themselves so, where `*` stands for anything; can be given several times
-    #[arg(long, value_name = "NAME")]
+    /// Accept only sources with this host name; `*` matches any text. Can be given several times
+    #[arg(help_heading = "Sessions", long, value_name = "NAME")]
     pub accept: Vec<String>,
-    /// Take at most this many bytes of content from a session, like 8G, and at most as many again for directories, names and attributes: a session that announces more is refused, and a stream that exceeds it ends with an error
-    #[arg(long, value_name = "BYTES", value_parser = values::size)]
+    /// Maximum content of a session, in bytes, as in 8G. The same limit applies to directories, names and attributes. Larger
+    /// sessions are refused; longer streams end with an error
+    #[arg(help_heading = "Sessions", long, value_name = "BYTES", value_parser = values::size)]
     pub max_size: Option<usize>,
-    /// Directory for what is received; made when it is not there
-    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    /// Directory for received files; created if missing
+    #[arg(help_heading = "Files", long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
-    /// Follow sessions whose source cannot hear this host (`send --one-way`): their time is compared with this host's clock instead
-    #[arg(long)]
+    /// Accept sessions without feedback (`send --one-way`). The clocks of both hosts must agree
+    #[arg(help_heading = "Sessions", long)]
     pub one_way: bool,
-    /// Accept only content that was signed with the private half of a key in this file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Accept only content that is signed by a key in this file
+    #[arg(help_heading = "Security", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub verify_key: Option<PathBuf>,
-    /// When everything is verified and in its place, send the source a receipt that is signed with the key in this file
-    /// (`keygen --sign`)
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Send the source a receipt, signed with the key in this file (`keygen --sign`), when all content is verified and stored
+    #[arg(help_heading = "Security", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub sign_receipts: Option<PathBuf>,
-    /// Write one file or a stream to standard output; of a stream in layers, the base layer
-    #[arg(long, conflicts_with = "out")]
+    /// Write one file or a stream to standard output; of a layered stream, the base layer
+    #[arg(help_heading = "Files", long, conflicts_with = "out")]
     pub stdout: bool,
-    /// Write this layer of a live stream to a file or named pipe; 0 is the base layer. Can be given for each layer
-    #[arg(long, value_name = "N=PATH", value_parser = values::layer_to)]
+    /// Write layer N of a live stream to a file or named pipe; 0 is the base layer. Can be given for each layer
+    #[arg(help_heading = "Files", long, value_name = "N=PATH", value_parser = values::layer_to)]
     pub layer_to: Vec<(Layer, PathBuf)>,
-    /// Give up when no session begins for so many seconds [default: wait for ever]
-    #[arg(long, value_name = "SECONDS", value_parser = values::span)]
+    /// Maximum time to wait for a session, in seconds [default: no limit]
+    #[arg(help_heading = "Sessions", long, value_name = "SECONDS", value_parser = values::span)]
     pub join_timeout: Option<Duration>,
-    /// Give up when the source is silent, none of its data arrives, or the network is gone for so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
+    /// Maximum silence of the source, maximum time without data, and maximum outage of the network, in seconds
+    #[arg(help_heading = "Sessions", long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
     pub timeout: Duration,
-    /// Give files this too, where the source says it: `owner`, `setid` (set-user-ID and its like), `acls`, `xattrs`, `privileged`,
-    /// `links` (that lead out of DIR), `all`
-    #[arg(long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]
+    /// Apply these attributes if the source sends them, separated by commas: `owner`, `setid` (set-user-ID, set-group-ID,
+    /// sticky), `acls`, `xattrs`, `privileged`, `links` (that lead out of DIR), `all`
+    #[arg(help_heading = "Files", long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]
     pub preserve: Preserve,
-    /// With --preserve owner: users and groups by number, whatever their names are here
-    #[arg(long)]
+    /// With --preserve owner: use user and group numbers, not names
+    #[arg(help_heading = "Files", long)]
     pub numeric_owner: bool,
-    /// When a session begins, delete unfinished data of earlier sessions in DIR: what is so old (`7d`), the oldest beyond so
-    /// much (`40G`), both (`7d,40G`), or nothing (`all` is kept) [default: 7d with --serve, otherwise all]
-    #[arg(long, value_name = "AGE,BYTES", value_parser = values::keep_partial)]
+    /// Keep partial files of earlier sessions in DIR up to an age (`7d`), up to a total size (`40G`), both (`7d,40G`), or without
+    /// limit (`all`). The others are deleted when a session begins [default: 7d with --serve, otherwise all]
+    #[arg(help_heading = "Files", long, value_name = "AGE,BYTES", value_parser = values::keep_partial)]
     pub keep_partial: Option<KeepPartial>,
-    /// What becomes of names with control characters and others that a terminal obeys: `escape` (as \x1b), `keep`, or `refuse`
-    #[arg(long, value_name = "escape|keep|refuse", default_value = "escape")]
+    /// Treatment of file names with control characters: write them as \x1b (escape), keep them, or refuse them
+    #[arg(help_heading = "Files", long, value_name = "escape|keep|refuse", default_value = "escape")]
     pub unsafe_names: Names,
-    /// Flush every file to the disk before it gets its name
-    #[arg(long)]
+    /// Flush every file to disk before it gets its final name
+    #[arg(help_heading = "Files", long)]
     pub sync: bool,
-    /// Replace files that came from another source, or in a later session; otherwise such a session is refused
-    #[arg(long)]
+    /// Replace files of another source or of a later session. Default: refuse such a session
+    #[arg(help_heading = "Files", long)]
     pub overwrite: bool,
-    /// How packets look.
+    /// Packet format.
     #[command(flatten)]
     pub format: FormatArgs<AtReceiver>,
-    /// How it is told.
+    /// Output.
     #[command(flatten)]
     pub output_options: OutputOptions,
 }
 
-/// Make a key that seals sessions, one for a relay, or a pair that signs content.
+/// Create a group key, a relay key or a signing key.
 ///
-/// Copy the file to every host, over a channel you trust: who has it can read, send and answer. A relay gets its own, with
-/// which it passes sessions on that it cannot read. With --sign the file stays with the source, and FILE.pub goes to the receivers.
+/// Copy a group key to every host over a trusted channel: its holders can read, send and answer. A relay needs only a relay
+/// key, which cannot decrypt content. With --sign, FILE stays at the source, and FILE.pub goes to the receivers.
 ///
-/// To change a key, give receivers a file with two lines, the new key and the old one; then give the source the new key; then
-/// take the old line away.
+/// To change a group key: give the receivers a file with two lines, the new key and the old key; then give the source the new
+/// key; then remove the old line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast keygen lab.key\n  \
-    faircast keygen --sign lab.sign                 and lab.sign.pub\n  \
+    faircast keygen --sign lab.sign                 also creates lab.sign.pub\n  \
     faircast keygen - | ssh host 'umask 077; cat > lab.key'\n  \
-    faircast keygen --relay lab.key relay.key       the key of the relays of lab.key's sessions")]
+    faircast keygen --relay lab.key relay.key       the relay key for sessions of lab.key")]
 pub struct Keygen {
-    /// The file to make [default: faircast.key, relay.key or faircast.sign]; `-` is standard output
+    /// File to create [default: faircast.key, relay.key or faircast.sign]; `-` is standard output
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// Make the key of relays, which comes from this group key
+    /// Derive the key for relays from this group key
     #[arg(long, value_name = "GROUP KEY", value_hint = ValueHint::FilePath)]
     pub relay: Option<PathBuf>,
-    /// Make a key to sign content with, and beside it FILE.pub to verify it with
+    /// Create a key pair to sign content: FILE, and FILE.pub to verify
     #[arg(long, conflicts_with = "relay")]
     pub sign: bool,
     /// Replace an existing file
@@ -430,30 +433,30 @@ pub struct Keygen {
     pub force: bool,
 }
 
-/// About keys.
+/// Inspect keys.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  faircast key show lab.key")]
 pub struct Key {
-    /// What about them
+    /// Command for keys
     #[command(subcommand)]
     pub command: KeyCommand,
 }
 
-/// What can be asked about keys.
+/// Commands for keys.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Say what a key file holds, what it may do, and who can read it
+    /// Show the contents, permissions and readers of a key file
     Show(KeyShow),
 }
 
-/// Say what a key file holds, what it may do, and who can read it. The key itself is not shown.
+/// Show the contents, permissions and readers of a key file. The key itself is not shown.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  faircast key show lab.key\n  faircast key show relay.key --json")]
 pub struct KeyShow {
-    /// The key file
+    /// Key file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Tell it as JSON, one object for each key
+    /// Print JSON, one object per key
     #[arg(long)]
     pub json: bool,
 }
@@ -462,56 +465,57 @@ pub struct KeyShow {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  faircast doctor\n  faircast doctor --iface eth0 --group 239.1.2.3 --json\n  \
-                  faircast doctor --serve                  on one host, and on the other:\n  faircast doctor --with 192.0.2.7"
+                  faircast doctor --serve                  on one host; on the other:\n  faircast doctor --with 192.0.2.7"
 )]
 pub struct Doctor {
-    /// Multicast group that will be used [default: 239.255.70.1:5777, on hosts without IPv4 [ff15::4643:1]:5777]
+    /// Multicast group to check [default: 239.255.70.1:5777; on hosts without IPv4: [ff15::4643:1]:5777]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group)]
     pub group: Option<SocketAddr>,
-    /// Interface that will be used, by name or address
+    /// Interface to check, by name or address
     #[arg(long, value_name = "NAME|ADDRESS")]
     pub iface: Option<String>,
-    /// Address of the source that will send: whether what it sends can come in here
+    /// Address of the source: check whether its packets can reach this host
     #[arg(long, value_name = "ADDRESS")]
     pub source: Option<IpAddr>,
-    /// Measure the network to a host that runs `doctor --serve`, and back: rate, loss, order, MTU, the group, and the clocks. It
-    /// takes some seconds, and loads the network for moments
+    /// Measure the network to a host that runs `doctor --serve`, in both directions: rate, loss, order, MTU, the group, and
+    /// the clocks. The test takes some seconds and loads the network briefly
     #[arg(long, value_name = "HOST[:PORT]", value_parser = values::doctor)]
     pub with: Option<SocketAddr>,
-    /// Answer hosts that run `doctor --with`, one at a time, until stopped: at the group's port, or a port, an address, or both
+    /// Answer hosts that run `doctor --with`, one at a time, until stopped: a port, an address, or both [default port: the
+    /// port of the group]
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::doctor_at, num_args = 0..=1, default_missing_value = "0.0.0.0", conflicts_with_all = ["with", "source"])]
     pub serve: Option<SocketAddr>,
-    /// Answer, or be answered by, those only that have a key in this file
+    /// Exchange packets only with hosts that have a key in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
-    /// With --with or --serve: time to live of what is sent to the group
+    /// With --with or --serve: time to live of packets to the group
     #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
     pub ttl: u8,
-    /// This host will run `recv --one-way`, which needs clocks that agree
+    /// Check the clock for `recv --one-way`
     #[arg(long)]
     pub one_way: bool,
-    /// Seconds that this host's clock is taken to be ahead of what it says, for tests
+    /// Add this number of seconds to the clock of this host, for tests
     #[arg(long, value_name = "SECONDS", hide = true, default_value_t = 0, allow_negative_numbers = true)]
     pub clock_ahead: i64,
-    /// Tell every check as JSON, one object a line
+    /// Print every check as JSON, one object per line
     #[arg(long)]
     pub json: bool,
 }
 
-/// Simulate 10,000 receivers, then send to four on this host, and say what was measured.
+/// Simulate 10,000 receivers, send to four on this host, and print the measurements.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It needs no root and no network, takes about a minute and leaves nothing behind but its page."
+    after_help = "The demo needs no root and no network. It takes about a minute and leaves only its HTML page."
 )]
 pub struct Demo {
-    /// Megabytes (10^6 bytes) to send
+    /// Size of the content, in megabytes (10^6 bytes)
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4_000))]
     pub size: u64,
-    /// Where to write a page with figures and tables, for a browser
+    /// HTML file for figures and tables
     #[cfg(feature = "simulator")]
     #[arg(long, value_name = "FILE", default_value = "faircast-demo.html", value_hint = ValueHint::FilePath)]
     pub page: PathBuf,
-    /// Tell the result as JSON on standard output
+    /// Print the result as JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -522,10 +526,10 @@ pub struct Demo {
     after_help = "Examples:\n  faircast schemes\n  faircast schemes ormcc\n  faircast schemes tcp-sack\n  faircast schemes --json"
 )]
 pub struct Schemes {
-    /// Only this scheme, or a unicast protocol of simulations
+    /// Show only this scheme or unicast protocol
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// Tell every scheme as JSON, one object a line
+    /// Print every scheme as JSON, one object per line
     #[arg(long)]
     pub json: bool,
 }

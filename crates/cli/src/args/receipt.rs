@@ -5,47 +5,47 @@ use clap::{Args, Subcommand, ValueHint};
 use faircast::Preserve;
 use std::path::PathBuf;
 
-/// About receipts: what receivers have signed (`recv --sign-receipts`), as a sender has written it (`send --report`).
+/// Inspect receipts: statements signed by receivers (`recv --sign-receipts`) in a report (`send --report`).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  faircast receipt verify lab.json --keys lab-keys/")]
 pub struct Receipt {
-    /// What about them
+    /// Command for receipts
     #[command(subcommand)]
     pub command: ReceiptCommand,
 }
 
-/// What can be asked about receipts.
+/// Commands for receipts.
 #[derive(Debug, Subcommand)]
 pub enum ReceiptCommand {
-    /// Check the receipts of a report again, without the session
+    /// Verify the receipts of a report, without the session
     Verify(ReceiptVerify),
 }
 
-/// Check the receipts of a report again, without the session: that their keys have signed, and with PATH that it was this content.
+/// Verify the signatures of the receipts in a report and, with PATH, that they are about this content.
 ///
-/// A receipt says that the holder of a key has verified the content, when by the clock of its host, and what the host calls itself.
-/// It is about one session and one root: a hash over how the content was cut into blocks and the hashes of all of them, names, modes
-/// and times among them. PATH is what was given to `send`, unchanged since then.
+/// A receipt states that the holder of a key has verified the content. It has the time at that host and the name of the host.
+/// It is about one session and one root hash, which covers all blocks with names, modes and times. PATH is the unchanged argument
+/// of `send`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast receipt verify lab.json\n  \
-    faircast receipt verify lab.json --keys lab-keys/         the hosts' public keys\n  \
+    faircast receipt verify lab.json --keys lab-keys/         public keys of the hosts\n  \
     faircast receipt verify lab.json --keys lab.keys disk.img\n\n\
-    It exits with 1 when a receipt does not verify, when a key of --keys has signed nothing, or when the content is another.")]
+    Exit code 1: a receipt is invalid, a key of --keys has no receipt, or the content differs.")]
 pub struct ReceiptVerify {
-    /// The report, in JSON (`send --report FILE`)
+    /// Report in JSON (`send --report FILE`)
     #[arg(value_name = "REPORT", value_hint = ValueHint::FilePath)]
     pub report: PathBuf,
-    /// The content that it should be about
+    /// Content to compare
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Each of these public keys must have signed, and no other counts: a file of them, or a directory of such files
+    /// Require a receipt of each of these public keys, and count no other key: a file, or a directory of files
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub keys: Option<PathBuf>,
-    /// With PATH: what `send --preserve` was given
+    /// With PATH: the value of `send --preserve`
     #[arg(long, value_name = "ATTRIBUTES", value_parser = values::preserve, default_value = "", hide_default_value = true)]
     pub preserve: Preserve,
-    /// Tell every receipt as JSON, one object a line
+    /// Print every receipt as JSON, one object per line
     #[arg(long)]
     pub json: bool,
 }

@@ -1,4 +1,4 @@
-//! Options of sources that nobody answers: with `--one-way`, and in formats without feedback.
+//! Options of sources without feedback: with `--one-way`, and in formats without feedback.
 
 use crate::failure::Usage;
 use crate::values;
@@ -6,19 +6,19 @@ use clap::Args;
 use faircast::{OneWay, Repeat};
 use faircast_core::time::Rate;
 
-/// Options of sources that nobody answers.
+/// Options of sources without feedback.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Unanswered {
-    /// Send without feedback, where nothing can come back (a diode, a satellite link): at a fixed --rate, --repeat times, to
-    /// receivers with `recv --one-way`. Nothing gives way to other traffic then
-    #[arg(long)]
+    /// Send without feedback, for one-way links (diode, satellite): at a fixed --rate, --repeat times, to `recv --one-way`.
+    /// The session does not give way to competing flows
+    #[arg(help_heading = "Sending without feedback", long)]
     pub one_way: bool,
-    /// With --one-way and in a format without feedback: always send at this rate, in bit/s, headers included
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    /// With --one-way or a format without feedback: the fixed rate, in bit/s, headers included
+    #[arg(help_heading = "Sending without feedback", long, value_name = "RATE", value_parser = values::rate)]
     pub rate: Option<Rate>,
-    /// With --one-way and in a format without feedback: repeat the content a number of times (`3`), for a time (`10m`), or until stopped (`forever`)
-    /// [default: 3, with --cc rlc twice for receivers of the lowest layer]
-    #[arg(long, value_name = "N|TIME|forever", value_parser = repeat)]
+    /// With --one-way or a format without feedback: number of generations (`3`), duration (`10m`), or no end (`forever`)
+    /// [default: 3; with --cc rlc, two generations for receivers of the base layer]
+    #[arg(help_heading = "Sending without feedback", long, value_name = "N|TIME|forever", value_parser = repeat)]
     pub repeat: Option<Repeat>,
 }
 

@@ -14,29 +14,29 @@ use std::path::PathBuf;
 /// Simulate networks described in scenario files.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    faircast sim new dumbbell > lab.toml   a scenario to start from\n  \
+    faircast sim new dumbbell > lab.toml   writes a scenario to start from\n  \
     faircast sim run lab.toml --plot     simulates it and draws figures\n  \
-    faircast sim check lab.toml          only looks for mistakes")]
+    faircast sim check lab.toml          only checks for errors")]
 pub struct Sim {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: SimCommand,
 }
 
-/// The verbs of `sim`.
+/// The commands of `sim`.
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
-    /// Run a scenario: a table of what every group of flows got, and files with all results
+    /// Run a scenario, print a table of all groups of flows, and write result files
     Run(SimRun),
-    /// Print a scenario to start from, or write it to a file
+    /// Write a scenario to start from
     New(SimNew),
-    /// Say what is wrong in scenarios, with line and column
+    /// Report errors in scenarios, with line and column
     Check(SimCheck),
-    /// Put the results of parts of a scenario, run elsewhere with --shard, together
+    /// Combine results of a scenario that was run in parts with --shard
     Merge(SimMerge),
-    /// Estimate how self-similar traffic is: the Hurst parameter of a series or a capture
+    /// Estimate the Hurst parameter (self-similarity) of a series or a capture
     Hurst(SimHurst),
-    /// Compute gains of the queues SFC, PI and RED for a link, with their margins
+    /// Compute gains and margins of the queues SFC, PI and RED for a link
     SfcDesign(SimSfcDesign),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
@@ -50,19 +50,19 @@ pub enum SimCommand {
     faircast sim hurst traffic.pcap --bin 0.02   packets in intervals of 20 ms\n\n\
     Some thousand values are needed for a useful answer.")]
 pub struct SimHurst {
-    /// A table as text, one value a line, or a capture of the format pcap
+    /// Text table with one value per line, or a capture in pcap format
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Column of a table, by its name or its number from 1 [default: the last]
+    /// Column of the table, by name or by number from 1 [default: the last]
     #[arg(long, value_name = "NAME|N", conflicts_with = "bin")]
     pub column: Option<String>,
-    /// Intervals of a capture, in seconds [default: 0.01]
+    /// Interval of a capture, in seconds [default: 0.01]
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     pub bin: Option<f64>,
-    /// Count a capture's bytes, not its packets
+    /// Count bytes of the capture instead of packets
     #[arg(long, conflicts_with = "column")]
     pub bytes: bool,
-    /// Tell every estimate as JSON, one object a line
+    /// Print every estimate as JSON, one object per line
     #[arg(long)]
     pub json: bool,
 }
@@ -72,36 +72,36 @@ pub struct SimHurst {
 #[command(after_help = "Examples:\n  \
     faircast sim sfc-design --capacity 10M --min-flows 100 --max-rtt 280ms\n  \
     faircast sim sfc-design --capacity 10M --min-flows 100 --max-rtt 280ms --k1 0.0005 --k2 0.2 --plot design\n\n\
-    The model is of long TCP flows; it has no equilibrium for very many flows.")]
+    The model assumes long TCP flows. It has no equilibrium for very large numbers of flows.")]
 pub struct SimSfcDesign {
-    /// The link's rate
+    /// Rate of the link, in bit/s
     #[arg(long, value_name = "RATE", value_parser = crate::values::rate)]
     pub capacity: Rate,
-    /// The fewest flows
+    /// Minimum number of flows
     #[arg(long, value_name = "N", value_parser = above_zero)]
     pub min_flows: f64,
-    /// The longest round-trip time, with the queue at its target
+    /// Maximum round-trip time, with the queue at its target
     #[arg(long, value_name = "SECONDS", value_parser = round_trip)]
     pub max_rtt: Span,
-    /// Bytes of a packet
+    /// Size of a packet, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..))]
     pub packet_size: u16,
-    /// Packets for each acknowledgement: 2 with delayed ones
+    /// Packets per acknowledgement; 2 with delayed acknowledgements
     #[arg(long, value_name = "N", default_value = "1", value_parser = above_zero)]
     pub per_ack: f64,
-    /// The queue to steer to, in packets
+    /// Target length of the queue, in packets
     #[arg(long, value_name = "PACKETS", default_value = "50", value_parser = above_zero)]
     pub target: f64,
-    /// SFC's gain for a packet of queue [default: with margins of 45 degrees and 6 dB]
+    /// Gain of SFC for a packet in the queue [default: with margins of 45 degrees and 6 dB]
     #[arg(long, value_name = "GAIN", value_parser = above_zero)]
     pub k1: Option<f64>,
-    /// SFC's gain for arrivals of twice the link's rate [default: 0.4 of the largest stable one]
+    /// Gain of SFC for arrivals at twice the rate of the link [default: 0.4 of the largest stable gain]
     #[arg(long, value_name = "GAIN", value_parser = above_zero)]
     pub k2: Option<f64>,
     /// Draw Bode and Nyquist plots into this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub plot: Option<PathBuf>,
-    /// Tell every queue as JSON, one object a line
+    /// Print every queue as JSON, one object per line
     #[arg(long)]
     pub json: bool,
 }
@@ -109,13 +109,13 @@ pub struct SimSfcDesign {
 /// How runs are executed.
 #[derive(Debug, Clone, Args)]
 pub struct Running {
-    /// How many runs with random numbers of their own, or which: 10, or 3,7,9, or 9001..9010 [default: the scenario's]
+    /// Random seeds: a number, a list, or a range, as in 10, 3,7,9 or 9001..9010 [default: from the scenario]
     #[arg(long, value_name = "N|A,B,..", value_parser = seeds)]
     pub seeds: Option<Seeds>,
-    /// Runs at a time [default: one for each processor]; results do not depend on it
+    /// Number of parallel runs [default: one per processor]. Results do not depend on it
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Memory that all runs together may take, by an estimate made before anything is built, as in 32G
+    /// Maximum memory of all parallel runs, as in 32G; it is estimated before the runs start
     #[arg(long, value_name = "SIZE", value_parser = memory::bytes, default_value = "8G")]
     pub max_memory: u64,
 }
@@ -129,42 +129,42 @@ pub struct Running {
     faircast sim run lab.toml --set \"duration=60 s\" --set topology.leaves=100\n  \
     faircast sim run lab.toml --shard 2/8 --out part-2       on one of eight machines\n\n\
     Every metric is the mean over the seeds; +- is half of its 95 % interval (Student's t). With --out, finished runs \
-    are stored in DIR/runs: after an interruption the same command runs only the others.")]
+    are stored in DIR/runs. After an interruption, the same command makes only the missing runs.")]
 pub struct SimRun {
-    /// The scenario
+    /// Scenario file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Draw figures as SVG beside the results
+    /// Draw figures as SVG next to the results
     #[arg(long)]
     pub plot: bool,
-    /// Draw the rates of these on one axis too (`curves`): flows, or one of their receivers, as in multicast:leaf1,tcp
+    /// Also draw the rates of these flows or receivers on one axis, as in multicast:leaf1,tcp
     #[arg(long, value_name = "FLOW[:RECEIVER],..", value_delimiter = ',')]
     pub curves: Vec<Curve>,
-    /// Draw these metrics over the sweep too (`metrics`), as in multicast.rate,tcp.delay.p99
+    /// Also draw these metrics over the sweep, as in multicast.rate,tcp.delay.p99
     #[arg(long, value_name = "METRIC,..", value_delimiter = ',')]
     pub metrics: Vec<String>,
-    /// Write figures as PDF too; without --curves and --metrics all of them
+    /// Also write figures as PDF; without --curves and --metrics, all of them
     #[arg(long)]
     pub pdf: bool,
-    /// Directory for results, which also stores finished runs [default: NAME-results for a scenario NAME.toml, without finished runs]
+    /// Directory for results and finished runs [default: NAME-results for NAME.toml, without finished runs]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-    /// How it is run.
+    /// Execution.
     #[command(flatten)]
     pub running: Running,
-    /// Only part I of N of all runs, for many machines; `sim merge` puts the parts together
+    /// Run only part I of N, on one of several machines; `sim merge` combines the parts
     #[arg(long, value_name = "I/N", value_parser = shard)]
     pub shard: Option<Shard>,
-    /// Capture the packets of the links that the scenario taps, for Wireshark
+    /// Capture packets on the tapped links of the scenario, for Wireshark
     #[arg(long)]
     pub pcap: bool,
-    /// Change a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
+    /// Override a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Tell everything as JSON, one object a line, on standard output
+    /// Print events and results as JSON, one object per line, on standard output
     #[arg(long)]
     pub json: bool,
-    /// Tell no estimate and no progress
+    /// Print no estimate and no progress
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -176,13 +176,13 @@ pub struct SimRun {
     faircast sim new --list"
 )]
 pub struct SimNew {
-    /// What it should be like; see --list
+    /// Template; see --list
     #[arg(value_name = "TEMPLATE", required_unless_present = "list")]
     pub template: Option<String>,
-    /// Write it to this file instead of to standard output
+    /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// List what it can be like
+    /// List the templates
     #[arg(long)]
     pub list: bool,
     /// Replace an existing file
@@ -190,66 +190,66 @@ pub struct SimNew {
     pub force: bool,
 }
 
-/// Put the results of parts of a scenario together.
+/// Combine results of a scenario that was run in parts.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  faircast sim merge lab-results-* --out lab-results")]
 pub struct SimMerge {
-    /// Directories of results of the same scenario and seeds
+    /// Result directories of one scenario with the same seeds
     #[arg(value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
     pub parts: Vec<PathBuf>,
-    /// Directory for all results
+    /// Directory for the combined results
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
 }
 
-/// Say what is wrong in scenarios.
+/// Report errors in scenarios.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  faircast sim check lab.toml\n  faircast sim check scenarios/*.toml")]
 pub struct SimCheck {
-    /// The scenarios
+    /// Scenario files
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Memory that a run of one may take, by an estimate, as in 32G
+    /// Maximum estimated memory of a run, as in 32G
     #[arg(long, value_name = "SIZE", value_parser = memory::bytes, default_value = "8G")]
     pub max_memory: u64,
-    /// Tell every mistake as JSON, one object a line
+    /// Print every error as JSON, one object per line
     #[arg(long)]
     pub json: bool,
 }
 
-/// Repeat the experiments of the papers that the schemes come from.
+/// Repeat the experiments of the papers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast repro list\n  \
     faircast repro run 000/fig-3.4\n  \
-    faircast repro verify --out report       all of them, with a page that shows every figure")]
+    faircast repro verify --out report       all, with a page of all figures")]
 pub struct Repro {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: ReproCommand,
 }
 
-/// The verbs of `repro`.
+/// The commands of `repro`.
 #[derive(Debug, Subcommand)]
 pub enum ReproCommand {
-    /// List the figures and tables that can be repeated
+    /// List the repeatable figures and tables
     List(ReproList),
-    /// Repeat one, and compare with what is published
+    /// Repeat a figure or table, and compare the result with the paper
     Run(ReproRun),
-    /// Repeat all, and write a report
+    /// Repeat all figures and tables, and write a report
     Verify(ReproVerify),
 }
 
-/// List the figures and tables that can be repeated.
+/// List the repeatable figures and tables.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  faircast repro list\n  faircast repro list --json")]
 pub struct ReproList {
-    /// Tell every entry as JSON, one object a line
+    /// Print every entry as JSON, one object per line
     #[arg(long)]
     pub json: bool,
 }
 
-/// Repeat one, and compare with what is published.
+/// Repeat a figure or table, and compare the result with the paper.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast repro run 000/fig-3.4 --plot\n  \
@@ -257,39 +257,39 @@ pub struct ReproList {
     faircast repro run 000/fig-3.6 --quick\n\n\
     Exit codes: 0 every claim holds or is open, 1 one fails, 2 usage, 3 system.")]
 pub struct ReproRun {
-    /// Figure or table, e.g. 000/fig-3.4; see `faircast repro list`
+    /// Figure or table, as in 000/fig-3.4; see `faircast repro list`
     #[arg(value_name = "ID")]
     pub id: String,
-    /// How it is run.
+    /// Execution.
     #[command(flatten)]
     pub running: Running,
-    /// Draw its figures as SVG, beside scenario and results, without --out in 000-fig-3.4-results for 000/fig-3.4
+    /// Draw figures as SVG, next to scenario and results [default directory: 000-fig-3.4-results for 000/fig-3.4]
     #[arg(long)]
     pub plot: bool,
-    /// Draw its figures as PDF too
+    /// Also draw figures as PDF
     #[arg(long)]
     pub pdf: bool,
-    /// Write scenario, results and figures into this directory
+    /// Directory for scenario, results and figures
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-    /// Change a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
+    /// Override a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Where the paper leaves a value open, run what else it might be with so many seeds, too
+    /// Also run the alternatives of values that the paper leaves open, with this number of seeds
     #[arg(long, value_name = "SEEDS", default_value_t = 0)]
     pub alternatives: usize,
-    /// Two short runs: shows that it works, and decides nothing
+    /// Make two short runs: a functional check without a verdict
     #[arg(long)]
     pub quick: bool,
-    /// Tell the result as one JSON object on standard output
+    /// Print the result as one JSON object on standard output
     #[arg(long)]
     pub json: bool,
-    /// Tell no progress
+    /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// Repeat all, and write a report.
+/// Repeat all figures and tables, and write a report.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast repro verify\n  \
@@ -297,56 +297,56 @@ pub struct ReproRun {
     faircast repro verify 000/fig-4 000/sec-3.3.5\n\n\
     Exit codes: 0 every claim holds or is open, 1 one fails, 2 usage, 3 system.")]
 pub struct ReproVerify {
-    /// Only figures and tables whose names begin so, e.g. 000/fig-4, in place of all
+    /// Select figures and tables by prefix, as in 000/fig-4 [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// Directory for the report
     #[arg(long, value_name = "DIR", default_value = "reproduction", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
-    /// How it is run.
+    /// Execution.
     #[command(flatten)]
     pub running: Running,
-    /// Where the paper leaves a value open, run what else it might be with so many seeds, too
+    /// Also run the alternatives of values that the paper leaves open, with this number of seeds
     #[arg(long, value_name = "SEEDS", default_value_t = 3)]
     pub alternatives: usize,
-    /// Two short runs of each: shows that it works, and decides nothing
+    /// Make two short runs of each: a functional check without a verdict
     #[arg(long)]
     pub quick: bool,
-    /// Tell every result as JSON, one object a line
+    /// Print every result as JSON, one object per line
     #[arg(long)]
     pub json: bool,
-    /// Tell no progress
+    /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// Run one scenario with several congestion controls in turn.
+/// Compare congestion controls in one scenario.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast compare --schemes ormcc,tcp-reno,tfrc --scenario lab.toml\n  \
     faircast compare --schemes ormcc,beta=0.6,ormcc,beta=0.8 --scenario lab.toml --out comparison\n\n\
-    The main flow is the scenario's first session, or what --flow says. Where a unicast protocol such as tcp-reno \
-    takes its place, every receiver gets a flow of its own.")]
+    The replaced flow is the first session of the scenario, or --flow. A unicast protocol such as tcp-reno \
+    replaces it by one flow for each receiver.")]
 pub struct Compare {
-    /// What to compare: schemes and unicast protocols, each with its options behind it
+    /// Schemes and unicast protocols to compare, each followed by its options
     #[arg(long, value_name = "A,B,..", value_parser = contenders)]
     pub schemes: Contenders,
-    /// The scenario
+    /// Scenario file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub scenario: PathBuf,
-    /// The flow that is replaced [default: the first session]
+    /// Flow to replace [default: the first session]
     #[arg(long, value_name = "NAME")]
     pub flow: Option<String>,
-    /// Directory for results and figures, which also stores finished runs [default: NAME-comparison for a scenario NAME.toml, without finished runs]
+    /// Directory for results, figures and finished runs [default: NAME-comparison for NAME.toml, without finished runs]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-    /// How it is run.
+    /// Execution.
     #[command(flatten)]
     pub running: Running,
-    /// Tell every result as JSON, one object a line
+    /// Print every result as JSON, one object per line
     #[arg(long)]
     pub json: bool,
-    /// Tell no estimate and no progress
+    /// Print no estimate and no progress
     #[arg(long, short)]
     pub quiet: bool,
 }
