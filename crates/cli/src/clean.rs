@@ -31,7 +31,7 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
     let now = SystemTime::now();
     let age = |one: &Unfinished| now.duration_since(one.written).unwrap_or_default();
     let all = object::unfinished(&typed.out).map_err(faircast::Error::from)?;
-    let (meant, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| age(one) >= older);
+    let (meant, stored): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| age(one) >= older);
     let (mut gone, mut bytes) = (0, 0);
     for one in &meant {
         let removed =
@@ -59,9 +59,9 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
     }
     let place = typed.out.display().to_string();
     let place = safe::text(&place);
-    let said = match (typed.remove, meant.len(), kept.len()) {
+    let said = match (typed.remove, meant.len(), stored.len()) {
         (_, 0, 0) => format!("nothing is unfinished in {place}"),
-        (_, 0, kept) => format!("nothing is that old in {place}; {kept} newer ones: --older-than 0"),
+        (_, 0, stored) => format!("nothing is that old in {place}; {stored} newer ones: --older-than 0"),
         (true, ..) => format!("removed {} of {gone} unfinished transfers in {place}", units::bytes(bytes)),
         (false, ..) => {
             "remove them with --remove (what is a week old) or --remove --older-than 0 (all)".to_owned()

@@ -3,8 +3,8 @@
 use crate::args::{self, OutputOptions, Sending, SessionArgs};
 use crate::buffers;
 use crate::failure::{Failure, Usage};
+use crate::printer::{self, Role};
 use crate::session::{self, Output, Resolved, Verdict};
-use crate::tell::{self, Role};
 use faircast::format::{Feature, Given, Outcome, ReceiverRequest, Refused, SourceRequest};
 use faircast::{
     Configuration, Content, Format, FormatReceiver, FormatSource, Input, SlowReceiverPolicy, Stop,
@@ -185,10 +185,10 @@ pub fn run<'a, C: Configuration<Report: Outcome>>(
     output: Output<'a>,
     stop: &'a Stop,
 ) -> Result<(), Failure> {
-    session::tell(role, resolved, output, stop, session::drive, |report: &C::Report| {
+    session::print(role, resolved, output, stop, session::drive, |report: &C::Report| {
         let mut summary = report.summary();
         let dropped = report.dropped_local();
-        summary.extend((dropped > 0).then(|| tell::warning(&buffers::dropped(dropped))));
+        summary.extend((dropped > 0).then(|| printer::warning(&buffers::dropped(dropped))));
         Verdict { summary, failure: Failure::Incomplete, shortfall: report.shortfall() }
     })
 }

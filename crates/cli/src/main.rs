@@ -9,7 +9,7 @@
 //! | [`formats`] | the same in the foreign formats |
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
 //! | [`start`] | a session that waits begins |
-//! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
+//! | [`print`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
 //! | `log` | log lines, with the feature `tracing` |
 //! | [`outlet`] | standard output and standard error, for which no session waits |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
@@ -32,6 +32,7 @@ mod key;
 mod log;
 mod manual;
 mod outlet;
+mod printer;
 mod receipt;
 mod relay;
 mod report;
@@ -49,7 +50,6 @@ mod sim;
 mod sim_usage;
 mod start;
 mod system;
-mod tell;
 mod units;
 mod values;
 mod wording;
@@ -58,8 +58,8 @@ use crate::args::{Cli, Command};
 use crate::failure::{Failure, unwritten};
 use crate::json::Line;
 use crate::outlet::Outlet;
+use crate::printer::{Keyboard, Role};
 use crate::session::{Output, Resolved, Screen};
-use crate::tell::{Keyboard, Role};
 use clap::Parser;
 use faircast::{Class, FormatSource, SendConfig, Stop};
 use indicatif::ProgressDrawTarget;
@@ -188,7 +188,8 @@ fn in_session(
     #[cfg(feature = "tracing")]
     log::begin(&mut people);
     let is_terminal = Screen::of_stderr() == Screen::Terminal;
-    let block = is_terminal.then(|| tell::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
+    let block =
+        is_terminal.then(|| printer::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
     let outcome =
         run(Output { program: &mut program, people: &mut people, block, keyboard: Keyboard::None }, &stop);
     // Standard error that is not read changes nothing.

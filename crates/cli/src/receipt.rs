@@ -80,7 +80,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
     let keys: Option<BTreeSet<String>> = keys.map(|keys| keys.iter().map(hex).collect());
     let checked: Vec<_> = receipts.signed.iter().map(|one| check(receipts, one, keys.as_ref())).collect();
     for one in &checked {
-        tell(typed.json, one, out)?;
+        print(typed.json, one, out)?;
     }
     let counts = |one: &&Checked<'_>| one.valid && one.known != Some(false);
     let used: BTreeSet<String> = checked.iter().filter(counts).map(|one| one.receipt.key.clone()).collect();
@@ -156,7 +156,7 @@ fn read(path: &Path) -> Result<Report, Failure> {
     Ok(serde_json::from_str(text).map_err(not_a_report)?)
 }
 
-fn tell(as_json: bool, one: &Checked<'_>, out: &mut impl Write) -> Result<(), Failure> {
+fn print(as_json: bool, one: &Checked<'_>, out: &mut impl Write) -> Result<(), Failure> {
     let Checked { receipt: ReceiptReport { host, key, signed_at, .. }, valid, known } = *one;
     let signed_at = *signed_at;
     if as_json {

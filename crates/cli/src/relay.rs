@@ -6,9 +6,9 @@ mod kernel;
 use crate::args;
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json::Line;
+use crate::printer::{Level, sentence};
 use crate::safe;
 use crate::session::Output;
-use crate::tell::{Level, sentence};
 use crate::{json, key, system, units, wording};
 use control::{Control, default_path};
 use faircast::config::default_group_here;
@@ -156,20 +156,20 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
     };
     warnings.iter().for_each(|text| say(&format!("warning: {text}")));
     let mut sessions = 0;
-    let mut tell = |told: RelayEvent| {
-        sessions += u64::from(told.branch.is_none() && matches!(told.event, Event::Joined { .. }));
-        let event = wording::event(told.event.clone());
+    let mut print = |reported: RelayEvent| {
+        sessions += u64::from(reported.branch.is_none() && matches!(reported.event, Event::Joined { .. }));
+        let event = wording::event(reported.event.clone());
         if json {
             // Nobody reads: the relay goes on.
             let _ = json::write(
                 program,
-                &EventLine { relayed: told.session, branch: told.branch, event: &event },
+                &EventLine { relayed: reported.session, branch: reported.branch, event: &event },
             );
-        } else if let Some(text) = words(&event, &told, level) {
+        } else if let Some(text) = words(&event, &reported, level) {
             say(&text);
         }
     };
-    let ended = relay(&config, &handle, &mut tell, stop).map_err(Failure::from);
+    let ended = relay(&config, &handle, &mut print, stop).map_err(Failure::from);
     drop(control);
     if json {
         // The exit code says it as well.
@@ -188,13 +188,13 @@ pub fn dropped(count: u64) -> String {
 }
 
 /// An event in words, as far as people want to know.
-fn words(event: &Event, told: &RelayEvent, level: Level) -> Option<String> {
-    let branch = told.branch;
-    let role = if branch.is_some() { crate::tell::Role::Source } else { crate::tell::Role::Receiver };
+fn words(event: &Event, reported: &RelayEvent, level: Level) -> Option<String> {
+    let branch = reported.branch;
+    let role = if branch.is_some() { crate::printer::Role::Source } else { crate::printer::Role::Receiver };
     match (event, branch) {
         (Event::Progress(_), _) => None,
         // A relay that looks for the next session listens at the same place as before.
-        (Event::Opened { .. }, None) if told.session > 0 && level < Level::Verbose => None,
+        (Event::Opened { .. }, None) if reported.session > 0 && level < Level::Verbose => None,
         (Event::Joined { host, address, .. }, None) if level > Level::Quiet => {
             Some(format!("passing on a session of {host} from {address}"))
         }
@@ -218,7 +218,7 @@ pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Res
         .map_err(|error| Failure::from(Usage::RelayAnswer { reason: error.to_string() }))?;
     let mut lines = Vec::new();
     for session in &status.sessions {
-        told(session, &mut lines);
+        reported(session, &mut lines);
     }
     if !status.waiting.is_empty() {
         lines.push(format!("hosts that wait for a session by unicast: {}", status.waiting.join(", ")));
@@ -235,7 +235,7 @@ pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Res
     lines.iter().try_for_each(|line| writeln!(out, "{}", safe::text(line))).map_err(unwritten)
 }
 
-fn told(session: &RelayedSession, lines: &mut Vec<String>) {
+fn reported(session: &RelayedSession, lines: &mut Vec<String>) {
     let from = match session.hops {
         0 => format!("from {}", session.source),
         1 => format!("from {} by the relay {}", session.source, session.parent),
@@ -265,7 +265,7 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
             branch.blocks_sent,
             branch.rate.bps() / 1e6
         ));
-        lines.extend(branch.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
+        lines.extend(branch.relays.iter().map(|relay| format!("    {}", crate::printer::relay(relay))));
     }
 }
 
@@ -282,7 +282,7 @@ fn router_lines(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<Strin
     for exit in &session.branches {
         let Some(to) = exit.to else { continue };
         lines.push(format!("  to {to}: {} of {} receivers done", exit.done, exit.receivers));
-        lines.extend(exit.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
+        lines.extend(exit.relays.iter().map(|relay| format!("    {}", crate::printer::relay(relay))));
     }
 }
 
@@ -297,6 +297,6 @@ fn agent_lines(session: &RelayedSession, agent: &faircast::AgentStatus, lines: &
     for child in &session.branches {
         let Some(to) = child.to else { continue };
         lines.push(format!("  child {to}: {} of {} receivers done", child.done, child.receivers));
-        lines.extend(child.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
+        lines.extend(child.relays.iter().map(|relay| format!("    {}", crate::printer::relay(relay))));
     }
 }

@@ -98,18 +98,18 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
             ("source", entry.sender),
             ("receiver", entry.receiver),
         ] {
-            told(out, &format!("  {title:<13} "), text)?;
+            reported(out, &format!("  {title:<13} "), text)?;
         }
         writeln!(out, "  {:<15} {:<12} {:<12}", "options", "default", "published")?;
         for Parameter { name, takes, meaning, default, published } in parameters(entry) {
             let text = format!("{meaning} ({takes})");
-            told(out, &format!("    {name:<13} {default:<12} {published:<12} "), &text)?;
+            reported(out, &format!("    {name:<13} {default:<12} {published:<12} "), &text)?;
         }
         for (number, deviation) in entry.deviations.iter().enumerate() {
             if number == 0 {
                 writeln!(out, "  deviations from its description:")?;
             }
-            told(out, "    - ", deviation)?;
+            reported(out, "    - ", deviation)?;
         }
         writeln!(out)?;
     }
@@ -118,7 +118,7 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
     if protocols.is_empty() {
         return Ok(());
     }
-    told(
+    reported(
         out,
         "",
         &format!(
@@ -144,7 +144,7 @@ fn unicast_protocols() -> Vec<&'static str> {
 const WIDTH: usize = 110;
 
 /// A text behind `head`, its further lines below its first.
-fn told(out: &mut impl Write, head: &str, text: &str) -> io::Result<()> {
+fn reported(out: &mut impl Write, head: &str, text: &str) -> io::Result<()> {
     let mut line = head.to_owned();
     let indent = head.chars().count();
     for word in text.split_whitespace() {

@@ -4,8 +4,8 @@
 //! Each session has a receiver of its own, in a thread with sockets of its own, and one more waits for the next.
 
 use crate::failure::Failure;
+use crate::printer::{self, Beside, EventPrinter, Role, Turn};
 use crate::session::{self, Output, Resolved};
-use crate::tell::{self, Beside, EventPrinter, Role, Turn};
 use crate::wording;
 use faircast::error::TransferError;
 use faircast::{Class, Error, Event, ReceiveConfig, ReceiveReport, Stop};
@@ -101,7 +101,7 @@ pub fn run<'a>(
     let (most, spare) = if has_port { (1, 0) } else { (most, 1) };
     config.accept.places = Some(most);
     let mut receivers = Receivers::new(most, spare);
-    let (told, news) = mpsc::channel();
+    let (reported, news) = mpsc::channel();
     let mut end = Ok(());
     std::thread::scope(|scope| {
         loop {
@@ -109,8 +109,8 @@ pub fn run<'a>(
                 && end.is_ok()
                 && let Some(number) = receivers.start(Instant::now())
             {
-                let (config, told) = (config.clone(), told.clone());
-                scope.spawn(move || receive(number, config, &told, stop));
+                let (config, reported) = (config.clone(), reported.clone());
+                scope.spawn(move || receive(number, config, &reported, stop));
             }
             config.accept.one_waits(receivers.has_room());
             if receivers.running.is_empty() && (stop.is_set() || end.is_err()) {
@@ -146,15 +146,15 @@ pub fn run<'a>(
 }
 
 /// One receiver, in its thread.
-fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, ReceiverMessage)>, stop: &Stop) {
+fn receive(number: u32, config: ReceiveConfig, reported: &mpsc::Sender<(u32, ReceiverMessage)>, stop: &Stop) {
     let began = Instant::now();
-    let tell = |one| {
+    let print = |one| {
         // The receiver of this message outlives this thread.
-        told.send((number, one)).ok();
+        reported.send((number, one)).ok();
     };
     let outcome =
-        faircast::Receiver::from(config).run_until(stop, &mut |event| tell(ReceiverMessage::Event(event)));
-    tell(ReceiverMessage::Ended(outcome, began.elapsed()));
+        faircast::Receiver::from(config).run_until(stop, &mut |event| print(ReceiverMessage::Event(event)));
+    print(ReceiverMessage::Ended(outcome, began.elapsed()));
 }
 
 /// Reports the outcome of a session. An error that ends the program is returned.
@@ -171,7 +171,7 @@ fn session_ended(
         Err(failure) => {
             let (what, hint) = failure.what_and_hint();
             let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-            printer.say(&tell::warning(&format!("{what}{hint}; waiting for the next session")));
+            printer.say(&printer::warning(&format!("{what}{hint}; waiting for the next session")));
             Ok(())
         }
         Ok(()) => Ok(()),

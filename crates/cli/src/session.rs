@@ -3,9 +3,9 @@
 use crate::args::{self, OutputOptions};
 use crate::failure::{Failure, Usage};
 use crate::json::Line;
+use crate::printer::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
-use crate::tell::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::{buffers, hosts, key, receipt, system, units, wording};
 use faircast::config::{BadLimits, Multicast, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
@@ -435,12 +435,12 @@ pub fn send<'a>(
         None if alone => Role::Unicast,
         None => Role::Source,
     };
-    let told = tell(role, resolved, output, stop, drive, |report: &SendReport| Verdict {
+    let reported = print(role, resolved, output, stop, drive, |report: &SendReport| Verdict {
         summary: sent_summary(report),
         failure: failure_kind(report),
         shortfall: (!report.ok).then(|| sent_shortfall(report)),
     });
-    told.and(written)
+    reported.and(written)
 }
 
 /// Runs a `recv` and reports it; `drive` is the transport.
@@ -453,7 +453,7 @@ pub fn receive<'a>(
     stop: &'a Stop,
     drive: impl FnOnce(ReceiveConfig, &mut dyn FnMut(Event), &Stop) -> Result<ReceiveReport, Error>,
 ) -> Result<(), Failure> {
-    tell(Role::Receiver, resolved, output, stop, drive, received)
+    print(Role::Receiver, resolved, output, stop, drive, received)
 }
 
 /// How a `recv` that came to a report ended.
@@ -471,7 +471,7 @@ pub(crate) fn received(report: &ReceiveReport) -> Verdict {
                 )
             }
             _ if report.packets == 0 => "stopped".to_owned(),
-            _ => format!("stopped; {}", wording::kept(report.bytes, report.resumes)),
+            _ => format!("stopped; {}", wording::stored(report.bytes, report.resumes)),
         }),
     }
 }
@@ -489,7 +489,7 @@ pub(crate) fn drive<C: Configuration>(
 ///
 /// # Errors
 /// Why it failed, or that it fell short.
-pub fn tell<'a, Config, Report: Serialize>(
+pub fn print<'a, Config, Report: Serialize>(
     role: Role,
     resolved: Resolved<Config>,
     output: Output<'a>,
@@ -683,15 +683,15 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
         )
     }));
     if report.forged_blocks > 0 {
-        lines.push(tell::warning(&format!(
+        lines.push(printer::warning(&format!(
             "left out {} that the source has not signed",
             units::count(report.forged_blocks, "block")
         )));
     }
     if report.dropped_local > 0 {
-        lines.push(tell::warning(&buffers::dropped(report.dropped_local)));
+        lines.push(printer::warning(&buffers::dropped(report.dropped_local)));
     }
-    lines.extend(report.warnings.iter().map(|text| tell::warning(text)));
+    lines.extend(report.warnings.iter().map(|text| printer::warning(text)));
     lines
 }
 

@@ -56,7 +56,7 @@ fn secs(time: Duration) -> String {
 }
 
 /// Data that a failed receiver keeps, and advice.
-pub fn kept(verified_bytes: u64, resumes: bool) -> String {
+pub fn stored(verified_bytes: u64, resumes: bool) -> String {
     match (units::bytes(verified_bytes), resumes) {
         (bytes, true) => format!("{bytes} are verified and kept, {RESUME}"),
         _ if verified_bytes == 0 => "nothing was verified, run the same command again".to_owned(),
@@ -123,29 +123,29 @@ pub fn error(error: &Error) -> String {
         Error::Transfer(TransferError::NothingArrives { packets, bytes, lasted, verified_bytes, resumes }) => format!(
             "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {PATH}; {}",
             lasted.as_secs(),
-            kept(*verified_bytes, *resumes)
+            stored(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::NothingServed { source_address, lasted, verified_bytes, resumes }) => format!(
             "{source_address} answers and has served nothing of what was asked for within {} s (--timeout); {}",
             lasted.as_secs(),
-            kept(*verified_bytes, *resumes)
+            stored(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::SourceSilent { silent, verified_bytes, resumes }) => format!(
             "the source has been silent for {}; {}",
             secs(*silent),
-            kept(*verified_bytes, *resumes)
+            stored(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::Ended { reason: EndReason::TooSlow, .. }) => {
             "left out: slower than the sender demands (--slow drop); ask for the rest to be sent to this host by itself".to_owned()
         }
         Error::Transfer(TransferError::Ended { reason: EndReason::SentEnough, verified_bytes, resumes }) => format!(
             "the source has sent everything as often as it was to (`send --repeat`), and some did not arrive; {}",
-            kept(*verified_bytes, *resumes)
+            stored(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::Ended { reason, verified_bytes, resumes }) => {
             format!(
                 "the source ended the session before everything had arrived ({reason}); {}",
-                kept(*verified_bytes, *resumes)
+                stored(*verified_bytes, *resumes)
             )
         }
         Error::Storage(StorageError::Pipe(cause)) => format!("cannot read standard input or write standard output: {cause}"),
@@ -219,8 +219,9 @@ mod tests {
 
     #[test]
     fn warning_names_its_option_in_text_and_json() {
-        let told = Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Timeout) };
-        let Event::Warning { message, .. } = event(told) else { panic!("it stays a warning") };
+        let reported =
+            Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Timeout) };
+        let Event::Warning { message, .. } = event(reported) else { panic!("it stays a warning") };
         assert_eq!(message, "waiting up to 60 s (--timeout)");
         let alone = Event::Warning { message: "this host alone".into(), concerns: Some(Setting::Interface) };
         let Event::Warning { message, .. } = event(alone) else { panic!("it stays a warning") };

@@ -16,7 +16,7 @@ use faircast_transport::datagram;
 use faircast_transport::endpoint::{Backlog, Endpoint, HostEvent};
 use faircast_transport::error::Error;
 use faircast_transport::event::Event;
-use faircast_transport::object::abandoned::tidied;
+use faircast_transport::object::partial_transfers::tidied;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -148,7 +148,7 @@ impl<'a> Host<'a> {
     }
 
     /// Report an event.
-    pub fn tell(&mut self, event: Event) {
+    pub fn emit(&mut self, event: Event) {
         (self.events)(event);
     }
 
@@ -167,7 +167,7 @@ impl<'a> Host<'a> {
             Uplink::open(group, place.interface.clone(), options, place.idle_timeout, Moves::Nowhere)?;
         emit_opened(group, uplink.choice(), self.events);
         if port.is_some() {
-            uplink.warning().into_iter().for_each(|warning| self.tell(Event::warning(warning)));
+            uplink.warning().into_iter().for_each(|warning| self.emit(Event::warning(warning)));
         }
         let (local, overhead) = (uplink.choice().local, datagram::overhead(group));
         let datagram = datagram::largest(place.datagram, uplink.choice(), group)?;
@@ -186,14 +186,14 @@ impl<'a> Host<'a> {
         let options = GroupOptions { receive_buffer: place.buffer };
         let socket = GroupSocket::open(group, membership, &choice, &options)?;
         emit_opened(group, &choice, self.events);
-        socket.receive_buffer().warning().into_iter().for_each(|warning| self.tell(Event::warning(warning)));
+        socket.receive_buffer().warning().into_iter().for_each(|warning| self.emit(Event::warning(warning)));
         let groups = Groups::new(socket, outage);
         Ok(ReceiverSockets { groups, local: choice.local, overhead: datagram::overhead(group) })
     }
 
     /// Let go of what is unfinished in an output directory beyond what is to be kept, and report it.
     pub fn tidy(&mut self, out: &Path, keep: KeepPartial) {
-        tidied(out, keep, None).into_iter().for_each(|said| self.tell(Event::warning(said)));
+        tidied(out, keep, None).into_iter().for_each(|said| self.emit(Event::warning(said)));
     }
 }
 

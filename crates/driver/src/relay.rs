@@ -1,7 +1,9 @@
 //! A relay on real sockets: a thread for each session that is passed on, and one that looks for the next.
 
 use crate::listen::Listener;
-use crate::run::{Attached, Clock, Hearing, Listening, Moves, Uplink, emit_opened, random, run_growing};
+use crate::run::{
+    Attached, Clock, Listening, Moves, ReceiverSockets, Uplink, emit_opened, random, run_growing,
+};
 use crate::stop::Stop;
 use faircast_net::{NetError, Port, SourceOptions, choose};
 use faircast_transport::endpoint::Endpoint;
@@ -146,7 +148,7 @@ fn one(
         }
     };
     let mut found = false;
-    let mut tell = |branch: Option<usize>, event: Event| {
+    let mut emit = |branch: Option<usize>, event: Event| {
         if branch.is_none() && matches!(event, Event::Joined { .. }) && !std::mem::replace(&mut found, true) {
             // Nobody listens any more when this fails: then there is nothing to look for either.
             let _ = say.send(SessionMessage::Found { place });
@@ -154,7 +156,7 @@ fn one(
         let _ = say.send(SessionMessage::Event(RelayEvent { session: number, branch, event }));
     };
     // A mistake in one session must not end the others.
-    let ended = catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, &mut tell, stop)));
+    let ended = catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, &mut emit, stop)));
     let ended = ended.unwrap_or(Err(Error::System(SystemError::Panicked)));
     relayed.release();
     drop(relayed);
@@ -165,12 +167,12 @@ fn one(
 fn pass_on(
     (config, place): (&RelayConfig, usize),
     relayed: &RelaySession,
-    tell: &mut dyn FnMut(Option<usize>, Event),
+    emit: &mut dyn FnMut(Option<usize>, Event),
     stop: &Stop,
 ) -> Result<(), Error> {
     let clock = Clock::start();
     let source = &config.sources[place];
-    let mut groups = hear(config, source, &mut |event| tell(None, event))?;
+    let mut groups = receive(config, source, &mut |event| emit(None, event))?;
     let mut upstream = relayed.above(source, clock.unix_secs(), clock.now());
     let mut branches = Vec::new();
     let received_on = match source.parents.is_empty() {
@@ -183,7 +185,7 @@ fn pass_on(
         if group == source.group && goes_on == received_on {
             continue; // back to where it came from
         }
-        let mut events = |event| tell(Some(place), event);
+        let mut events = |event| emit(Some(place), event);
         let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
         let uplink = open_branch(config, options, (group, branch.interface.clone()), &mut events)?;
         let [boot, seed, ..] = random();
@@ -198,7 +200,7 @@ fn pass_on(
     let exits: Vec<String> =
         branches.iter().map(|(.., uplink)| uplink.choice().chosen.name.clone()).collect();
     let places = RefCell::new(branches.iter().map(|(place, ..)| *place).collect::<Vec<usize>>());
-    let tell = RefCell::new(tell);
+    let emit = RefCell::new(emit);
     let mut attached = vec![Attached::new(&mut upstream, &mut groups)];
     attached.extend(branches.iter_mut().map(|(_, branch, uplink)| Attached::new(&mut **branch, uplink)));
     let place_of = |at: usize| at.checked_sub(1).map(|at| places.borrow()[at]);
@@ -208,10 +210,10 @@ fn pass_on(
         if relayed.is_hop()
             && let Some(why) = forwarding.look(relayed.parent(), source.group, &exits)
         {
-            tell.borrow_mut()(None, Event::warning(why));
+            emit.borrow_mut()(None, Event::warning(why));
         }
         for host in relayed.new_hosts() {
-            let mut events = |event| tell.borrow_mut()(Some(host.place), event);
+            let mut events = |event| emit.borrow_mut()(Some(host.place), event);
             match open_host(config, relayed, &host, &mut events) {
                 Ok(uplink) => {
                     let local = uplink.local().unwrap_or(host.address);
@@ -226,7 +228,7 @@ fn pass_on(
             }
         }
     };
-    let mut events = |at, event| tell.borrow_mut()(place_of(at), event);
+    let mut events = |at, event| emit.borrow_mut()(place_of(at), event);
     run_growing(&mut attached, &mut grow, &clock, &mut events, stop)?;
     let outcomes: Result<(), Error> = attached.into_iter().try_for_each(Attached::outcome);
     outcomes?;
@@ -272,7 +274,11 @@ impl Beside<'_> {
 }
 
 /// The sockets that hear a session above.
-fn hear(config: &RelayConfig, source: &RelaySource, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
+fn receive(
+    config: &RelayConfig,
+    source: &RelaySource,
+    events: &mut dyn FnMut(Event),
+) -> Result<ReceiverSockets, Error> {
     let listening = Listening {
         group: source.group,
         interface: source.interface.clone(),

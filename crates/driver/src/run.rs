@@ -2,8 +2,8 @@
 
 mod clock;
 mod groups;
-mod hearing;
 mod outage;
+mod receiver_sockets;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "tokio")]
@@ -13,8 +13,8 @@ mod uplink;
 pub(crate) use clock::Clock;
 pub use faircast_transport::system::random;
 pub(crate) use groups::Groups;
-pub(crate) use hearing::{Hearing, Listening};
 pub(crate) use outage::{Moves, Outage};
+pub(crate) use receiver_sockets::{Listening, ReceiverSockets};
 pub(crate) use uplink::Uplink;
 
 use crate::stop::Stop;

@@ -126,11 +126,11 @@ impl Serving {
         let thread = std::thread::Builder::new()
             .name("faircast unicast".to_owned())
             .spawn(move || {
-                let mut tell = |event| {
+                let mut emit = |event| {
                     // Nobody listens any more when the source has ended.
                     let _ = say.send(event);
                 };
-                relay(&config, &ours, &mut tell, &their_stop)
+                relay(&config, &ours, &mut emit, &their_stop)
             })
             .map_err(SystemError::Thread)?;
         let (invited, multicast) = (unicast.invite.len(), unicast.multicast);
@@ -153,9 +153,9 @@ impl Serving {
 
     /// The events that concern the hosts, as if they were the source's own.
     pub(crate) fn events(&self) -> Vec<Event> {
-        let concerns_hosts = |told: RelayEvent| match told.event {
+        let concerns_hosts = |reported: RelayEvent| match reported.event {
             Event::Progress(_) | Event::Opened { .. } | Event::Content { .. } => None,
-            Event::Joined { .. } if told.branch.is_none() => None,
+            Event::Joined { .. } if reported.branch.is_none() => None,
             event => Some(event),
         };
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);

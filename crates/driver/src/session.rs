@@ -1,6 +1,6 @@
 //! faircast's own sessions on real sockets.
 
-use crate::run::{Clock, Hearing, Listening, Moves, Uplink, emit_opened, random, run_one};
+use crate::run::{Clock, Listening, Moves, ReceiverSockets, Uplink, emit_opened, random, run_one};
 use crate::serve::{self, Serving};
 use crate::stop::Stop;
 use crate::threads::own_threads;
@@ -182,7 +182,7 @@ pub(crate) fn open_receiver(
     config: ReceiveConfig,
     clock: &Clock,
     events: &mut dyn FnMut(Event),
-) -> Result<(Receiver, Hearing), Error> {
+) -> Result<(Receiver, ReceiverSockets), Error> {
     let random = random();
     let listening = Listening {
         group: config.group,

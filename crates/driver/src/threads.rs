@@ -84,9 +84,9 @@ mod tests {
         let worker = own_threads(Some(directory.to_owned()));
         let session = thread::current().id();
         let run = |load| {
-            let (tell, told) = channel();
-            worker.run(load, Box::new(move || tell.send(thread::current().id()).expect("it is waited for")));
-            told.recv().expect("the job runs") == session
+            let (emit, reported) = channel();
+            worker.run(load, Box::new(move || emit.send(thread::current().id()).expect("it is waited for")));
+            reported.recv().expect("the job runs") == session
         };
         assert!(!run(Load::Opening) && !run(Load::Files) && !run(Load::Decoding));
         run(Load::Blocks)

@@ -171,8 +171,8 @@ pub mod units {
 /// Content that receivers have left unfinished in an output directory, and names that a terminal obeys.
 pub mod object {
     pub use faircast_transport::config::KeepPartial;
-    pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
     pub use faircast_transport::object::names::is_command;
+    pub use faircast_transport::object::partial_transfers::{Unfinished, let_go, unfinished};
 }
 
 /// The state machines of congestion control, for schemes of your own.

@@ -39,8 +39,8 @@ impl Configuration for AlcSend {
         let random = random();
         let tsi = (random[0] as u16).max(1);
         let found = Found::look(paths, self.fec, symbol_size)?;
-        found.warnings.iter().for_each(|warning| host.tell(Event::warning(warning.clone())));
-        host.tell(Event::Content {
+        found.warnings.iter().for_each(|warning| host.emit(Event::warning(warning.clone())));
+        host.emit(Event::Content {
             transfer: TransferName::Foreign(format!("{}/{tsi}", sockets.local)),
             files: found.objects.len() as u64,
             links: 0,

@@ -53,7 +53,7 @@ pub enum AlcError {
     },
     /// The session ended, or nothing of it came any more, before everything was there.
     #[error(
-        "{why} before everything had arrived: {files} of {known} files are whole, and what has come of {kept} others is kept; start again \
+        "{why} before everything had arrived: {files} of {known} files are whole, and what has come of {stored} others is kept; start again \
          while it is sent again, or ask the source for more rounds"
     )]
     Ended {
@@ -64,7 +64,7 @@ pub enum AlcError {
         /// Files of the table.
         known: u64,
         /// Files with a part that the next run goes on with.
-        kept: u64,
+        stored: u64,
     },
 }
 

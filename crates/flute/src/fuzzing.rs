@@ -8,8 +8,8 @@ mod corpus;
 use super::receiver::{self, AlcReceiver};
 use faircast_core::time::{Span, Time};
 use faircast_driver::format::Reporting;
-use faircast_transport::by_hand::{Steps, pump};
 use faircast_transport::object::Names;
+use faircast_transport::step_driver::{Steps, pump};
 use std::net::SocketAddr;
 use std::path::Path;
 

@@ -113,7 +113,7 @@ impl Identity<'_> {
 }
 
 impl PartNames {
-    fn kept(identity: &Identity<'_>) -> PartNames {
+    fn stored(identity: &Identity<'_>) -> PartNames {
         let number = identity.number();
         let name = |what: u8| format!("{PARTS_PREFIX}{number:016x}-{what}");
         PartNames { part: name(0), record: Some(name(1)) }
@@ -159,8 +159,8 @@ impl Part {
         toi: u128,
     ) -> Result<Part, ObjectError> {
         let own = || PartNames { part: format!("{}-{toi}", place.prefix), record: None };
-        let kept = identity.filter(|one| one.is_recorded()).map(|one| PartNames::kept(&one));
-        if let Some(names) = kept
+        let stored = identity.filter(|one| one.is_recorded()).map(|one| PartNames::stored(&one));
+        if let Some(names) = stored
             && let Some(file) = open(place, &names.part, OFlags::CREATE).ok().flatten()
             && file.set_len(0).is_ok()
         {
@@ -181,7 +181,7 @@ impl Part {
     /// Data of this file from an earlier session, unless another receiver goes on with it.
     pub fn resume(place: &OutputDirectory, identity: Option<Identity<'_>>) -> Option<(Part, Record)> {
         let identity = identity.filter(Identity::is_recorded)?;
-        let names = PartNames::kept(&identity);
+        let names = PartNames::stored(&identity);
         let file = open(place, &names.part, OFlags::empty()).ok().flatten()?;
         let size = u64::from(identity.oti.symbol_size);
         let record =

@@ -71,7 +71,7 @@ pub(crate) struct AlcReceiver {
     /// How many of them are neither whole nor given up.
     open: usize,
     /// Warnings sent so far.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     /// Bytes of those that are open or whole, and of memory for blocks that are not whole.
     promised: u64,
     held: usize,
@@ -79,7 +79,7 @@ pub(crate) struct AlcReceiver {
     control: Option<Control>,
     started: Time,
     begun: Option<Time>,
-    heard: Time,
+    last_received_at: Time,
     report_at: Time,
     bytes: u64,
     reported_bytes: u64,
@@ -176,14 +176,14 @@ impl AlcReceiver {
             complete: false,
             objects: BTreeMap::new(),
             open: 0,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             promised: 0,
             held: 0,
             early: VecDeque::new(),
             control: None,
             started: now,
             begun: None,
-            heard: now,
+            last_received_at: now,
             report_at: now + Span::from_secs(1),
             bytes: 0,
             reported_bytes: 0,
@@ -197,14 +197,14 @@ impl AlcReceiver {
 
     /// Files that it knows of.
     #[cfg(test)]
-    pub(super) fn kept(&self) -> usize {
+    pub(super) fn stored(&self) -> usize {
         self.objects.len()
     }
 
     /// When something is to be done next.
     fn next_timeout(&self) -> Time {
         let timeout = match self.followed {
-            Some(_) => self.heard + self.setup.idle_timeout,
+            Some(_) => self.last_received_at + self.setup.idle_timeout,
             None => self.setup.join_timeout.map_or(Time::NEVER, |timeout| self.started + timeout),
         };
         let deadline = self.control.as_ref().map_or(Time::NEVER, |control| control.scheme.deadline());
@@ -219,7 +219,7 @@ impl AlcReceiver {
             self.obey();
         }
         if now >= self.report_at {
-            self.tell(now);
+            self.emit_progress(now);
         }
         if now >= self.record_at {
             self.record_at = now + RECORD_EVERY;
@@ -228,7 +228,7 @@ impl AlcReceiver {
             }
         }
         if self.ended.is_none() {
-            let silent = now >= self.heard + self.setup.idle_timeout;
+            let silent = now >= self.last_received_at + self.setup.idle_timeout;
             self.ended = match self.followed {
                 Some(_) if silent => Some(Ended::Silent),
                 None if self.setup.join_timeout.is_some_and(|timeout| now >= self.started + timeout) => {
@@ -269,7 +269,7 @@ impl AlcReceiver {
             return Ok(());
         }
         self.begun.get_or_insert(at);
-        self.heard = at;
+        self.last_received_at = at;
         self.bytes += (bytes.len() + self.setup.overhead) as u64;
         if !self.steer(&packet, bytes.len(), at) {
             return Ok(());
@@ -395,12 +395,12 @@ impl AlcReceiver {
     }
 
     fn warn_once(&mut self, text: &str) {
-        if self.told.contains(text) {
+        if self.reported.contains(text) {
             return;
         }
         self.report.skipped_count += 1;
-        if self.told.len() < MAX_REASONS {
-            self.told.insert(text.to_owned());
+        if self.reported.len() < MAX_REASONS {
+            self.reported.insert(text.to_owned());
             self.report.skipped.push(text.to_owned());
             self.events.push_back(Event::warning(text.to_owned()));
         }
@@ -610,7 +610,7 @@ impl AlcReceiver {
         }
     }
 
-    fn tell(&mut self, now: Time) {
+    fn emit_progress(&mut self, now: Time) {
         let len = |object: &Object| if let Object::Open(assembly) = object { assembly.len() } else { 0 };
         let some: u64 = self.objects.values().map(Object::received).sum();
         let all: u64 = self.objects.values().map(len).sum();
@@ -665,7 +665,7 @@ impl Endpoint for AlcReceiver {
     }
 
     fn silence(&self, now: Time) -> Option<Span> {
-        self.followed.filter(|_| self.ended.is_none()).map(|_| now.since(self.heard))
+        self.followed.filter(|_| self.ended.is_none()).map(|_| now.since(self.last_received_at))
     }
 
     fn stop(&mut self, _now: Time) {
@@ -684,17 +684,17 @@ impl Reporting for AlcReceiver {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        let mut kept = 0;
+        let mut stored = 0;
         if let Some(place) = &self.place {
             for object in self.objects.values_mut() {
                 if let Object::Open(assembly) = object {
-                    kept += u64::from(assembly.keep(place));
+                    stored += u64::from(assembly.keep(place));
                 }
             }
         }
         self.place = None;
         let mut report = self.report;
-        let receiving = self.begun.map_or(Span::ZERO, |begun| self.heard.since(begun));
+        let receiving = self.begun.map_or(Span::ZERO, |begun| self.last_received_at.since(begun));
         report.duration = receiving.into();
         report.goodput = mean_rate(report.bytes, receiving);
         report.ok = report.known > 0 && report.files == report.known;
@@ -709,7 +709,7 @@ impl Reporting for AlcReceiver {
             Some(Ended::Closed) => "the source ended the session",
             _ => "the source fell silent",
         };
-        Err(AlcError::Ended { why, files: report.files, known: report.known, kept }.into())
+        Err(AlcError::Ended { why, files: report.files, known: report.known, stored }.into())
     }
 }
 

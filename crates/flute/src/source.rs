@@ -186,7 +186,7 @@ impl AlcSource {
             source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         }
         if now >= self.report_at {
-            self.tell(now);
+            self.emit_progress(now);
         }
         if self.state == State::Sending && self.is_enough(now) {
             self.state = State::Ending(GOODBYES);
@@ -330,7 +330,7 @@ impl AlcSource {
         self.table.renew_at = now + TABLE_HOLDS.scaled(0.5);
     }
 
-    fn tell(&mut self, now: Time) {
+    fn emit_progress(&mut self, now: Time) {
         let allowed = match &self.pace {
             Pace::Fixed { rate, .. } => *rate,
             Pace::Timetable(source) => source.observe().rate,

@@ -10,9 +10,9 @@ use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_driver::format::Reporting;
-use faircast_transport::by_hand::give;
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::Error;
+use faircast_transport::step_driver::give;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::net::{IpAddr, SocketAddr};
@@ -206,7 +206,7 @@ fn a_file_is_completed_by_later_sessions() {
         let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
         let first = session(sent.path(), out.path(), fec, 0.05, 1);
         assert!(
-            matches!(&first, Err(Error::Format(error)) if matches!(error.downcast_ref(), Some(AlcError::Ended { known: 3, kept: 1, .. }))),
+            matches!(&first, Err(Error::Format(error)) if matches!(error.downcast_ref(), Some(AlcError::Ended { known: 3, stored: 1, .. }))),
             "{fec:?}: {first:?}"
         );
         assert!(!out.path().join("tree/large.bin").exists());
@@ -260,7 +260,7 @@ fn file_without_md5_is_not_stored() {
     receiver.handle_timeout(Time::ZERO + Span::from_secs(6));
     let ended = receiver.report();
     assert!(
-        matches!(&ended, Err(Error::Format(error)) if matches!(error.downcast_ref(), Some(AlcError::Ended { known: 1, kept: 0, .. }))),
+        matches!(&ended, Err(Error::Format(error)) if matches!(error.downcast_ref(), Some(AlcError::Ended { known: 1, stored: 0, .. }))),
         "{ended:?}"
     );
     assert!(!out.path().join(".faircast").exists());
@@ -436,7 +436,7 @@ fn endless_tables_use_bounded_memory_and_few_warnings() {
         let first = 1 + table * per_table;
         forger.announce(&mut receiver, (first..first + per_table).map(|toi| (toi, format!("../{toi}"))));
     }
-    assert!(receiver.kept() <= 200_000, "{}", receiver.kept());
+    assert!(receiver.stored() <= 200_000, "{}", receiver.stored());
     let warnings = std::iter::from_fn(|| receiver.poll_event())
         .filter(|event| matches!(event, faircast_transport::event::Event::Warning { .. }))
         .count();

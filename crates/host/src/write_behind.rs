@@ -299,8 +299,8 @@ mod tests {
         let (mut out, waiting) = in_thread(writer);
         drop(reader);
         out.write_all(b"nobody").expect("not yet known");
-        let told = out.flush().expect_err("nobody reads");
-        assert_eq!((told.kind(), waiting.bytes()), (io::ErrorKind::BrokenPipe, 0));
+        let reported = out.flush().expect_err("nobody reads");
+        assert_eq!((reported.kind(), waiting.bytes()), (io::ErrorKind::BrokenPipe, 0));
         out.write_all(b"nor later").expect_err("nothing waits for ever");
         out.flush().expect_err("and nobody waits for it");
         assert_eq!(waiting.bytes(), 0);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// On Linux the kernel reports changes (rtnetlink); elsewhere a change is assumed every two seconds.
 #[derive(Debug)]
 pub struct Changes {
-    told: Option<Socket>,
+    reported: Option<Socket>,
     assumed_at: Cell<Instant>,
 }
 
@@ -42,12 +42,12 @@ const MAX_MESSAGES: usize = 256;
 impl Changes {
     /// Listen from now on.
     pub fn listen() -> Changes {
-        Changes { told: sys::listen_for_changes().ok(), assumed_at: Cell::new(Instant::now()) }
+        Changes { reported: sys::listen_for_changes().ok(), assumed_at: Cell::new(Instant::now()) }
     }
 
     /// Returns the changes since the last call, for a user of the interface with this number.
     pub fn news(&self, index: u32) -> InterfaceChange {
-        let Some(socket) = &self.told else {
+        let Some(socket) = &self.reported else {
             if self.assumed_at.get().elapsed() < ASSUMED_EVERY {
                 return InterfaceChange::Nothing;
             }

@@ -64,7 +64,7 @@ fn receiver(interface: &str) -> GroupSocket {
     GroupSocket::open(group, Membership::AnySource, &choice, &GroupOptions::default()).expect("joins")
 }
 
-fn heard(socket: &GroupSocket) -> usize {
+fn received(socket: &GroupSocket) -> usize {
     let until = Instant::now() + Duration::from_millis(300);
     Waiter::new().wait(&[Watch::new(socket, Want::Readable)], Some(until)).expect("waits");
     socket.receive(&mut Batch::new(4)).expect("receives")
@@ -127,7 +127,7 @@ fn only_the_selected_interface_receives_the_group() {
         let (near, far, loopback) = (receiver("fc0"), receiver("fc1"), receiver("lo"));
         let source = source("fc0", &SourceOptions::default());
         assert_eq!(source.send_batch(&[5; 44 * 1472], 1472).expect("sends"), SendOutcome::Sent);
-        assert_eq!((heard(&near), heard(&far), heard(&loopback)), (44, 44, 0));
+        assert_eq!((received(&near), received(&far), received(&loopback)), (44, 44, 0));
     });
 }
 
@@ -213,6 +213,6 @@ fn route_proposed_by_the_error_enables_ipv6_on_loopback() {
         let options = GroupOptions::default();
         let receiver = GroupSocket::open(group, Membership::AnySource, &choice, &options).expect("joins");
         assert_eq!(source.send_batch(&[1; 8000], 1000).expect("sends"), SendOutcome::Sent);
-        assert_eq!(heard(&receiver), 8);
+        assert_eq!(received(&receiver), 8);
     });
 }

@@ -161,7 +161,7 @@ impl<'a> Apply<'a> {
     }
 
     /// Describes what could not be applied.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn reported(&self) -> Vec<String> {
         let owner = "owner and group are not those at the source; giving files away takes root with CAP_CHOWN (a service may lack it), or a group that this user is in";
         let lines = [
             self.owners.words(owner),

@@ -55,11 +55,11 @@ impl Journal {
         let failed = |e| ObjectError::io(&path, "read", e);
         let mut found = [0; HEADER];
         let have = disk.read_at(&file, &mut found, 0).map_err(failed)?;
-        let told = match have == HEADER && is_header_of(&found, transfer, geometry) {
-            true => Some(tell(disk, &file, longest(geometry)).map_err(failed)?),
+        let reported = match have == HEADER && is_header_of(&found, transfer, geometry) {
+            true => Some(read_content(disk, &file, longest(geometry)).map_err(failed)?),
             false => None,
         };
-        let Some((told, end)) = told else {
+        let Some((reported, end)) = reported else {
             let write = disk
                 .set_len(&file, 0)
                 .and_then(|()| disk.write_all_at(&file, &header(transfer, geometry), 0));
@@ -68,7 +68,7 @@ impl Journal {
             return Ok((Journal { disk, file, path, end: HEADER as u64 }, None));
         };
         disk.set_len(&file, end).map_err(|e| ObjectError::io(&path, "write", e))?;
-        Ok((Journal { disk: disk.clone(), file, path, end }, Some(told)))
+        Ok((Journal { disk: disk.clone(), file, path, end }, Some(reported)))
     }
 
     /// Note that a block is there.
@@ -118,19 +118,19 @@ const MAX_EXTRA_RECORDS: u64 = 1 << 16;
 const AT_A_TIME: usize = 16_384;
 
 /// Reads the records in the first `longest` bytes of a file, and returns where the complete ones end.
-fn tell(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(JournalContent, u64)> {
-    let (mut told, mut end) = (JournalContent::default(), HEADER as u64);
+fn read_content(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(JournalContent, u64)> {
+    let (mut reported, mut end) = (JournalContent::default(), HEADER as u64);
     let mut bytes = vec![0; RECORD * AT_A_TIME];
     while end < longest {
         let have = disk.read_at(file, &mut bytes, end)?;
         let whole = have - have % RECORD;
-        told.take(&bytes[..whole]);
+        reported.take(&bytes[..whole]);
         end += whole as u64;
         if have < bytes.len() {
             break;
         }
     }
-    Ok((told, end))
+    Ok((reported, end))
 }
 
 impl JournalContent {
@@ -155,9 +155,9 @@ fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Journ
     if !is_header_of(found, transfer, geometry) {
         return None;
     }
-    let mut told = JournalContent::default();
-    told.take(rest);
-    Some((told, (bytes.len() - rest.len() % RECORD) as u64))
+    let mut reported = JournalContent::default();
+    reported.take(rest);
+    Some((reported, (bytes.len() - rest.len() % RECORD) as u64))
 }
 
 fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
@@ -231,13 +231,13 @@ pub fn fuzz(input: &[u8]) {
             recorded.push((index, hash));
         }
     }
-    let (told, end) = read(&bytes, transfer, geometry).expect("the header is sound");
-    assert!(recorded.iter().all(|block| told.blocks.contains(block)));
+    let (reported, end) = read(&bytes, transfer, geometry).expect("the header is sound");
+    assert!(recorded.iter().all(|block| reported.blocks.contains(block)));
     bytes.truncate(usize::try_from(end).expect("it is within the bytes"));
     let last = (300, Hash([1; 32]));
     bytes.extend(record(last.0, last.1));
     let (more, _) = read(&bytes, transfer, geometry).expect("the header is sound");
-    assert_eq!(more.blocks.split_last(), Some((&last, &told.blocks[..])));
+    assert_eq!(more.blocks.split_last(), Some((&last, &reported.blocks[..])));
 }
 
 #[cfg(test)]
@@ -256,14 +256,14 @@ mod tests {
         let file = || tempfile::tempfile().expect("a temporary file");
         let original = file();
         let again = || original.try_clone().expect("the same file");
-        let (mut journal, told) =
+        let (mut journal, reported) =
             Journal::open(&Disk::default(), again(), "j".into(), transfer, geometry).expect("a new one");
-        assert!(told.is_none());
+        assert!(reported.is_none());
         (0..50).for_each(|index| journal.block(index, Hash([index as u8 + 1; 32])).expect("written"));
         original.set_len(1 << 40).expect("a file with a hole");
-        let (journal, told) =
+        let (journal, reported) =
             Journal::open(&Disk::default(), again(), "j".into(), transfer, geometry).expect("opened");
-        let blocks: Vec<u32> = told.expect("it is ours").blocks.iter().map(|(index, _)| *index).collect();
+        let blocks: Vec<u32> = reported.expect("it is ours").blocks.iter().map(|(index, _)| *index).collect();
         assert!(blocks.iter().copied().eq(0..50), "{blocks:?}");
         assert!(journal.end <= longest(geometry) + (RECORD * AT_A_TIME) as u64, "{}", journal.end);
         assert_eq!(original.metadata().expect("it is there").len(), journal.end);

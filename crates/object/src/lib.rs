@@ -26,7 +26,6 @@
 //! | [`abandoned`] | what was not finished, and how it is let go |
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
 
-pub mod abandoned;
 mod apply;
 pub mod block;
 pub mod error;
@@ -45,9 +44,10 @@ pub mod metadata;
 pub mod names;
 pub mod object_stream;
 mod origin;
+mod origin_records;
 mod output_directory;
+pub mod partial_transfers;
 mod policy;
-mod remembered;
 mod sealed;
 pub mod sink;
 pub mod spool;
@@ -55,7 +55,6 @@ pub mod store;
 mod walk;
 mod withdrawn;
 
-pub use abandoned::PARTS_PREFIX;
 pub use apply::Wanted;
 pub use block::data_of;
 pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
@@ -76,8 +75,9 @@ pub use names::name_by;
 pub use names::{NameError, Names, UnknownNames};
 pub use object_stream::{BlockRead, ObjectStream};
 pub use origin::Origin;
+pub use origin_records::Admission;
+pub use partial_transfers::PARTS_PREFIX;
 pub use policy::{Durability, KeepPartial, OverwritePolicy, ReplayPolicy};
-pub use remembered::Admission;
 pub use sealed::SealedBlocks;
 pub use sink::{SinkResult, StreamSink};
 pub use store::{Files, Operation, Performed, Plan};

@@ -85,7 +85,7 @@ impl Strays {
     }
 
     /// In words.
-    fn told(self, whereto: &str) -> Option<String> {
+    fn reported(self, whereto: &str) -> Option<String> {
         let first = self.first?;
         Some(match self.count {
             1 => format!("{first}: this symbolic link leads {whereto}"),
@@ -115,8 +115,8 @@ pub(super) fn stray_links(entries: &[Entry]) -> StrayLinks {
         }
     }
     StrayLinks {
-        outside: outside.told("out of what is sent, and receivers do not get what is there"),
-        nowhere: nowhere.told("to nothing that is sent"),
+        outside: outside.reported("out of what is sent, and receivers do not get what is there"),
+        nowhere: nowhere.reported("to nothing that is sent"),
     }
 }
 

@@ -34,7 +34,7 @@ impl fmt::Debug for MemoryFile {
 #[derive(Clone)]
 pub struct Memory {
     limit: u64,
-    kept: Arc<Mutex<StoredFiles>>,
+    stored: Arc<Mutex<StoredFiles>>,
 }
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Memory {
     /// Creates memory for this many bytes of content in all; more is an error of the session. Content out of order takes
     /// more: at most the same amount again, or 4 MiB if that is larger.
     pub fn new(limit: u64) -> Memory {
-        Memory { limit, kept: Arc::default() }
+        Memory { limit, stored: Arc::default() }
     }
 
     /// Bytes that it may hold.
@@ -58,9 +58,9 @@ impl Memory {
     /// The files that have been received whole and verified, in the order of their names; of streams what has come. The
     /// memory is empty then, and can be used again.
     pub fn take(&self) -> Vec<MemoryFile> {
-        let mut kept = self.lock();
-        kept.bytes = 0;
-        std::mem::take(&mut kept.files)
+        let mut stored = self.lock();
+        stored.bytes = 0;
+        std::mem::take(&mut stored.files)
     }
 
     /// Bytes of an object that are collected until it is complete. This number of its first bytes is not content.
@@ -79,26 +79,26 @@ impl Memory {
 
     /// Makes room for this many more bytes.
     fn claim(&self, bytes: u64) -> io::Result<()> {
-        let mut kept = self.lock();
-        let all = kept.bytes + bytes;
+        let mut stored = self.lock();
+        let all = stored.bytes + bytes;
         if all > self.limit {
             return Err(io::Error::other(format!(
                 "the content is larger than the {} bytes of memory that it may take",
                 self.limit
             )));
         }
-        kept.bytes = all;
+        stored.bytes = all;
         Ok(())
     }
 
     fn release(&self, bytes: u64) {
-        let mut kept = self.lock();
-        kept.bytes = kept.bytes.saturating_sub(bytes);
+        let mut stored = self.lock();
+        stored.bytes = stored.bytes.saturating_sub(bytes);
     }
 
     /// A thread that has panicked leaves whole files behind.
     fn lock(&self) -> MutexGuard<'_, StoredFiles> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,7 +110,7 @@ impl fmt::Debug for Memory {
 
 impl PartialEq for Memory {
     fn eq(&self, other: &Memory) -> bool {
-        Arc::ptr_eq(&self.kept, &other.kept)
+        Arc::ptr_eq(&self.stored, &other.stored)
     }
 }
 

@@ -117,19 +117,19 @@ pub(super) fn shown(name: &OsStr) -> Cow<'_, str> {
 pub(super) fn path_by(names: Names, path: &OsStr) -> Result<Option<OsString>, NameError> {
     let (Names::Escape | Names::Refuse) = names else { return Ok(None) };
     let Cow::Owned(shown) = escaped(path) else { return Ok(None) };
-    let told = || shown.to_string_lossy().into_owned();
+    let reported = || shown.to_string_lossy().into_owned();
     if names == Names::Refuse {
-        return Err(NameError::Refused(told()));
+        return Err(NameError::Refused(reported()));
     }
     let too_long = |name: &[u8]| name.len() > MAX_NAME_LEN;
     if shown.len() > MAX_PATH_LEN || shown.as_bytes().split(|byte| *byte == b'/').any(too_long) {
-        return Err(NameError::TooLong(told()));
+        return Err(NameError::TooLong(reported()));
     }
     Ok(Some(shown))
 }
 
 /// States how many names differ from those at the source.
-pub(crate) fn told(changed: u64) -> String {
+pub(crate) fn reported(changed: u64) -> String {
     let names = if changed == 1 { "name has" } else { "names have" };
     format!("{changed} {names} characters that a terminal obeys, which were written as \\x1b and the like")
 }

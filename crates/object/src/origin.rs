@@ -20,14 +20,14 @@ impl Origin {
 
     /// Creates a source at `address`. At most [`Origin::MAX_HOST`] bytes of its host name are stored, without control characters.
     pub fn new(address: IpAddr, host: &str, proven: bool) -> Origin {
-        let mut kept = String::new();
+        let mut stored = String::new();
         for letter in host.chars().filter(|letter| !letter.is_control()) {
-            if kept.len() + letter.len_utf8() > Origin::MAX_HOST {
+            if stored.len() + letter.len_utf8() > Origin::MAX_HOST {
                 break;
             }
-            kept.push(letter);
+            stored.push(letter);
         }
-        Origin { address, host: kept, proven }
+        Origin { address, host: stored, proven }
     }
 
     /// Whether another source is this one: it has this address or this name. A name that a key has confirmed needs a key again.

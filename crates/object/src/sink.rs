@@ -12,7 +12,7 @@ pub struct StreamSink<W> {
     next: u32,
     skip: u64,
     early: BTreeMap<u32, Vec<u8>>,
-    kept: usize,
+    stored: usize,
     limit: usize,
     written: u64,
     /// It begins in the middle of the stream, and nothing of it has been written.
@@ -45,7 +45,7 @@ impl<W: Write> StreamSink<W> {
     /// keep at most `limit` bytes of blocks that come too early.
     pub fn new(to: W, first: u32, skip: u64, limit: usize) -> StreamSink<W> {
         let early = BTreeMap::new();
-        StreamSink { to, next: first, skip, early, kept: 0, limit, written: 0, may_begin_later: first > 0 }
+        StreamSink { to, next: first, skip, early, stored: 0, limit, written: 0, may_begin_later: first > 0 }
     }
 
     /// Take block `index`.
@@ -57,10 +57,10 @@ impl<W: Write> StreamSink<W> {
             return Ok(SinkResult::AlreadyHad);
         }
         if index > self.next {
-            if self.kept + data.len() > self.limit {
+            if self.stored + data.len() > self.limit {
                 return Ok(SinkResult::Full(data));
             }
-            self.kept += data.len();
+            self.stored += data.len();
             self.early.insert(index, data);
             return Ok(SinkResult::Kept);
         }
@@ -106,8 +106,8 @@ impl<W: Write> StreamSink<W> {
     }
 
     /// Bytes of blocks that arrived too early.
-    pub fn kept(&self) -> usize {
-        self.kept
+    pub fn stored(&self) -> usize {
+        self.stored
     }
 
     /// Flush, and give the writer back.
@@ -131,7 +131,7 @@ impl<W: Write> StreamSink<W> {
 
     fn drain(&mut self) -> Result<(), ObjectError> {
         while let Some(data) = self.early.remove(&self.next) {
-            self.kept -= data.len();
+            self.stored -= data.len();
             self.write(&data)?;
         }
         Ok(())

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// process.
 pub struct Spool {
     reader: Box<dyn Read + Send>,
-    kept: File,
+    stored: File,
     dir: PathBuf,
     len: u64,
     ended: Ended,
@@ -32,8 +32,8 @@ impl Spool {
     /// When no file can be created there.
     pub fn new(reader: Box<dyn Read + Send>, dir: &Path) -> Result<Spool, ObjectError> {
         let failed = |e: io::Error| ObjectError::io(dir, "create a temporary file in it", e);
-        let kept = nameless(dir).map_err(failed)?;
-        Ok(Spool { reader, kept, dir: dir.to_path_buf(), len: 0, ended: Ended::No })
+        let stored = nameless(dir).map_err(failed)?;
+        Ok(Spool { reader, stored, dir: dir.to_path_buf(), len: 0, ended: Ended::No })
     }
 
     /// Bytes read so far.
@@ -71,7 +71,7 @@ impl Spool {
             match self.reader.read(room) {
                 Ok(0) => self.ended = Ended::Yes,
                 Ok(n) => {
-                    let keep = self.kept.write_all_at(&room[..n], self.len);
+                    let keep = self.stored.write_all_at(&room[..n], self.len);
                     keep.map_err(|e| ObjectError::writing(&self.dir, "keep the stream in it", e, n as u64))?;
                     self.len += n as u64;
                 }
@@ -80,9 +80,9 @@ impl Spool {
             }
         }
         let len = |end: u64| end.saturating_sub(offset).min(buf.len() as u64) as usize;
-        let (len, kept) = (len(self.len), len(before));
+        let (len, stored) = (len(self.len), len(before));
         let failed = |e| ObjectError::io(&self.dir, "read the kept stream", e);
-        Disk::default().read_at(&self.kept, &mut buf[..kept], offset).map_err(failed)?;
+        Disk::default().read_at(&self.stored, &mut buf[..stored], offset).map_err(failed)?;
         Ok(len)
     }
 }

@@ -19,9 +19,9 @@ use super::journal::{Journal, JournalContent, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Counts, Manifest};
 use super::metadata::{OwnersBy, Preserve};
+use super::origin_records::Admission;
 use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
 use super::policy::Durability;
-use super::remembered::Admission;
 use crate::gather::spill::SpillFile;
 use crate::host::disk::Disk;
 use crate::host::sys::OpenFiles;
@@ -123,10 +123,10 @@ impl Store {
         geometry: Geometry,
         admission: Option<Admission>,
     ) -> Result<Store, ObjectError> {
-        let (mut store, told) = Store::begin(&Disk::default(), out, transfer, geometry, admission)?;
+        let (mut store, reported) = Store::begin(&Disk::default(), out, transfer, geometry, admission)?;
         store.ledger.has_others = false; // only sessions take over what others have left
-        if let Some(told) = told {
-            store.go_on(told, &FileWork::default())?;
+        if let Some(reported) = reported {
+            store.go_on(reported, &FileWork::default())?;
         }
         Ok(store)
     }
@@ -145,15 +145,15 @@ impl Store {
         geometry.check()?;
         let place = OutputDirectory::open(disk, out, transfer)?;
         let journal = place.create(JOURNAL)?;
-        let (journal, told) =
+        let (journal, reported) =
             Journal::open(disk, journal, place.path(transfer).join(JOURNAL), transfer, geometry)?;
-        let stage = match (&told, place.is_published()?) {
+        let stage = match (&reported, place.is_published()?) {
             (Some(_), true) => Stage::Published,
             _ => Stage::Receiving,
         };
         let head = place.create(HEAD)?;
         let mut ledger = Ledger::new(transfer, geometry, stage);
-        if told.is_none() {
+        if reported.is_none() {
             place.wipe()?;
             ledger.has_others = place.has_others(transfer);
         }
@@ -167,16 +167,16 @@ impl Store {
             warnings: Vec::new(),
             wanted: Wanted::default(),
         };
-        Ok((Store { ledger, files }, told))
+        Ok((Store { ledger, files }, reported))
     }
 
     /// Verifies the blocks of an earlier receiver, and continues with them.
     ///
     /// # Errors
     /// As [`Store::open`], and [`ObjectError::Cancelled`].
-    pub fn go_on(&mut self, told: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
-        work.begin(WorkStage::Verifying, told.blocks.len() as u64);
-        match self.take_up(told, work) {
+    pub fn go_on(&mut self, reported: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
+        work.begin(WorkStage::Verifying, reported.blocks.len() as u64);
+        match self.take_up(reported, work) {
             Err(error) if error.is_contradiction() => {
                 self.start_over()?;
                 self.ledger.spoiled = self.spoiled.max(1);
@@ -230,14 +230,14 @@ impl Store {
     }
 
     /// Continues with the blocks of the journal.
-    fn take_up(&mut self, told: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
-        if let (Some(len), None) = (told.stream_len, self.geometry.stream_len) {
+    fn take_up(&mut self, reported: JournalContent, work: &FileWork) -> Result<(), ObjectError> {
+        if let (Some(len), None) = (reported.stream_len, self.geometry.stream_len) {
             if (Geometry { stream_len: Some(len), ..self.geometry }).check().is_err() {
                 return Err(ObjectError::TwoEnds { first: len, second: 0 });
             }
             self.ledger.adopt_stream_len(len);
         }
-        self.resume(told.blocks, work)
+        self.resume(reported.blocks, work)
     }
 
     /// Store block `index`, whose `data` was verified to have this `hash`

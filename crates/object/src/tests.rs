@@ -14,7 +14,7 @@ mod hostile;
 mod journey;
 mod links;
 mod metadata;
-mod older;
+mod overwrite;
 mod planted;
 mod resume;
 mod system;

@@ -53,7 +53,7 @@ impl Configuration for PgmSend {
         let random = random();
         let gsi = random[0].to_le_bytes();
         let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
-        host.tell(Event::Content {
+        host.emit(Event::Content {
             transfer: TransferName::Foreign(tsi.to_string()),
             files: 1,
             links: 0,
@@ -66,7 +66,7 @@ impl Configuration for PgmSend {
                 "{} hears nothing from receivers that are not faircast's: use le-sbcc for OpenPGM and ZeroMQ",
                 self.scheme.name()
             );
-            host.tell(Event::warning_of(Setting::Scheme, message));
+            host.emit(Event::warning_of(Setting::Scheme, message));
         }
         let scheme = self.scheme.without_answers().with_packet_size((datagram + source::OVERHEAD) as u16);
         let own = scheme.bounds();

@@ -17,7 +17,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
-use faircast_transport::by_hand::{Steps, pump};
+use faircast_transport::step_driver::{Steps, pump};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 

@@ -13,8 +13,8 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
-use faircast_transport::by_hand::{give, take_all};
 use faircast_transport::endpoint::Endpoint;
+use faircast_transport::step_driver::{give, take_all};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -47,7 +47,7 @@ impl Bench {
         Bench { receiver: PgmReceiver::new(setup, open, Time::ZERO), now: Time::ZERO, spms: 0 }
     }
 
-    fn hear(&mut self, body: Body, options: Options<'_>, payload: &[u8]) {
+    fn receive(&mut self, body: Body, options: Options<'_>, payload: &[u8]) {
         let packet = Packet {
             gsi: Gsi([1; 6]),
             source_port: 7,
@@ -63,13 +63,13 @@ impl Bench {
     }
 
     fn data(&mut self, sqn: u32) {
-        self.hear(Body::Odata(Data { sqn, trail: 0 }), Options::default(), b"0123456789");
+        self.receive(Body::Odata(Data { sqn, trail: 0 }), Options::default(), b"0123456789");
     }
 
     fn spm(&mut self, lead: u32, fin: bool) {
         self.spms += 1;
         let spm = Spm { sqn: self.spms, trail: 0, lead, path: SOURCE.into() };
-        self.hear(Body::Spm(spm), Options { fin, ..Options::default() }, &[]);
+        self.receive(Body::Spm(spm), Options { fin, ..Options::default() }, &[]);
     }
 
     fn wait(&mut self, span: Span) {
@@ -104,7 +104,7 @@ fn leap_of_numbers_takes_bounded_memory_and_counts_as_loss() {
             _ => {
                 // A confirmation to others can be no further ahead than the packets that are stored.
                 let nak = Nak { sqn: FAR, source: SOURCE.into(), group: (*GROUP.ip()).into() };
-                bench.hear(Body::Ncf(nak), Options::default(), &[]);
+                bench.receive(Body::Ncf(nak), Options::default(), &[]);
                 bench.spm(FAR, false);
             }
         }

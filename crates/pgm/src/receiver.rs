@@ -77,7 +77,7 @@ pub(crate) struct PgmReceiver {
     over: bool,
     progress_at: Time,
     wire_bytes: u64,
-    told: ReportedProgress,
+    reported: ReportedProgress,
 }
 
 /// State at the last progress event.
@@ -157,7 +157,7 @@ impl PgmReceiver {
             over: false,
             progress_at: now + Span::from_secs(1),
             wire_bytes: 0,
-            told: ReportedProgress::default(),
+            reported: ReportedProgress::default(),
         }
     }
 
@@ -406,9 +406,9 @@ impl PgmReceiver {
             return;
         }
         let (packets, missed) =
-            (self.report.packets - self.told.packets, self.report.missed - self.told.missed);
-        let bytes = self.wire_bytes - self.told.wire_bytes;
-        self.told = ReportedProgress {
+            (self.report.packets - self.reported.packets, self.report.missed - self.reported.missed);
+        let bytes = self.wire_bytes - self.reported.wire_bytes;
+        self.reported = ReportedProgress {
             wire_bytes: self.wire_bytes,
             packets: self.report.packets,
             missed: self.report.missed,
@@ -556,7 +556,7 @@ impl Stream {
         }
         self.extend(end, timeouts, rng, now);
         self.trail(spm.trail);
-        if options.fin && self.fin.is_none_or(|(told, _)| told != end) {
+        if options.fin && self.fin.is_none_or(|(reported, _)| reported != end) {
             self.fin = Some((end, now));
         }
     }

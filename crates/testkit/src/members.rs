@@ -40,7 +40,7 @@ pub struct Change {
 #[derive(Debug)]
 pub struct MemberWatch {
     stop: Arc<AtomicBool>,
-    heard: Arc<Mutex<Vec<Change>>>,
+    received: Arc<Mutex<Vec<Change>>>,
     thread: Option<JoinHandle<Result<(), KitError>>>,
 }
 
@@ -48,8 +48,8 @@ impl MemberWatch {
     /// Watches these ports, those of the receivers in their order. Nothing is missed after this returns.
     pub(crate) fn start(bridge: &str, ports: Vec<String>) -> Result<MemberWatch, KitError> {
         let namespace = open_namespace(&Path::new("/run/netns").join(bridge))?;
-        let (stop, heard) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
-        let (stopped, into) = (Arc::clone(&stop), Arc::clone(&heard));
+        let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let (stopped, into) = (Arc::clone(&stop), Arc::clone(&received));
         let (first, begun) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let ready = enter(&namespace).and_then(|()| tap());
@@ -64,7 +64,7 @@ impl MemberWatch {
                 let Some((length, port)) = receive(&tap, &mut frame)? else { continue };
                 let Some(receiver) = ports.iter().position(|name| *name == port) else { continue };
                 for record in records(&frame[..length]).into_iter().filter(|record| is_routed(record.group)) {
-                    if let Some(what) = members.hear(receiver, &record) {
+                    if let Some(what) = members.on_record(receiver, &record) {
                         let change = Change { at: begin.elapsed(), receiver, group: record.group, what };
                         into.lock().unwrap_or_else(PoisonError::into_inner).push(change);
                     }
@@ -72,7 +72,7 @@ impl MemberWatch {
             }
             Ok(())
         });
-        let watch = MemberWatch { stop, heard, thread: Some(thread) };
+        let watch = MemberWatch { stop, received, thread: Some(thread) };
         match begun.recv() {
             Ok(()) => Ok(watch),
             // The thread has dropped its end: it could not listen, and reports the reason.
@@ -82,7 +82,7 @@ impl MemberWatch {
 
     /// Returns the changes since the watch began. A group that a receiver was in before then counts as joined when it is next reported.
     pub fn changes(&self) -> Vec<Change> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the number of times that a receiver joined or left a group so far.
@@ -147,7 +147,7 @@ struct Members(BTreeMap<(usize, IpAddr), Option<BTreeSet<IpAddr>>>);
 
 impl Members {
     /// Processes a record. Reports are sent twice, and again when the router asks: most change nothing.
-    fn hear(&mut self, receiver: usize, record: &Record) -> Option<Membership> {
+    fn on_record(&mut self, receiver: usize, record: &Record) -> Option<Membership> {
         let key = (receiver, record.group);
         let before = self.0.remove(&key);
         let was = before.is_some();
@@ -351,33 +351,33 @@ mod tests {
     }
 
     /// Returns the router's interpretation of these frames of one host.
-    fn heard(frames: &[Vec<u8>]) -> Vec<Membership> {
+    fn received(frames: &[Vec<u8>]) -> Vec<Membership> {
         let mut members = Members::default();
-        frames.iter().flat_map(|frame| records(frame)).filter_map(|r| members.hear(0, &r)).collect()
+        frames.iter().flat_map(|frame| records(frame)).filter_map(|r| members.on_record(0, &r)).collect()
     }
 
     #[test]
     fn a_report_sent_twice_is_one_join() {
-        assert_eq!(heard(&[v3(4, &[]), v3(4, &[]), v3(2, &[])]), [Membership::Joined]);
+        assert_eq!(received(&[v3(4, &[]), v3(4, &[]), v3(2, &[])]), [Membership::Joined]);
     }
 
     #[test]
     fn a_change_to_no_source_at_all_is_a_leave() {
         let frames = [v3(4, &[]), v3(3, &[]), v3(3, &[])];
-        assert_eq!(heard(&frames), [Membership::Joined, Membership::Left]);
+        assert_eq!(received(&frames), [Membership::Joined, Membership::Left]);
     }
 
     #[test]
     fn a_group_of_one_source_is_joined_and_left_by_its_source() {
         let frames = [v3(5, &[[10, 77, 0, 1]]), v3(1, &[[10, 77, 0, 1]]), v3(6, &[[10, 77, 0, 1]])];
-        assert_eq!(heard(&frames), [Membership::Joined, Membership::Left]);
+        assert_eq!(received(&frames), [Membership::Joined, Membership::Left]);
         assert_eq!(records(&frames[0])[0].sources, [SOURCE]);
     }
 
     #[test]
     fn the_older_versions_are_understood() {
         let message = |kind: u8| igmp(&[&[kind, 0, 0, 0][..], &GROUP.octets()].concat());
-        assert_eq!(heard(&[message(0x16), message(0x17)]), [Membership::Joined, Membership::Left]);
+        assert_eq!(received(&[message(0x16), message(0x17)]), [Membership::Joined, Membership::Left]);
     }
 
     #[test]

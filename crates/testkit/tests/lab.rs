@@ -272,9 +272,9 @@ fn joins_and_leaves_are_counted() {
     forgets(&lab, 1, &groups);
     for what in [Membership::Joined, Membership::Left] {
         for group in groups {
-            let told =
+            let reported =
                 watch.changes().into_iter().filter(|c| (c.group, c.what, c.receiver) == (group, what, 1));
-            assert_eq!(told.count(), 1, "{what:?} {group}: {:?}", watch.changes());
+            assert_eq!(reported.count(), 1, "{what:?} {group}: {:?}", watch.changes());
         }
     }
     assert_eq!(watch.count(0, Membership::Joined), 0, "{:?}", watch.changes());

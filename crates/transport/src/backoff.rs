@@ -167,15 +167,16 @@ mod tests {
         let spread = Span::from_millis(u64::from(count)).max(Span::from_millis(10));
         let mut rng = Rng::new(1, u64::from(count));
         let mut all: Vec<_> = (0..count).map(|_| (Time::ZERO, RequestBackoff::default())).collect();
-        let (mut request_rate, mut told, mut said) = (RequestRate::default(), 0, vec![0; seconds as usize]);
+        let (mut request_rate, mut reported, mut said) =
+            (RequestRate::default(), 0, vec![0; seconds as usize]);
         for millis in 0..seconds * 1_000 {
             let now = Time::ZERO + Span::from_millis(millis);
             if millis % 20 == 0 {
-                told = request_rate.level(now);
+                reported = request_rate.level(now);
             }
             for (of, (next, backoff)) in (1..).zip(&mut all) {
                 if millis % 20 == 5 {
-                    backoff.follow(pause(told, spread), now, &mut rng);
+                    backoff.follow(pause(reported, spread), now, &mut rng);
                 }
                 if (*next).max(backoff.free_at()) <= now {
                     *next = now + least.scaled(0.5 + rng.unit());

@@ -154,7 +154,7 @@ pub fn amount(bytes: u64) -> String {
 }
 
 /// Describes the data that a failed receiver stores, and whether the next run resumes from it.
-fn kept(verified_bytes: u64, resumes: bool) -> String {
+fn stored(verified_bytes: u64, resumes: bool) -> String {
     match (verified_bytes, resumes) {
         (0, _) => "nothing was verified, start the receiver again".to_owned(),
         (bytes, true) => {
@@ -499,7 +499,7 @@ pub enum TransferError {
     /// Packets of the source arrive, but none of its data.
     #[error(
         "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {LOOK_AT_PATH}; {}",
-        .lasted.as_secs(), kept(*.verified_bytes, *.resumes)
+        .lasted.as_secs(), stored(*.verified_bytes, *.resumes)
     )]
     NothingArrives {
         /// Packets that the source has sent and that are not here.
@@ -516,7 +516,7 @@ pub enum TransferError {
     /// The source, or a relay in its place, answers and serves nothing that is requested.
     #[error(
         "{source_address} answers and has served nothing of what was asked for within {} s; {}",
-        .lasted.as_secs(), kept(*.verified_bytes, *.resumes)
+        .lasted.as_secs(), stored(*.verified_bytes, *.resumes)
     )]
     NothingServed {
         /// Where it is.
@@ -530,7 +530,7 @@ pub enum TransferError {
     },
     /// The source went silent in the middle.
     #[error(
-        "the source has been silent for {}; {}", seconds(.silent.as_secs_f64()), kept(*.verified_bytes, *.resumes)
+        "the source has been silent for {}; {}", seconds(.silent.as_secs_f64()), stored(*.verified_bytes, *.resumes)
     )]
     SourceSilent {
         /// How long.
@@ -555,7 +555,7 @@ pub enum TransferError {
     SourceRestarted,
     /// The source ended the session before this receiver had everything.
     #[error(
-        "the source ended the session before everything had arrived ({reason}); {}", kept(*.verified_bytes, *.resumes)
+        "the source ended the session before everything had arrived ({reason}); {}", stored(*.verified_bytes, *.resumes)
     )]
     Ended {
         /// Why.

@@ -7,12 +7,12 @@ mod nodes;
 mod places;
 mod world;
 
-use crate::by_hand::{give, give_with};
 use crate::config::{Destination, SlowReceiverPolicy};
 use crate::endpoint::{Backlog, Endpoint, HostEvent};
 use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, scheduler::of_blocks};
+use crate::step_driver::{give, give_with};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;

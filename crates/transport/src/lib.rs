@@ -24,7 +24,6 @@ extern crate self as faircast_transport;
 
 mod announced;
 mod backoff;
-pub mod by_hand;
 pub mod config;
 pub mod datagram;
 pub mod endpoint;
@@ -45,6 +44,7 @@ pub mod relay;
 pub mod session;
 mod session_filter;
 mod source;
+pub mod step_driver;
 mod trace;
 pub mod tree;
 pub mod units;

@@ -1,13 +1,13 @@
 //! Members of a session, as the source knows them.
 
-mod below;
 mod busy;
 mod completions;
-mod reach;
+mod reachability;
+mod subtree;
 mod tally;
 mod turns;
 
-pub use reach::Mute;
+pub use reachability::Mute;
 pub(crate) use tally::Tally;
 pub use turns::{alive_every, first_turn, onset, stretched};
 
@@ -117,7 +117,7 @@ pub struct MemberRecord {
     /// Rate at which it receives, bit/s.
     pub rate: f32,
     /// A relay's report of the relays behind it.
-    below: Option<Box<below::Subtree>>,
+    below: Option<Box<subtree::Subtree>>,
     /// Whether it delays the others, and the action taken.
     pub pace: Pace,
     /// Newest packet of the base layer that it has reported; the congestion control may ask.
@@ -129,7 +129,7 @@ pub struct MemberRecord {
     /// Number of the first packet that left after its first datagram.
     first: Seq,
     /// Whether it has shown that it receives the source: its echo named a packet that left after its first datagram.
-    hears: bool,
+    receives: bool,
     slow_reports: u8,
     slow_since: Time,
     /// When its first datagram arrived,
@@ -594,7 +594,7 @@ impl MemberRecord {
             echo_at: now,
             mute: Mute::No,
             first: Seq(0),
-            hears: false,
+            receives: false,
             slow_reports: 0,
             slow_since: now,
             joined_at: now,
@@ -626,7 +626,7 @@ impl MemberRecord {
 
     /// Whether others may wait for its feedback.
     fn counts(&self) -> bool {
-        self.hears && !self.is_mute()
+        self.receives && !self.is_mute()
     }
 
     /// Whether nothing more is expected of it.

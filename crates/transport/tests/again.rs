@@ -3,9 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "a test reads files")]
 
 use faircast_core::time::{Span, Time};
-use faircast_transport::by_hand::{give, take_all};
 use faircast_transport::object::Disk;
 use faircast_transport::session::{Host, Receiver, Source};
+use faircast_transport::step_driver::{give, take_all};
 use faircast_transport::worker::Worker;
 use faircast_transport::{Content, Destination, ReceiveConfig, SendConfig};
 use std::net::SocketAddr;

@@ -113,7 +113,7 @@ impl HostDisk {
             Op::Write { file, at, len } => self.keep(file, *at, *len),
             Op::Sync { file } => {
                 let inode = inode(file);
-                self.unflushed.iter_mut().for_each(|kept| kept.retain(|one| one.inode != inode));
+                self.unflushed.iter_mut().for_each(|stored| stored.retain(|one| one.inode != inode));
             }
             _ => {}
         }
@@ -121,19 +121,19 @@ impl HostDisk {
     }
 
     fn keep(&mut self, file: &File, at: u64, len: usize) {
-        let Some(kept) = &mut self.unflushed else { return };
+        let Some(stored) = &mut self.unflushed else { return };
         let (Ok(meta), Ok(file)) = (file.metadata(), file.try_clone()) else { return };
         let mut before = vec![0; len.min(meta.len().saturating_sub(at) as usize)];
         // The bytes of a file that cannot be read are not worth storing.
         if file.read_exact_at(&mut before, at).is_ok() {
-            kept.push(Unflushed { file, inode: meta.ino(), at, before, len, file_len: meta.len() });
+            stored.push(Unflushed { file, inode: meta.ino(), at, before, len, file_len: meta.len() });
         }
     }
 
     /// The power fails: some sectors of unflushed writes are on the disk and others are not.
     fn lose_power(&mut self) {
-        let Some(kept) = &mut self.unflushed else { return };
-        for one in std::mem::take(kept).into_iter().rev() {
+        let Some(stored) = &mut self.unflushed else { return };
+        for one in std::mem::take(stored).into_iter().rev() {
             if self.rng.chance(0.4) {
                 continue;
             }
@@ -230,9 +230,9 @@ impl Disks {
     /// Another process begins.
     pub fn restart(&self, host: usize, synced: bool) {
         let disk = &mut self.lock().disks[host];
-        if let Some(kept) = &mut disk.unflushed {
+        if let Some(stored) = &mut disk.unflushed {
             // Writes of the former process can still be lost. But where files have names and nobody flushes, nothing was promised.
-            kept.retain(|one| {
+            stored.retain(|one| {
                 synced || (!disk.publishes && one.file.metadata().is_ok_and(|meta| meta.nlink() > 0))
             });
         }

@@ -259,13 +259,13 @@ impl Host {
 
     /// Returns the endpoints that receive packets to the group.
     pub fn ears(&self) -> impl Iterator<Item = usize> {
-        let hears = move |endpoint: &usize| match &self.process {
+        let receives = move |endpoint: &usize| match &self.process {
             Some(Process::Relay(relay)) if !self.parents.is_empty() => {
                 relay.sessions[endpoint / relay.each].as_ref().is_some_and(Relay::receives_group)
             }
             _ => true,
         };
-        (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).filter(hears)
+        (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).filter(receives)
     }
 
     /// Draws numbers for a session.

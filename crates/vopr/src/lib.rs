@@ -24,11 +24,11 @@ mod kind;
 mod layout;
 mod live;
 mod log;
+mod packet_damage;
 mod plan;
 mod process;
 mod relay;
 mod trouble;
-mod weather;
 mod world;
 
 use faircast_core::time::Time;

@@ -148,7 +148,7 @@ pub struct SitePlan {
 
 /// Faults of packets while there is trouble: probabilities.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Weather {
+pub struct PacketDamage {
     /// A packet is lost.
     pub loss: f64,
     /// It comes twice.
@@ -157,9 +157,9 @@ pub struct Weather {
     pub corruption: f64,
     /// Its content is wrong and its checksum right.
     pub meddling: f64,
-    /// It is late by up to [`Weather::late`].
+    /// It is late by up to [`PacketDamage::late`].
     pub reordering: f64,
-    /// See [`Weather::reordering`].
+    /// See [`PacketDamage::reordering`].
     pub late: Span,
     /// It comes again within twenty seconds.
     pub ghosts: f64,
@@ -191,7 +191,7 @@ pub struct Plan {
     /// The idle timeout of sessions, in seconds.
     pub idle_timeout: u64,
     /// Packets have to go far: answers are spread.
-    pub weather: Weather,
+    pub packet_damage: PacketDamage,
     /// The kinds of trouble that this seed has.
     pub troubles: Vec<Trouble>,
     /// The episodes, in order of time.
@@ -230,7 +230,7 @@ impl Plan {
         let meddles = troubles.contains(&Trouble::Meddling);
         let calm = Time::ZERO + MAX_TROUBLE.scaled(0.1 + 0.9 * rng.unit());
         let mut all = episodes(&troubles, calm, &mut rng);
-        let weather = weather(&troubles, &mut rng);
+        let packet_damage = packet_damage(&troubles, &mut rng);
         let mut later = Rng::new(seed, 3);
         let more: Vec<Trouble> = Trouble::LATER.into_iter().filter(|_| later.chance(0.15)).collect();
         all.extend(episodes(&more, calm, &mut later));
@@ -246,7 +246,7 @@ impl Plan {
             expects: rng.chance(0.5),
             max: rng.chance(0.5).then(|| Rate::from_mbps(1.0 + 9.0 * rng.unit())),
             idle_timeout: 10 + rng.below(50),
-            weather,
+            packet_damage,
             scheme,
             troubles: Vec::new(),
             episodes: all,
@@ -345,12 +345,12 @@ fn episodes(troubles: &[Trouble], calm: Time, rng: &mut Rng) -> Vec<Episode> {
     all
 }
 
-fn weather(troubles: &[Trouble], rng: &mut Rng) -> Weather {
+fn packet_damage(troubles: &[Trouble], rng: &mut Rng) -> PacketDamage {
     let mut part = |trouble, most: f64| {
         let much = most * rng.unit() * rng.unit();
         if troubles.contains(&trouble) { much } else { 0.0 }
     };
-    Weather {
+    PacketDamage {
         loss: part(Trouble::Loss, 0.5),
         duplicates: part(Trouble::Duplicates, 0.3),
         corruption: part(Trouble::Corruption, 0.3),

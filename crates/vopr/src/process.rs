@@ -314,12 +314,12 @@ impl World {
         let part = self.check_stream(host)?;
         if let Some(report) = report.as_ref().ok().filter(|report| !report.stopped) {
             let gaps = part.as_ref().map_or(0, |part| part.gaps) as u64;
-            let told = match report.streams.first() {
+            let reported = match report.streams.first() {
                 Some(base) => base.blocks_lost,
                 None if report.warnings.is_empty() => 0,
                 None => u64::MAX,
             };
-            if gaps > told {
+            if gaps > reported {
                 let seen = format!("{name} has {gaps} gaps in a stream, and says {report:?}");
                 return Err(self.finding("what is missing of a stream is told", seen));
             }

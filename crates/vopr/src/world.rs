@@ -7,7 +7,7 @@ use crate::host::{Host, Process, Role, Sent};
 use crate::layout::layout;
 use crate::live::{Part, Streams};
 use crate::log::Log;
-use crate::plan::{Plan, Trouble, Weather};
+use crate::plan::{PacketDamage, Plan, Trouble};
 use crate::process::OWN_RELAY;
 use crate::{Mutation, Options};
 use faircast_core::rng::Rng;
@@ -66,7 +66,7 @@ pub(crate) type Links = Network<usize, usize, (usize, usize), WorldEvent>;
 /// The hosts, as the network queries them.
 struct Ears<'a> {
     hosts: &'a mut [Host],
-    weather: Weather,
+    packet_damage: PacketDamage,
 }
 
 impl Hosts<usize, usize> for Ears<'_> {
@@ -77,7 +77,7 @@ impl Hosts<usize, usize> for Ears<'_> {
     }
 
     fn damage(&mut self, path: usize, _: &Link, bytes: &mut [u8]) -> Copies {
-        self.weather.befall(bytes, &mut self.hosts[path].path_rng)
+        self.packet_damage.befall(bytes, &mut self.hosts[path].path_rng)
     }
 }
 
@@ -260,7 +260,7 @@ impl World {
         self.log.say(self.now, "all is well from now on");
         self.is_calm = true;
         self.disks.heal();
-        self.plan.weather = Weather::default();
+        self.plan.packet_damage = PacketDamage::default();
         self.starts.fill(0);
         for site in &mut self.network.sites {
             site.down.heal();
@@ -413,7 +413,7 @@ impl World {
             let endpoint_at = |other: usize| Some((other, self.hosts[other].endpoint_at(to, from)?));
             let target = (0..self.hosts.len()).find_map(endpoint_at);
             let World { network, hosts, plan, now, .. } = self;
-            let ears = &mut Ears { hosts, weather: plan.weather };
+            let ears = &mut Ears { hosts, packet_damage: plan.packet_damage };
             if to.ip().is_multicast() {
                 network.multicast(ears, (*now, &head), (from, to, layer_of(to) == 0), bytes);
             } else if let Some(target) = target {

@@ -181,7 +181,7 @@ pub struct Tally {
 
 impl Tally {
     /// Returns the counts that another host has reported.
-    pub fn told(step: u16, [received, span, reordered]: [u64; 3]) -> Tally {
+    pub fn reported(step: u16, [received, span, reordered]: [u64; 3]) -> Tally {
         Tally { step, received, span, reordered, ..Tally::default() }
     }
 

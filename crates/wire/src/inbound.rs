@@ -156,14 +156,14 @@ impl Inbound {
 
     /// Goes back in the session that is followed: see [`Flow::go_back`].
     pub(crate) fn go_back(&mut self, from: SocketAddr, layer: Layer, next: u64) {
-        let Some(heard) = self.followed.and_then(|session| self.session_mut(session)) else { return };
+        let Some(received) = self.followed.and_then(|session| self.session_mut(session)) else { return };
         let mut is_relay = false;
-        for relay in heard.relays.iter_mut().filter(|relay| relay.place == from) {
+        for relay in received.relays.iter_mut().filter(|relay| relay.place == from) {
             relay.flow.go_back(layer, next);
             is_relay = true;
         }
         if !is_relay {
-            heard.source.go_back(layer, next);
+            received.source.go_back(layer, next);
         }
     }
 
@@ -179,7 +179,7 @@ impl Inbound {
     }
 
     fn place_of(&self, session: SessionId) -> Option<usize> {
-        self.sessions.iter().position(|heard| heard.session == session)
+        self.sessions.iter().position(|received| received.session == session)
     }
 
     /// The same, while nothing has replaced the session that was announced first.
@@ -189,7 +189,7 @@ impl Inbound {
             None => {
                 if self.sessions.len() == SESSIONS
                     && let Some(oldest) =
-                        self.sessions.iter().position(|heard| self.followed != Some(heard.session))
+                        self.sessions.iter().position(|received| self.followed != Some(received.session))
                 {
                     self.sessions.remove(oldest);
                 }
@@ -259,9 +259,9 @@ impl Inbound {
         if let Message::Announce(announce) = &message {
             self.check_place(announce, from)?;
             self.check_time(announce)?;
-            let heard = self.know(fixed.header.session);
-            heard.check_salt(announce)?;
-            heard.learn(announce, None, from);
+            let received = self.know(fixed.header.session);
+            received.check_salt(announce)?;
+            received.learn(announce, None, from);
         }
         Ok(message)
     }
@@ -280,7 +280,7 @@ impl Inbound {
         let clear = reader.at;
         let place = self.keys.iter().position(|key| key.id == key_id);
         let place = place.ok_or(OpenError::OtherKey { session, key: key_id })?;
-        let flow = self.session(session).and_then(|heard| heard.flow(relay));
+        let flow = self.session(session).and_then(|received| received.flow(relay));
         let seq = flow.map_or_else(
             || fixed.header.seq.into(),
             |flow| Seq::unwrap(Seq(flow.announcements.newest()), fixed.header.seq).0,
@@ -294,13 +294,13 @@ impl Inbound {
             self.check_place(announce, from)?;
             self.check_time(announce)?;
             let (me, group, hop) = (self.me, self.keys[place].group.clone(), self.keys[place].hop.clone());
-            let heard = self.know(session);
-            heard.check_salt(announce)?;
-            if heard.keys.is_none() {
-                heard.keys = Some(Keys::new(key_id, &hop, group.as_ref(), me, session, &announce.salt));
+            let received = self.know(session);
+            received.check_salt(announce)?;
+            if received.keys.is_none() {
+                received.keys = Some(Keys::new(key_id, &hop, group.as_ref(), me, session, &announce.salt));
             }
-            heard.learn(announce, relay, from);
-            if let Some(flow) = heard.flow_mut(relay) {
+            received.learn(announce, relay, from);
+            if let Some(flow) = received.flow_mut(relay) {
                 flow.announcements.mark(seq);
             }
         }

@@ -106,7 +106,7 @@ impl ReceiverCodec {
 
     /// The key of a sealed session that was announced.
     pub fn key_of(&self, session: SessionId) -> Option<KeyId> {
-        self.inbound.session(session).and_then(|heard| heard.keys.as_ref()).map(|keys| keys.key_id)
+        self.inbound.session(session).and_then(|received| received.keys.as_ref()).map(|keys| keys.key_id)
     }
 
     /// Opens a source's datagram from this address. Sealed packets are decrypted in place.
@@ -155,7 +155,7 @@ impl Feedback {
         let seq = self.sent;
         self.sent += 1;
         let is_sealed = inbound.is_sealed() && kind != Kind::Attach;
-        let keys = inbound.session_mut(session).and_then(|heard| heard.keys.as_mut());
+        let keys = inbound.session_mut(session).and_then(|received| received.keys.as_mut());
         let keys = match keys.filter(|_| is_sealed) {
             Some(keys) => keys,
             // There is no key, or none that both have.

@@ -58,13 +58,17 @@ fn forwarded_packet_keeps_its_length_and_names_the_relay() {
     let sent = numbered(7);
     let mut bytes = said(&mut source, &Message::Data(sent));
     let len = bytes.len();
-    let Ok((_, Message::Data(heard))) = above.open(&mut bytes, at()) else { panic!("it opens at the relay") };
-    assert_ne!(heard.payload, sent.payload, "and cannot be read there");
-    let header = relay.data_header_len(&heard.data.mark);
-    let passed =
-        said(&mut relay, &Message::Data(DataPacket { data: Data { seq: Seq(0), ..heard.data }, ..heard }));
+    let Ok((_, Message::Data(received))) = above.open(&mut bytes, at()) else {
+        panic!("it opens at the relay")
+    };
+    assert_ne!(received.payload, sent.payload, "and cannot be read there");
+    let header = relay.data_header_len(&received.data.mark);
+    let passed = said(
+        &mut relay,
+        &Message::Data(DataPacket { data: Data { seq: Seq(0), ..received.data }, ..received }),
+    );
     assert_eq!(passed.len(), len);
-    assert!(passed.len().abs_diff(header + heard.payload.len()) <= 2, "but for the rate");
+    assert!(passed.len().abs_diff(header + received.payload.len()) <= 2, "but for the rate");
     let from_elsewhere = receiver.open(&mut passed.clone(), at()).map(drop);
     assert_eq!(from_elsewhere, Err(OpenError::NotAnnounced(SESSION)));
     let mut bytes = passed.clone();
@@ -85,11 +89,11 @@ fn old_announcements_do_not_block_packets_of_a_new_relay() {
     let mut receiver = below(&mut present, &key);
     let mut pass_on = |relay: &mut SourceCodec, receiver: &mut ReceiverCodec, seq| {
         let mut bytes = said(&mut source, &Message::Data(numbered(seq)));
-        let Ok((_, Message::Data(heard))) = above.open(&mut bytes, at()) else {
+        let Ok((_, Message::Data(received))) = above.open(&mut bytes, at()) else {
             panic!("it opens at the relay")
         };
-        let data = Data { seq: Seq(seq - 1), ..heard.data };
-        let mut passed = said(relay, &Message::Data(DataPacket { data, ..heard }));
+        let data = Data { seq: Seq(seq - 1), ..received.data };
+        let mut passed = said(relay, &Message::Data(DataPacket { data, ..received }));
         receiver.open(&mut passed, via()).map(drop)
     };
     assert_eq!(pass_on(&mut present, &mut receiver, 1), Ok(()));

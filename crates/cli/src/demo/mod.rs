@@ -14,9 +14,9 @@ mod tests;
 use crate::args::Demo;
 use crate::doctor;
 use crate::failure::{Failure, unwritten};
+use crate::printer::Role;
 use crate::session::Screen;
-use crate::tell::Role;
-use crate::{json, key, system, tell, units};
+use crate::{json, key, printer, system, units};
 use children::{OutputItem, Process, Word};
 use content::Hashes;
 use faircast::Rate;
@@ -181,11 +181,11 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
         units::seconds(standstill::LASTS.as_secs_f64())
     );
     let stage = Stage { place: place.path(), key: &key, group, paths: &paths, listener: &listener };
-    let told = transfer(resolved, &stage, stop)?;
+    let reported = transfer(resolved, &stage, stop)?;
     let seen = listener.finish();
 
     eprintln!("comparing the content of every receiver with the source's");
-    let outcome = judge(&told, &hashes, place.path(), seen);
+    let outcome = judge(&reported, &hashes, place.path(), seen);
     #[cfg(feature = "simulator")]
     let outcome = DemoOutcome { simulated, ..outcome };
     #[cfg(feature = "simulator")]
@@ -216,7 +216,7 @@ fn write_page(outcome: &DemoOutcome, path: &Path) {
     let page = simulated::page(&outcome.simulated, &text.unwrap_or_default());
     match std::fs::write(path, page) {
         Ok(()) => eprintln!("wrote {}: the same with figures, for a browser", path.display()),
-        Err(error) => eprintln!("{}", tell::warning(&format!("cannot write {}: {error}", path.display()))),
+        Err(error) => eprintln!("{}", printer::warning(&format!("cannot write {}: {error}", path.display()))),
     }
 }
 
@@ -282,18 +282,18 @@ fn transfer(
     }
     drop(sender);
     let limit = TIME_LIMIT + Duration::from_secs(resolved.bytes.saturating_sub(64_000_000) / MIN_RATE);
-    let block = tell::block(ProgressDrawTarget::stderr());
+    let block = printer::block(ProgressDrawTarget::stderr());
     let mut show = |progress: &Progress| match Screen::of_stderr() {
-        Screen::Terminal => block.set_message(tell::progress_block(Role::Source, progress)),
-        Screen::Plain => eprintln!("{}", tell::progress_line(Role::Source, progress)),
+        Screen::Terminal => block.set_message(printer::progress_block(Role::Source, progress)),
+        Screen::Plain => eprintln!("{}", printer::progress_line(Role::Source, progress)),
     };
     let after = resolved.bytes as f64 * STILL_AFTER;
     let mut standstill = Standstill::After(after as u64, &processes[STILL]);
     let mut turn = || standstill.follow(stage.listener.bytes(), Instant::now());
-    let mut told = listen(&words, Instant::now() + limit, &mut show, &mut turn, stop);
-    told[STILL].stopped = standstill.lasted();
+    let mut reported = listen(&words, Instant::now() + limit, &mut show, &mut turn, stop);
+    reported[STILL].stopped = standstill.lasted();
     block.finish_and_clear();
-    Ok(told) // dropping the processes ends those that still run
+    Ok(reported) // dropping the processes ends those that still run
 }
 
 fn listen(
@@ -303,36 +303,39 @@ fn listen(
     turn: &mut dyn FnMut(),
     stop: &AtomicBool,
 ) -> Vec<ProcessOutput> {
-    let mut told: Vec<ProcessOutput> = (0..=RECEIVERS).map(|_| ProcessOutput::default()).collect();
-    while !told.iter().all(|told| told.ended) && Instant::now() < end && !stop.load(Ordering::Relaxed) {
+    let mut reported: Vec<ProcessOutput> = (0..=RECEIVERS).map(|_| ProcessOutput::default()).collect();
+    while !reported.iter().all(|reported| reported.ended)
+        && Instant::now() < end
+        && !stop.load(Ordering::Relaxed)
+    {
         turn();
         match words.recv_timeout(TURN) {
-            Ok(word) => hear(word, &mut told, show),
+            Ok(word) => receive(word, &mut reported, show),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        let source = &told[RECEIVERS];
+        let source = &reported[RECEIVERS];
         if source.ended && !source.is_ok() {
             end = end.min(Instant::now() + GRACE); // nothing more is coming
         }
     }
-    told
+    reported
 }
 
-fn hear(word: Word, told: &mut [ProcessOutput], show: &mut dyn FnMut(&Progress)) {
+fn receive(word: Word, reported: &mut [ProcessOutput], show: &mut dyn FnMut(&Progress)) {
     let from_source = word.from == RECEIVERS;
-    let told = &mut told[word.from];
+    let reported = &mut reported[word.from];
     match word.said {
         OutputItem::End(errors) => {
-            told.ended = true;
-            if told.done.is_none() && told.error.is_none() {
-                told.error = errors.lines().find(|line| !line.is_empty()).map(str::to_owned);
+            reported.ended = true;
+            if reported.done.is_none() && reported.error.is_none() {
+                reported.error = errors.lines().find(|line| !line.is_empty()).map(str::to_owned);
             }
         }
         OutputItem::Line(line) => match line["event"].as_str() {
             Some("progress") if from_source => show(&progress(&line)),
-            Some("error") => told.error = line["message"].as_str().map(str::to_owned),
-            Some("done") => told.done = Some(line),
+            Some("error") => reported.error = line["message"].as_str().map(str::to_owned),
+            Some("done") => reported.done = Some(line),
             _ => {}
         },
     }
@@ -363,15 +366,15 @@ fn progress(line: &Value) -> Progress {
 }
 
 /// Put together what the processes said and what is really there.
-fn judge(told: &[ProcessOutput], hashes: &Hashes, place: &Path, seen: CaptureCounts) -> DemoOutcome {
-    let (source, receivers) = told.split_last().expect("the source is one of them");
+fn judge(reported: &[ProcessOutput], hashes: &Hashes, place: &Path, seen: CaptureCounts) -> DemoOutcome {
+    let (source, receivers) = reported.split_last().expect("the source is one of them");
     let source = source_outcome(source);
     let receivers: Vec<ReceiverOutcome> = receivers
         .iter()
         .enumerate()
-        .map(|(number, told)| {
+        .map(|(number, reported)| {
             let arrived = content::hashes(&receiver_directory(place, number));
-            receiver_outcome(number, told, arrived.is_ok_and(|arrived| arrived == *hashes))
+            receiver_outcome(number, reported, arrived.is_ok_and(|arrived| arrived == *hashes))
         })
         .collect();
     let ok = source.ok && receivers.iter().all(|receiver| receiver.ok && receiver.equal) && seen.is_closed();
@@ -386,9 +389,9 @@ fn judge(told: &[ProcessOutput], hashes: &Hashes, place: &Path, seen: CaptureCou
     }
 }
 
-fn source_outcome(told: &ProcessOutput) -> SourceOutcome {
-    let Some(done) = &told.done else {
-        return SourceOutcome { error: Some(unfinished(told)), ..SourceOutcome::default() };
+fn source_outcome(reported: &ProcessOutput) -> SourceOutcome {
+    let Some(done) = &reported.done else {
+        return SourceOutcome { error: Some(unfinished(reported)), ..SourceOutcome::default() };
     };
     SourceOutcome {
         ok: done["ok"] == true,
@@ -397,19 +400,19 @@ fn source_outcome(told: &ProcessOutput) -> SourceOutcome {
         goodput_bps: done["goodput_bps"].as_f64().unwrap_or(0.0),
         repair_ratio: done["repair_ratio"].as_f64().unwrap_or(0.0),
         cpu_seconds: done["cpu_seconds"].as_f64(),
-        error: told.error.clone(),
+        error: reported.error.clone(),
     }
 }
 
-fn receiver_outcome(number: usize, told: &ProcessOutput, equal: bool) -> ReceiverOutcome {
+fn receiver_outcome(number: usize, reported: &ProcessOutput, equal: bool) -> ReceiverOutcome {
     let host = receiver_name(number);
-    let stopped_seconds = told.stopped.map(|stopped| stopped.as_secs_f64());
-    let Some(done) = &told.done else {
+    let stopped_seconds = reported.stopped.map(|stopped| stopped.as_secs_f64());
+    let Some(done) = &reported.done else {
         return ReceiverOutcome {
             host,
             equal,
             stopped_seconds,
-            error: Some(unfinished(told)),
+            error: Some(unfinished(reported)),
             ..ReceiverOutcome::default()
         };
     };
@@ -425,12 +428,12 @@ fn receiver_outcome(number: usize, told: &ProcessOutput, equal: bool) -> Receive
         dropped_local: done["dropped_local"].as_u64().unwrap_or(0),
         stopped_seconds,
         cpu_seconds: done["cpu_seconds"].as_f64(),
-        error: told.error.clone(),
+        error: reported.error.clone(),
     }
 }
 
-fn unfinished(told: &ProcessOutput) -> String {
-    told.error.clone().unwrap_or_else(|| "it had not ended when the demonstration gave up".into())
+fn unfinished(reported: &ProcessOutput) -> String {
+    reported.error.clone().unwrap_or_else(|| "it had not ended when the demonstration gave up".into())
 }
 
 impl DemoOutcome {

@@ -7,15 +7,15 @@ fn ended(done: Value) -> ProcessOutput {
 
 /// Four receivers with the source's content in their directories, and what all have said.
 fn good(place: &Path) -> (Vec<ProcessOutput>, Hashes) {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for number in 0..RECEIVERS {
         let directory = receiver_directory(place, number);
         std::fs::create_dir(&directory).expect("the place is ours");
         content::make(&directory, 1_000, 7, "marker").expect("the place is ours");
-        told.push(ended(json!({"ok": true, "packets": 98, "lost": 2, "repaired_blocks": 1})));
+        reported.push(ended(json!({"ok": true, "packets": 98, "lost": 2, "repaired_blocks": 1})));
     }
-    told.push(ended(json!({"ok": true, "bytes": 1_000, "seconds": 1.0, "repair_ratio": 1.05})));
-    (told, content::hashes(&receiver_directory(place, 0)).expect("it was just made"))
+    reported.push(ended(json!({"ok": true, "bytes": 1_000, "seconds": 1.0, "repair_ratio": 1.05})));
+    (reported, content::hashes(&receiver_directory(place, 0)).expect("it was just made"))
 }
 
 const SEALED: CaptureCounts = CaptureCounts { sealed: 5, open: 0, readable: 0 };
@@ -23,9 +23,9 @@ const SEALED: CaptureCounts = CaptureCounts { sealed: 5, open: 0, readable: 0 };
 #[test]
 fn demonstration_succeeds_with_sealed_complete_receivers() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let (mut told, hashes) = good(place.path());
-    told[3].stopped = Some(Duration::from_secs(3));
-    let outcome = judge(&told, &hashes, place.path(), SEALED);
+    let (mut reported, hashes) = good(place.path());
+    reported[3].stopped = Some(Duration::from_secs(3));
+    let outcome = judge(&reported, &hashes, place.path(), SEALED);
     assert!(outcome.ok);
     assert_eq!(outcome.receivers[0].loss, 0.02);
     let mut text = Vec::new();
@@ -42,31 +42,31 @@ fn demonstration_succeeds_with_sealed_complete_receivers() {
 #[test]
 fn receiver_with_wrong_bytes_fails_the_demonstration() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let (told, hashes) = good(place.path());
+    let (reported, hashes) = good(place.path());
     std::fs::write(receiver_directory(place.path(), 2).join("image.bin"), "other").expect("it is ours");
-    let outcome = judge(&told, &hashes, place.path(), SEALED);
+    let outcome = judge(&reported, &hashes, place.path(), SEALED);
     assert!(!outcome.ok && outcome.receivers[2].ok && !outcome.receivers[2].equal);
 }
 
 #[test]
 fn one_readable_packet_fails_the_demonstration() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let (told, hashes) = good(place.path());
+    let (reported, hashes) = good(place.path());
     for seen in [
         CaptureCounts { open: 1, ..SEALED },
         CaptureCounts { readable: 1, ..SEALED },
         CaptureCounts::default(),
     ] {
-        assert!(!judge(&told, &hashes, place.path(), seen).ok);
+        assert!(!judge(&reported, &hashes, place.path(), seen).ok);
     }
 }
 
 #[test]
 fn a_process_that_died_is_named_with_its_reason() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let (mut told, hashes) = good(place.path());
-    told[1] = ProcessOutput { error: Some("no route".into()), ended: true, ..ProcessOutput::default() };
-    let outcome = judge(&told, &hashes, place.path(), SEALED);
+    let (mut reported, hashes) = good(place.path());
+    reported[1] = ProcessOutput { error: Some("no route".into()), ended: true, ..ProcessOutput::default() };
+    let outcome = judge(&reported, &hashes, place.path(), SEALED);
     assert!(!outcome.ok);
     assert_eq!(outcome.failures().collect::<Vec<_>>(), ["receiver-2: no route"]);
 }

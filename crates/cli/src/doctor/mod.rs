@@ -113,11 +113,11 @@ pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
     }
     checks.push(loopback);
     if let Ok(choice) = &choice {
-        let heard = network::on_chosen(group, choice);
+        let received = network::on_chosen(group, choice);
         checks.extend(routes::leads_nowhere(group.ip(), choice));
         checks.extend(network::address(choice));
-        let is_silent = heard.iter().any(|check| check.verdict == Verdict::Fail);
-        checks.extend(heard);
+        let is_silent = received.iter().any(|check| check.verdict == Verdict::Fail);
+        checks.extend(received);
         checks.extend(filter::checks(group, choice, is_silent));
         if let Some(source) = args.source.or(args.with.map(|host| host.ip())) {
             checks.push(routes::back_to(source, choice, host::is_strict(&choice.chosen.name)));
@@ -139,7 +139,7 @@ pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
         let (one_way, clock_ahead) = (args.one_way, args.clock_ahead);
         checks.extend(with::test(&Asked { host, group, choice, ttl, key, keyed, one_way, clock_ahead }));
     }
-    tell(&checks, args.json, out).map_err(unwritten)?;
+    print(&checks, args.json, out).map_err(unwritten)?;
     match count(&checks, Verdict::Fail) {
         0 => Ok(()),
         failed => Err(Failure::Check(format!("{} failed", units::count(failed as u64, "check")))),
@@ -194,7 +194,7 @@ fn count(checks: &[Check], verdict: Verdict) -> usize {
     checks.iter().filter(|check| check.verdict == verdict).count()
 }
 
-fn tell(checks: &[Check], json: bool, out: &mut impl Write) -> io::Result<()> {
+fn print(checks: &[Check], json: bool, out: &mut impl Write) -> io::Result<()> {
     let (failed, warned) = (count(checks, Verdict::Fail), count(checks, Verdict::Warn));
     if json {
         for check in checks {
@@ -225,21 +225,21 @@ fn tell(checks: &[Check], json: bool, out: &mut impl Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn told(json: bool) -> String {
+    fn reported(json: bool) -> String {
         let checks = [
             Check::new("clock", Verdict::Ok, "it runs"),
             Check::new("buffers", Verdict::Warn, "small").advise("raise\nthem"),
             Check::new("loopback", Verdict::Fail, "nothing was heard"),
         ];
         let mut out = Vec::new();
-        tell(&checks, json, &mut out).expect("a vector takes everything");
+        print(&checks, json, &mut out).expect("a vector takes everything");
         String::from_utf8(out).expect("text")
     }
 
     #[test]
     fn text_report_has_a_line_per_check_with_advice_below() {
         assert_eq!(
-            told(false),
+            reported(false),
             "ok    clock       it runs\nWARN  buffers     small\n                  -> raise\n                  \
              -> them\nFAIL  loopback    nothing was heard\n\nThis host is not fit yet; the lines marked FAIL \
              say what to do.\n"
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn programs_get_an_object_a_check_and_a_done_line() {
-        let text = told(true);
+        let text = reported(true);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1],

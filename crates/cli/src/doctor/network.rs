@@ -142,20 +142,20 @@ fn receive_own_multicast(choice: &Choice, group: SocketAddr) -> Result<SelfTest,
     let word: Vec<u8> = system::random().to_be_bytes().repeat(PROBE / 8);
     // Datagrams that an empty queue cannot take would be missing below; the test is for that.
     let _outcome = mouth.send_batch(&word.repeat(PROBES), PROBE)?;
-    let mut heard = SelfTest { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
+    let mut received = SelfTest { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
     let (mut batch, mut waiter) = (Batch::new(PROBES), Waiter::new());
     let end = Instant::now() + TIMEOUT;
-    while heard.datagrams < PROBES && Instant::now() < end {
+    while received.datagrams < PROBES && Instant::now() < end {
         waiter.wait(&[Watch::new(&ear, Want::Readable)], Some(end))?;
         ear.receive(&mut batch)?;
         for (bytes, meta) in batch.segments().filter(|(bytes, _)| **bytes == *word) {
             debug_assert_eq!(bytes.len(), PROBE);
-            heard.datagrams += 1;
-            heard.joined_by_kernel |= meta.segment > 0;
+            received.datagrams += 1;
+            received.joined_by_kernel |= meta.segment > 0;
         }
     }
-    heard.cut_by_kernel = mouth.segments_in_kernel();
-    Ok(heard)
+    received.cut_by_kernel = mouth.segments_in_kernel();
+    Ok(received)
 }
 
 /// Multicast between programs of this host.
@@ -164,7 +164,7 @@ pub fn on_loopback(like: IpAddr) -> Check {
         .and_then(|choice| receive_own_multicast(&choice, system::random_group(like)))
     {
         Ok(SelfTest { datagrams: 0, .. }) => silent("loopback", "lo"),
-        Ok(heard) => Check::new("loopback", Verdict::Ok, came_back(&heard, "lo")),
+        Ok(received) => Check::new("loopback", Verdict::Ok, came_back(&received, "lo")),
         Err(NetError::NoMulticastRoute { .. }) if like.is_ipv6() => Check::new(
             "loopback",
             Verdict::Note,
@@ -186,11 +186,11 @@ pub fn on_chosen(group: SocketAddr, choice: &Choice) -> Vec<Check> {
             let found = format!("nothing that is sent to {group} came back over {name}");
             vec![Check::new("self-test", Verdict::Fail, found)]
         }
-        Ok(heard) => {
-            let test = Check::new("self-test", Verdict::Ok, came_back(&heard, name)).advise(
+        Ok(received) => {
+            let test = Check::new("self-test", Verdict::Ok, came_back(&received, name)).advise(
                 "that is this host's own half; for the network: `faircast recv` there, `faircast send FILE` here",
             );
-            vec![test, offload(&heard)]
+            vec![test, offload(&received)]
         }
         Err(error) => vec![failed("self-test", &error)],
     }
@@ -201,8 +201,8 @@ fn silent(check: &'static str, interface: &str) -> Check {
         .advise("a packet filter drops multicast; look at `nft list ruleset` or `iptables -L -v`")
 }
 
-fn offload(heard: &SelfTest) -> Check {
-    match (heard.cut_by_kernel, heard.joined_by_kernel) {
+fn offload(received: &SelfTest) -> Check {
+    match (received.cut_by_kernel, received.joined_by_kernel) {
         (true, true) => Check::new("offload", Verdict::Ok, "the kernel cuts and joins datagrams (GSO, GRO)"),
         (true, false) => Check::new("offload", Verdict::Note, "GSO works; GRO was not seen in the self-test"),
         (false, _) => Check::new(
@@ -214,8 +214,8 @@ fn offload(heard: &SelfTest) -> Check {
     }
 }
 
-fn came_back(heard: &SelfTest, interface: &str) -> String {
-    format!("{} of {PROBES} datagrams came back over {interface}", heard.datagrams)
+fn came_back(received: &SelfTest, interface: &str) -> String {
+    format!("{} of {PROBES} datagrams came back over {interface}", received.datagrams)
 }
 
 /// Whether another host has the address that this one sends from.
@@ -298,8 +298,8 @@ mod tests {
     fn host_receives_its_own_multicast_over_loopback() {
         let like = IpAddr::from([239, 255, 1, 1]);
         let lo = choose(like, Some("lo")).expect("every host has lo");
-        let heard = receive_own_multicast(&lo, system::random_group(like)).expect("lo carries multicast");
-        assert_eq!(heard.datagrams, PROBES);
+        let received = receive_own_multicast(&lo, system::random_group(like)).expect("lo carries multicast");
+        assert_eq!(received.datagrams, PROBES);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `faircast schemes tcp-sack`: the unicast protocols of simulations, with every option and preset.
 
-use super::told;
+use super::reported;
 use crate::json;
 use faircast_core::spec::Described;
 use faircast_unicast::{Entry, Protocol};
@@ -85,11 +85,15 @@ pub fn as_json(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
 pub fn as_text(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
     let listed = Listed::of(entry);
     writeln!(out, "{}", entry.name)?;
-    told(out, &format!("  {:<13} ", "what"), entry.summary)?;
-    told(out, &format!("  {:<13} ", "described in"), entry.source)?;
+    reported(out, &format!("  {:<13} ", "what"), entry.summary)?;
+    reported(out, &format!("  {:<13} ", "described in"), entry.source)?;
     writeln!(out, "  {:<18} default", "options")?;
     for Described { name, takes, meaning, .. } in listed.usual.options() {
-        told(out, &format!("    {name:<16} {:<12} ", listed.default(name)), &format!("{meaning} ({takes})"))?;
+        reported(
+            out,
+            &format!("    {name:<16} {:<12} ", listed.default(name)),
+            &format!("{meaning} ({takes})"),
+        )?;
     }
     if !listed.presets.is_empty() {
         let row = |name: &str, values: Vec<&str>| {

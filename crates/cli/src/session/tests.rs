@@ -156,7 +156,7 @@ fn values_out_of_range_are_refused_while_parsing() {
 
 /// Runs a fake transport that reports `event` and ends with `report`; returns the output for programs
 /// and for people, and the result.
-fn told(
+fn reported(
     line: &[&str],
     event: Event,
     report: Result<SendReport, Error>,
@@ -177,7 +177,7 @@ fn json_always_ends_with_a_done_line() {
     let line = ["send", "Cargo.toml", "--no-key", "--json"];
     let event = || Event::warning("w");
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
-    let (program, people, result) = told(&line, event(), Ok(good));
+    let (program, people, result) = reported(&line, event(), Ok(good));
     assert!(result.is_ok() && people.is_empty());
     let last = program.lines().last().expect("lines were written");
     assert!(
@@ -185,7 +185,7 @@ fn json_always_ends_with_a_done_line() {
         "{last}"
     );
 
-    let (program, _, result) = told(&line, event(), Err(Error::Transfer(TransferError::Stopped)));
+    let (program, _, result) = reported(&line, event(), Err(Error::Transfer(TransferError::Stopped)));
     assert!(matches!(result, Err(Failure::Session(Error::Transfer(TransferError::Stopped)))));
     let lines: Vec<&str> = program.lines().collect();
     assert!(lines[1].starts_with("{\"event\":\"error\",\"class\":\"transfer\""), "{program}");
@@ -200,7 +200,7 @@ fn a_receiver_without_everything_makes_the_send_fail_by_name() {
         incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "silent".into() }],
         ..SendReport::default()
     };
-    let (_, people, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
+    let (_, people, result) = reported(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
     let failure = result.expect_err("one receiver has not everything");
     assert_eq!(failure.class(), Class::Transfer);
     assert!(
@@ -221,7 +221,7 @@ fn headline_has_no_rate_for_content_without_a_receiver() {
         incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "stopped at that host".into() }],
         ..SendReport::default()
     };
-    let (_, people, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
+    let (_, people, result) = reported(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
     assert!(
         people.contains("0 of 1 receiver verified after 0.06 s; of 314.6 MB the furthest has 70.0 kB"),
         "{people}"
@@ -241,12 +241,12 @@ fn join_time_is_reported_apart_from_the_transfer_time() {
         ..SendReport::default()
     };
     let line = ["send", "Cargo.toml", "--no-key"];
-    let (_, people, _) = told(&line, Event::warning("w"), Ok(report(7.8, 0.0)));
+    let (_, people, _) = reported(&line, Event::warning("w"), Ok(report(7.8, 0.0)));
     assert!(
         people.contains(" in 0.27 s: ") && people.contains("; waited 7.80 s before the start"),
         "{people}"
     );
-    let (_, people, _) = told(&line, Event::warning("w"), Ok(report(0.1, 0.1)));
+    let (_, people, _) = reported(&line, Event::warning("w"), Ok(report(0.1, 0.1)));
     assert!(!people.contains("waited"), "{people}");
 }
 
@@ -268,7 +268,7 @@ fn failed_send_names_one_remedy() {
         (incomplete("silent"), "run both commands again, receivers resume"),
         (refused, "give pc1 this session's key"),
     ] {
-        let (_, _, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
+        let (_, _, result) = reported(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report));
         let failure = result.expect_err("not everybody has everything");
         assert!(failure.to_string().contains(remedy), "{failure}");
     }
@@ -278,7 +278,7 @@ fn failed_send_names_one_remedy() {
 fn stopped_send_reports_its_state_in_the_last_line() {
     let report = SendReport { stopped: true, receivers: 1, bytes: 5, ..SendReport::default() };
     let line = ["send", "Cargo.toml", "--no-key", "--json"];
-    let (program, _, result) = told(&line, Event::warning("w"), Ok(report));
+    let (program, _, result) = reported(&line, Event::warning("w"), Ok(report));
     let failure = result.expect_err("it was stopped");
     assert!(failure.to_string().starts_with("stopped; "), "{failure}");
     assert_eq!(crate::failure::number(&failure), 1);
@@ -291,12 +291,12 @@ fn dropped_slow_receiver_has_its_own_exit_code() {
     let report =
         SendReport { receivers: 3, verified: 2, dropped: vec!["lab-07".into()], ..SendReport::default() };
     let line = ["send", "Cargo.toml", "--no-key", "--slow", "drop:5M"];
-    let (_, _, result) = told(&line, Event::warning("w"), Ok(report.clone()));
+    let (_, _, result) = reported(&line, Event::warning("w"), Ok(report.clone()));
     let failure = result.expect_err("one was left out");
     assert_eq!(failure.to_string().split(';').next(), Some("left out as too slow: lab-07"));
     assert_eq!(crate::failure::number(&failure), 4);
     let more = SendReport { absent: vec!["lab-08".into()], ..report };
-    let (_, _, result) = told(&line, Event::warning("w"), Ok(more));
+    let (_, _, result) = reported(&line, Event::warning("w"), Ok(more));
     let failure = result.expect_err("one has not come");
     assert!(
         failure.to_string().starts_with("not there: lab-08, left out as too slow: lab-07; "),
@@ -315,13 +315,14 @@ fn unreadable_file_is_named_and_is_no_success() {
         unsent_count: 3,
         ..SendReport::default()
     };
-    let (_, _, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report.clone()));
+    let (_, _, result) =
+        reported(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(report.clone()));
     let failure = result.expect_err("something was not sent");
     let begins = "not sent: a/secret (no permission to read, change its mode) and 2 more; the receivers have everything else";
     assert!(failure.to_string().starts_with(begins), "{failure}");
     assert_eq!(crate::failure::number(&failure), 5);
     let slow = SendReport { dropped: vec!["lab-07".into()], ..report };
-    let (_, _, result) = told(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(slow));
+    let (_, _, result) = reported(&["send", "Cargo.toml", "--no-key"], Event::warning("w"), Ok(slow));
     assert_eq!(crate::failure::number(&result.expect_err("more than a slow one is missing")), 1);
 }
 
@@ -336,16 +337,16 @@ fn report_separates_layers_from_repairs() {
         ..SendReport::default()
     };
     let line = ["send", "Cargo.toml", "--no-key"];
-    let (_, people, _) = told(&line, Event::warning("w"), Ok(report(1)));
+    let (_, people, _) = reported(&line, Event::warning("w"), Ok(report(1)));
     assert!(people.contains(", 250.0 % repair, "), "{people}");
-    let (_, people, _) = told(&line, Event::warning("w"), Ok(report(8)));
+    let (_, people, _) = reported(&line, Event::warning("w"), Ok(report(8)));
     assert!(people.contains(", 3.5 times that on 8 layers, "), "{people}");
 }
 
 #[test]
 fn quiet_prints_nothing_on_success() {
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
-    let (program, people, result) = told(&["send", "Cargo.toml", "-q"], Event::warning("w"), Ok(good));
+    let (program, people, result) = reported(&["send", "Cargo.toml", "-q"], Event::warning("w"), Ok(good));
     assert!(result.is_ok() && program.is_empty() && people.is_empty(), "{program}{people}");
 }
 
@@ -353,8 +354,8 @@ fn quiet_prints_nothing_on_success() {
 fn a_source_specific_group_without_a_source_is_warned_of() {
     let warnings = |typed: &[&str]| receiving(typed).expect("it makes sense").warnings;
     for group in ["232.1.1.1", "[ff3e::8000:1]:5777"] {
-        let told = warnings(&["recv", "--group", group]);
-        assert!(told.len() == 1 && told[0].contains("add --source"), "{group}: {told:?}");
+        let reported = warnings(&["recv", "--group", group]);
+        assert!(reported.len() == 1 && reported[0].contains("add --source"), "{group}: {reported:?}");
     }
     assert!(warnings(&["recv", "--group", "232.1.1.1", "--source", "192.0.2.1"]).is_empty());
     assert!(warnings(&["recv", "--group", "239.1.1.1"]).is_empty());

@@ -73,7 +73,7 @@ pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
             json::write(out, &line).map_err(unwritten)?;
         }
     } else {
-        tell(&link, gains, &designs, out).map_err(unwritten)?;
+        print(&link, gains, &designs, out).map_err(unwritten)?;
     }
     let Some(directory) = &typed.plot else { return Ok(()) };
     let figures = [("bode", bode(&designs)), ("nyquist", nyquist(&designs))];
@@ -119,7 +119,7 @@ fn designs(link: &Link, gains: Gains, target: f64) -> [Design; 3] {
     ]
 }
 
-fn tell(link: &Link, gains: Gains, designs: &[Design], out: &mut impl Write) -> std::io::Result<()> {
+fn print(link: &Link, gains: Gains, designs: &[Design], out: &mut impl Write) -> std::io::Result<()> {
     let rest = link.equilibrium(Model::Corrected);
     let Link { flows, rtt, packets_per_second, per_ack } = *link;
     writeln!(

@@ -128,7 +128,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         };
         json::write(out, &done).map_err(unwritten)?;
     } else {
-        let told = RunReport {
+        let reported = RunReport {
             scenario: &scenario,
             results: &results,
             claims: &claims,
@@ -136,7 +136,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
             directory: &directory,
             names: &names,
         };
-        told.write(typed, took, out).map_err(unwritten)?;
+        reported.write(typed, took, out).map_err(unwritten)?;
     }
     verdict(&claims)
 }
@@ -270,11 +270,11 @@ fn check(typed: &SimCheck, out: &mut impl Write) -> Result<(), Failure> {
                     writeln!(out, "{}: good; {}", file.display(), table::what_would_run(&scenario))
                         .map_err(unwritten)?;
                 }
-                tell("warning", file, scenario.warnings(), typed, out).map_err(unwritten)?;
+                print("warning", file, scenario.warnings(), typed, out).map_err(unwritten)?;
             }
             Err(mistakes) => {
                 wrong += 1;
-                tell("mistake", file, &mistakes, typed, out).map_err(unwritten)?;
+                print("mistake", file, &mistakes, typed, out).map_err(unwritten)?;
             }
         }
     }
@@ -285,7 +285,7 @@ fn check(typed: &SimCheck, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 /// Prints mistakes or warnings.
-fn tell(
+fn print(
     event: &'static str,
     file: &Path,
     all: &Diagnostics,

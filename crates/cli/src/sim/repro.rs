@@ -131,7 +131,7 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     if typed.json {
         json::write(out, &done.outcome).map_err(unwritten)?;
     } else {
-        tell(&done, took, out).map_err(unwritten)?;
+        print(&done, took, out).map_err(unwritten)?;
         if let (Some(directory), false) = (&directory, written.is_empty()) {
             let count = units::count(written.len() as u64, "file");
             writeln!(out, "wrote {count} into {}; look at index.html", directory.display())
@@ -154,7 +154,7 @@ fn decide(outcome: &ReproOutcome, quick: bool, out: &mut impl Write, json: bool)
     Ok(())
 }
 
-fn tell(done: &Reproduction, took: Duration, out: &mut impl Write) -> io::Result<()> {
+fn print(done: &Reproduction, took: Duration, out: &mut impl Write) -> io::Result<()> {
     let entry = done.entry;
     writeln!(out, "{}: {}\n", entry.id, entry.about)?;
     paragraph("published", &entry.published, out)?;

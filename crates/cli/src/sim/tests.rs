@@ -2,7 +2,7 @@ use super::*;
 use crate::sim::args::Running;
 use std::path::PathBuf;
 
-fn told(command: SimCommand) -> Result<String, Failure> {
+fn reported(command: SimCommand) -> Result<String, Failure> {
     let (mut out, stop) = (Vec::new(), AtomicBool::new(false));
     run(command, &mut out, &stop)?;
     Ok(String::from_utf8(out).expect("text"))
@@ -11,7 +11,7 @@ fn told(command: SimCommand) -> Result<String, Failure> {
 fn new_in(directory: &Path, name: &str, like: Option<&str>, force: bool) -> Result<String, Failure> {
     let out = Some(directory.join(name).with_extension("toml"));
     let template = Some(like.unwrap_or("dumbbell").to_owned());
-    told(SimCommand::New(SimNew { template, out, list: false, force }))
+    reported(SimCommand::New(SimNew { template, out, list: false, force }))
 }
 
 fn place() -> tempfile::TempDir {
@@ -41,8 +41,8 @@ fn a_new_scenario_can_be_checked_and_is_not_overwritten() {
     let said = new_in(place.path(), "lab", None, false).expect("it is written");
     assert!(said.contains("faircast sim run") && said.contains("lab.toml"), "{said}");
     let files = vec![place.path().join("lab.toml")];
-    let said =
-        told(SimCommand::Check(SimCheck { files, json: false, max_memory: 1 << 30 })).expect("it is good");
+    let said = reported(SimCommand::Check(SimCheck { files, json: false, max_memory: 1 << 30 }))
+        .expect("it is good");
     assert!(said.contains("good; ") && said.contains("seeds"), "{said}");
     assert!(new_in(place.path(), "lab", None, false).is_err());
     assert!(new_in(place.path(), "lab", Some("star"), true).is_ok());
@@ -52,7 +52,7 @@ fn a_new_scenario_can_be_checked_and_is_not_overwritten() {
 #[test]
 fn without_a_file_a_new_scenario_goes_to_standard_output() {
     let typed = SimNew { template: Some("star".to_owned()), out: None, list: false, force: false };
-    let text = told(SimCommand::New(typed)).expect("it is printed");
+    let text = reported(SimCommand::New(typed)).expect("it is printed");
     assert!(Scenario::parse(&text, "star.toml").is_ok(), "{text}");
 }
 
@@ -64,7 +64,7 @@ fn selected_curves_are_drawn_and_unknown_flows_are_refused() {
     let run = |curves: &str| {
         let curves = curves.split(',').map(|curve| curve.parse().expect("any text is a curve")).collect();
         let typed = short_run(place.path().join("lab.toml"), out.clone());
-        told(SimCommand::Run(SimRun { curves, pdf: true, plot: false, ..typed }))
+        reported(SimCommand::Run(SimRun { curves, pdf: true, plot: false, ..typed }))
     };
     let refused = run("nosuch:leaf1").expect_err("there is no such flow").to_string();
     assert!(refused.contains("no curve nosuch:leaf1; there are multicast, tcp"), "{refused}");
@@ -84,7 +84,7 @@ fn run_prints_the_rate_of_every_group_and_the_files() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let out = place.path().join("results");
-    let said = told(SimCommand::Run(short_run(place.path().join("lab.toml"), out.clone())));
+    let said = reported(SimCommand::Run(short_run(place.path().join("lab.toml"), out.clone())));
     let said = said.unwrap_or_else(|failure| panic!("{failure}"));
     for word in ["multicast", "tcp", "mean rate", "wrote ", "metrics.csv", "averages.svg", "left->right"] {
         assert!(said.contains(word), "{word}: {said}");
@@ -110,7 +110,7 @@ fn packets_cannot_be_captured_where_no_link_is_tapped() {
     new_in(place.path(), "lab", None, false).expect("it is written");
     let mut run = short_run(place.path().join("lab.toml"), place.path().join("results"));
     run.pcap = true;
-    let failure = told(SimCommand::Run(run)).expect_err("no link is tapped");
+    let failure = reported(SimCommand::Run(run)).expect_err("no link is tapped");
     assert!(failure.to_string().contains("taps"), "{failure}");
 }
 
@@ -134,14 +134,14 @@ fn the_parts_of_a_run_can_be_merged_into_the_whole() {
         let out = place.path().join(part.replace('/', "of"));
         let mut run = short_run(place.path().join("lab.toml"), out.clone());
         (run.plot, run.shard) = (false, Some(part.parse().expect("a shard")));
-        told(SimCommand::Run(run)).expect("it runs");
+        reported(SimCommand::Run(run)).expect("it runs");
         parts.push(out);
     }
     let out = place.path().join("whole");
     let said =
-        told(SimCommand::Merge(SimMerge { parts: parts.clone(), out: out.clone() })).expect("they fit");
+        reported(SimCommand::Merge(SimMerge { parts: parts.clone(), out: out.clone() })).expect("they fit");
     assert!(said.starts_with("3 runs from 2 parts"), "{said}");
     assert!(out.join("metrics.csv").is_file());
-    let alone = told(SimCommand::Merge(SimMerge { parts: parts[..1].to_vec(), out }));
+    let alone = reported(SimCommand::Merge(SimMerge { parts: parts[..1].to_vec(), out }));
     assert!(alone.expect_err("a part is missing").to_string().contains("missing"));
 }

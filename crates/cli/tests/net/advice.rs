@@ -1,7 +1,7 @@
 //! `faircast doctor` and sessions in situations of the field: each is named, and the command that is given mends it.
 
 use crate::filters::admit_only;
-use crate::kit::{FAIRCAST, Running, Stage, must, tell};
+use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use faircast_testkit::{Company, Forwarding, Lab, Node, require_root, run};
 use serde_json::Value;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn is_named_and_mended(node: &Node, broken_by: &str, (verdict, words): (&str, &s
     let check = check.unwrap_or_else(|| panic!("{broken_by}: {checks:#?}"));
     assert_eq!(code, i32::from(verdict == "fail"), "{broken_by}: {checks:#?}");
     let command = text(check, "advice").lines().next().expect("it says what to do");
-    tell(&format!("{}: {command}", text(check, "found")));
+    print_line(&format!("{}: {command}", text(check, "found")));
     shell(node, command);
     let (code, checks) = doctor(node, more);
     assert!(code == 0 && found(&checks, verdict, words).is_none(), "{command}: {checks:#?}");

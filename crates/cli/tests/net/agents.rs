@@ -1,7 +1,7 @@
 //! MTCP's agents within one session, on real sockets: who repairs, what the source hears, and what becomes of an agent's children
 //! when it is killed.
 
-use crate::kit::{Ended, Running, Stage, must, tell};
+use crate::kit::{Ended, Running, Stage, must, print_line};
 use faircast_testkit::{Damage, Lab, LabPlan, require_root};
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ pub fn child(stage: &Stage, at: usize, agents: &[usize], more: &[&str]) -> Runni
 }
 
 /// Datagrams that the source's host has received so far.
-fn heard(stage: &Stage) -> u64 {
+fn received(stage: &Stage) -> u64 {
     let mut read = Running::shell(stage.lab.sender(), "cat /proc/net/snmp; echo end");
     read.said("end", 5);
     let text = read.task.stdout();
@@ -75,10 +75,10 @@ fn feedback(stage: &Stage, name: &str, receivers: &[usize], agents: &[usize]) ->
     let file = stage.file(name, 4_000_000);
     let parents = |at: &usize| agents.get(at % 2).copied().into_iter().collect::<Vec<_>>();
     let children: Vec<_> = receivers.iter().map(|at| child(stage, *at, &parents(at), &[])).collect();
-    let before = heard(stage);
+    let before = received(stage);
     let expect = receivers.len().to_string();
     let ended = stage.send(&[&file], &["--expect", &expect, "--cc", "mtcp", "--max", "10M"]).succeeds(60);
-    let count = heard(stage) - before;
+    let count = received(stage) - before;
     children.into_iter().for_each(|child| drop(child.succeeds(20)));
     assert!(receivers.iter().all(|at| stage.has(&format!("r{at}"), &file)));
     count as f64 / ended.number("packets")
@@ -93,7 +93,7 @@ fn feedback_does_not_grow_with_the_receivers_behind_agents() {
     let two = feedback(&stage, "two", &[2, 3], &[0, 1]);
     let six = feedback(&stage, "six", &[2, 3, 4, 5, 6, 7], &[0, 1]);
     let flat = feedback(&stage, "flat", &[2, 3, 4, 5, 6, 7], &[]);
-    tell(&format!(
+    print_line(&format!(
         "datagrams heard for each sent: 2 receivers behind 2 agents {two:.2}, 6 behind 2 {six:.2}, 6 behind none {flat:.2}"
     ));
     agents.into_iter().for_each(Running::crashes);
@@ -134,7 +134,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
             said.contains("agent: sent ") && (3..=4).contains(&said.matches("  child ").count()),
             "{said}"
         );
-        tell(&said);
+        print_line(&said);
     }
     let ended = source.succeeds(90);
     children.into_iter().for_each(|child| drop(child.succeeds(30)));
@@ -149,7 +149,7 @@ fn agent_repairs_the_losses_of_its_receivers() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, eight());
     let (ended, [first, second]) = session(&stage, "image", 8_000_000, false);
-    tell(&format!("agents: {first} {second}; source {:?}", ended.done()));
+    print_line(&format!("agents: {first} {second}; source {:?}", ended.done()));
     let number = |of: &Value, field: &str| of[field].as_u64().unwrap_or(0);
     assert!(number(&first, "repairs") > 10 && number(&second, "repairs") < number(&first, "repairs") / 4);
     assert_eq!((ended.number("receivers"), ended.number("verified")), (6.0, 6.0), "{ended:?}");
@@ -161,7 +161,7 @@ fn children_of_a_killed_agent_complete() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, eight());
     let (ended, _) = session(&stage, "image", 16_000_000, true);
-    tell(&format!("an agent killed at a third: {:?}", ended.done()));
+    print_line(&format!("an agent killed at a third: {:?}", ended.done()));
     assert_eq!(ended.number("verified"), 6.0, "each once: {ended:?}");
 }
 

@@ -1,6 +1,6 @@
 //! Files over ALC and FLUTE: with flute-alc, which is no faircast, and in layers of real multicast groups.
 
-use crate::kit::{Running, Stage, must, noise, tell};
+use crate::kit::{Running, Stage, must, noise, print_line};
 use faircast_testkit::{
     Bottleneck, Capture, Damage, Forwarding, Lab, LabPlan, Node, Offloads, Root, Task, require_root, run,
     warnings,
@@ -17,7 +17,7 @@ fn python() -> Option<PathBuf> {
         Ok(_) => Some(path),
         Err(error) => {
             assert!(std::env::var("CI").as_deref() != Ok("true"), "needs flute-alc and tshark: {error}");
-            tell(&format!("skipped: ALC with other programs (scripts/needs test): {error}"));
+            print_line(&format!("skipped: ALC with other programs (scripts/needs test): {error}"));
             None
         }
     }
@@ -170,7 +170,7 @@ fn receivers_get_layers_at_the_rate_of_their_bottlenecks() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
     let seconds = [&slow, &fast].map(|ended| ended.number("seconds"));
     let layers = [&slow, &fast].map(|ended| ended.number("highest_layer"));
-    tell(&format!(
+    print_line(&format!(
         "ALC in layers: 4 MB in {:.1} s behind 1.5 Mbit/s (layer {}, {} joins, {} leaves) and in {:.1} s behind 12 Mbit/s \
          (layer {}, {} joins, {} leaves)",
         seconds[0],

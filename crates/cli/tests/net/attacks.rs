@@ -1,6 +1,6 @@
 //! Attacks of outsiders with recorded and made-up packets: replay, false announcements, impersonation.
 
-use crate::kit::{Running, Stage, must, tell};
+use crate::kit::{Running, Stage, must, print_line};
 use crate::security::key;
 use faircast_core::packet::{Cause, Echo, Layer, ReceiverId, Report, ReportContent, Seq, SessionId};
 use faircast_core::schemes::{CATALOGUE, LayerRates};
@@ -154,7 +154,7 @@ fn recorded_session_does_not_restore_old_content() {
         while mouth.recv_from(&mut [0; 2048]).is_ok() {
             answers += 1;
         }
-        tell(&format!("{} packets replayed four times, {answers} answers", recorded.len()));
+        print_line(&format!("{} packets replayed four times, {answers} answers", recorded.len()));
         assert!((1..=7).contains(&answers), "{answers}: it asks, and only now and then");
         restarted.ends(20).failed(1, "does not answer");
         assert!(stage.has("r0", &image), "the older content is back");
@@ -242,7 +242,7 @@ fn forged_announcement_gets_few_packets_and_no_receiver() {
             answers[usize::from(from.ip() == stage.lab.receiver(1).address())] += 1;
         }
     }
-    tell(&format!("answers to a made-up source within 5 s: {answers:?}"));
+    print_line(&format!("answers to a made-up source within 5 s: {answers:?}"));
     assert!(answers[0] <= 2, "a receiver that is served says at most that it is busy: {answers:?}");
     assert!((0..=7).contains(&answers[1]), "{answers:?}");
     source.succeeds(30);
@@ -341,7 +341,7 @@ fn forged_requests_cause_bounded_repairs() {
     }
     receiver.succeeds(60);
     let ended = source.succeeds(60);
-    tell(&format!(
+    print_line(&format!(
         "200 requests for everything of one that has not joined: {:.3} of it sent",
         ended.number("repair_ratio")
     ));
@@ -391,7 +391,7 @@ fn phantom_members_do_not_slow_any_scheme() {
             must(mouth.send_to(&bytes, heard.source));
         }
         let received = receiver.succeeds(60).number("seconds");
-        tell(&format!("{scheme}: 6 MB at 10 Mbit/s took {received:.1} s beside 2,000 made-up members"));
+        print_line(&format!("{scheme}: 6 MB at 10 Mbit/s took {received:.1} s beside 2,000 made-up members"));
         assert!(received < 12.0, "{scheme}: {received} s instead of 4.8");
         assert!(stage.has("r0", &file));
         source.ends(60);

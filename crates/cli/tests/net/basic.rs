@@ -73,7 +73,7 @@ fn a_file_reaches(receivers: u16) {
     let stage = Stage::shared(&root, Lab::plan().receivers(receivers));
     let (source, receivers) = transfer(&stage, FILE, &[]);
     done_lines_make_sense(&source, &receivers);
-    crate::kit::tell(&format!(
+    crate::kit::print_line(&format!(
         "20 MB to {}: {:.2} s, {:.0} Mbit/s, sent/needed {:.3}, refused {}",
         receivers.len(),
         source.number("seconds"),

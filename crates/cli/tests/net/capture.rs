@@ -10,7 +10,7 @@ fn dissector_decodes_every_packet_of_open_and_sealed_sessions() {
     let Some(root) = require_root() else { return };
     if let Err(error) = run("tshark", &["--version"], Duration::from_secs(20)) {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "needs tshark: {error}");
-        return crate::kit::tell(&format!("skipped: the dissector on captures: needs tshark: {error}"));
+        return crate::kit::print_line(&format!("skipped: the dissector on captures: needs tshark: {error}"));
     }
     let plan = Lab::plan().receivers(2).offloads(Offloads::Off).damage(0..2, Damage::loss(0.05));
     let stage = Stage::shared(&root, plan).with_group("239.255.70.9:5777");

@@ -1,6 +1,6 @@
 //! Networks that lose, delay, repeat and damage packets.
 
-use crate::kit::{Ended, Stage, tell};
+use crate::kit::{Ended, Stage, print_line};
 use faircast_testkit::{Damage, Lab, Tally, require_root};
 
 const FILE: usize = 5_000_000;
@@ -40,7 +40,7 @@ fn through(receivers: u16, at_receivers: Damage, at_source: Option<Damage>) -> (
         has_done(damage, &[stage.lab.damaged(stage.lab.sender())]);
     }
     let lost = ended.iter().map(|r| r.number("lost") / (r.number("lost") + r.number("packets")));
-    tell(&format!(
+    print_line(&format!(
         "{receivers} x {at_receivers:?}, feedback {at_source:?}: {:6.2} s, sent/needed {:.3}, lost {:.2} % at most",
         source.number("seconds"),
         source.number("repair_ratio"),

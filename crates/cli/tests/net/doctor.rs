@@ -1,7 +1,7 @@
 //! `faircast doctor` on hosts that are broken in one way each: it names it, exits with 1, and the command that it gives mends it.
 
 use crate::kit::Running;
-use crate::kit::{FAIRCAST, must, tell};
+use crate::kit::{FAIRCAST, must, print_line};
 use faircast_testkit::{Company, Forwarding, Lab, Link, Node, require_root, run};
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,7 +28,7 @@ fn is_named_and_mended(node: &Node, broken_by: &str, named: &str, more: &[&str])
     assert_eq!(doctor(node, more).0, 0, "it is fit before {broken_by}");
     shell(node, broken_by);
     let (code, failed) = doctor(node, more);
-    tell(&format!("{broken_by}: {failed:?}"));
+    print_line(&format!("{broken_by}: {failed:?}"));
     assert_eq!(code, 1, "{broken_by}: {failed:?}");
     let found = failed.iter().find(|(_, found, _)| found.contains(named));
     let (.., advice) = found.unwrap_or_else(|| panic!("{broken_by}: {failed:?}"));
@@ -101,7 +101,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     serving.said("answers at", 10);
     // As it should be: both ways are measured.
     let ended = must(must(here.start(FAIRCAST, &["doctor", "--json", "--with", &host])).finish(WITHIN));
-    tell(&ended.stdout);
+    print_line(&ended.stdout);
     let lines: Vec<Value> = ended.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     assert_eq!(ended.status.code(), Some(0), "{lines:?}");
     for (check, count) in [("mtu", 2), ("path", 2), ("group", 2), ("clocks", 1)] {

@@ -49,7 +49,7 @@ pub fn noise(seed: &str, len: usize) -> Vec<u8> {
 }
 
 /// Print past the test harness, which swallows what a passing test prints.
-pub fn tell(line: &str) {
+pub fn print_line(line: &str) {
     use std::io::Write;
     // A table that cannot be printed is no failure of the program under test.
     let _ = writeln!(std::io::stderr(), "{line}");
@@ -186,7 +186,7 @@ impl Running {
         let done = self.task.finish(Duration::from_secs(1));
         let Finished { status, stdout, stderr, took, .. } =
             done.unwrap_or_else(|error| panic!("{}: {error}", self.what));
-        let events = told(&self.what, &stdout);
+        let events = reported(&self.what, &stdout);
         Ended { code: status.code().unwrap_or(-1), events, stdout, stderr, took, what: self.what }
     }
 
@@ -202,13 +202,13 @@ impl Running {
     pub fn crashes(mut self) {
         self.task.kill();
         if let Ok(ended) = self.task.finish(Duration::from_secs(10)) {
-            let _ = told(&self.what, &ended.stdout);
+            let _ = reported(&self.what, &ended.stdout);
         }
     }
 }
 
 /// The lines of JSON that a command has written, each as the schema says.
-fn told(what: &str, stdout: &str) -> Vec<Value> {
+fn reported(what: &str, stdout: &str) -> Vec<Value> {
     // A killed process may leave half a line.
     let events: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let is = |commands: &[&str]| commands.iter().any(|command| what.starts_with(command));

@@ -1,6 +1,6 @@
 //! Live streams in layers between real hosts: each gets as many as its path carries.
 
-use crate::kit::{Ended, FAIRCAST, Running, Stage, must, noise, tell};
+use crate::kit::{Ended, FAIRCAST, Running, Stage, must, noise, print_line};
 use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
 
 const SLOW: usize = 0;
@@ -43,7 +43,11 @@ fn enhancement_layer_reaches_receivers_with_enough_capacity() {
     let source = Running::shell(stage.lab.sender(), &line);
     let ended: Vec<Ended> = receivers.into_iter().map(|receiver| receiver.succeeds(55)).collect();
     let source = source.succeeds(20);
-    tell(&format!("layers: {:?} and {:?}", ended[SLOW].done()["streams"], ended[FAST].done()["streams"]));
+    print_line(&format!(
+        "layers: {:?} and {:?}",
+        ended[SLOW].done()["streams"],
+        ended[FAST].done()["streams"]
+    ));
     for host in ["r0", "r1"] {
         assert!(got(&stage, host, 0) == noise("base", 350_000), "{host} has not all of the base: {ended:?}");
     }

@@ -1,6 +1,6 @@
 //! Layered sessions between real hosts: a multicast group for each layer, forwarded to who joined it.
 
-use crate::kit::{Ended, FAIRCAST, Stage, must, tell};
+use crate::kit::{Ended, FAIRCAST, Stage, must, print_line};
 use faircast_testkit::{Bottleneck, Capture, Forwarding, Lab, MemberWatch, Membership, Offloads, Root};
 use faircast_testkit::{require_root, run};
 use std::net::IpAddr;
@@ -34,7 +34,9 @@ fn each_at_its_own_rate(stage: &Stage, file: &str, scheme: &str) {
     }
     let seconds: Vec<_> = ended.iter().map(|receiver| receiver.number("seconds")).collect();
     let joins: Vec<_> = (0..3).map(|receiver| watch.count(receiver, Membership::Joined)).collect();
-    tell(&format!("{scheme}: done after {seconds:.1?} s, joined {joins:?} groups, of them 1 at the start"));
+    print_line(&format!(
+        "{scheme}: done after {seconds:.1?} s, joined {joins:?} groups, of them 1 at the start"
+    ));
     assert!(seconds[FAST] < 0.7 * seconds[SLOW], "{scheme}: {seconds:?} s: {source:?}");
     assert!(joins.iter().all(|&count| count >= 1) && joins[FAST] >= 2, "{scheme}: {:?}", watch.changes());
     for receiver in 0..3 {
@@ -82,7 +84,7 @@ fn reports(stage: &Stage, capture: Capture) -> Option<usize> {
     let pcap = must(capture.stop());
     if let Err(error) = run("tshark", &["--version"], Duration::from_secs(20)) {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "needs tshark: {error}");
-        tell(&format!("skipped: reports on the wire: needs tshark: {error}"));
+        print_line(&format!("skipped: reports on the wire: needs tshark: {error}"));
         return None;
     }
     let lua = stage.text("faircast.lua");

@@ -79,8 +79,8 @@ fn requested_metadata_arrives_and_unreadable_files_are_skipped() {
         Some(value[..len].to_vec())
     };
     assert_eq!((note(&a), note(&b)), (None, Some(b"kept".to_vec())));
-    let told = format!("{:?}", plain.done()["warnings"]);
-    assert!(told.contains("preserve setid") && told.contains("leads out"), "{told}");
+    let reported = format!("{:?}", plain.done()["warnings"]);
+    assert!(reported.contains("preserve setid") && reported.contains("leads out"), "{reported}");
     assert_eq!(whole.done()["warnings"].as_array().map(Vec::len), Some(0), "{whole:?}");
 
     // With --strict nothing is sent.

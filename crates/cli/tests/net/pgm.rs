@@ -1,6 +1,6 @@
 //! The real program and programs that know nothing of it: ZeroMQ's epgm:// and plain OpenPGM.
 
-use crate::kit::{Running, must, tell};
+use crate::kit::{Running, must, print_line};
 use faircast_testkit::{Capture, EmulatedLab, Root, Task, require_root, run, warnings};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ impl Stage {
             Ok(_) => Some(Stage { root, directory, receiver }),
             Err(error) => {
                 assert!(std::env::var("CI").as_deref() != Ok("true"), "needs OpenPGM and ZeroMQ: {error}");
-                tell(&format!("skipped: PGM with other programs: {error}"));
+                print_line(&format!("skipped: PGM with other programs: {error}"));
                 None
             }
         }

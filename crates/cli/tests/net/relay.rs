@@ -1,7 +1,7 @@
 //! `faircast relay` between hosts: it passes sessions on into other groups, repairs there, answers for its children, survives
 //! accidents, and with the relay's key it cannot read what it carries.
 
-use crate::kit::{FAIRCAST, Running, Stage, must, tell};
+use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use crate::security::key;
 use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
 use std::net::SocketAddr;
@@ -97,7 +97,7 @@ fn one_relay_serves_two_sessions_and_reports_both() {
     for ended in children.into_iter().chain(sources) {
         ended.succeeds(30);
     }
-    tell(&said);
+    print_line(&said);
     assert_eq!(said.matches("\"cached_bytes\"").count(), 2, "{said}");
     assert!(stage.has("r0", &files[0]) && stage.has("r1", &files[1]));
     relay.crashes();
@@ -121,7 +121,7 @@ fn restarted_relay_completes_its_session() {
         child.succeeds(60);
     }
     let ended = source.ends(90);
-    tell(&format!("relay killed at 40 %: {:?}", ended.done()));
+    print_line(&format!("relay killed at 40 %: {:?}", ended.done()));
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
     assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");
     second.crashes();
@@ -140,7 +140,7 @@ fn relay_forwards_a_session_in_layers_at_one_rate() {
     for child in children {
         child.succeeds(10);
     }
-    tell(&format!("{:?}", ended.done()));
+    print_line(&format!("{:?}", ended.done()));
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
     assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0));
     relay.crashes();
@@ -241,7 +241,7 @@ fn second_relay_replaces_a_killed_one_between_two_sites() {
     }
     assert!(stage.has("r3", &file) && stage.has("r4", &file));
     let ended = source.succeeds(30);
-    tell(&format!("a relay between sites killed at 40 %: {:?}", ended.done()));
+    print_line(&format!("a relay between sites killed at 40 %: {:?}", ended.done()));
     assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");
     second.crashes();
     far.crashes();

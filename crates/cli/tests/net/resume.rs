@@ -1,6 +1,6 @@
 //! Receivers and sources that crash and come back.
 
-use crate::kit::{Ended, Stage, must, tell};
+use crate::kit::{Ended, Stage, must, print_line};
 use faircast_testkit::{Lab, LabPlan, Offloads, Sampler, require_root};
 use faircast_transport::object::{Geometry, Store, seal_block, verify_block};
 use faircast_wire::TransferId;
@@ -18,11 +18,11 @@ fn plan() -> LabPlan {
 
 /// A receiver that was restarted fetched what it lacked and next to nothing else.
 fn resumed(ended: &Ended) -> f64 {
-    let kept = ended.number("resumed_bytes");
-    assert!(kept > 0.2 * FILE as f64, "only {kept} bytes were kept: {ended:?}");
+    let stored = ended.number("resumed_bytes");
+    assert!(stored > 0.2 * FILE as f64, "only {stored} bytes were kept: {ended:?}");
     let again = ended.number("refetched_bytes");
-    assert!(again <= 0.02 * kept, "{again} of {kept} bytes were fetched again: {ended:?}");
-    kept
+    assert!(again <= 0.02 * stored, "{again} of {stored} bytes were fetched again: {ended:?}");
+    stored
 }
 
 /// The most that the link may carry to a receiver that lacks `missing` bytes: symbols, their headers, and 2 %.
@@ -45,7 +45,7 @@ fn crashed_receiver_resumes_within_the_session() {
     let again = stage.recv(1, "r1", &[]);
     let back = again.succeeds(30);
     let source = source.succeeds(30);
-    let kept = resumed(&back);
+    let stored = resumed(&back);
     receivers.into_iter().for_each(|other| {
         let other = other.succeeds(10);
         assert_eq!(other.number("resumed_bytes"), 0.0, "{other:?}");
@@ -57,9 +57,9 @@ fn crashed_receiver_resumes_within_the_session() {
     }
     // Content sent while nobody listened is sent again, and no more.
     assert!(source.number("repair_ratio") < 1.25, "{source:?}");
-    tell(&format!(
+    print_line(&format!(
         "receiver crashed at half: kept {:.1} MB, fetched again {} B, session {:.1} s, sent/needed {:.3}",
-        kept / 1e6,
+        stored / 1e6,
         back.number("refetched_bytes"),
         source.number("seconds"),
         source.number("repair_ratio"),
@@ -83,13 +83,13 @@ fn crashed_receiver_resumes_after_a_restart_of_its_source() {
     let ended: Vec<_> = receivers.into_iter().map(|receiver| receiver.succeeds(10)).collect();
     let samples = super::kit::must(sampler.stop());
     let carried = (samples[samples.len() - 1].rx_bytes - samples[0].rx_bytes) as f64;
-    let kept = ended.iter().map(resumed).fold(f64::INFINITY, f64::min);
-    let most = carried_at_most(FILE as f64 - kept);
-    assert!(carried <= most, "{carried} bytes were carried to a receiver that kept {kept}: {source:?}");
+    let stored = ended.iter().map(resumed).fold(f64::INFINITY, f64::min);
+    let most = carried_at_most(FILE as f64 - stored);
+    assert!(carried <= most, "{carried} bytes were carried to a receiver that kept {stored}: {source:?}");
     for host in ["r0", "r1", "r2"] {
         assert!(stage.has(host, &file), "{host}");
     }
-    tell(&format!("all crashed at half: kept {:.1} MB, carried {:.1} MB", kept / 1e6, carried / 1e6));
+    print_line(&format!("all crashed at half: kept {:.1} MB, carried {:.1} MB", stored / 1e6, carried / 1e6));
 }
 
 /// Kernel: a process is killed.
@@ -111,7 +111,7 @@ fn running_receivers_resume_after_a_restart_of_their_source() {
     for host in ["r0", "r1", "r2"] {
         assert!(stage.has(host, &file), "{host}");
     }
-    tell(&format!("source crashed at half, receivers ran on: carried {:.1} MB", carried / 1e6));
+    print_line(&format!("source crashed at half, receivers ran on: carried {:.1} MB", carried / 1e6));
 }
 
 /// Kernel: a process is killed.
@@ -202,9 +202,12 @@ fn wrong_stored_blocks_are_fetched_again_within_the_session() {
     }
     let again = healed.number("refetched_bytes");
     assert!(again > 0.2 * FILE as f64, "{healed:?}");
-    let told = healed
+    let reported = healed
         .all("warning")
-        .any(|event| event["message"].as_str().is_some_and(|told| told.contains("fetched again")));
-    assert!(told, "{healed:?}");
-    tell(&format!("poisoned at 0.4: {again} B fetched again, session {:.1} s", source.number("seconds")));
+        .any(|event| event["message"].as_str().is_some_and(|reported| reported.contains("fetched again")));
+    assert!(reported, "{healed:?}");
+    print_line(&format!(
+        "poisoned at 0.4: {again} B fetched again, session {:.1} s",
+        source.number("seconds")
+    ));
 }

@@ -1,7 +1,7 @@
 //! Hops with routers between real hosts: one stream of packets through two of them, one acknowledgement of all, and what becomes of a
 //! session when a hop is killed.
 
-use crate::kit::{FAIRCAST, Running, must, noise, tell};
+use crate::kit::{FAIRCAST, Running, must, noise, print_line};
 use faircast_testkit::{Chain, Company, Root, Task, require_root, run};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -139,7 +139,7 @@ fn killed_router_leaves_the_session_to_the_kernel() {
         let ends: Vec<_> = receivers.into_iter().map(|receiver| receiver.succeeds(60)).collect();
         stage.everybody_has(&file);
         let packets = ends[0].number("packets") / ended.number("packets");
-        tell(&format!(
+        print_line(&format!(
             "{kind}: the first hop killed at 30 %: {:.1} s, {packets:.2} of the packets heard by the first receiver; {:?}",
             ended.number("seconds"),
             ended.done()

@@ -1,7 +1,7 @@
 //! Every scheme of one rate carries a real file through a real bottleneck, with its default settings. Layers need a router
 //! that knows who wants which group, which emulated links do not: see [`crate::layers`].
 
-use crate::kit::{FAIRCAST, Running, must, noise, tell};
+use crate::kit::{FAIRCAST, Running, must, noise, print_line};
 use faircast_testkit::{EmulatedLab, require_root};
 use serde_json::Value;
 use std::process::Command;
@@ -65,7 +65,7 @@ fn every_scheme_of_one_rate_carries_a_file_through_a_bottleneck() {
             assert!(got == content, "{scheme}: {name} has other bytes");
         }
         let rate = 3_000_000.0 / source.number("seconds") * 8.0 / 1e6;
-        tell(&format!("{scheme:<10} {rate:.2} Mbit/s of 10, {} cuts", source.number("cuts")));
+        print_line(&format!("{scheme:<10} {rate:.2} Mbit/s of 10, {} cuts", source.number("cuts")));
         assert!((1.0..10.0).contains(&rate), "{scheme}: {rate} Mbit/s through 10 Mbit/s: {source:?}");
     }
 }

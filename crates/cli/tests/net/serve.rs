@@ -73,10 +73,10 @@ fn interrupted_session_is_replaced_by_the_next_one() {
             stage.send(&[second], &[flags, &["--expect", "2", "--join-timeout", "60"]].concat()).succeeds(60);
         assert_eq!(sent.number("verified"), 2.0, "{sent:?}");
         let receiver = receiver.succeeds(10);
-        let told = |line: &serde_json::Value| {
+        let reported = |line: &serde_json::Value| {
             line["message"].as_str().unwrap_or_default().contains("started a new session")
         };
-        assert!(receiver.all("warning").any(told), "{receiver:?}");
+        assert!(receiver.all("warning").any(reported), "{receiver:?}");
         serving.task.interrupt();
         assert_eq!(serving.ends(10).code, 0, "{case}");
         assert!(stage.has(&plain, second) && stage.has(&served, second), "{case}");

@@ -1,6 +1,6 @@
 //! Several sessions at once, waiting, and how sessions end.
 
-use crate::kit::{Stage, tell};
+use crate::kit::{Stage, print_line};
 use faircast_testkit::{Lab, require_root};
 
 /// Kernel: two processes send to one group.
@@ -88,7 +88,7 @@ fn source_ends_when_all_known_receivers_are_done() {
     let source = stage.send(&[&file], &[]).succeeds(20);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(5)));
     let idle = source.took.as_secs_f64() - source.number("seconds");
-    tell(&format!("2 MB to 3: {:.2} s of it sending, {idle:.2} s around it", source.number("seconds")));
+    print_line(&format!("2 MB to 3: {:.2} s of it sending, {idle:.2} s around it", source.number("seconds")));
     assert!(idle < 3.0, "{source:?}");
 }
 

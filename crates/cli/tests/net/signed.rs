@@ -1,7 +1,7 @@
 //! Signed content.
 
-use crate::kit::{FAIRCAST, Running, Stage, must, tell};
-use crate::older::ear;
+use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
+use crate::overwrite::ear;
 use crate::security;
 use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::schemes::Scheme;
@@ -143,7 +143,7 @@ fn forged_block_deceives_only_receivers_without_a_public_key() {
     assert_eq!(careful.number("refetched_bytes"), 0.0, "{careful:?}");
     assert!(careful.number("forged_blocks") >= 1.0, "{careful:?}");
     assert!(careless.number("refetched_bytes") > 1e6, "it found out at the end: {careless:?}");
-    tell(&format!(
+    print_line(&format!(
         "a member forged a block: {} left out with the public key, {} B fetched again without, {:.1} s",
         careful.number("forged_blocks"),
         careless.number("refetched_bytes"),

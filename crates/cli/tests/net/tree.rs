@@ -1,6 +1,6 @@
 //! The tree of relays: what the source and the relays show of it, how parents are found, and what a child that stalls costs.
 
-use crate::kit::{Running, Stage, must, noise, tell};
+use crate::kit::{Running, Stage, must, noise, print_line};
 use faircast_testkit::{Damage, EmulatedLab, Lab, Node, require_root};
 use serde_json::Value;
 use std::time::Duration;
@@ -67,15 +67,15 @@ fn the_source_and_every_relay_show_the_tree_below_them() {
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(40)));
     let ended = sends.succeeds(30);
     relays.into_iter().for_each(Running::crashes);
-    tell(&below_a);
+    print_line(&below_a);
     let whole = |of: &Value| {
         shape(of).into_iter().map(|(depth, host, all, _)| (depth, host, all)).collect::<Vec<_>>()
     };
     let named = |depth: u64, host: &str, all: u64| (depth, host.to_owned(), all);
     let expected = [named(1, "relay-a", 3), named(2, "relay-b", 3), named(3, "relay-c", 2)];
-    let told =
+    let reported =
         ended.all("progress").map(|progress| whole(&progress["relays"])).filter(|relays| relays.len() == 3);
-    assert_eq!(told.last().as_deref(), Some(&expected[..]), "{ended:?}");
+    assert_eq!(reported.last().as_deref(), Some(&expected[..]), "{ended:?}");
     let rates =
         ended.all("progress").flat_map(|progress| progress["relays"].as_array().cloned().unwrap_or_default());
     let far: Vec<f64> =
@@ -143,7 +143,7 @@ fn nearest_relay_is_found_and_replaced_when_killed() {
     let ended = source.ends(120);
     let served: Vec<(String, u64)> =
         shape(&ended.done()["relays"]).into_iter().map(|(_, host, _, done)| (host, done)).collect();
-    tell(&format!("found in turn: {served:?}"));
+    print_line(&format!("found in turn: {served:?}"));
     assert!(served.contains(&("middle".to_owned(), 1)), "{ended:?}");
     assert!(served.iter().all(|(host, done)| host == "middle" || *done == 0), "{ended:?}");
     assert!(must(std::fs::read(path("out/file"))) == content);

@@ -1,6 +1,6 @@
 //! A source for hosts without any multicast: it serves those that ask and invites those of a list, each at a rate of its own.
 
-use crate::kit::{FAIRCAST, Running, Stage, must, tell};
+use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use crate::security::key;
 use faircast_core::packet::SessionId;
 use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
@@ -167,7 +167,7 @@ fn restarted_host_is_served_again() {
     let back = waiting(&stage, 0, &[]).succeeds(60);
     stays.succeeds(60);
     let ended = sends.succeeds(60);
-    tell(&format!("host killed at 30 %: {:?}", ended.done()));
+    print_line(&format!("host killed at 30 %: {:?}", ended.done()));
     assert!(back.number("resumed_bytes") > 0.0, "{back:?}");
     assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
@@ -327,7 +327,7 @@ fn spoofed_invitations_cause_almost_no_traffic() {
     let filter = format!("udp && ip.src == {}", v4(&stage, 0));
     let reached = must(fields(&pcap, &filter, &["udp.length"]));
     let bytes: u32 = reached.iter().map(|row| row[0].parse::<u32>().unwrap_or(0)).sum();
-    tell(&format!("500 forged invitations: {} packets, {bytes} bytes to the victim", reached.len()));
+    print_line(&format!("500 forged invitations: {} packets, {bytes} bytes to the victim", reached.len()));
     assert!(!reached.is_empty(), "an invitation is answered");
     assert!(reached.len() <= 30 && bytes < 3_000, "{} packets, {bytes} bytes", reached.len());
     // And who is meant well still gets through.

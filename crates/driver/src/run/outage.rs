@@ -54,7 +54,7 @@ struct Broken {
     /// It is the interface, and not only what was sent.
     interface: bool,
     try_at: Instant,
-    told: bool,
+    reported: bool,
 }
 
 /// The result of a look at the interfaces.
@@ -106,7 +106,7 @@ impl Outage {
             return Err(why.into());
         }
         let now = Instant::now();
-        let fresh = Broken { since: now, why, interface: false, try_at: now, told: false };
+        let fresh = Broken { since: now, why, interface: false, try_at: now, reported: false };
         let broken = self.broken.get_or_insert(fresh);
         broken.try_at = now + TRY_EVERY;
         self.wait(now, events)
@@ -165,11 +165,11 @@ impl Outage {
         self.looked_anyway = now;
         match self.choose(before) {
             Err(why) => {
-                let broken = Broken { since: now, why, interface: true, try_at: now, told: false };
-                let kept = self.broken.take();
+                let broken = Broken { since: now, why, interface: true, try_at: now, reported: false };
+                let stored = self.broken.take();
                 // The fault of the interface explains more than the failed send.
-                let (since, told) = kept.map_or((now, false), |kept| (kept.since, kept.told));
-                self.broken = Some(Broken { since, told, try_at: now + TRY_EVERY, ..broken });
+                let (since, reported) = stored.map_or((now, false), |stored| (stored.since, stored.reported));
+                self.broken = Some(Broken { since, reported, try_at: now + TRY_EVERY, ..broken });
                 self.wait(now, events)?;
                 Ok(InterfaceCheck::Same)
             }
@@ -205,7 +205,7 @@ impl Outage {
 
     /// Why the network is gone, if it is and has been for a while.
     pub(crate) fn take_error(&mut self) -> Option<Error> {
-        self.broken.take().filter(|broken| broken.told).map(|broken| {
+        self.broken.take().filter(|broken| broken.reported).map(|broken| {
             Error::System(SystemError::Outage { lasted: broken.since.elapsed(), why: broken.why })
         })
     }
@@ -225,8 +225,8 @@ impl Outage {
     fn wait(&mut self, now: Instant, events: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let Some(broken) = &mut self.broken else { return Ok(()) };
         let lasted = now.duration_since(broken.since);
-        if lasted >= TOLD_AFTER && !broken.told {
-            broken.told = true;
+        if lasted >= TOLD_AFTER && !broken.reported {
+            broken.reported = true;
             let rest = self.idle_timeout.saturating_sub(lasted).as_secs_f64();
             events(match self.endless {
                 true => Event::warning(format!("{}; waiting for that", broken.why)),
@@ -245,7 +245,7 @@ impl Outage {
     }
 
     fn end(&mut self, events: &mut dyn FnMut(Event)) {
-        if let Some(broken) = self.broken.take().filter(|broken| broken.told) {
+        if let Some(broken) = self.broken.take().filter(|broken| broken.reported) {
             let lasted = broken.since.elapsed().as_secs_f64();
             events(Event::warning(format!("the network is back after {lasted:.1} s; going on")));
         }
@@ -295,11 +295,11 @@ mod tests {
 
     #[test]
     fn outage_is_reported_once_and_ends_at_a_send_or_timeout() {
-        let (mut outage, mut told) = (outage(Duration::from_millis(700)), Vec::new());
-        let mut tell = |event| told.push(event);
-        outage.works(&mut tell);
+        let (mut outage, mut reported) = (outage(Duration::from_millis(700)), Vec::new());
+        let mut emit = |event| reported.push(event);
+        outage.works(&mut emit);
         let ended = loop {
-            if let Err(error) = outage.failed(denied(), &mut tell) {
+            if let Err(error) = outage.failed(denied(), &mut emit) {
                 break error;
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -307,8 +307,11 @@ mod tests {
         assert_eq!(ended.class(), Class::System);
         assert!(ended.to_string().contains("packet filter"), "{ended}");
         assert!(!outage.holds());
-        outage.works(&mut tell);
-        assert!(matches!(&told[..], [Event::Warning { concerns: Some(Setting::Timeout), .. }]), "{told:?}");
+        outage.works(&mut emit);
+        assert!(
+            matches!(&reported[..], [Event::Warning { concerns: Some(Setting::Timeout), .. }]),
+            "{reported:?}"
+        );
         let mut listener = Outage::of_listener(GROUP, None, Duration::ZERO);
         assert!(listener.failed(denied(), &mut |_| ()).is_ok(), "it waits for a session as long as it takes");
         listener.ends_by_timeout(true);

@@ -49,7 +49,7 @@ fn several_sources_and_receivers_share_one_thread() {
     outs.iter().for_each(|out| fs::create_dir(out).expect("a directory is made"));
 
     let (clock, stop) = (Clock::start(), Stop::new().expect("descriptors are left"));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut early = |_: Event| ();
     let (mut receivers, mut sources) = (Vec::new(), Vec::new());
     for (out, number) in outs.iter().zip([1, 2, 3]) {
@@ -65,7 +65,7 @@ fn several_sources_and_receivers_share_one_thread() {
     let mut attached = Vec::new();
     attached.extend(receivers.iter_mut().map(|(session, groups)| Attached::new(session.endpoint(), groups)));
     attached.extend(sources.iter_mut().map(|(session, uplink)| Attached::new(session.endpoint(), uplink)));
-    run(&mut attached, &clock, &mut |place, event| told.push((place, event)), &stop)
+    run(&mut attached, &clock, &mut |place, event| reported.push((place, event)), &stop)
         .expect("the system waits");
     attached.into_iter().for_each(|one| one.outcome().expect("its sockets work"));
 
@@ -79,8 +79,8 @@ fn several_sources_and_receivers_share_one_thread() {
         let name = fs::read_dir(out).expect("readable").next().expect("a file is there").expect("readable");
         assert!(fs::read(name.path()).expect("readable") == content, "{}", out.display());
     }
-    let joined = told.iter().any(|(place, event)| *place == 3 && matches!(event, Event::Joined { .. }));
-    assert!(joined, "events carry the place of their endpoint: {told:?}");
+    let joined = reported.iter().any(|(place, event)| *place == 3 && matches!(event, Event::Joined { .. }));
+    assert!(joined, "events carry the place of their endpoint: {reported:?}");
 }
 
 #[test]

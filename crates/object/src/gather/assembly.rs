@@ -150,8 +150,8 @@ impl Assembly {
 
     /// Forget the blocks below `oldest`.
     pub fn drop_before(&mut self, oldest: u32) {
-        let kept = self.others.split_off(&oldest);
-        let mut dropped = std::mem::replace(&mut self.others, kept);
+        let stored = self.others.split_off(&oldest);
+        let mut dropped = std::mem::replace(&mut self.others, stored);
         if let Some((block, entry)) = self.current.take_if(|(block, _)| *block < oldest) {
             dropped.insert(block, entry);
         }

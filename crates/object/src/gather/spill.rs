@@ -97,7 +97,7 @@ pub struct Gathering {
     /// Blocks with enough symbols in memory.
     ready: VecDeque<(u32, Symbols)>,
     /// Complete blocks that cannot be placed yet.
-    kept: BTreeMap<u32, BlockPlace>,
+    stored: BTreeMap<u32, BlockPlace>,
     /// The blocks among them that can be placed.
     recalled: VecDeque<(u32, Vec<u8>)>,
     has_room: bool,
@@ -185,7 +185,7 @@ impl Gathering {
             blocks: BTreeMap::new(),
             reading: BTreeMap::new(),
             ready: VecDeque::new(),
-            kept: BTreeMap::new(),
+            stored: BTreeMap::new(),
             recalled: VecDeque::new(),
             has_room: false,
             operations: VecDeque::new(),
@@ -213,7 +213,7 @@ impl Gathering {
     pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         let symbols = usize::from(symbols);
         let fits = symbols > 0 && ((symbols + BEYOND) * self.symbol_size) as u64 <= self.slot;
-        let is_whole = self.kept.contains_key(&block) || self.reading.contains_key(&block);
+        let is_whole = self.stored.contains_key(&block) || self.reading.contains_key(&block);
         if payload.len() != self.symbol_size || !fits || is_whole {
             return Added::Useless;
         }
@@ -250,7 +250,7 @@ impl Gathering {
             Performed::Read(block, bytes) => {
                 if let Some(entry) = self.reading.remove(&block) {
                     self.make_ready(block, entry, bytes);
-                } else if let Some(BlockPlace::Recalled) = self.kept.get(&block) {
+                } else if let Some(BlockPlace::Recalled) = self.stored.get(&block) {
                     self.operations.push_back(Operation::Free(block));
                     self.recalled.push_back((block, bytes));
                 }
@@ -285,18 +285,18 @@ impl Gathering {
     pub fn keep(&mut self, block: u32, bytes: Vec<u8>) {
         self.held += bytes.capacity();
         if self.held - self.writing <= self.limit || !self.has_room {
-            self.kept.insert(block, BlockPlace::InMemory(bytes));
+            self.stored.insert(block, BlockPlace::InMemory(bytes));
             return;
         }
-        self.kept.insert(block, BlockPlace::Written(bytes.len()));
+        self.stored.insert(block, BlockPlace::Written(bytes.len()));
         self.write(block, 0, bytes);
     }
 
     /// Returns the first of the stored blocks, if another one may be recalled.
     pub fn first_stored(&self) -> Option<u32> {
         let mut recalled = 0;
-        for (&block, kept) in &self.kept {
-            match kept {
+        for (&block, stored) in &self.stored {
+            match stored {
                 BlockPlace::Recalled if recalled + 1 == RECALLED => return None,
                 BlockPlace::Recalled => recalled += 1,
                 BlockPlace::InMemory(_) | BlockPlace::Written(_) => return Some(block),
@@ -307,26 +307,26 @@ impl Gathering {
 
     /// Whether this block is stored.
     pub fn is_stored(&self, block: u32) -> bool {
-        self.kept.contains_key(&block)
+        self.stored.contains_key(&block)
     }
 
     /// A block that is kept can be placed: [`Gathering::next_recalled`] has it, soon or at once.
     pub fn recall(&mut self, block: u32) {
-        match self.kept.insert(block, BlockPlace::Recalled) {
+        match self.stored.insert(block, BlockPlace::Recalled) {
             Some(BlockPlace::InMemory(bytes)) => {
                 self.held -= bytes.capacity();
                 self.recalled.push_back((block, bytes));
             }
             Some(BlockPlace::Written(len)) => self.operations.push_back(Operation::Read { block, len }),
             Some(BlockPlace::Recalled) => {}
-            None => _ = self.kept.remove(&block),
+            None => _ = self.stored.remove(&block),
         }
     }
 
     /// A block that was recalled.
     pub fn next_recalled(&mut self) -> Option<(u32, Vec<u8>)> {
         let (block, bytes) = self.recalled.pop_front()?;
-        self.kept.remove(&block);
+        self.stored.remove(&block);
         Some((block, bytes))
     }
 
@@ -342,9 +342,9 @@ impl Gathering {
         let mut blocks: Vec<u32> = self.blocks.keys().copied().take_while(below).collect();
         blocks.extend(self.reading.keys().copied().take_while(below));
         blocks.into_iter().for_each(|block| self.forget(block));
-        let kept = self.kept.split_off(&oldest);
-        for (block, kept) in std::mem::replace(&mut self.kept, kept) {
-            match kept {
+        let stored = self.stored.split_off(&oldest);
+        for (block, stored) in std::mem::replace(&mut self.stored, stored) {
+            match stored {
                 BlockPlace::InMemory(bytes) => self.held -= bytes.capacity(),
                 BlockPlace::Written(_) => self.operations.push_back(Operation::Free(block)),
                 BlockPlace::Recalled => {}

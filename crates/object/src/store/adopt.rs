@@ -1,7 +1,6 @@
 //! Files that unfinished transfers have left and that are the same in this one: the tree was changed since, and most of it was not.
 
 use super::{Stage, Store};
-use crate::abandoned::unfinished;
 use crate::error::ObjectError;
 use crate::file_work::{FileWork, WorkStage};
 use crate::geometry::{Geometry, TransferId};
@@ -10,6 +9,7 @@ use crate::host::sys::OpenFiles;
 use crate::journal;
 use crate::manifest::{Kind, STATE_DIR};
 use crate::output_directory::{JOURNAL, part_name};
+use crate::partial_transfers::unfinished;
 use crate::{Hash, hash_of};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -68,13 +68,14 @@ impl Store {
                 continue;
             }
             // One that cannot be opened, or is used by now, has nothing for this one.
-            let Ok((mut other, Some(told))) =
+            let Ok((mut other, Some(reported))) =
                 Store::begin(&self.files.place.disk, out, transfer, geometry, None)
             else {
                 continue;
             };
             other.ledger.has_others = false;
-            if other.go_on(told, work).is_ok() && other.known.is_some() && other.stage == Stage::Receiving {
+            if other.go_on(reported, work).is_ok() && other.known.is_some() && other.stage == Stage::Receiving
+            {
                 others.push(other);
             }
         }

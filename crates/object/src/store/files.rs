@@ -11,8 +11,8 @@ use crate::journal::Journal;
 use crate::layout::Layout;
 use crate::manifest::Manifest;
 use crate::names::{self, Names};
+use crate::origin_records::{Admission, Damaged, Remembered};
 use crate::output_directory::{HEAD, OutputDirectory};
-use crate::remembered::{Admission, Damaged, Remembered};
 use crate::spool::nameless;
 use std::fs::File;
 use std::io;
@@ -229,7 +229,7 @@ impl Files {
         let names = self.admission.as_ref().map_or(Names::Keep, |admission| admission.names);
         let (manifest, changed) = manifest.named_by(names)?;
         if changed > 0 && stage == Stage::Receiving {
-            self.warnings.push(names::told(changed));
+            self.warnings.push(names::reported(changed));
         }
         Ok(manifest)
     }

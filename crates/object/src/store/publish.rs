@@ -17,9 +17,9 @@ use crate::host::tree::{Absent, Tree, file_type, split};
 use crate::links::stays_inside;
 use crate::manifest::{Entry, Kind, Manifest};
 use crate::names::shown;
+use crate::origin_records::remember;
 use crate::output_directory::{FINISHING, LINK, OutputDirectory, part_name};
 use crate::policy::Durability;
-use crate::remembered::remember;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -191,7 +191,7 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
     work.begin(WorkStage::Linking, finished.entries.links + finished.entries.directories);
     finished.skipped = make_links(place, manifest, &mut apply, work)?;
     set_dirs(place, manifest, (&mut apply, work), durability)?;
-    finished.warnings.extend(apply.told());
+    finished.warnings.extend(apply.reported());
     if let Some(admission) = &store.files.admission {
         let (out, transfer) = (&place.out_path, store.transfer());
         if remember((&place.disk, &place.states), out, manifest, transfer, admission, durability)?.is_err() {

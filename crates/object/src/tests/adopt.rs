@@ -19,10 +19,10 @@ fn begun(at: &Scratch) -> usize {
 fn adopted(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
     let mut object = object(&at.path("tree"));
     let blocks = blocks(&mut object);
-    let (mut store, told) =
+    let (mut store, reported) =
         Store::begin(&crate::host::disk::SYSTEM, &at.path("out"), object.transfer(), object.geometry(), None)
             .expect("opened");
-    assert!(told.is_none() && store.may_adopt());
+    assert!(reported.is_none() && store.may_adopt());
     for (index, (data, hash)) in (0..object.geometry().manifest_blocks()).zip(&blocks) {
         store.put(index, data, *hash).expect("stored");
     }

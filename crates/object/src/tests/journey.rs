@@ -67,16 +67,16 @@ fn blocks_may_come_in_any_order() {
     let mut object = object(source);
     let blocks = blocks(&mut object);
     let mut store = open(&at.path("out"), &object).expect("opened");
-    let mut kept = Vec::new();
+    let mut stored = Vec::new();
     for (index, (data, hash)) in (0..blocks.len() as u32).zip(&blocks).rev() {
         match store.put(index, data, *hash).expect("stored") {
-            Put::NeedsManifest => kept.push(index),
+            Put::NeedsManifest => stored.push(index),
             Put::ManifestComplete => assert_eq!(store.files().len(), 3),
             Put::Stored | Put::AlreadyHad => {}
         }
     }
     assert_eq!(store.missing(), vec![Range { start: 1, end: blocks.len() as u32 }]);
-    for index in kept {
+    for index in stored {
         let (data, hash) = &blocks[index as usize];
         assert_eq!(store.put(index, data, *hash).expect("stored"), Put::Stored);
         assert_eq!(store.put(index, data, *hash).expect("known"), Put::AlreadyHad);
@@ -242,7 +242,7 @@ fn a_sink_writes_in_order_within_its_memory() {
     assert_eq!(sink.put(0, b"XXab".to_vec()).expect("written"), SinkResult::Written(6));
     assert_eq!(sink.put(5, b"kl".to_vec()).expect("kept"), SinkResult::Kept);
     assert_eq!(sink.skip_to(5).expect("written"), 2);
-    assert_eq!((sink.next(), sink.kept(), sink.written()), (6, 0, 8));
+    assert_eq!((sink.next(), sink.stored(), sink.written()), (6, 0, 8));
     assert_eq!(sink.skip_to(10).expect("nothing to write"), 4);
     assert_eq!(sink.finish().expect("flushed"), b"abcdefkl");
 }
@@ -256,7 +256,7 @@ fn control_characters_in_names_follow_the_name_policy() {
     let receive = |names| {
         let mut object = object(&at.path("tree"));
         let blocks = blocks(&mut object);
-        let admission = Some(Admission { names, ..super::older::session(1) });
+        let admission = Some(Admission { names, ..super::overwrite::session(1) });
         let mut store =
             Store::open(&at.path(&names.to_string()), object.transfer(), object.geometry(), admission)?;
         for (index, (data, hash)) in (0..).zip(&blocks) {
@@ -265,8 +265,8 @@ fn control_characters_in_names_follow_the_name_policy() {
         let warnings = store.take_warnings();
         store.finish(&root(object.geometry(), &blocks), Durability::Fast).map(|_| warnings)
     };
-    let told = receive(Names::Escape).expect("received");
-    assert!(told.len() == 1 && told[0].starts_with("2 names have"), "{told:?}");
+    let reported = receive(Names::Escape).expect("received");
+    assert!(reported.len() == 1 && reported[0].starts_with("2 names have"), "{reported:?}");
     let escaped = at.path("escape/tree");
     let names: Vec<String> = picture(&escaped).into_keys().collect();
     assert_eq!(names, ["", "a\\x1b[2J", "a\\x1b[2J/b\\x0ac", "link", "plain"]);

@@ -95,7 +95,7 @@ fn directories_names_and_attributes_count_towards_the_quota() {
     let blocks = blocks(&mut object);
     let receive = |most: u64| {
         let out = at.path(&most.to_string());
-        let admission = Admission { most: Some(most), ..super::older::session(1) };
+        let admission = Admission { most: Some(most), ..super::overwrite::session(1) };
         let mut store = Store::open(&out, object.transfer(), object.geometry(), Some(admission))?;
         for (index, (data, hash)) in (0..).zip(&blocks) {
             store.put(index, data, *hash)?;

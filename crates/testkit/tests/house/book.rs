@@ -113,12 +113,12 @@ fn anchors(text: &str) -> BTreeSet<String> {
         if title.len() == line.len() || !title.starts_with(' ') {
             continue;
         }
-        let kept = |c: char| match c {
+        let stored = |c: char| match c {
             ' ' => Some('-'),
             c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c.to_ascii_lowercase()),
             _ => None,
         };
-        let name: String = title.trim().chars().filter_map(kept).collect();
+        let name: String = title.trim().chars().filter_map(stored).collect();
         let again = (1..).map(|count| format!("{name}-{count}"));
         let free = std::iter::once(name.clone()).chain(again).find(|name| !found.contains(name));
         found.extend(free);

@@ -36,7 +36,7 @@ fn without_comments_and_strings(text: &str) -> String {
     while let Some(first) = rest.chars().next() {
         let raw = rest.strip_prefix('r').map(|after| after.len() - after.trim_start_matches('#').len());
         let raw = raw.filter(|hashes| rest[1 + hashes..].starts_with('"'));
-        let (len, kept) = match (first, raw) {
+        let (len, stored) = match (first, raw) {
             (_, Some(hashes)) => {
                 let end = format!("\"{}", "#".repeat(hashes));
                 let body = &rest[hashes + 2..];
@@ -55,7 +55,7 @@ fn without_comments_and_strings(text: &str) -> String {
             }
             (other, _) => (other.len_utf8(), &rest[..other.len_utf8()]),
         };
-        code.push_str(kept);
+        code.push_str(stored);
         rest = &rest[len..];
     }
     code
@@ -78,9 +78,9 @@ fn is_word(c: char) -> bool {
 
 /// Code without its items under `#[cfg(test)]`, and the names of those that are modules in files of their own.
 fn without_tests(code: &str) -> (String, Vec<String>) {
-    let (mut kept, mut modules, mut rest) = (String::new(), Vec::new(), code);
+    let (mut stored, mut modules, mut rest) = (String::new(), Vec::new(), code);
     while let Some(at) = rest.find("#[cfg(test)]") {
-        kept.push_str(&rest[..at]);
+        stored.push_str(&rest[..at]);
         let item = &rest[at + "#[cfg(test)]".len()..];
         let end = end_of_item(item);
         if let Some(module) = item[..end].strip_suffix(';').and_then(|item| item.rsplit_once("mod ")) {
@@ -88,8 +88,8 @@ fn without_tests(code: &str) -> (String, Vec<String>) {
         }
         rest = &item[end..];
     }
-    kept.push_str(rest);
-    (kept, modules)
+    stored.push_str(rest);
+    (stored, modules)
 }
 
 /// Where an item ends: at a semicolon outside of brackets, or behind its block.

@@ -56,7 +56,7 @@ struct RecordedPackets {
 pub(super) struct Hostile {
     correct: fn(&mut [u8]),
     key: Option<GroupKey>,
-    heard: [RecordedPackets; 4],
+    received: [RecordedPackets; 4],
     /// Codecs that open observed datagrams: of sources and relays, and of receivers.
     spies: (ReceiverCodec, SourceCodec),
     /// Codecs that seal in the names of the source, a relay, and members.
@@ -90,7 +90,7 @@ impl Hostile {
         spy.follow(SESSION);
         Hostile {
             correct,
-            heard: Default::default(),
+            received: Default::default(),
             spies: (spy, SourceCodec::new(SESSION, key.as_ref(), SALT)),
             source: SourceCodec::new(SESSION, key.as_ref(), SALT).after(1 << 20),
             relay: SourceCodec::of_relay(SESSION, hop.as_ref(), SALT, id(9_998), 1),
@@ -115,9 +115,9 @@ impl Hostile {
                 }
             }
         }
-        let heard = &mut self.heard[pool as usize];
-        keep(&mut heard.raw, bytes.to_vec());
-        plain.into_iter().for_each(|plain| keep(&mut heard.plain, plain));
+        let received = &mut self.received[pool as usize];
+        keep(&mut received.raw, bytes.to_vec());
+        plain.into_iter().for_each(|plain| keep(&mut received.plain, plain));
     }
 
     /// Returns a sealed datagram without its seal.
@@ -138,9 +138,9 @@ impl Hostile {
         is_down: bool,
         as_relay: bool,
     ) -> Option<(Vec<u8>, bool)> {
-        let heard = &self.heard[usize::from(order.pick >> 4 & 3)];
-        let kept = if order.is_raw { &heard.raw } else { &heard.plain };
-        let base = kept.iter().rev().nth(usize::from(order.pick & 15)).filter(|_| order.pick & 0x40 == 0);
+        let received = &self.received[usize::from(order.pick >> 4 & 3)];
+        let stored = if order.is_raw { &received.raw } else { &received.plain };
+        let base = stored.iter().rev().nth(usize::from(order.pick & 15)).filter(|_| order.pick & 0x40 == 0);
         let mut bytes = base.cloned().unwrap_or_default();
         let from = usize::from(order.offset).min(bytes.len());
         let (over, beyond) = order.change.split_at(order.change.len().min(bytes.len() - from));

@@ -243,11 +243,11 @@ impl RelayHost {
             Kind::Agent => {
                 handle.be_agent();
                 let node = agent.insert(Node::new(Agent::new(id, 0xa0 + number, hop, number)));
-                SessionHandle::of_within(handle, node.within(), 0)
+                SessionHandle::of_mode(handle, node.mode(), 0)
             }
             Kind::Hop(kind) => {
                 let node = router.insert(Node::new(Hop::new(id, kind, hop, number)));
-                SessionHandle::of_within(handle, node.within(), 1)
+                SessionHandle::of_mode(handle, node.mode(), 1)
             }
             _ => {
                 let nameless = || -> std::io::Result<File> {
@@ -339,7 +339,7 @@ impl RelayHost {
         }
     }
 
-    pub(super) fn hears(&self, layer: usize) -> bool {
+    pub(super) fn receives(&self, layer: usize) -> bool {
         self.above.groups().len() >= layer
     }
 
@@ -383,8 +383,8 @@ impl RelayHost {
     pub(super) fn attach(&mut self, from: SocketAddr, id: ReceiverId) {
         let host = Name::clipped("stranger");
         let mut attach = Attach { from: id, token: [0; 16], invitation: 0, relay: false, host };
-        let Some(told) = self.shared.at_port(&attach, (from, RELAY)) else { return };
-        if let Ok((_, Message::Token(token))) = parse(&told, &Newest::default()) {
+        let Some(reported) = self.shared.at_port(&attach, (from, RELAY)) else { return };
+        if let Ok((_, Message::Token(token))) = parse(&reported, &Newest::default()) {
             attach.token = token.token;
             let _ = self.shared.at_port(&attach, (from, RELAY));
         }

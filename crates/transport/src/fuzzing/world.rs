@@ -178,14 +178,14 @@ impl World {
             let IpAddr::V4(address) = to.ip() else { return };
             let layer = usize::from(address.octets()[3]).saturating_sub(1);
             let of_source = from.ip() == SOURCE.ip();
-            if of_source && let Some(relay) = self.relay.as_mut().filter(|relay| relay.hears(layer)) {
+            if of_source && let Some(relay) = self.relay.as_mut().filter(|relay| relay.receives(layer)) {
                 relay.give_above(from, &mut bytes.to_vec(), now);
             }
-            let hears = if of_source { kind.is_received_downstream() } else { kind.has_group() };
+            let receives = if of_source { kind.is_received_downstream() } else { kind.has_group() };
             let is_wanted = kind.is_received_downstream() || !kind.is_by_unicast();
             let has_joined = self.receiver.groups().len() >= layer;
             let in_group = !kind.is_by_unicast() || self.receiver.receives_group();
-            if hears && is_wanted && has_joined && in_group {
+            if receives && is_wanted && has_joined && in_group {
                 give(&mut self.receiver, from, bytes, now);
             }
         } else if to == SOURCE {

@@ -58,9 +58,9 @@ impl Members {
     }
 
     /// Handles a relay's report of completed receivers.
-    pub fn on_verified(&mut self, told: &Verified) {
-        if self.known.get(&told.from).is_some_and(|member| member.is_relay) {
-            told.receivers.iter().for_each(|id| self.on_number(*id, told.from));
+    pub fn on_verified(&mut self, reported: &Verified) {
+        if self.known.get(&reported.from).is_some_and(|member| member.is_relay) {
+            reported.receivers.iter().for_each(|id| self.on_number(*id, reported.from));
         }
     }
 

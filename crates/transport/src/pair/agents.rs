@@ -88,8 +88,8 @@ fn nested_agents_aggregate_feedback() {
     grove.assert_have_all(0..4);
     assert_eq!(grove.agents[0].below(), (4, 4));
     assert_eq!(grove.agents[1].below(), (3, 3));
-    let heard: Vec<_> = grove.heard.keys().copied().collect();
-    assert_eq!(heard, [top], "the source hears its own child");
+    let received: Vec<_> = grove.received.keys().copied().collect();
+    assert_eq!(received, [top], "the source hears its own child");
     assert!(grove.agents[1].status().repairs > 10);
 }
 
@@ -123,7 +123,7 @@ fn orphaned_agent_moves_to_the_source_with_its_children() {
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..4);
     assert_eq!(grove.received_from(1..4), 0, "they stay with their agent");
-    assert!(grove.heard.get(&below).copied().unwrap_or(0) > 100, "which is the source's own now");
+    assert!(grove.received.get(&below).copied().unwrap_or(0) > 100, "which is the source's own now");
     assert_eq!(grove.agents[1].below(), (3, 3));
 }
 
@@ -141,7 +141,7 @@ fn agents_that_name_each_other_both_join_the_source() {
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..2);
     for agent in [first, second] {
-        assert!(grove.heard.contains_key(&agent), "{:?}", grove.heard);
+        assert!(grove.received.contains_key(&agent), "{:?}", grove.received);
     }
 }
 
@@ -205,7 +205,7 @@ fn dead_agent_without_receivers_delays_no_session() {
     grove.start();
     let has_child = |grove: &Net| grove.agents[1].status().reports_sent > 10;
     grove.run_until(secs(60), has_child);
-    assert!(has_child(&grove) && !grove.heard.contains_key(&grove.agents[1].address));
+    assert!(has_child(&grove) && !grove.received.contains_key(&grove.agents[1].address));
     grove.kill_agent(1);
     grove.run_to_end(secs(60));
     grove.assert_have_all(0..2);
@@ -227,7 +227,7 @@ fn agent_without_receivers_stays_with_its_parent() {
         "longer than who has asked has time to join: {}",
         source.duration.as_secs_f64()
     );
-    assert!(!grove.heard.contains_key(&agent.address), "it is not the source's");
+    assert!(!grove.received.contains_key(&agent.address), "it is not the source's");
     let warned = |event: &Event| matches!(event, Event::Warning { .. });
     assert!(!agent.events.iter().any(|(_, event)| warned(event)), "{:?}", agent.events);
 }
@@ -367,9 +367,9 @@ fn other_congestion_controls_have_no_agents() {
     grove.run_to_end(secs(300));
     grove.assert_have_all(0..1);
     assert!(grove.received_from(0..1) > 0, "its child is the source's");
-    let told = |text: &str| {
+    let reported = |text: &str| {
         let mut events = grove.agents[0].events.iter();
         events.any(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains(text)))
     };
-    assert!(told("a relay that is a repeater passes it on"), "{:?}", grove.agents[0].events);
+    assert!(reported("a relay that is a repeater passes it on"), "{:?}", grove.agents[0].events);
 }

@@ -25,10 +25,10 @@ fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Ti
     let idle_timeout = IDLE_TIMEOUT.as_secs_f64();
     for receiver in receivers {
         let node = &net.receivers[receiver];
-        let told = first_warning(&node.events, "announcements arrive but no data").map(after);
-        assert!(told.is_some_and(|told| told < 10.0), "{name}: {told:?}");
+        let reported = first_warning(&node.events, "announcements arrive but no data").map(after);
+        assert!(reported.is_some_and(|reported| reported < 10.0), "{name}: {reported:?}");
         let ended = after(node.ended_at);
-        println!("{name}: {} says so after {told:?} s and ends after {ended:.1} s", node.host);
+        println!("{name}: {} says so after {reported:?} s and ends after {ended:.1} s", node.host);
         match &node.ended {
             Some(Err(
                 error @ (Error::Transfer(TransferError::NothingArrives { .. })
@@ -40,9 +40,12 @@ fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Ti
         }
         assert!(ended <= idle_timeout + 15.0, "{name}: {ended}");
     }
-    let told = first_warning(&net.sources[source].events, "no data arrives there").map(after);
-    assert!(told.is_some_and(|told| told < 20.0), "{name}: the source says so after {told:?}");
-    println!("{name}: the source says so after {told:?} s");
+    let reported = first_warning(&net.sources[source].events, "no data arrives there").map(after);
+    assert!(
+        reported.is_some_and(|reported| reported < 20.0),
+        "{name}: the source says so after {reported:?}"
+    );
+    println!("{name}: the source says so after {reported:?} s");
 }
 
 #[test]
@@ -155,15 +158,15 @@ fn packets_leave_singly_after_losses_of_bursts() {
         net.sources[source].bursts_are_lost = true;
         net.run_to_end(secs(300));
         let report = net.sources[source].report();
-        let told = first_warning(&net.sources[source].events, "one at a time");
-        println!("{}: {:.1} s, told {told:?}", entry.name, report.duration.as_secs_f64());
+        let reported = first_warning(&net.sources[source].events, "one at a time");
+        println!("{}: {:.1} s, told {reported:?}", entry.name, report.duration.as_secs_f64());
         assert!(report.ok && report.verified == 2, "{}: {report:?}", entry.name);
         // In layers the base layer may be slow enough to send packets one by one, and those of upper layers are never requested; receivers
         // leave layers that bring nothing.
         let is_in_layers = entry.layers != LayerRates::One;
         assert!(
-            (told.is_some() || is_in_layers) && report.duration.as_secs_f64() < 60.0,
-            "{}: {told:?} {report:?}",
+            (reported.is_some() || is_in_layers) && report.duration.as_secs_f64() < 60.0,
+            "{}: {reported:?} {report:?}",
             entry.name
         );
     }

@@ -43,12 +43,15 @@ fn flooded_receiver_gets_the_content_at_the_rate_of_its_link() {
         net.assert_all_verified(source, fast.clone());
         net.assert_all_verified(source, slow.clone());
         let ended = |receivers: &Range<usize>| net.receivers[receivers.start].ended_at.as_secs_f64();
-        let told = (warned(&net.receivers[slow.start].events), warned(&net.sources[source].events));
-        println!("{scheme}: fast {} s, slow {} s, warned {told:?}", ended(&fast), ended(&slow));
+        let reported = (warned(&net.receivers[slow.start].events), warned(&net.sources[source].events));
+        println!("{scheme}: fast {} s, slow {} s, warned {reported:?}", ended(&fast), ended(&slow));
         assert!(ended(&slow) < 90.0, "{scheme}: {} s for what takes 8 s at the link's rate", ended(&slow));
         // The rates of RLC are fixed: the two must have detected it.
         if scheme == "rlc" {
-            assert!(told.0.is_some_and(|at| at < 15.0) && told.1.is_some_and(|at| at < 16.0), "{told:?}");
+            assert!(
+                reported.0.is_some_and(|at| at < 15.0) && reported.1.is_some_and(|at| at < 16.0),
+                "{reported:?}"
+            );
         }
     }
 }

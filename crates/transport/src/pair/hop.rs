@@ -13,7 +13,7 @@ pub(super) struct Hop {
     rng: Rng,
     effects: Effects,
     /// Recent data datagrams: the packets that the router releases are sent as these.
-    kept: BTreeMap<(Layer, Seq), Vec<u8>>,
+    stored: BTreeMap<(Layer, Seq), Vec<u8>>,
     /// The number of the newest report of each receiver: messages of the router in its name have this number, because that report was not
     /// forwarded.
     numbers: BTreeMap<ReceiverId, u32>,
@@ -33,7 +33,7 @@ impl Hop {
             router: spec.router(),
             rng,
             effects: Effects::new(),
-            kept: BTreeMap::new(),
+            stored: BTreeMap::new(),
             numbers: BTreeMap::new(),
         }
     }
@@ -50,9 +50,9 @@ impl Hop {
     /// A datagram is about to leave towards a receiver.
     pub(super) fn on_data(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
         let Body::Data(data) = packet.body else { panic!("data goes to receivers: {packet:?}") };
-        self.kept.insert((packet.layer, data.seq), bytes.to_vec());
-        if self.kept.len() > MAX_STORED {
-            self.kept.pop_first();
+        self.stored.insert((packet.layer, data.seq), bytes.to_vec());
+        if self.stored.len() > MAX_STORED {
+            self.stored.pop_first();
         }
         let mut passed = packet;
         let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
@@ -88,7 +88,7 @@ impl Hop {
         let out = self.effects.drain().map(|effect| match effect {
             Effect::Send { to: To::Exit(Port(port)), packet } => {
                 let Body::Data(data) = packet.body else { panic!("no data: {packet:?}") };
-                let bytes = self.kept.get(&(packet.layer, data.seq)).expect("it came lately");
+                let bytes = self.stored.get(&(packet.layer, data.seq)).expect("it came lately");
                 Out::Data(usize::from(port) - 1, rewritten(bytes, &packet))
             }
             Effect::Send { to: To::Parent, packet: packet @ Packet { body: Body::Report(report), .. } } => {

@@ -16,7 +16,7 @@ fn fast() -> Link {
 }
 
 /// Returns the subscriptions that a receiver reported, in order.
-fn told(net: &Net, receiver: usize) -> Vec<Subscription> {
+fn reported(net: &Net, receiver: usize) -> Vec<Subscription> {
     let layers = |event: &Event| match event {
         Event::Layers(subscription) => Some(*subscription),
         _ => None,
@@ -42,17 +42,17 @@ fn layer_events_match_the_counts_of_the_report() {
     net.group_of(0).down.set_link(Link::millis(5).mbps(0.7).fifo(20_000));
     net.run_to_end(secs(100));
     net.assert_all_verified(source, all);
-    let (told, report) = (told(&net, 0), net.receivers[0].report());
+    let (reported, report) = (reported(&net, 0), net.receivers[0].report());
     let layers = report.layers.expect("a session in layers");
     let (mut joins, mut leaves, mut before) = (0, 0, 1);
-    for Subscription { joined, of } in &told {
+    for Subscription { joined, of } in &reported {
         assert_eq!(*of, 8);
         joins += u64::from(joined.saturating_sub(before));
         leaves += u64::from(before.saturating_sub(*joined));
         before = *joined;
     }
-    assert_eq!((layers.of, layers.joins, layers.leaves), (8, joins, leaves), "{told:?}");
-    assert_eq!(Some(layers.highest), told.iter().map(|told| told.joined).max());
+    assert_eq!((layers.of, layers.joins, layers.leaves), (8, joins, leaves), "{reported:?}");
+    assert_eq!(Some(layers.highest), reported.iter().map(|reported| reported.joined).max());
     assert!(layers.highest >= 4 && layers.leaves >= 2, "0.7 Mbit/s hold two layers: {layers:?}");
     let progress = net.receivers[0].events.iter().rev().find_map(|(_, event)| match event {
         Event::Progress(progress) => Some(progress.layers),
@@ -131,9 +131,9 @@ fn host_that_cannot_join_a_layer_stays_below_and_warns_once() {
     net.assert_all_verified(source, all);
     let warnings = |event: &&(Time, Event)| matches!(&event.1, Event::Warning { message, .. } if message.contains("cannot join layer 2"));
     assert_eq!(net.receivers[0].events.iter().filter(warnings).count(), 1);
-    let most = told(&net, 0).iter().map(|told| told.joined).max();
-    assert!(most.is_some(), "{:?}", told(&net, 0));
-    let last = told(&net, 0).last().copied();
+    let most = reported(&net, 0).iter().map(|reported| reported.joined).max();
+    assert!(most.is_some(), "{:?}", reported(&net, 0));
+    let last = reported(&net, 0).last().copied();
     assert_eq!(last, Some(Subscription { joined: 2, of: 8 }));
 }
 

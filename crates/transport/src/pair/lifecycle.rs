@@ -17,11 +17,11 @@ fn path() -> Link {
 
 /// Returns the bytes of the content that a receiver has verified.
 fn verified(net: &Net, receiver: usize) -> u64 {
-    let told = net.receivers[receiver].events.iter().rev().find_map(|(_, event)| match event {
+    let reported = net.receivers[receiver].events.iter().rev().find_map(|(_, event)| match event {
         Event::Progress(progress) => Some(progress.bytes),
         _ => None,
     });
-    told.unwrap_or(0)
+    reported.unwrap_or(0)
 }
 
 #[test]
@@ -149,8 +149,10 @@ fn source_starts_after_the_join_timeout_and_names_absent_hosts() {
     let report = net.sources[source].report();
     assert!(!report.ok);
     assert_eq!((report.missing, report.verified), (1, 2));
-    let warned = net
-        .told(source, |event| matches!(event, Event::Warning { message, .. } if message.contains("2 of 3")));
+    let warned = net.reported(
+        source,
+        |event| matches!(event, Event::Warning { message, .. } if message.contains("2 of 3")),
+    );
     assert!(warned.is_some_and(|at| at >= Time::ZERO + secs(5) && at <= Time::ZERO + secs(5) + MIN_INTERVAL));
     assert!(
         report.until_data.as_secs_f64() >= 5.0 && report.until_data.as_secs_f64() < 5.1,

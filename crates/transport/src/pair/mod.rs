@@ -16,26 +16,28 @@ mod accounts;
 mod agents;
 mod agreement;
 mod blackhole;
-mod busy;
-mod changing;
+mod changed_files;
 mod clocks;
-mod crowd;
 mod determinism;
 mod failure;
 mod feedback;
-mod findings;
 mod flooding;
-mod forged;
+mod forged_numbers;
 mod forgery;
-mod grove;
 mod hop;
+mod large_group;
+mod regressions;
+mod slow_disk;
+mod tree_net;
 
+mod forged_reports;
+mod forged_tree_reports;
 mod hosts;
 mod joining;
 mod layers;
-mod liars;
 mod lifecycle;
-mod lying_trees;
+mod long_run;
+mod lost_feedback;
 mod net;
 mod node;
 mod noise;
@@ -43,7 +45,6 @@ mod one_way;
 mod orphans;
 mod outage;
 mod phantoms;
-mod poison;
 mod quota;
 mod receipts;
 mod relay;
@@ -51,7 +52,7 @@ mod repair;
 mod required;
 mod routers;
 mod signed;
-mod silence;
+mod sim_equivalence;
 mod slow;
 mod socket;
 mod startup;
@@ -61,10 +62,9 @@ mod trace;
 #[cfg(feature = "tracing")]
 mod traced;
 mod tree;
-mod twin;
 mod window;
 mod withholding;
-mod year;
+mod wrong_blocks;
 
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
@@ -86,7 +86,7 @@ impl Net {
     }
 
     /// Returns when the source first reported an event like this.
-    fn told(&self, source: usize, like: impl Fn(&Event) -> bool) -> Option<Time> {
+    fn reported(&self, source: usize, like: impl Fn(&Event) -> bool) -> Option<Time> {
         self.sources[source].events.iter().find(|(_, event)| like(event)).map(|(at, _)| *at)
     }
 }

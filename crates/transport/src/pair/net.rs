@@ -1,11 +1,11 @@
 //! Sources and receivers on the virtual network.
 
-use super::grove::AgentNode;
-use super::liars::Lies;
+use super::forged_reports::Lies;
 use super::node::{Offer, ReceiverNode, SourceNode, group_of, layer_of};
 use super::relay::{Out, RelayCounts, RelayHost};
 use super::trace::Trace;
 use super::tree::RelayNode;
+use super::tree_net::AgentNode;
 use super::withholding::Hostile;
 use crate::event::Event;
 use faircast_core::packet::Layer;
@@ -80,7 +80,7 @@ pub(super) struct Net {
     /// A relay, or hop, that changes the datagrams that it sends down.
     pub(super) hostile: Option<(usize, Hostile)>,
     /// Datagrams that reached a source, by their sender.
-    pub(super) heard: BTreeMap<SocketAddr, u64>,
+    pub(super) received: BTreeMap<SocketAddr, u64>,
     /// Datagrams that children sent to agents, when they are to be stored: sender, agent, bytes.
     pub(super) recorded: Option<Vec<(SocketAddr, SocketAddr, Vec<u8>)>>,
     /// Status messages that sources sent.
@@ -100,7 +100,7 @@ struct Ears<'a> {
 
 impl Hosts<Who, SocketAddr> for Ears<'_> {
     fn ears(&self, host: Who, group: SocketAddr, into: &mut Vec<(Who, SocketAddr)>) {
-        let hears = match host {
+        let receives = match host {
             Who::Receiver(receiver) => {
                 let node = &self.receivers[receiver];
                 node.takes(layer_of(group)) && node.receives_group()
@@ -110,7 +110,7 @@ impl Hosts<Who, SocketAddr> for Ears<'_> {
             Who::Router(_) => true,
             Who::Source(_) => false,
         };
-        if hears {
+        if receives {
             into.push((host, group));
         }
     }
@@ -144,7 +144,7 @@ impl Net {
             late: Vec::new(),
             lies: Lies::default(),
             hostile: None,
-            heard: BTreeMap::new(),
+            received: BTreeMap::new(),
             recorded: None,
             statuses: 0,
             dir: tempfile::tempdir().expect("a temporary directory"),
@@ -222,15 +222,15 @@ impl Net {
         count: usize,
         down: Link,
         up: Link,
-        hears: Option<usize>,
+        receives: Option<usize>,
         key: Option<GroupKey>,
     ) -> Range<usize> {
         let members = self.receivers.len()..self.receivers.len() + count;
         let group = self.groups.len();
-        let heads = hears.map_or(0..self.sources.len(), |only| only..only + 1);
+        let heads = receives.map_or(0..self.sources.len(), |only| only..only + 1);
         let mut site = Site::new(heads.map(Head::Source).collect(), down, up);
         site.members = members.clone().map(Who::Receiver).collect();
-        self.groups.push((self.network.site(site), hears, None));
+        self.groups.push((self.network.site(site), receives, None));
         for index in members.clone() {
             let dir = self.dir.path().join(format!("out{index}"));
             let mut node = ReceiverNode::new(self.seed, index, group, dir, key.clone());
@@ -283,8 +283,8 @@ impl Net {
         let mut node = SourceNode::new(self.seed, index, offer, content);
         (node.headers, node.address) = (self.headers(), address);
         self.sources.push(node);
-        for (site, hears, relay) in &self.groups {
-            if hears.is_none() && relay.is_none() {
+        for (site, receives, relay) in &self.groups {
+            if receives.is_none() && relay.is_none() {
                 self.network.sites[*site].heads.push(Head::Source(index));
             }
         }
@@ -409,7 +409,7 @@ impl Net {
         let now = self.now;
         match who {
             Who::Source(source) => {
-                *self.heard.entry(from).or_default() += 1;
+                *self.received.entry(from).or_default() += 1;
                 self.trace.on_up(now, source, &bytes);
                 self.sources[source].on_datagram(&mut bytes, from, now);
             }
@@ -483,7 +483,7 @@ impl Net {
 
     /// Sends a datagram of a host.
     fn send(&mut self, who: Who, (from, to): (SocketAddr, SocketAddr), bytes: Vec<u8>) {
-        let Some(mut bytes) = self.lies.told(who, bytes) else { return };
+        let Some(mut bytes) = self.lies.reported(who, bytes) else { return };
         let mut at = self.now;
         if to.ip().is_multicast() {
             let head = match who {
@@ -553,12 +553,12 @@ impl Net {
     }
 
     fn describe(&self) -> String {
-        let told =
+        let reported =
             |events: &[(Time, Event)]| format!("{:?}", events.iter().rev().take(2).collect::<Vec<_>>());
         let waiting = self.receivers.iter().filter(|node| node.session.is_some());
         let waiting: Vec<String> =
-            waiting.map(|node| format!("{} {}", node.host, told(&node.events))).collect();
-        let sources: Vec<String> = self.sources.iter().map(|node| told(&node.events)).collect();
+            waiting.map(|node| format!("{} {}", node.host, reported(&node.events))).collect();
+        let sources: Vec<String> = self.sources.iter().map(|node| reported(&node.events)).collect();
         let relays: Vec<_> =
             self.relays.iter().map(|node| (node.is_finished(), node.shared.tally())).collect();
         let agents: Vec<_> = self.agents.iter().map(AgentNode::below).collect();

@@ -1,7 +1,7 @@
 //! Sources and receivers, driven the way [`crate::driver`] does it.
 
-use super::busy::SlowDisk;
 use super::net::OVERHEAD;
+use super::slow_disk::SlowDisk;
 use super::socket::Socket;
 use super::streams::LiveInput;
 use crate::config::{
@@ -210,7 +210,7 @@ pub(super) fn layer_of(group: SocketAddr) -> Layer {
 /// A source and its events.
 pub(super) struct SourceNode {
     /// Datagrams that have come.
-    pub(super) heard: u64,
+    pub(super) received: u64,
     pub(super) offer: Offer,
     pub(super) address: SocketAddr,
     pub(super) session: Option<source::SourceSession>,
@@ -246,7 +246,7 @@ impl SourceNode {
         let changed: SystemTime = UNIX_EPOCH + Duration::from_secs(UNIX_SECS - 100);
         file.set_modified(changed).expect("our own file");
         SourceNode {
-            heard: 0,
+            received: 0,
             offer,
             address: SourceNode::address_of(index),
             session: None,
@@ -395,7 +395,7 @@ impl SourceNode {
     }
 
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
-        self.heard += 1;
+        self.received += 1;
         let now = local(now, self.origin);
         if let Some(session) = &mut self.session {
             session.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
@@ -619,11 +619,11 @@ impl ReceiverNode {
 
     /// Returns the bytes of the newest progress that it has reported.
     pub(super) fn verified_bytes(&self) -> u64 {
-        let told = self.events.iter().rev().find_map(|(_, event)| match event {
+        let reported = self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Progress(progress) => Some(progress.bytes),
             _ => None,
         });
-        told.unwrap_or(0)
+        reported.unwrap_or(0)
     }
 
     /// Whether it listens to the session's group.

@@ -38,8 +38,8 @@ fn content_arrives_without_feedback_for_any_scheme() {
             let source = net.source(Offer::bytes(BYTES).by(scheme).one_way_at_mbps(8.0, THRICE));
             net.run_to_end(secs(30));
             net.assert_all_verified(source, all.clone());
-            let (report, heard) = (net.sources[source].report(), net.sources[source].heard);
-            assert_eq!((report.rounds, report.receivers, report.cuts, heard), (3, 0, 0, 0), "{scheme}");
+            let (report, received) = (net.sources[source].report(), net.sources[source].received);
+            assert_eq!((report.rounds, report.receivers, report.cuts, received), (3, 0, 0, 0), "{scheme}");
             let rounds = rounds_used(&net, source, all);
             assert!(rounds <= 1.1, "{scheme} at {loss}: {rounds} rounds");
             let pace = report.packets as f64 * 1_500.0 * 8.0 / report.duration.as_secs_f64() / 8e6;
@@ -164,7 +164,7 @@ fn receiver_that_needs_feedback_reports_a_one_way_session() {
     net.run_for(secs(4));
     let session = net.receivers[0].session.as_ref().expect("it goes on looking");
     assert_eq!((session.seen(), session.scheme()), (Some(JoinObstacle::OneWay), None));
-    assert_eq!(net.sources[source].heard, 0, "it sends nothing");
+    assert_eq!(net.sources[source].received, 0, "it sends nothing");
 }
 
 #[test]

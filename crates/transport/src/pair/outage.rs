@@ -244,7 +244,7 @@ fn a_recorded_session_is_not_followed() {
         }
         let late = &net.receivers[late.start];
         assert!(late.session.is_some(), "it still waits for a session");
-        let told = |event: &Event| matches!(event, Event::Joined { .. } | Event::Content { .. });
-        assert!(!late.events.iter().any(|(_, event)| told(event)), "{:?}", late.events);
+        let reported = |event: &Event| matches!(event, Event::Joined { .. } | Event::Content { .. });
+        assert!(!late.events.iter().any(|(_, event)| reported(event)), "{:?}", late.events);
     }
 }

@@ -35,15 +35,15 @@ impl Crowd {
         net.trace.record = true;
         net.run_for(secs(1));
         net.trace.record = false;
-        let heard = std::mem::take(&mut net.trace.down);
+        let received = std::mem::take(&mut net.trace.down);
         let source = net.sources[0].address;
         let codec = |index: usize| {
             let id = ReceiverId::new(1_000 + index as u64).expect("not zero");
             let mut codec = ReceiverCodec::new(&keys, id, 1);
-            let hears = |(_, _, bytes): &(Time, usize, Vec<u8>)| {
+            let receives = |(_, _, bytes): &(Time, usize, Vec<u8>)| {
                 matches!(codec.open(&mut bytes.clone(), source), Ok((_, Message::Announce(_))))
             };
-            assert!(heard.iter().any(hears), "the session is announced every half second");
+            assert!(received.iter().any(receives), "the session is announced every half second");
             codec.follow(net.sources[0].id);
             codec
         };
@@ -115,9 +115,9 @@ fn least(scheme: &'static str, (from, count): (From, usize), key: Option<&GroupK
     let next = net.sources[0].session.as_ref().expect("it runs").next_seq();
     crowd.speak(&mut net, MemberState::Receiving, next);
     let parts = parts(&mut net, before, 15);
-    let told: Vec<_> = parts.iter().map(|part| format!("{part:.2}")).collect();
+    let reported: Vec<_> = parts.iter().map(|part| format!("{part:.2}")).collect();
     let form = if key.is_some() { "sealed" } else { "open" };
-    println!("{scheme}, {count} from {from:?}, {form}: {}", told.join(" "));
+    println!("{scheme}, {count} from {from:?}, {form}: {}", reported.join(" "));
     parts.into_iter().fold(f64::MAX, f64::min)
 }
 
@@ -158,9 +158,12 @@ fn silent_phantom_members_slow_the_session_for_seconds_only() {
             crowd.speak(&mut net, state, next);
         }
         let parts = parts(&mut net, before, 15);
-        let told: Vec<_> = parts.iter().map(|part| format!("{part:.2}")).collect();
-        println!("{scheme}: {}", told.join(" "));
+        let reported: Vec<_> = parts.iter().map(|part| format!("{part:.2}")).collect();
+        println!("{scheme}: {}", reported.join(" "));
         let mean = parts.iter().sum::<f64>() / parts.len() as f64;
-        assert!(mean >= 0.7 && parts[10..].iter().all(|part| *part >= 0.9), "{scheme}: {mean:.2}, {told:?}");
+        assert!(
+            mean >= 0.7 && parts[10..].iter().all(|part| *part >= 0.9),
+            "{scheme}: {mean:.2}, {reported:?}"
+        );
     }
 }

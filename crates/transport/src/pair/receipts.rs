@@ -72,8 +72,8 @@ fn receipts_of_all_receivers_come_with_every_scheme() {
         for one in &net.sources[source].report().each {
             assert!(one.receipt.as_ref().is_some_and(|receipt| receipt.host == one.host), "{one:?}");
         }
-        let told = |event: &Event| matches!(event, Event::Receipt(receipt) if receipt.valid);
-        assert!(net.told(source, told).is_some());
+        let reported = |event: &Event| matches!(event, Event::Receipt(receipt) if receipt.valid);
+        assert!(net.reported(source, reported).is_some());
     }
 }
 
@@ -146,7 +146,7 @@ fn forged_and_replayed_receipts_are_refused() {
     (0..2).for_each(|receiver| net.start_receiver(receiver));
     let source = net.source(Offer::bytes(1_500_000).expect(2).at_mbps(8.0));
     net.run_until(secs(60), |net| {
-        net.told(source, |event| matches!(event, Event::Progress(p) if p.bytes > 0)).is_some()
+        net.reported(source, |event| matches!(event, Event::Progress(p) if p.bytes > 0)).is_some()
     });
     // Host 1's packets with contents it cannot know: another session's receipt, and one by its key in the name of host 0.
     let ids = [0, 1].map(|at| net.receivers[at].session.as_ref().expect("it runs").id());
@@ -279,7 +279,7 @@ fn receipts_add_few_messages_to_completions() {
             net.sources[source].report().receipts.as_ref().map_or(0, |all| all.good),
             if signs { 100 } else { 0 }
         );
-        (net.sources[source].heard, net.now)
+        (net.sources[source].received, net.now)
     };
     let (before, with) = (answers(false), answers(true));
     println!(

@@ -48,7 +48,7 @@ fn sessions_pass_two_routers_of_every_kind() {
         println!(
             "{kind}: {:.1} s, {} answers; {first:?} {second:?}",
             tree.now.as_secs_f64(),
-            tree.sources[0].heard
+            tree.sources[0].received
         );
         assert_eq!(tree.sources[0].report().verified, 6);
         assert!(first.packets > 2_000 && second.packets > 2_000, "{kind}: {first:?} {second:?}");
@@ -80,7 +80,7 @@ fn feedback_does_not_grow_with_the_receivers() {
             tree.start();
             tree.run_to_end(secs(300));
             tree.assert_everybody_has_all();
-            tree.sources[0].heard as f64 / tree.sources[0].report().packets as f64
+            tree.sources[0].received as f64 / tree.sources[0].report().packets as f64
         };
         let (few, many) = (answers(1), answers(12));
         println!("{kind}: {few:.2} and {many:.2} datagrams for each packet");
@@ -133,7 +133,7 @@ fn completed_receiver_of_a_restarting_router_counts_once() {
         for (seed, hop) in (0..10).flat_map(|seed| [(seed, 0), (seed, 1)]) {
             let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
             tree.start();
-            let done = |tree: &Net| tree.relays[hop].shared.with_inside(|hop| hop.tally().done);
+            let done = |tree: &Net| tree.relays[hop].shared.with_mode(|hop| hop.tally().done);
             tree.run_until(secs(60), |tree| done(tree) > Some(0));
             let at = tree.now + Span::from_millis(2 * seed);
             tree.run_until(secs(60), |tree| tree.now >= at);
@@ -152,7 +152,7 @@ fn completed_receiver_of_a_dead_router_reports_to_the_source() {
         for delay in 0..10 {
             let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
             tree.start();
-            let done = |tree: &Net| tree.relays[0].shared.with_inside(|hop| hop.tally().done);
+            let done = |tree: &Net| tree.relays[0].shared.with_mode(|hop| hop.tally().done);
             tree.run_until(secs(60), |tree| done(tree) > Some(0));
             let at = tree.now + Span::from_millis(2 * delay);
             tree.run_until(secs(60), |tree| tree.now >= at);
@@ -220,10 +220,10 @@ fn sessions_of_other_schemes_pass_unchanged() {
         tree.run_until(secs(100), |tree| tree.receivers[0].session.is_none());
         assert!(tree.receivers[0].has(&tree.sources[0]));
         assert_eq!(status(&tree, hop).packets, 0);
-        let told = |text: &str| {
+        let reported = |text: &str| {
             let mut events = tree.relays[hop].events.iter();
             events.any(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains(text)))
         };
-        assert!(told("left to the kernel"), "{:?}", tree.relays[hop].events);
+        assert!(reported("left to the kernel"), "{:?}", tree.relays[hop].events);
     }
 }

@@ -1,6 +1,6 @@
 //! Signed content: members of the group that forge it, and pages that are lost, late or wrong.
 
-use super::poison::leave;
+use super::wrong_blocks::leave;
 use super::*;
 use crate::error::JoinObstacle;
 use crate::object::seal_block;

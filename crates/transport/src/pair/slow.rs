@@ -31,14 +31,14 @@ fn fast_done(net: &Net) -> f64 {
 }
 
 fn named(net: &Net, source: usize, wanted: SlowAction) -> f64 {
-    let at = net.told(source, |event| {
+    let at = net.reported(source, |event| {
         matches!(event, Event::SlowReceiver { host, action, .. } if host == "host3" && *action == wanted)
     });
-    let others = net.told(source, |event| {
+    let others = net.reported(source, |event| {
         matches!(event, Event::SlowReceiver { host, action, .. } if host != "host3" && *action != SlowAction::Follow)
     });
     assert_eq!(others, None, "nobody else is too slow");
-    let followed = net.told(
+    let followed = net.reported(
         source,
         |event| matches!(event, Event::SlowReceiver { action, .. } if *action == SlowAction::Follow),
     );

@@ -287,12 +287,12 @@ fn busy_receiver_names_its_session_and_the_other_source() {
                 );
             }
             for receiver in all {
-                let told = net.receivers[receiver].events.iter().filter_map(|(_, event)| match event {
+                let reported = net.receivers[receiver].events.iter().filter_map(|(_, event)| match event {
                     Event::OtherSource { address, followed, .. } => Some((*address, followed.as_str())),
                     _ => None,
                 });
                 assert_eq!(
-                    told.collect::<Vec<_>>(),
+                    reported.collect::<Vec<_>>(),
                     [(net.sources[other].address, "source")],
                     "{}",
                     entry.name

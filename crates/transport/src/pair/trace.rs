@@ -51,7 +51,7 @@ pub(super) struct Trace {
     pub(super) digest: Option<blake3::Hasher>,
     /// By source: bytes sent, and datagrams received.
     pub(super) sent: Vec<Bins>,
-    pub(super) heard: Vec<Bins>,
+    pub(super) received: Vec<Bins>,
     /// When set, datagrams are stored: to receivers, and to sources.
     pub(super) record: bool,
     pub(super) down: Vec<(Time, usize, Vec<u8>)>,
@@ -87,7 +87,7 @@ impl Trace {
         if self.off {
             return;
         }
-        of(&mut self.heard, source).add(now, 1);
+        of(&mut self.received, source).add(now, 1);
         if let (Some(kinds), Ok(header)) = (&mut self.kinds, peek(bytes)) {
             kinds.entry(format!("{:?}", header.kind)).or_default().add(now, 1);
         }

@@ -86,10 +86,10 @@ impl RelayNode {
         let seed = self.rng.bits();
         self.shared = match self.router {
             Some(kind) => {
-                let mut within = Hop::new(id, kind, hop.clone(), seed);
-                within.routers = self.options.map(|options| -> Box<dyn RouterSpec> { Box::new(options) });
-                let within = self.hop.insert(Node::new(within)).within();
-                SessionHandle::of_within(self.handle.clone(), within, self.count)
+                let mut mode = Hop::new(id, kind, hop.clone(), seed);
+                mode.routers = self.options.map(|options| -> Box<dyn RouterSpec> { Box::new(options) });
+                let mode = self.hop.insert(Node::new(mode)).mode();
+                SessionHandle::of_mode(self.handle.clone(), mode, self.count)
             }
             None => SessionHandle::new(self.handle.clone(), self.count, self.memory, room),
         };
@@ -282,7 +282,7 @@ fn relay_forwards_a_session_with_every_scheme() {
         tree.start();
         tree.run_to_end(Span::from_secs(600));
         tree.assert_everybody_has_all();
-        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.sources[0].heard);
+        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.sources[0].received);
     }
 }
 
@@ -321,7 +321,7 @@ fn sessions_in_layers_have_one_rate_on_each_branch() {
         tree.start();
         tree.run_to_end(Span::from_secs(600));
         tree.assert_everybody_has_all();
-        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.sources[0].heard);
+        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.sources[0].received);
         in_layers += 1;
     }
     assert!(in_layers >= 3, "{in_layers}");
@@ -351,7 +351,7 @@ fn source_lists_every_relay_with_its_progress() {
     tree.start();
     tree.run_to_end(Span::from_secs(300));
     tree.assert_everybody_has_all();
-    let mut told = tree.sources[0].events.iter().filter_map(|(_, event)| match event {
+    let mut reported = tree.sources[0].events.iter().filter_map(|(_, event)| match event {
         Event::Progress(progress) => Some(&progress.relays),
         _ => None,
     });
@@ -361,7 +361,7 @@ fn source_lists_every_relay_with_its_progress() {
     };
     let whole = [(1, "relay0", 4), (2, "relay1", 4), (3, "relay2", 3)];
     let whole = whole.map(|(depth, host, all)| (depth, host.to_owned(), all));
-    let last = told.rfind(|relays| shape(relays) == whole).expect("it was told of all of them");
+    let last = reported.rfind(|relays| shape(relays) == whole).expect("it was told of all of them");
     assert!(last.iter().all(|relay| relay.rate.bps() > 1e5 && relay.done <= relay.receivers), "{last:?}");
     let addresses: Vec<_> = last.iter().map(|relay| relay.address).collect();
     assert_eq!(addresses, tree.relays.iter().map(|relay| relay.address).collect::<Vec<_>>());
@@ -456,7 +456,7 @@ fn feedback_at_the_source_does_not_grow_behind_relays() {
         tree.start();
         tree.run_to_end(Span::from_secs(300));
         tree.assert_everybody_has_all();
-        tree.sources[0].heard as f64 / tree.now.as_secs_f64()
+        tree.sources[0].received as f64 / tree.now.as_secs_f64()
     };
     let (few, many) = (answers(1), answers(50));
     assert!(many < few * 1.5, "{few} and {many} a second");

@@ -198,7 +198,7 @@ fn slow_policy_applies_to_windows_as_to_congestion() {
             net.receivers[2].socket.capacity = 425_984;
             net.limit_receiver(2, Rate::from_mbps(8.0));
             net.run_until(secs(60), |net| net.receivers[..2].iter().all(|node| node.session.is_none()));
-            let named = net.told(source, |event| {
+            let named = net.reported(source, |event| {
                 matches!(event, Event::SlowReceiver { host, action, .. } if host == "host2" && *action == done)
             });
             let named = named.expect("the slow receiver is named").as_secs_f64();

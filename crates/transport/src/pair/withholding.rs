@@ -1,6 +1,6 @@
 //! Parents that answer and serve nothing: relays, agents and hops that withhold symbols, or send wrong ones.
 
-use super::liars::Lie;
+use super::forged_reports::Lie;
 use super::node::IDLE_TIMEOUT;
 use super::tree::{branch, schemes};
 use super::*;

@@ -11,7 +11,7 @@
 
 use super::{Phase, ReceiverSession};
 use crate::error::JoinObstacle;
-use crate::receiver::reach::MOVED_AFTER;
+use crate::receiver::reachability::MOVED_AFTER;
 use faircast_core::packet::SessionId;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Attach, Invite, Kind, Message, Name, Token, peek};
@@ -121,7 +121,7 @@ impl Attaching {
     }
 
     /// Whether packets from this address are accepted: a receiver that waits for an invitation listens to its parent alone.
-    fn hears(&self, from: SocketAddr) -> bool {
+    fn receives(&self, from: SocketAddr) -> bool {
         !self.waits_for_invitations || self.parent() == Some(from)
     }
 
@@ -285,7 +285,7 @@ impl ReceiverSession {
     /// anybody.
     pub(super) fn is_uninvited(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let may_send = |kind| matches!(kind, Kind::Invite | Kind::Token);
-        self.attaching.as_ref().is_some_and(|attaching| !attaching.hears(from))
+        self.attaching.as_ref().is_some_and(|attaching| !attaching.receives(from))
             && peek(bytes).is_ok_and(|header| !may_send(header.kind))
     }
 
@@ -453,7 +453,7 @@ mod tests {
         let mut now = Time::ZERO + Span::from_secs(1);
         assert_eq!(attaching.deadline(), Time::NEVER);
         assert!(attaching.on_invite(5, host(1), now));
-        assert!(!attaching.hears(host(1)), "not before it has answered");
+        assert!(!attaching.receives(host(1)), "not before it has answered");
         assert!(!attaching.on_invite(5, host(1), now + Span::from_millis(50)), "too soon");
         assert_eq!(attaching.deadline(), Time::NEVER, "nothing more is sent by itself");
         assert!(attaching.due(now + Span::from_secs(9)).is_none());
@@ -469,7 +469,7 @@ mod tests {
         assert!(attaching.on_invite(7, host(2), now));
         assert!(!attaching.on_token([9; 16], false, host(3), now), "it was not asked");
         assert!(attaching.on_token([2; 16], false, host(2), now));
-        assert!(attaching.hears(host(2)) && !attaching.hears(host(1)));
+        assert!(attaching.receives(host(2)) && !attaching.receives(host(1)));
         let ask = attaching.due(now).expect("at once");
         assert_eq!((ask.to, ask.token, ask.invitation), (host(2), [2; 16], 7));
         assert!(!attaching.on_invite(8, host(4), now + Span::from_secs(1)), "it has a parent");

@@ -90,14 +90,14 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
 
     fn begin(&mut self, mut files: F) {
         let (operations, perform) = (std::mem::take(&mut self.waiting), self.perform);
-        let (tell, job) = channel();
+        let (sender, job) = channel();
         self.job = Some(job);
         let job = Box::new(move || {
             // A session that has ended does not listen.
             let each =
-                |operation| perform(&mut files, operation).map(|one| _ = tell.send(Step::Performed(one)));
+                |operation| perform(&mut files, operation).map(|one| _ = sender.send(Step::Performed(one)));
             let error = operations.into_iter().try_for_each(each).err();
-            tell.send(Step::Ended(files, error)).ok();
+            sender.send(Step::Ended(files, error)).ok();
         });
         self.worker.run(Load::Blocks, job);
     }

@@ -142,11 +142,11 @@ impl BlockSink {
         }
         let to = match (destination, live) {
             (Destination::Directory(out), None) => {
-                let (tell, outcome) = channel();
+                let (sender, outcome) = channel();
                 let (disk, out) = (disk.clone(), out.clone());
                 let job = Box::new(move || {
                     // A session that has ended does not receive this.
-                    tell.send(opened(&disk, &out, (transfer, geometry), admitting, order)).ok();
+                    sender.send(opened(&disk, &out, (transfer, geometry), admitting, order)).ok();
                 });
                 worker.run(Load::Opening, job);
                 ContentSink::Opening { outcome }
@@ -589,14 +589,14 @@ impl BlockSink {
                 ContentSink::Files(mut storage) => {
                     storage.files().into_iter().for_each(|files| self.warnings.append(&mut files.warnings));
                     let store = storage.into_store().expect("no job has the files of an idle storage");
-                    let (tell, outcome) = channel();
+                    let (sender, outcome) = channel();
                     let work = self.worker.file_work();
                     work.begin(WorkStage::Completing, 1);
                     let ours = work.clone();
                     self.to = ContentSink::Publishing { blocks: held, bytes: verified, work, outcome };
                     let job = Box::new(move || {
                         // A session that has ended does not receive this.
-                        tell.send(published(store, &Hash(root), durability, &ours)).ok();
+                        sender.send(published(store, &Hash(root), durability, &ours)).ok();
                     });
                     self.worker.run(Load::Files, job);
                     return self.finish(blocks, root, durability);
@@ -681,7 +681,7 @@ impl BlockSink {
         how: impl FnOnce(&mut Store, &FileWork) -> Result<(), ObjectError> + Send + 'static,
     ) {
         let work = self.worker.file_work();
-        let (tell, outcome) = channel();
+        let (sender, outcome) = channel();
         let (ours, preparing) = (work.clone(), ContentSink::Preparing { work, outcome, gives_up });
         let ContentSink::Files(storage) = std::mem::replace(&mut self.to, preparing) else {
             unreachable!("only files are prepared for")
@@ -690,7 +690,7 @@ impl BlockSink {
         let job = Box::new(move || {
             let done = how(&mut store, &ours);
             // A session that has ended does not receive this.
-            tell.send(done.map(|()| Box::new(store))).ok();
+            sender.send(done.map(|()| Box::new(store))).ok();
         });
         self.worker.run(Load::Files, job);
     }
@@ -701,15 +701,15 @@ impl BlockSink {
     /// The reason of a failure.
     pub(super) fn poll(&mut self) -> Result<Polled, Error> {
         if let ContentSink::Opening { outcome } = &self.to {
-            let (store, told, order) = match outcome.try_recv() {
+            let (store, reported, order) = match outcome.try_recv() {
                 Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
                 Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
                 Ok(opened) => opened?,
             };
             self.to = ContentSink::Files(Storage::new(*store, self.worker.clone()));
-            if let Some(told) = told {
+            if let Some(reported) = reported {
                 self.prepare(false, move |store, work| {
-                    store.go_on(told, work)?;
+                    store.go_on(reported, work)?;
                     make_room(store, order);
                     Ok(())
                 });

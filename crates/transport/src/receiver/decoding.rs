@@ -18,7 +18,7 @@ pub(super) enum Symbols {
 /// The blocks that the worker decodes.
 pub(super) struct Decoding {
     worker: Worker,
-    tell: Sender<Decoded>,
+    sender: Sender<Decoded>,
     outcomes: Receiver<Decoded>,
     /// The bytes by block.
     blocks: BTreeMap<u32, u64>,
@@ -57,8 +57,8 @@ impl Symbols {
 
 impl Decoding {
     pub(super) fn new(worker: Worker) -> Decoding {
-        let (tell, outcomes) = channel();
-        Decoding { worker, tell, outcomes, blocks: BTreeMap::new() }
+        let (sender, outcomes) = channel();
+        Decoding { worker, sender, outcomes, blocks: BTreeMap::new() }
     }
 
     /// Decodes and hashes this block. One with all its source symbols is only hashed, at once: its bytes are in the cache of this
@@ -66,13 +66,13 @@ impl Decoding {
     pub(super) fn begin(&mut self, block: u32, mut symbols: Symbols, bytes: u64) {
         let is_whole = symbols.is_whole();
         self.blocks.insert(block, bytes);
-        let tell = self.tell.clone();
+        let sender = self.sender.clone();
         let job = move || {
             let bytes = symbols.decode().map(|bytes| {
                 let hash = verify_block(&bytes).ok().map(|(_, hash)| hash);
                 (bytes, hash)
             });
-            tell.send(Decoded { block, symbols, bytes }).ok(); // a session that has ended does not listen
+            sender.send(Decoded { block, symbols, bytes }).ok(); // a session that has ended does not listen
         };
         if is_whole {
             return job();

@@ -5,7 +5,7 @@ use super::{
     block_sink::{Admitting, BlockSink},
     echo,
     fountain::Repair,
-    reach::{Reach, continues, has_restarted},
+    reachability::{Reach, continues, has_restarted},
     reassembly::Reassembly,
     role::Relaying,
     streams::Streams,
@@ -503,14 +503,14 @@ impl ReceiverSession {
                 part * 100.0
             )));
         }
-        self.tell(MemberState::Receiving, FLOODED, Some(part as f32), now);
+        self.send_state(MemberState::Receiving, FLOODED, Some(part as f32), now);
     }
 
     pub(super) fn send_membership(&mut self, state: MemberState, reason: u8, now: Time) {
-        self.tell(state, reason, None, now);
+        self.send_state(state, reason, None, now);
     }
 
-    fn tell(&mut self, state: MemberState, reason: u8, loss: Option<f32>, now: Time) {
+    fn send_state(&mut self, state: MemberState, reason: u8, loss: Option<f32>, now: Time) {
         self.report_new_children(now);
         self.report_verified(now);
         let relay = self.setup.relay.as_deref();

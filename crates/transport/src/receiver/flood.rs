@@ -46,7 +46,7 @@ pub(super) struct FloodWatch {
     lost: u64,
     /// Packets that the source has sent on upper layers: when the window began, and by its newest status.
     upper: Option<(u64, u64)>,
-    told: bool,
+    reported: bool,
     /// Bad windows in a row.
     bad: u8,
     /// When the newest packet arrived, and the number of packets after an interruption whose losses do not count.
@@ -73,7 +73,7 @@ impl FloodWatch {
             came: 0,
             lost: 0,
             upper: None,
-            told: false,
+            reported: false,
             bad: 0,
             newest_at: now,
             unreported: 0,
@@ -91,7 +91,7 @@ impl FloodWatch {
     /// A packet of the base layer arrived. Bursts probe whether a path has room for twice the rate: their losses count only after losses
     /// without bursts.
     pub(super) fn on_packet(&mut self, arrival: Arrival, signal: Signal, arrived: Time) {
-        if signal.is_burst() && self.base == Base::Fixed && !self.told {
+        if signal.is_burst() && self.base == Base::Fixed && !self.reported {
             (self.newest_at, self.unreported) = (arrived, REVEALED);
             return;
         }
@@ -133,7 +133,7 @@ impl FloodWatch {
         let active = upper as f64 >= ACTIVE * seen as f64;
         self.begin(now);
         let (much, most) = match self.base {
-            Base::Fixed if self.told => (AGAIN, AGAIN),
+            Base::Fixed if self.reported => (AGAIN, AGAIN),
             Base::Fixed => (MUCH, MAX_LOSS),
             Base::Followed => (MUCH_FOR_FOLLOWED, MAX_LOSS_OF_FOLLOWED),
         };
@@ -145,7 +145,7 @@ impl FloodWatch {
 
     /// Whether the user has not been informed yet; `true` once.
     pub(super) fn is_news(&mut self) -> bool {
-        !std::mem::replace(&mut self.told, true)
+        !std::mem::replace(&mut self.reported, true)
     }
 
     fn begin(&mut self, now: Time) {

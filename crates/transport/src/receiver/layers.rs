@@ -162,9 +162,9 @@ impl Layers {
 
     /// Takes the next number of each layer from the source. Returns the layers of which forged numbers had come, with their next number.
     pub(super) fn on_stated(&mut self, base: u64, upper: &[u64], arrived: Time) -> Vec<(Layer, u64)> {
-        let told = std::iter::once(base).chain(upper.iter().copied());
+        let reported = std::iter::once(base).chain(upper.iter().copied());
         let mut forged = Vec::new();
-        for (layer, (numbers, next)) in self.numbers.iter_mut().zip(told).enumerate() {
+        for (layer, (numbers, next)) in self.numbers.iter_mut().zip(reported).enumerate() {
             if numbers.on_stated(next, arrived) {
                 forged.push((Layer(layer as u8), next));
                 if let Some(stream) = self.streams.get_mut(layer) {

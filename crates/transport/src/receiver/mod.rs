@@ -9,8 +9,8 @@
 
 mod attaching;
 mod batches;
-mod below;
 pub(crate) mod block_sink;
+mod children;
 mod decoding;
 mod endpoint;
 mod feedback;
@@ -22,10 +22,11 @@ mod objections;
 mod one_file;
 mod outbox;
 mod pages;
+mod parent_link;
 #[cfg(any(test, fuzzing))]
 mod plain;
 mod progress;
-mod reach;
+mod reachability;
 mod reasons;
 mod reassembly;
 mod receipts;
@@ -38,7 +39,6 @@ mod streams;
 pub(crate) mod symbol_sink;
 mod takeover;
 pub(crate) mod trust;
-mod under;
 mod window;
 
 use crate::backoff::RequestBackoff;
@@ -64,7 +64,8 @@ use faircast_wire::{
 use layers::{ForScheme, Layers};
 use objections::Objections;
 use outbox::Outbox;
-use reach::Reach;
+use parent_link::ParentLink;
+use reachability::Reach;
 use reasons::reason;
 pub(crate) use reassembly::INCOMPLETE;
 pub(crate) use role::Relaying;
@@ -74,7 +75,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use symbol_sink::SymbolSink;
 use trust::Trust;
-use under::ParentLink;
 use window::Window;
 
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
@@ -462,14 +462,14 @@ impl ReceiverSession {
         let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };
         let asked = self.candidates.contains(stream.session, from);
         peek(bytes).is_ok_and(|header| {
-            let heard = header.kind == Kind::Announce || (asked && header.kind == Kind::Status);
-            header.session == stream.session && !heard
+            let received = header.kind == Kind::Announce || (asked && header.kind == Kind::Status);
+            header.session == stream.session && !received
         })
     }
 
     fn on_data(&mut self, packet: &DataPacket<'_>, size: u16, marked: bool, arrived: Time, now: Time) {
         let Some(stream) = &mut self.stream else { return };
-        let Some(heard) = stream.layers.on_packet(packet.layer, packet.data.seq, packet.data.signal, arrived)
+        let Some(input) = stream.layers.on_packet(packet.layer, packet.data.seq, packet.data.signal, arrived)
         else {
             self.totals.refused += 1;
             return;
@@ -481,7 +481,7 @@ impl ReceiverSession {
         if !is_probe {
             self.totals.first_packet.get_or_insert(now);
         }
-        if let ForScheme::Subscribed(mut arrival) = heard {
+        if let ForScheme::Subscribed(mut arrival) = input {
             (arrival.size, arrival.marked) = (size, marked);
             self.totals.lost += u64::from(arrival.lost);
             if !arrival.late && packet.layer == BASE {

@@ -71,7 +71,7 @@ struct Due {
 pub(super) struct Objections(Vec<Objection>);
 
 impl Objections {
-    fn hear(&mut self, session: SessionId, source: SocketAddr, about: About, now: Time, rng: &mut Rng) {
+    fn receive(&mut self, session: SessionId, source: SocketAddr, about: About, now: Time, rng: &mut Rng) {
         let known = self.0.iter_mut().find(|one| (one.session, one.source) == (session, source));
         if let Some(known) = known {
             (known.about, known.last_received_at) = (about, now);
@@ -123,7 +123,7 @@ impl ReceiverSession {
             && self.setup.replay_policy == ReplayPolicy::Answer
             && let Some(reason) = reason(seen)
         {
-            self.objections.hear(session, from, About::own(reason), now, &mut self.rng);
+            self.objections.receive(session, from, About::own(reason), now, &mut self.rng);
         }
     }
 
@@ -141,7 +141,7 @@ impl ReceiverSession {
         let is_same_content =
             self.stream.as_ref().is_some_and(|stream| stream.announced.transfer == announce.transfer);
         let about = About { reason: RefusalReason::Busy, host: announce.name, is_same_content };
-        self.objections.hear(session, from, about, now, &mut self.rng);
+        self.objections.receive(session, from, about, now, &mut self.rng);
     }
 
     /// Sends the refusals that are due.
@@ -255,7 +255,7 @@ mod tests {
         for millis in (0..500_000).step_by(20) {
             let (session, port) = (SessionId(millis as u32 % 977), 1_000 + (millis % 9_973) as u16);
             let source = SocketAddr::from(([10, 0, 0, 1], port));
-            objections.hear(session, source, About::own(RefusalReason::OtherKey), at(millis), &mut rng);
+            objections.receive(session, source, About::own(RefusalReason::OtherKey), at(millis), &mut rng);
             said += objections.due(at(millis)).len();
         }
         assert!(said <= 2 * MAX_SESSIONS, "{said}");
@@ -264,12 +264,12 @@ mod tests {
     #[test]
     fn session_gets_an_objection_within_two_seconds_and_one_repeat() {
         let mut objections = Objections::default();
-        let (mut rng, mut told) = (Rng::new(2, 1), Vec::new());
+        let (mut rng, mut reported) = (Rng::new(2, 1), Vec::new());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));
         for millis in (0..60_000).step_by(250) {
-            objections.hear(SessionId(7), source, About::own(RefusalReason::NoKey), at(millis), &mut rng);
-            told.extend(objections.due(at(millis)).iter().map(|_| millis));
+            objections.receive(SessionId(7), source, About::own(RefusalReason::NoKey), at(millis), &mut rng);
+            reported.extend(objections.due(at(millis)).iter().map(|_| millis));
         }
-        assert!(matches!(told[..], [first, _] if (300..1_800).contains(&first)), "{told:?}");
+        assert!(matches!(reported[..], [first, _] if (300..1_800).contains(&first)), "{reported:?}");
     }
 }

@@ -17,6 +17,6 @@ pub(super) fn reason(error: &Error) -> u8 {
         Error::Storage(StorageError::Object(ObjectError::OtherSource { .. })) => REASON_OTHER_SOURCE,
         Error::Transfer(TransferError::RootMismatch) => REASON_CONTENT,
         Error::Storage(StorageError::Object(error)) if error.is_contradiction() => REASON_CONTENT,
-        _ => super::reach::reason(error).unwrap_or(REASON_OTHER),
+        _ => super::reachability::reason(error).unwrap_or(REASON_OTHER),
     }
 }

@@ -5,7 +5,7 @@
 //! it only asks, and joins when the first one stays silent.
 
 use super::feedback::millis;
-use super::reach::is_relayed;
+use super::reachability::is_relayed;
 use super::trust::Trust;
 use super::{Event, Phase, ReceiverSession, Stream, reason};
 use crate::announced::{geometry_of, packet_size_fits, scheme_of};
@@ -80,7 +80,14 @@ impl Candidate {
 
 impl Candidates {
     /// A source is announced.
-    fn hear(&mut self, session: SessionId, source: SocketAddr, announce: Announce, now: Time, rng: &mut Rng) {
+    fn receive(
+        &mut self,
+        session: SessionId,
+        source: SocketAddr,
+        announce: Announce,
+        now: Time,
+        rng: &mut Rng,
+    ) {
         self.all.retain(|candidate| now.since(candidate.last_received_at) < GONE_AFTER);
         if let Some(known) = self.find(session, source) {
             let (before, spread) = (millis(known.announce.spread_ms), millis(announce.spread_ms));
@@ -172,7 +179,7 @@ impl Candidates {
 impl ReceiverSession {
     /// A session is announced that might be followed.
     pub(super) fn consider(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
-        self.candidates.hear(session, from, announce, now, &mut self.rng);
+        self.candidates.receive(session, from, announce, now, &mut self.rng);
         self.ask(now);
     }
 
@@ -401,9 +408,9 @@ mod tests {
         }
     }
 
-    fn hear(candidates: &mut Candidates, last: u8, now: Time) {
+    fn receive(candidates: &mut Candidates, last: u8, now: Time) {
         let session = SessionId(last.into());
-        candidates.hear(session, place(last), announced(last), now, &mut Rng::new(1, last.into()));
+        candidates.receive(session, place(last), announced(last), now, &mut Rng::new(1, last.into()));
     }
 
     #[test]
@@ -411,7 +418,7 @@ mod tests {
         let mut candidates = Candidates::default();
         let mut asked = Vec::new();
         for millis in (0..60_000).step_by(5) {
-            hear(&mut candidates, 1, at(millis));
+            receive(&mut candidates, 1, at(millis));
             asked.extend(candidates.due(at(millis)).iter().map(|_| millis));
         }
         assert!(asked.len() <= 6 + 4, "{asked:?}");
@@ -426,7 +433,7 @@ mod tests {
             for millis in (0..10_000).step_by(5) {
                 let is_away = (2_000..3_500).contains(&millis);
                 if shows || !is_away {
-                    hear(&mut candidates, 1, at(millis));
+                    receive(&mut candidates, 1, at(millis));
                 }
                 if shows && millis == 3_500 {
                     candidates.on_sign_of_life(place(2), at(millis));
@@ -443,18 +450,18 @@ mod tests {
     #[test]
     fn source_without_announcements_gets_no_queries() {
         let mut candidates = Candidates::default();
-        hear(&mut candidates, 1, at(0));
+        receive(&mut candidates, 1, at(0));
         let asked = (0..100_000).step_by(5).map(|millis| candidates.due(at(millis)).len()).sum::<usize>();
         assert!((4..=6).contains(&asked), "{asked}");
-        hear(&mut candidates, 2, at(200_000));
+        receive(&mut candidates, 2, at(200_000));
         assert_eq!(candidates.all.len(), 1);
     }
 
     #[test]
     fn all_sources_are_asked_and_the_first_answer_wins() {
         let mut candidates = Candidates::default();
-        hear(&mut candidates, 1, at(0));
-        hear(&mut candidates, 2, at(1));
+        receive(&mut candidates, 1, at(0));
+        receive(&mut candidates, 2, at(1));
         let asked: Vec<_> = (0..60).flat_map(|millis| candidates.due(at(millis))).collect();
         assert!([1, 2].iter().all(|session| asked.iter().any(|(one, _)| one.0 == *session)), "{asked:?}");
         assert!(candidates.answered(SessionId(2), place(1)).is_none(), "it is announced from elsewhere");
@@ -468,7 +475,7 @@ mod tests {
             let asks = |millis: &u64| {
                 let spread_ms = if (millis / 500).is_multiple_of(4) { 9_000 } else { 4_000 };
                 let announce = Announce { spread_ms, ..announced(1) };
-                candidates.hear(SessionId(1), place(1), announce, at(*millis), &mut Rng::new(1, first));
+                candidates.receive(SessionId(1), place(1), announce, at(*millis), &mut Rng::new(1, first));
                 !candidates.due(at(*millis)).is_empty()
             };
             let asked = (0..60_000).step_by(500).find(asks);
@@ -482,10 +489,10 @@ mod tests {
         let mut answered = false;
         for millis in 0..2_000_u64 {
             if millis % 25 == 0 {
-                hear(&mut candidates, 1, at(millis));
+                receive(&mut candidates, 1, at(millis));
             }
             if millis % 10 == 0 {
-                hear(&mut candidates, 2 + (millis / 10 % 200) as u8, at(millis));
+                receive(&mut candidates, 2 + (millis / 10 % 200) as u8, at(millis));
             }
             let asked = candidates.due(at(millis));
             answered |= asked.iter().any(|(session, _)| session.0 == 1)

@@ -39,7 +39,7 @@ const LATE: Span = Span::from_millis(400);
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SequenceBounds {
     /// The next packet's number in the source's last statement, and when that came.
-    told: Option<(u64, Time)>,
+    reported: Option<(u64, Time)>,
     /// Packets per second between statuses.
     pace: f64,
     /// Packets at or above that number that have come since.
@@ -52,7 +52,7 @@ pub(super) struct SequenceBounds {
 impl SequenceBounds {
     /// Whether a packet with this number on the wire, which arrived at this time, can have been sent by the source.
     pub(super) fn allows(&self, wire: u32, arrived: Time) -> bool {
-        let Some((next, at)) = self.told else { return true };
+        let Some((next, at)) = self.reported else { return true };
         let paced = self.pace * FASTER * arrived.since(at).as_secs_f64();
         let ahead = SLACK + self.since * EXPLAINED + paced as u64;
         Seq::unwrap(Seq(next), wire).0 < next.saturating_add(ahead)
@@ -60,7 +60,7 @@ impl SequenceBounds {
 
     /// An authentic packet has come.
     pub(super) fn on_packet(&mut self, seq: Seq, arrived: Time) {
-        self.since += u64::from(self.told.is_some_and(|(next, _)| seq.0 >= next));
+        self.since += u64::from(self.reported.is_some_and(|(next, _)| seq.0 >= next));
         if self.newest.is_none_or(|(newest, _)| seq > newest) {
             self.newest = Some((seq, arrived));
         }
@@ -68,7 +68,7 @@ impl SequenceBounds {
 
     /// The source states the number of its next packet. Returns whether a packet beyond it had come, which is discarded.
     pub(super) fn on_stated(&mut self, next: u64, arrived: Time) -> bool {
-        let known = self.told;
+        let known = self.reported;
         if known.is_some_and(|(known, at)| next < known && arrived.since(at) < LATE) {
             return false;
         }
@@ -85,7 +85,7 @@ impl SequenceBounds {
             let halves = passed.as_secs_f64() / HALF_LIFE.as_secs_f64();
             self.pace = pace.max(self.pace * 0.5_f64.powf(halves));
         }
-        (self.told, self.since) = (Some((next, arrived)), 0);
+        (self.reported, self.since) = (Some((next, arrived)), 0);
         is_forged
     }
 

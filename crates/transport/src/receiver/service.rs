@@ -9,7 +9,7 @@
 //! source. A parent that states that it has nothing yet is left later, when another one is received, and never a reason to end: its source
 //! may be paused.
 
-use super::reach::{LEFT_AFTER, MOVED_AFTER};
+use super::reachability::{LEFT_AFTER, MOVED_AFTER};
 use super::{Phase, ReceiverSession};
 use crate::error::{Error, TransferError};
 use crate::event::Event;

@@ -4,7 +4,7 @@
 //! has begun after the last packet of the former, as its source measures its own age. So two sessions that a host sends at the same time do
 //! not end each other when the network fails for a moment. No clock of another host is compared with this one's.
 
-use super::reach::MOVED_AFTER;
+use super::reachability::MOVED_AFTER;
 use super::{ParentLink, Phase, ReceiverSession, Totals};
 use crate::config::{Destination, ReplayPolicy};
 use crate::error::{Error, TransferError};

@@ -10,7 +10,7 @@ pub(crate) struct Trust {
     key: VerifyKey,
     about: Signed,
     /// The number of blocks, the number of withdrawn files, and their root, as signed.
-    told: Option<(u32, u32, [u8; 32])>,
+    reported: Option<(u32, u32, [u8; 32])>,
 }
 
 impl Trust {
@@ -34,13 +34,13 @@ impl Trust {
             named.find(|key| announce.is_signed_by(session, key)).ok_or(JoinObstacle::WrongSignature)?;
         let about =
             Signed { session, salt: announce.salt, transfer: announce.transfer, started: announce.started };
-        Ok(Trust { key: *key, about, told: None })
+        Ok(Trust { key: *key, about, reported: None })
     }
 
     /// Returns the trust in this key, for this session.
     #[cfg(test)]
     pub(super) fn of_key(key: VerifyKey, about: Signed) -> Trust {
-        Trust { key, about, told: None }
+        Trust { key, about, reported: None }
     }
 
     /// Whether the source has signed this page.
@@ -58,13 +58,13 @@ impl Trust {
         };
         // The list of withdrawn files only grows, so a signature for a shorter one is older.
         if let Some((blocks, withdrawn, root, signature)) = said
-            && self.told.is_none_or(|(_, before, _)| before < withdrawn)
+            && self.reported.is_none_or(|(_, before, _)| before < withdrawn)
             && self.key.verifies_root(&self.about, (blocks, withdrawn), &root, &signature)
         {
-            self.told = Some((blocks, withdrawn, root));
+            self.reported = Some((blocks, withdrawn, root));
         }
-        status.blocks = self.told.map(|(blocks, ..)| blocks);
-        status.root = self.told.map(|(.., root)| root);
+        status.blocks = self.reported.map(|(blocks, ..)| blocks);
+        status.root = self.reported.map(|(.., root)| root);
         let files = &status.withdrawals;
         let is_signed = status.withdrawn.is_some_and(|part| {
             !files.is_empty()
@@ -73,7 +73,7 @@ impl Trust {
         if !is_signed {
             status.withdrawals.clear();
         }
-        let total = self.told.map_or(0, |(_, withdrawn, _)| withdrawn);
+        let total = self.reported.map_or(0, |(_, withdrawn, _)| withdrawn);
         status.withdrawn.iter_mut().for_each(|part| part.total = total);
     }
 }

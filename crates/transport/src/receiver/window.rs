@@ -96,7 +96,7 @@ pub(super) struct Window {
     probe: Option<Probe>,
     /// The newest packet taken out of the socket, or known to be lost.
     passed: Option<Seq>,
-    told: Option<Advertisement>,
+    reported: Option<Advertisement>,
     /// The source waits: advertise as soon as possible.
     asked: bool,
     members: u32,
@@ -162,7 +162,7 @@ impl Window {
             costs: (size as f64, cost * 4.0),
             probe: None,
             passed: None,
-            told: None,
+            reported: None,
             asked: false,
             members: 0,
             look: BufferStats::default(),
@@ -301,13 +301,13 @@ impl Window {
             return None;
         }
         let passed = self.passed?;
-        let is_new = self.told.is_none_or(|told| told.passed < passed) || self.asked;
-        let times = self.told.filter(|_| !is_new).map_or(0, |told| told.times + 1);
-        let step = self.told.map_or(u64::MAX, |told| match is_new {
-            true => passed.0.saturating_sub(told.passed.0),
-            false => told.step,
+        let is_new = self.reported.is_none_or(|reported| reported.passed < passed) || self.asked;
+        let times = self.reported.filter(|_| !is_new).map_or(0, |reported| reported.times + 1);
+        let step = self.reported.map_or(u64::MAX, |reported| match is_new {
+            true => passed.0.saturating_sub(reported.passed.0),
+            false => reported.step,
         });
-        self.told = Some(Advertisement { at: now, passed, step, times });
+        self.reported = Some(Advertisement { at: now, passed, step, times });
         self.asked = false;
         if self.is_small_group() || self.slow_at.is_some_and(|at| now.since(at) < CALM) {
             (self.limits, self.lifted) = (true, 0);
@@ -321,7 +321,7 @@ impl Window {
 
     /// Whether the source may know of a limit.
     pub(super) fn may_limit(&self) -> bool {
-        self.told.is_some() && (self.is_small_group() || self.limits)
+        self.reported.is_some() && (self.is_small_group() || self.limits)
     }
 
     /// Returns the time that one turn of each member takes, in a large group.
@@ -339,32 +339,32 @@ impl Window {
         }
         // Many members on one host are slow at the same moment.
         let first = self.slow_from + turns.scaled(self.place);
-        let Some(told) = self.told else {
+        let Some(reported) = self.reported else {
             return match self.slow_at {
                 _ if small => Time::ZERO,
                 Some(_) => first,
                 None => Time::NEVER,
             };
         };
-        if !small && !self.limits && !self.asked && self.slow_at.is_none_or(|at| at <= told.at) {
+        if !small && !self.limits && !self.asked && self.slow_at.is_none_or(|at| at <= reported.at) {
             return Time::NEVER;
         }
-        let new = passed.0.saturating_sub(told.passed.0);
+        let new = passed.0.saturating_sub(reported.passed.0);
         let pause = match (small, self.is_slow() || self.asked) {
             _ if new == 0 && !self.asked => {
                 // Without this one the source might stand still.
-                let matters = told.step >= self.room() / PART || self.is_slow();
-                let waits = told.times < REPEATS && matters;
-                let pause = (REPEAT * (1 << told.times)).max(if small { Span::ZERO } else { turns });
-                return if waits { told.at + pause } else { Time::NEVER };
+                let matters = reported.step >= self.room() / PART || self.is_slow();
+                let waits = reported.times < REPEATS && matters;
+                let pause = (REPEAT * (1 << reported.times)).max(if small { Span::ZERO } else { turns });
+                return if waits { reported.at + pause } else { Time::NEVER };
             }
-            (false, _) => return (told.at + turns).max(first),
+            (false, _) => return (reported.at + turns).max(first),
             _ if new >= self.room() / PART => MIN_INTERVAL,
             (true, true) => OFTEN_MIN.max(OFTEN * u64::from(self.members)),
             (true, false) if new < self.room() / LITTLE => CALM,
             (true, false) => REGULARLY,
         };
-        told.at + pause
+        reported.at + pause
     }
 
     /// Whether the group is small. The number of members is unknown before the first status.

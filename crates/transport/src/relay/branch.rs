@@ -1,6 +1,6 @@
 //! One branch of a relay as an endpoint: a source's session that begins when there is something to announce.
 
-use super::below::DownstreamScheduler;
+use super::downstream_scheduler::DownstreamScheduler;
 use super::{End, SessionHandle};
 use crate::announced::{geometry_of, scheme_of};
 use crate::config::{SlowReceiverPolicy, StartNow};
@@ -151,7 +151,7 @@ impl Branch {
     }
 
     /// Reports the number of receivers downstream to the upstream side.
-    fn tell(&mut self, now: Time) {
+    fn emit_progress(&mut self, now: Time) {
         let Some(session) = &mut self.session else { return };
         session.exchange_completions(|fresh| self.shared.lock().on_done(self.place, fresh, now), now);
         let (mut tally, rate) = (session.tally(), session.rate());
@@ -234,7 +234,7 @@ impl Endpoint for Branch {
         }
         if let Some(session) = &mut self.session {
             session.handle_datagram(datagram, now);
-            self.tell(now);
+            self.emit_progress(now);
             self.report_relays(now);
         }
     }
@@ -245,7 +245,7 @@ impl Endpoint for Branch {
             session.handle_timeout(now);
             let nobody = self.setup.to_host && session.tally().receivers == 0;
             self.is_vain |= nobody && session.is_gathering() && now.since(self.began) >= JOIN_WITHIN;
-            self.tell(now);
+            self.emit_progress(now);
             self.report_relays(now);
         }
     }

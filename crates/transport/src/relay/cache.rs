@@ -133,19 +133,19 @@ impl Cache {
             return Added::Useless;
         }
         let spare = &mut self.spare;
-        let kept = self.blocks.entry(block).or_insert_with(|| {
-            let kept = spare.pop().unwrap_or_default();
-            CachedBlock { symbols, again: was_had, ..kept }
+        let stored = self.blocks.entry(block).or_insert_with(|| {
+            let stored = spare.pop().unwrap_or_default();
+            CachedBlock { symbols, again: was_had, ..stored }
         });
         let most = usize::from(symbols) + SPARE;
-        let has_room = kept.ids.len() < most || wanted && kept.ids.len() < most * 2;
-        if kept.symbols != symbols || !has_room || kept.place_of(id).is_some() {
+        let has_room = stored.ids.len() < most || wanted && stored.ids.len() < most * 2;
+        if stored.symbols != symbols || !has_room || stored.place_of(id).is_some() {
             return Added::Useless;
         }
-        kept.ids.push(id);
-        kept.bytes.extend_from_slice(payload);
+        stored.ids.push(id);
+        stored.bytes.extend_from_slice(payload);
         self.held += payload.len();
-        if was_had || kept.ids.len() < usize::from(symbols) {
+        if was_had || stored.ids.len() < usize::from(symbols) {
             return Added::Kept;
         }
         self.had.insert(block);
@@ -165,16 +165,18 @@ impl Cache {
     /// The symbol that came as number `at` of a block goes into `out`; whether it is there.
     pub(super) fn symbol(&self, block: u32, at: usize, out: &mut Vec<u8>) -> bool {
         out.clear();
-        let Some(kept) = self.blocks.get(&block).filter(|kept| at < kept.ids.len()) else { return false };
-        match (at.checked_sub(kept.in_file), &self.room) {
+        let Some(stored) = self.blocks.get(&block).filter(|stored| at < stored.ids.len()) else {
+            return false;
+        };
+        match (at.checked_sub(stored.in_file), &self.room) {
             (Some(at), _) => {
                 let from = at * self.symbol_len;
-                out.extend_from_slice(&kept.bytes[from..from + self.symbol_len]);
+                out.extend_from_slice(&stored.bytes[from..from + self.symbol_len]);
                 true
             }
             (None, Some(room)) => {
                 out.resize(self.symbol_len, 0);
-                let place = self.slot(block, kept.symbols) + (at * self.symbol_len) as u64;
+                let place = self.slot(block, stored.symbols) + (at * self.symbol_len) as u64;
                 room.file.read_exact_at(out, place).is_ok()
             }
             (None, None) => false,
@@ -200,8 +202,8 @@ impl Cache {
 
     /// Returns incomplete blocks, with the number of symbols they lack.
     pub(super) fn incomplete(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
-        let open = self.blocks.iter().filter(|(_, kept)| !kept.again && kept.needed() > 0);
-        open.map(|(block, kept)| (*block, kept.needed()))
+        let open = self.blocks.iter().filter(|(_, stored)| !stored.again && stored.needed() > 0);
+        open.map(|(block, stored)| (*block, stored.needed()))
     }
 
     /// Number of symbols that fit; unlimited while their length is unknown.
@@ -225,8 +227,8 @@ impl Cache {
     /// Discards the blocks before this one.
     pub(super) fn forget_before(&mut self, block: u32) {
         while let Some(first) = self.blocks.first_entry().filter(|first| *first.key() < block) {
-            let kept = first.remove();
-            self.retire(kept);
+            let stored = first.remove();
+            self.retire(stored);
         }
         self.had = self.had.split_off(&block);
         self.first = self.first.max(block);
@@ -239,9 +241,9 @@ impl Cache {
         if self.held <= self.limit {
             return moved;
         }
-        let in_memory = self.blocks.iter().filter(|(_, kept)| !kept.bytes.is_empty());
+        let in_memory = self.blocks.iter().filter(|(_, stored)| !stored.bytes.is_empty());
         let mut uses: Vec<(u32, u32)> =
-            in_memory.map(|(block, kept)| (next_use(*block, kept), *block)).collect();
+            in_memory.map(|(block, stored)| (next_use(*block, stored), *block)).collect();
         uses.sort_unstable_by(|a, b| b.cmp(a));
         let enough = self.limit - self.limit / ROOM;
         for (_, block) in uses {
@@ -264,28 +266,28 @@ impl Cache {
 
     /// Writes a block's symbols in memory to the file; `false`: there is no file, or it is full.
     fn write(&mut self, block: u32) -> io::Result<bool> {
-        let slot = self.blocks.get(&block).map(|kept| self.slot(block, kept.symbols));
-        let (Some(room), Some(kept), Some(slot)) = (&self.room, self.blocks.get_mut(&block), slot) else {
+        let slot = self.blocks.get(&block).map(|stored| self.slot(block, stored.symbols));
+        let (Some(room), Some(stored), Some(slot)) = (&self.room, self.blocks.get_mut(&block), slot) else {
             return Ok(false);
         };
         if self.is_full {
             return Ok(false);
         }
-        room.file.write_all_at(&kept.bytes, slot + (kept.in_file * self.symbol_len) as u64)?;
-        kept.in_file = kept.ids.len();
-        self.held -= kept.bytes.len();
-        self.written += kept.bytes.len() as u64;
-        kept.bytes = Vec::new();
+        room.file.write_all_at(&stored.bytes, slot + (stored.in_file * self.symbol_len) as u64)?;
+        stored.in_file = stored.ids.len();
+        self.held -= stored.bytes.len();
+        self.written += stored.bytes.len() as u64;
+        stored.bytes = Vec::new();
         Ok(true)
     }
 
     /// Removes a block from the cache.
     fn let_go(&mut self, block: u32, moved: &mut Moved) {
-        if let Some(kept) = self.blocks.remove(&block) {
-            self.evicted += kept.bytes.len() as u64;
+        if let Some(stored) = self.blocks.remove(&block) {
+            self.evicted += stored.bytes.len() as u64;
             // It may arrive again when a child requests it, but not unrequested.
             self.had.insert(block);
-            self.retire(kept);
+            self.retire(stored);
             moved.gone.push(block);
         }
     }
@@ -307,18 +309,18 @@ impl Cache {
     /// A bit of each symbol in memory changes.
     #[cfg(test)]
     pub(super) fn spoil(&mut self) {
-        for kept in self.blocks.values_mut() {
-            kept.bytes.chunks_mut(self.symbol_len).for_each(|symbol| symbol[0] ^= 1);
+        for stored in self.blocks.values_mut() {
+            stored.bytes.chunks_mut(self.symbol_len).for_each(|symbol| symbol[0] ^= 1);
         }
     }
 
-    fn retire(&mut self, mut kept: CachedBlock) {
-        self.held -= kept.bytes.len();
-        kept.ids.clear();
-        kept.bytes.clear();
-        kept.in_file = 0;
+    fn retire(&mut self, mut stored: CachedBlock) {
+        self.held -= stored.bytes.len();
+        stored.ids.clear();
+        stored.bytes.clear();
+        stored.in_file = 0;
         if self.spare.len() < MAX_SPARE {
-            self.spare.push(kept);
+            self.spare.push(stored);
         }
     }
 }
@@ -361,8 +363,8 @@ mod tests {
     #[test]
     fn spare_symbols_of_a_block_are_bounded() {
         let mut cache = cache(10_000);
-        let kept = (0..1000).filter(|id| cache.add(0, 4, *id, &[0; 10], false) != Added::Useless).count();
-        assert_eq!(kept, 4 + SPARE);
+        let stored = (0..1000).filter(|id| cache.add(0, 4, *id, &[0; 10], false) != Added::Useless).count();
+        assert_eq!(stored, 4 + SPARE);
     }
 
     #[test]
@@ -377,7 +379,7 @@ mod tests {
         assert!(cache.held() <= 200 && cache.has_had(0) && cache.get(0).is_none());
         assert_eq!(cache.add(0, 4, 9, &[0; 10], false), Added::Useless, "it does not come back by itself");
         assert_eq!(cache.add(0, 4, 9, &[0; 10], true), Added::Kept, "but when somebody asks");
-        assert!(cache.get(0).is_some_and(|kept| kept.again) && cache.incomplete().count() == 0);
+        assert!(cache.get(0).is_some_and(|stored| stored.again) && cache.incomplete().count() == 0);
     }
 
     fn symbol(cache: &Cache, block: u32, at: usize) -> Option<Vec<u8>> {

@@ -15,7 +15,7 @@ const MAX_PLACES: usize = 4_096;
 impl SessionHandle {
     /// Returns children that have attached since and have no branch yet. A hop stores no content that it could serve.
     pub(crate) fn new_children(&self) -> Vec<Child> {
-        if self.with_inside(|inside| inside.has_exits()) == Some(true) {
+        if self.with_mode(|mode| mode.has_exits()) == Some(true) {
             return Vec::new();
         }
         let asked = self.process.asked();

@@ -14,7 +14,7 @@ pub(super) struct Confirmations {
     /// Not reported yet.
     unreported: BTreeSet<ReceiverId>,
     /// Reported, and not confirmed.
-    told: BTreeSet<ReceiverId>,
+    reported: BTreeSet<ReceiverId>,
     /// Confirmed.
     known: BTreeSet<ReceiverId>,
     /// The receiver that was reported again most recently.
@@ -27,10 +27,10 @@ impl Confirmations {
     /// This receiver is done; whether the source knows that.
     pub(super) fn add(&mut self, id: ReceiverId) -> bool {
         let is_known = self.known.contains(&id);
-        if is_known || self.told.contains(&id) {
+        if is_known || self.reported.contains(&id) {
             return is_known;
         }
-        if self.unreported.len() + self.told.len() + self.known.len() >= MAX_IDS {
+        if self.unreported.len() + self.reported.len() + self.known.len() >= MAX_IDS {
             return true;
         }
         self.unreported.insert(id);
@@ -57,7 +57,7 @@ impl Confirmations {
 
     /// These are confirmed; those among them that were waited for.
     fn confirm(&mut self, ids: &[ReceiverId]) -> Vec<ReceiverId> {
-        let was_open = |id: &&ReceiverId| self.told.remove(id) || self.unreported.remove(id);
+        let was_open = |id: &&ReceiverId| self.reported.remove(id) || self.unreported.remove(id);
         let confirmed: Vec<ReceiverId> = ids.iter().filter(was_open).copied().collect();
         self.known.extend(&confirmed);
         confirmed
@@ -67,13 +67,13 @@ impl Confirmations {
     fn next(&mut self, most: usize) -> Vec<ReceiverId> {
         let mut next: Vec<ReceiverId> = self.unreported.iter().take(most).copied().collect();
         let from = self.again.map_or(Bound::Unbounded, Bound::Excluded);
-        let later = self.told.range((from, Bound::Unbounded));
-        let sooner = self.told.iter().take_while(|id| self.again.is_some_and(|again| **id <= again));
+        let later = self.reported.range((from, Bound::Unbounded));
+        let sooner = self.reported.iter().take_while(|id| self.again.is_some_and(|again| **id <= again));
         let again: Vec<ReceiverId> = later.chain(sooner).take(most - next.len()).copied().collect();
         self.again = again.last().copied().or(self.again);
         for id in &next {
             self.unreported.remove(id);
-            self.told.insert(*id);
+            self.reported.insert(*id);
         }
         next.extend(again);
         next
@@ -86,7 +86,7 @@ impl Confirmations {
 
     /// Whether something is to be confirmed yet.
     pub(super) fn waits(&self) -> bool {
-        self.confirms != Some(false) && !(self.unreported.is_empty() && self.told.is_empty())
+        self.confirms != Some(false) && !(self.unreported.is_empty() && self.reported.is_empty())
     }
 }
 

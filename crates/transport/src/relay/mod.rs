@@ -9,30 +9,30 @@
 //! receiver. It repairs losses of its children from its cache, and requests upstream what the cache has lost. Symbols of sealed sessions
 //! stay sealed: a relay has the hop key only.
 
-mod above;
-mod below;
 mod branch;
 mod cache;
 mod children;
 mod config;
 mod confirmations;
+mod downstream_scheduler;
 mod fetches;
 mod hosts;
 mod listen;
+mod mode;
 mod receipts;
 mod registry;
 mod role;
 mod schedule;
 mod upstream;
-mod within;
+mod upstream_reassembler;
 
-use above::UpstreamReassembler;
 pub(crate) use branch::{Branch, BranchSetup};
 pub use config::{Forwarding, RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, RouterKind};
+pub(crate) use mode::{RelayMode, needs::Needs};
 pub(crate) use registry::Child;
 pub use registry::{AgentStatus, BranchStatus, HopStatus, RelayHandle, RelayStatus, RelayedSession};
 pub use upstream::Upstream;
-pub(crate) use within::{RelayMode, needs::Needs};
+use upstream_reassembler::UpstreamReassembler;
 
 use crate::event::RelayBelow;
 use crate::members::Tally;
@@ -45,11 +45,11 @@ use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status, SymbolMap, Withdrawn};
 use fetches::{Fetches, Queue, Queued};
+use mode::SharedMode;
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use within::SharedMode;
 
 /// Maximum number of stored pages of hashes.
 const MAX_PAGES: usize = 16_384;
@@ -77,7 +77,7 @@ pub(crate) struct SessionHandle {
     /// The process that it is part of.
     process: RelayHandle,
     /// The relay's role within the session, if it does not terminate it.
-    inside: Option<SharedMode>,
+    mode: Option<SharedMode>,
 }
 
 /// State of a relayed session.
@@ -197,21 +197,21 @@ impl SessionHandle {
             hop_status: None,
             receipts: receipts::Keeping::default(),
         };
-        SessionHandle { passing: Arc::new(Mutex::new(passing)), process, inside: None }
+        SessionHandle { passing: Arc::new(Mutex::new(passing)), process, mode: None }
     }
 
     /// The same of a node inside the session, with this number of exits.
-    pub(crate) fn of_within(
+    pub(crate) fn of_mode(
         process: RelayHandle,
         node: Arc<Mutex<dyn RelayMode>>,
         exits: usize,
     ) -> SessionHandle {
-        SessionHandle { inside: Some(SharedMode::new(node)), ..SessionHandle::new(process, exits, 0, None) }
+        SessionHandle { mode: Some(SharedMode::new(node)), ..SessionHandle::new(process, exits, 0, None) }
     }
 
     /// Calls `act` with the relay's role within the session.
-    pub(crate) fn with_inside<T>(&self, act: impl FnOnce(&mut dyn RelayMode) -> T) -> Option<T> {
-        self.inside.as_ref().map(|inside| inside.with(act))
+    pub(crate) fn with_mode<T>(&self, act: impl FnOnce(&mut dyn RelayMode) -> T) -> Option<T> {
+        self.mode.as_ref().map(|mode| mode.with(act))
     }
 
     /// Returns the address from which the relayed session is received now.
@@ -332,8 +332,8 @@ impl RelayState {
     /// Whether enough has arrived for the fastest of the branches with receivers.
     fn is_ahead(&self) -> bool {
         let (Some(most), Some((_, announce))) = (self.max_ahead, self.announce) else { return false };
-        let heard = self.branches.iter().filter(|branch| branch.tally.answering > 0);
-        let Some(sent) = heard.map(|branch| branch.schedule.complete_to()).max() else { return false };
+        let received = self.branches.iter().filter(|branch| branch.tally.answering > 0);
+        let Some(sent) = received.map(|branch| branch.schedule.complete_to()).max() else { return false };
         let block = u64::from(announce.symbols_per_block) * u64::from(announce.symbol_size);
         u64::from(self.passed.saturating_sub(sent)) * block > most
     }
@@ -361,8 +361,8 @@ impl RelayState {
             return added;
         }
         self.fetches.on_symbol(place.block);
-        if let Some(kept) = self.cache.get(place.block) {
-            self.branches.iter_mut().for_each(|branch| branch.schedule.on_symbol(place.block, kept));
+        if let Some(stored) = self.cache.get(place.block) {
+            self.branches.iter_mut().for_each(|branch| branch.schedule.on_symbol(place.block, stored));
         }
         let branches = &self.branches;
         let moved = self.cache.make_room(|block, _| {
@@ -487,7 +487,7 @@ impl RelayState {
     /// Fetches all of a block again, because its cached symbols did not verify on this branch, which waits for other symbols. Other
     /// branches are served from the cache until the first new symbol arrives.
     fn fetch_again(&mut self, branch: usize, block: u32, symbols: u16) -> bool {
-        let all = self.cache.get(block).map_or(symbols, |kept| kept.symbols.max(symbols));
+        let all = self.cache.get(block).map_or(symbols, |stored| stored.symbols.max(symbols));
         let sends = self.branches[branch].schedule.await_at_least(block, symbols);
         if self.branches[branch].schedule.awaited(block) > 0 {
             self.fetches.want(block, all);

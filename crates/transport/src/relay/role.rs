@@ -1,6 +1,6 @@
 //! The relay, as the receiver of its upstream session sees it.
 
-use super::within::{SharedMode, UpstreamMode};
+use super::mode::{SharedMode, UpstreamMode};
 use super::{RelayMode, SessionHandle, UpstreamReassembler};
 use crate::error::JoinObstacle;
 use crate::event::RelayBelow;
@@ -32,7 +32,7 @@ impl Relaying for SessionHandle {
     }
 
     fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle> {
-        self.with_inside(|inside| inside.why_not(scheme)).flatten()
+        self.with_mode(|mode| mode.why_not(scheme)).flatten()
     }
 
     fn note_upstream_alive(&self) {
@@ -47,62 +47,61 @@ impl Relaying for SessionHandle {
         requests: RequestScheduler,
         now: Time,
     ) -> Box<dyn SymbolSink> {
-        match self.with_inside(|inside| inside.begin(session, announce, now)) {
+        match self.with_mode(|mode| mode.begin(session, announce, now)) {
             Some(_) => Box::new(UpstreamMode::new(self.clone(), session, *announce, geometry)),
             None => Box::new(UpstreamReassembler::new(self.clone(), session, *announce, geometry, requests)),
         }
     }
 
     fn control(&self) -> Option<Box<dyn Receiver + Send>> {
-        self.inside.clone().map(|inside| Box::new(inside) as Box<dyn Receiver + Send>)
+        self.mode.clone().map(|mode| Box::new(mode) as Box<dyn Receiver + Send>)
     }
 
     fn wants_raw(&self) -> (bool, bool) {
-        self.with_inside(|inside| inside.wants_raw()).unwrap_or_default()
+        self.with_mode(|mode| mode.wants_raw()).unwrap_or_default()
     }
 
     fn on_raw(&self, seq: Option<Seq>, raw: &[u8]) {
-        self.with_inside(|inside| match seq {
-            Some(seq) => inside.keep(seq, raw),
-            None => inside.pass_on(raw),
+        self.with_mode(|mode| match seq {
+            Some(seq) => mode.keep(seq, raw),
+            None => mode.pass_on(raw),
         });
     }
 
     fn on_packet(&self, packet: &DataPacket<'_>, size: u16, now: Time) {
-        self.with_inside(|inside| inside.on_packet(packet, size, now));
+        self.with_mode(|mode| mode.on_packet(packet, size, now));
     }
 
     fn tick(&self, is_rooted: bool, now: Time) -> bool {
-        let tick = |inside: &mut dyn RelayMode| {
-            inside.note_rooted(is_rooted);
-            inside.tick(now);
-            inside.limit_due(now).is_some()
+        let tick = |mode: &mut dyn RelayMode| {
+            mode.note_rooted(is_rooted);
+            mode.tick(now);
+            mode.limit_due(now).is_some()
         };
-        self.with_inside(tick).unwrap_or(false)
+        self.with_mode(tick).unwrap_or(false)
     }
 
     fn tick_at(&self) -> Time {
-        self.with_inside(|inside| inside.limit_at().min(inside.tick_at())).unwrap_or(Time::NEVER)
+        self.with_mode(|mode| mode.limit_at().min(mode.tick_at())).unwrap_or(Time::NEVER)
     }
 
     fn limit(&self) -> Seq {
-        self.with_inside(|inside| inside.limit()).unwrap_or(Window::UNLIMITED)
+        self.with_mode(|mode| mode.limit()).unwrap_or(Window::UNLIMITED)
     }
 
     fn receivers(&self) -> (u32, u32) {
-        let inside = self.with_inside(|inside| inside.tally());
+        let mode = self.with_mode(|mode| mode.tally());
         let passing = self.lock();
-        let (outstanding, done) =
-            passing.confirmations.outstanding(inside.unwrap_or_else(|| passing.tally()));
-        let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
-        (told(outstanding), told(done.saturating_sub(passing.receipts_waiting())))
+        let (outstanding, done) = passing.confirmations.outstanding(mode.unwrap_or_else(|| passing.tally()));
+        let reported = |count: u64| count.min(u64::from(u32::MAX)) as u32;
+        (reported(outstanding), reported(done.saturating_sub(passing.receipts_waiting())))
     }
 
     fn tree(&self) -> Vec<TreeNode> {
         let nodes = |relays: &mut dyn Iterator<Item = &RelayBelow>| {
             relays.take(RelayBelow::MAX_RELAYS).map(RelayBelow::node).collect()
         };
-        match self.with_inside(|inside| inside.relays()) {
+        match self.with_mode(|mode| mode.relays()) {
             Some(relays) => nodes(&mut relays.iter()),
             None => nodes(&mut self.lock().branches.iter().flat_map(|branch| &branch.relays)),
         }
@@ -125,7 +124,7 @@ impl Relaying for SessionHandle {
         if known.is_empty() {
             return;
         }
-        if self.with_inside(|inside| inside.on_known(&known, now)).is_none() {
+        if self.with_mode(|mode| mode.on_known(&known, now)).is_none() {
             self.lock().branches.iter_mut().for_each(|branch| branch.known.extend(&known));
         }
     }
@@ -154,27 +153,27 @@ impl Relaying for SessionHandle {
 /// A relay within the session reports the answers of its children.
 impl Receiver for SharedMode {
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
-        self.with(|inside| {
-            inside.on_data(data, layer, arrival, cx.now);
-            report(inside, cx);
+        self.with(|mode| {
+            mode.on_data(data, layer, arrival, cx.now);
+            report(mode, cx);
         });
     }
 
     fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
-        self.with(|inside| {
-            inside.on_order(order, cx.now);
-            report(inside, cx);
+        self.with(|mode| {
+            mode.on_order(order, cx.now);
+            report(mode, cx);
         });
     }
 
     fn deadline(&self) -> Time {
-        self.with(|inside| inside.deadline())
+        self.with(|mode| mode.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        self.with(|inside| {
-            inside.on_deadline(cx.now);
-            report(inside, cx);
+        self.with(|mode| {
+            mode.on_deadline(cx.now);
+            report(mode, cx);
         });
     }
 
@@ -182,8 +181,8 @@ impl Receiver for SharedMode {
 }
 
 /// Give all reports that it has to the session.
-fn report(inside: &mut dyn RelayMode, cx: &mut Cx<'_>) {
-    while let Some(report) = inside.take_report() {
+fn report(mode: &mut dyn RelayMode, cx: &mut Cx<'_>) {
+    while let Some(report) = mode.take_report() {
         cx.effects.push(Effect::Report(report));
     }
 }

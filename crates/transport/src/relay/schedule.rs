@@ -66,17 +66,17 @@ pub(super) struct Answer {
 
 impl Schedule {
     /// A symbol of this block has come.
-    pub(super) fn on_symbol(&mut self, block: u32, kept: &CachedBlock) {
+    pub(super) fn on_symbol(&mut self, block: u32, stored: &CachedBlock) {
         if block < self.oldest {
             return;
         }
         let way = self.ways.entry(block).or_default();
-        if !kept.again && !self.on_request {
-            if kept.len() == 1 {
+        if !stored.again && !self.on_request {
+            if stored.len() == 1 {
                 self.open.insert(block);
                 self.passed = self.passed.max(block + 1);
             }
-            if way.sent < usize::from(kept.symbols) {
+            if way.sent < usize::from(stored.symbols) {
                 way.waiting = way.waiting.saturating_sub(1);
                 self.ready.insert(block);
                 return;
@@ -84,10 +84,10 @@ impl Schedule {
         }
         if way.waiting > 0 {
             way.waiting -= 1;
-            if way.sent + 1 == kept.len() {
+            if way.sent + 1 == stored.len() {
                 way.sent += 1;
             }
-            way.again.push_back(kept.id(kept.len() - 1));
+            way.again.push_back(stored.id(stored.len() - 1));
             self.repairs.insert(block);
         }
     }
@@ -146,29 +146,29 @@ impl Schedule {
             return Answer::default(); // it will come anyway
         }
         let way = self.ways.entry(block).or_default();
-        let Some(kept) = cache.get(block) else {
+        let Some(stored) = cache.get(block) else {
             let lacks = symbols.saturating_sub(way.waiting);
             way.waiting += lacks;
             return Answer { sends: lacks > 0, lacks };
         };
-        let lacking = |id: u32| is_lacking(kept, held, id);
-        let coming = way.coming(kept, seen, held);
-        let mut need = usize::from(symbols.min(kept.symbols)).saturating_sub(coming);
+        let lacking = |id: u32| is_lacking(stored, held, id);
+        let coming = way.coming(stored, seen, held);
+        let mut need = usize::from(symbols.min(stored.symbols)).saturating_sub(coming);
         if need == 0 {
             return Answer::default();
         }
         let before = way.again.len();
         // Symbols that have never left here serve everybody.
-        while need > 0 && way.sent < kept.len() {
-            way.again.push_back(kept.id(way.sent));
+        while need > 0 && way.sent < stored.len() {
+            way.again.push_back(stored.id(way.sent));
             (way.sent, need) = (way.sent + 1, need - 1);
         }
         // Only sent symbols that are lost there are sent again; without a map the losses are unknown, and all are sent.
-        let mostly = need * 2 > usize::from(kept.symbols);
+        let mostly = need * 2 > usize::from(stored.symbols);
         if need > 0 && (held.is_some() || mostly) {
-            for at in 0..kept.len() {
-                let id = kept.id(at);
-                let is_reported = id < u32::from(kept.symbols) || held.is_none();
+            for at in 0..stored.len() {
+                let id = stored.id(at);
+                let is_reported = id < u32::from(stored.symbols) || held.is_none();
                 let is_coming = way.again.contains(&id)
                     || way.recent.iter().any(|(recent, seq)| *recent == id && *seq > seen);
                 if need > 0 && is_reported && lacking(id) && !is_coming {
@@ -197,21 +197,21 @@ impl Schedule {
                 (None, Some(block)) => (block, true),
                 (None, None) => (*self.backfill.first()?, false),
             };
-            let (kept, way) = (cache.get(block), self.ways.get_mut(&block));
-            let (Some(kept), Some(way)) = (kept, way) else {
+            let (stored, way) = (cache.get(block), self.ways.get_mut(&block));
+            let (Some(stored), Some(way)) = (stored, way) else {
                 self.on_gone(block);
                 continue;
             };
             let pick =
-                |at: usize| Pick { block, at, id: kept.id(at), symbols: kept.symbols, first: is_first };
+                |at: usize| Pick { block, at, id: stored.id(at), symbols: stored.symbols, first: is_first };
             if is_first {
-                if way.sent < kept.len().min(usize::from(kept.symbols)) {
+                if way.sent < stored.len().min(usize::from(stored.symbols)) {
                     return Some(pick(way.sent));
                 }
                 self.ready.remove(&block);
                 continue;
             }
-            match way.again.front().map(|id| kept.place_of(*id)) {
+            match way.again.front().map(|id| stored.place_of(*id)) {
                 Some(Some(at)) => return Some(pick(at)),
                 Some(None) => drop(way.again.pop_front()),
                 None => {
@@ -315,8 +315,8 @@ impl Schedule {
 
 impl BlockProgress {
     /// Number of symbols on their way to a receiver that has seen the stream up to `seen`, and has `held`.
-    fn coming(&self, kept: &CachedBlock, seen: Seq, held: Option<&SymbolMap>) -> usize {
-        let lacking = |id: u32| is_lacking(kept, held, id);
+    fn coming(&self, stored: &CachedBlock, seen: Seq, held: Option<&SymbolMap>) -> usize {
+        let lacking = |id: u32| is_lacking(stored, held, id);
         self.again.iter().filter(|id| lacking(**id)).count()
             + self.recent.iter().filter(|(id, seq)| *seq > seen && lacking(*id)).count()
             + usize::from(self.waiting)
@@ -324,8 +324,8 @@ impl BlockProgress {
 }
 
 /// Whether a receiver that has `held` lacks this symbol, as far as the map shows.
-fn is_lacking(kept: &CachedBlock, held: Option<&SymbolMap>, id: u32) -> bool {
-    held.is_none_or(|held| id >= u32::from(kept.symbols) || !held.has(id))
+fn is_lacking(stored: &CachedBlock, held: Option<&SymbolMap>, id: u32) -> bool {
+    held.is_none_or(|held| id >= u32::from(stored.symbols) || !held.has(id))
 }
 
 /// A block that has left is requested again, if at all, before this number of further blocks have left.

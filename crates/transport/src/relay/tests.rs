@@ -101,9 +101,9 @@ fn asks(shared: &SessionHandle, number: u64, from: SocketAddr) -> bool {
     let id = ReceiverId::new(10 + number).expect("it is not zero");
     let mut attach =
         faircast_wire::Attach { from: id, token: [0; 16], invitation: 0, relay: false, host: Name::EMPTY };
-    let told = shared.at_port(&attach, (from, RELAY)).expect("it is told to say it again");
+    let reported = shared.at_port(&attach, (from, RELAY)).expect("it is told to say it again");
     let Ok((_, faircast_wire::Message::Token(token))) =
-        faircast_wire::parse(&told, &faircast_wire::Newest::default())
+        faircast_wire::parse(&reported, &faircast_wire::Newest::default())
     else {
         panic!("no token");
     };

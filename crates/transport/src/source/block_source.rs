@@ -80,7 +80,7 @@ pub(crate) struct Live {
     transfer: TransferId,
     history: Span,
     /// Blocks from number `oldest` on.
-    kept: VecDeque<LiveBlock>,
+    stored: VecDeque<LiveBlock>,
     oldest: u32,
     whole: bool,
     bytes: u64,
@@ -163,14 +163,14 @@ impl BlockSource {
         geometry.check().map_err(ObjectError::from)?;
         let transfer = TransferId::of(&manifest, &geometry);
         let (k, hash) = seal_block(&mut manifest, symbol_size);
-        let kept = VecDeque::from([LiveBlock { sealed: manifest, symbols: k, hash, made: now }]);
+        let stored = VecDeque::from([LiveBlock { sealed: manifest, symbols: k, hash, made: now }]);
         let symbols = u64::from(k);
         Ok(BlockSource::Live(Box::new(Live {
             pipe,
             geometry,
             transfer,
             history,
-            kept,
+            stored,
             oldest: 0,
             whole: false,
             bytes: 0,
@@ -271,7 +271,7 @@ impl BlockSource {
     pub(crate) fn ready(&self) -> u32 {
         match self {
             BlockSource::ObjectStream(object) => object.ready,
-            BlockSource::Live(live) => live.oldest + live.kept.len() as u32,
+            BlockSource::Live(live) => live.oldest + live.stored.len() as u32,
         }
     }
 
@@ -305,7 +305,7 @@ impl BlockSource {
         match self {
             BlockSource::ObjectStream(object) => object.geometry.symbols(block),
             BlockSource::Live(live) => {
-                live.get(block).map_or(0, |kept| kept.symbols) // none of a block that is gone already
+                live.get(block).map_or(0, |stored| stored.symbols) // none of a block that is gone already
             }
         }
     }
@@ -359,7 +359,7 @@ impl BlockSource {
     pub(crate) fn hash(&self, block: u32) -> Option<Hash> {
         match self {
             BlockSource::ObjectStream(object) => object.hashes.get(block),
-            BlockSource::Live(live) => live.get(block).map(|kept| kept.hash),
+            BlockSource::Live(live) => live.get(block).map(|stored| stored.hash),
         }
     }
 
@@ -392,11 +392,11 @@ impl BlockSource {
         match self {
             BlockSource::ObjectStream(object) => object.read(block, bytes),
             BlockSource::Live(live) => {
-                let blocks = live.oldest + live.kept.len() as u32;
-                let kept = live.get(block).ok_or(ObjectError::NoSuchBlock { index: block, blocks })?;
+                let blocks = live.oldest + live.stored.len() as u32;
+                let stored = live.get(block).ok_or(ObjectError::NoSuchBlock { index: block, blocks })?;
                 bytes.clear();
-                bytes.extend_from_slice(&kept.sealed);
-                Ok(kept.symbols)
+                bytes.extend_from_slice(&stored.sealed);
+                Ok(stored.symbols)
             }
         }
     }
@@ -511,25 +511,25 @@ impl ObjectBlocks {
 
 impl Live {
     fn get(&self, block: u32) -> Option<&LiveBlock> {
-        block.checked_sub(self.oldest).and_then(|at| self.kept.get(at as usize))
+        block.checked_sub(self.oldest).and_then(|at| self.stored.get(at as usize))
     }
 
     fn poll(&mut self, now: Time) -> Result<(), ObjectError> {
         let capacity = self.geometry.capacity() as usize;
         while let Some(mut data) = self.pipe.take(capacity, LIVE_LATENCY)? {
-            if self.oldest + self.kept.len() as u32 >= MAX_BLOCKS {
+            if self.oldest + self.stored.len() as u32 >= MAX_BLOCKS {
                 return Err(ObjectError::StreamTooLong { blocks: MAX_BLOCKS });
             }
             self.bytes += data.len() as u64;
             let (symbols, hash) = seal_block(&mut data, self.geometry.symbol_size);
             self.symbols += u64::from(symbols);
-            self.kept.push_back(LiveBlock { sealed: data, symbols, hash, made: now });
+            self.stored.push_back(LiveBlock { sealed: data, symbols, hash, made: now });
         }
         self.whole = self.pipe.is_drained();
         // The newest blocks stay, however old: a receiver may still be reading them. The block that describes the stream is discarded too
         // when it is old: late joiners do not need it.
-        while self.kept.len() > KEPT && now.since(self.kept[0].made) > self.history {
-            self.kept.pop_front();
+        while self.stored.len() > KEPT && now.since(self.stored[0].made) > self.history {
+            self.stored.pop_front();
             self.oldest += 1;
         }
         Ok(())

@@ -105,8 +105,8 @@ impl SourceSession {
         let change = self.members.on_report(report, seq, from, now);
         if matches!(report.state, MemberState::Asking | MemberState::Relaying) {
             self.members.on_asking(report.from, self.next_seqs[0]);
-            if let Phase::Gathering { heard } = &mut self.phase {
-                *heard = now; // it will join in a moment
+            if let Phase::Gathering { last_received } = &mut self.phase {
+                *last_received = now; // it will join in a moment
             }
             return self.status_soon(now);
         }
@@ -118,8 +118,8 @@ impl SourceSession {
         match change {
             Change::None => {}
             Change::Joined => {
-                if let Phase::Gathering { heard } = &mut self.phase {
-                    *heard = now;
+                if let Phase::Gathering { last_received } = &mut self.phase {
+                    *last_received = now;
                 }
                 if matches!(self.phase, Phase::Sending) {
                     self.scheduler.welcome();
@@ -373,7 +373,7 @@ impl SourceSession {
 
     /// Whether the congestion control counts its reports: once the session runs, a member must first show that it receives the source.
     fn is_heard(&self, id: ReceiverId) -> bool {
-        matches!(self.phase, Phase::Gathering { .. }) || self.members.hears(id) != Some(false)
+        matches!(self.phase, Phase::Gathering { .. }) || self.members.receives(id) != Some(false)
     }
 
     fn is_served(&self, id: ReceiverId) -> bool {
@@ -440,7 +440,7 @@ impl SourceSession {
 /// Why a receiver does not have everything, in words.
 pub(super) fn reason(member: &MemberRecord) -> String {
     let words = match (member.pace, member.state, member.reason) {
-        _ if super::reach::is_unreached(member) => "it answers but no data arrives there",
+        _ if super::reachability::is_unreached(member) => "it answers but no data arrives there",
         _ if member.mute == Mute::Stuck => "it answers, lacks something and does not get further",
         (Pace::Dropped, ..) => "dropped: too slow",
         (Pace::Gone, ..) => "silent",
@@ -454,7 +454,7 @@ pub(super) fn reason(member: &MemberRecord) -> String {
         _ => "incomplete when the session ended",
     };
     match member.state {
-        MemberState::Failed if !member.why.is_empty() && !super::reach::is_unreached(member) => {
+        MemberState::Failed if !member.why.is_empty() && !super::reachability::is_unreached(member) => {
             format!("{words}: {}", member.why)
         }
         _ => words.to_owned(),

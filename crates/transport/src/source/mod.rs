@@ -19,10 +19,10 @@ mod one_way;
 mod pace;
 mod pages;
 mod progress;
-mod reach;
+mod reachability;
 mod receipts;
 mod refusals;
-mod roll;
+mod required_hosts;
 pub(crate) mod scheduler;
 mod status;
 mod stuck;
@@ -52,9 +52,9 @@ use faircast_wire::{
 };
 use pace::Pace as Pacing;
 use pages::Pages;
-use reach::SendTimes;
+use reachability::SendTimes;
 use refusals::Refusals;
-use roll::RequiredHosts;
+use required_hosts::RequiredHosts;
 use scheduler::{Chosen, Looked, Scheduler};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -189,8 +189,8 @@ struct Fixed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Waiting for receivers; `heard` is when the newest joined.
-    Gathering { heard: Time },
+    /// Waiting for receivers; `last_received` is when the newest joined.
+    Gathering { last_received: Time },
     /// Sending.
     Sending,
     /// Telling everybody that the session ends.
@@ -280,7 +280,7 @@ impl SourceSession {
             rng: setup.rng,
             effects: Effects::new(),
             events: VecDeque::new(),
-            phase: Phase::Gathering { heard: now },
+            phase: Phase::Gathering { last_received: now },
             serving: Serving::Together,
             clocks: Clocks {
                 announce_at: now,
@@ -347,7 +347,9 @@ impl SourceSession {
     fn next_timeout(&self, now: Time) -> Time {
         let at = self.clocks_at();
         match self.phase {
-            Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
+            Phase::Gathering { last_received } => {
+                at.min(self.clocks.heartbeat_at).min(self.start_at(last_received))
+            }
             Phase::Sending if !self.scheduler.is_idle() => {
                 at.min(self.next_departure().0).min(self.look_at(now)).min(self.hold_at())
             }
@@ -403,7 +405,7 @@ impl SourceSession {
         }
         self.end_with_source(now);
         match self.phase {
-            Phase::Gathering { heard } => self.consider_start(heard, now),
+            Phase::Gathering { last_received } => self.consider_start(last_received, now),
             Phase::Sending => {
                 self.watch_windows(now);
                 self.consider_end(now);
@@ -594,13 +596,13 @@ impl SourceSession {
         Ok(())
     }
 
-    /// Returns when the newest receiver, which joined at `heard`, was probably the last.
-    fn settled_at(&self, heard: Time) -> Time {
-        heard + (self.setup.spread * 2).max(Span::from_millis(20)) + onset(self.setup.spread)
+    /// Returns when the newest receiver, which joined at `last_received`, was probably the last.
+    fn settled_at(&self, last_received: Time) -> Time {
+        last_received + (self.setup.spread * 2).max(Span::from_millis(20)) + onset(self.setup.spread)
     }
 
     /// Returns when to start if no other receiver joins.
-    fn start_at(&self, heard: Time) -> Time {
+    fn start_at(&self, last_received: Time) -> Time {
         if let Some(at) = self.begins_at() {
             return at;
         }
@@ -608,13 +610,13 @@ impl SourceSession {
         match self.setup.expect {
             _ if !self.scheduler.may_start() => Time::NEVER,
             None if self.members.receivers() > 0 && self.roll.absent().is_empty() => {
-                self.settled_at(heard).min(waited)
+                self.settled_at(last_received).min(waited)
             }
             _ => waited,
         }
     }
 
-    fn consider_start(&mut self, heard: Time, now: Time) {
+    fn consider_start(&mut self, last_received: Time, now: Time) {
         if let Some(at) = self.begins_at() {
             if now >= at {
                 self.begin(now);
@@ -625,7 +627,7 @@ impl SourceSession {
             return;
         }
         let joined = self.members.receivers();
-        let settled = joined > 0 && now >= self.settled_at(heard);
+        let settled = joined > 0 && now >= self.settled_at(last_received);
         let waited = now.since(Time::ZERO) >= self.setup.join_timeout;
         let asked = self.setup.start.is_asked() && joined > 0;
         let enough = match self.setup.expect {
@@ -737,7 +739,9 @@ impl SourceSession {
                 || !self.roll.absent().is_empty();
         // Receivers that timed out have had their time, and failed ones have ended by themselves.
         let given_up = |member: &MemberRecord| {
-            member.pace == Pace::Gone || member.state == MemberState::Failed || reach::is_unreached(member)
+            member.pace == Pace::Gone
+                || member.state == MemberState::Failed
+                || reachability::is_unreached(member)
         };
         let left = self.members.done() == 0 && !self.members.iter().any(|(_, member)| given_up(member));
         if missing || left { self.clocks.wait_left } else { Span::ZERO }

@@ -177,9 +177,9 @@ impl Pages {
     fn page(&mut self, first: u32, count: u32, scheduler: &dyn Scheduler, now: Time) -> Hashes {
         let hashes: Vec<[u8; 32]> =
             (first..first + count).filter_map(|block| scheduler.hash(block)).map(|hash| hash.0).collect();
-        let kept =
+        let stored =
             self.signed.get(&(first / self.cell)).filter(|page| (page.first, page.count) == (first, count));
-        let signature = match kept {
+        let signature = match stored {
             Some(page) => page.signature,
             None => self.key.sign_page(&self.about, first, &hashes),
         };

@@ -257,7 +257,7 @@ impl SourceSession {
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
         let limit = self.limit(bytes, now);
         let is_heard = |member: &&MemberRecord| member.mute != Mute::Silent && member.pace != Pace::Gone;
-        let heard = || self.members.iter().map(|(_, member)| member).filter(is_heard);
+        let last_received = || self.members.iter().map(|(_, member)| member).filter(is_heard);
         let amounts = self.scheduler.amounts();
         let total = amounts.content_bytes;
         self.events.push_back(Event::Progress(Progress {
@@ -272,8 +272,8 @@ impl SourceSession {
             rate: Rate::from_bps(bytes as f64 * 8.0),
             allowed: Some(seen.rate),
             // Without feedback, earlier measurements are stale.
-            rtt: heard().next().map(|_| seen.rtt.into()),
-            loss: f64::from(heard().map(|member| member.loss).fold(0.0, f32::max)),
+            rtt: last_received().next().map(|_| seen.rtt.into()),
+            loss: f64::from(last_received().map(|member| member.loss).fold(0.0, f32::max)),
             representative,
             receivers: self.members.receivers(),
             verified: self.members.verified(),

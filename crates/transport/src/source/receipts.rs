@@ -24,7 +24,7 @@ const CHECKS: u32 = 2_000;
 pub(super) struct Receipts {
     /// Keys of the receivers that must sign.
     keys: Option<ReceiptKeys>,
-    kept: BTreeMap<ReceiverId, StoredReceipt>,
+    stored: BTreeMap<ReceiverId, StoredReceipt>,
     /// Checked since then.
     checked: (Time, u32),
     /// The roots that receivers were sent: each withdrawn file makes another one.
@@ -74,14 +74,14 @@ impl Receipts {
     }
 
     fn take(&mut self, receipt: &Receipt, about: &Signed, now: Time) -> ReceiptResult {
-        let known = self.kept.get(&receipt.receiver);
-        if known.is_some_and(|kept| same(&kept.receipt, receipt)) {
+        let known = self.stored.get(&receipt.receiver);
+        if known.is_some_and(|stored| same(&stored.receipt, receipt)) {
             return ReceiptResult::Again;
         }
         if now.since(self.checked.0) >= Span::from_secs(1) {
             self.checked = (now, 0);
         }
-        if self.checked.1 >= CHECKS || known.is_none() && self.kept.len() >= MAX_RECEIPTS {
+        if self.checked.1 >= CHECKS || known.is_none() && self.stored.len() >= MAX_RECEIPTS {
             return ReceiptResult::No;
         }
         self.checked.1 += 1;
@@ -90,10 +90,10 @@ impl Receipts {
             Some(keys) if keys.has(&receipt.key) => Worth::Known,
             _ => Worth::Signed,
         };
-        if known.is_some_and(|kept| kept.worth >= worth) {
+        if known.is_some_and(|stored| stored.worth >= worth) {
             return ReceiptResult::Again; // a better one is never given up for what comes later
         }
-        self.kept.insert(receipt.receiver, StoredReceipt { receipt: *receipt, worth, via: receipt.from });
+        self.stored.insert(receipt.receiver, StoredReceipt { receipt: *receipt, worth, via: receipt.from });
         ReceiptResult::New
     }
 
@@ -105,24 +105,24 @@ impl Receipts {
     /// Returns the receipts that count, by their sender.
     fn good(&self) -> impl Iterator<Item = (&ReceiverId, &StoredReceipt)> {
         let least = self.least();
-        self.kept.iter().filter(move |(_, kept)| kept.worth >= least)
+        self.stored.iter().filter(move |(_, stored)| stored.worth >= least)
     }
 
     /// Returns the receipt of this receiver, for reports.
     pub(super) fn of(&self, id: ReceiverId) -> Option<ReceiptReport> {
-        self.kept.get(&id).map(|kept| self.told(kept))
+        self.stored.get(&id).map(|stored| self.reported(stored))
     }
 
-    fn told(&self, kept: &StoredReceipt) -> ReceiptReport {
+    fn reported(&self, stored: &StoredReceipt) -> ReceiptReport {
         ReceiptReport {
-            receiver: kept.receipt.receiver.to_string(),
-            host: kept.receipt.host.as_str().to_owned(),
-            key: hex(&kept.receipt.key),
-            signed_at: kept.receipt.unix_secs,
-            signature: hex(&kept.receipt.signature),
-            root: Some(hex(&kept.receipt.root)),
-            valid: kept.worth >= Worth::Signed,
-            known: self.keys.as_ref().map(|_| kept.worth == Worth::Known),
+            receiver: stored.receipt.receiver.to_string(),
+            host: stored.receipt.host.as_str().to_owned(),
+            key: hex(&stored.receipt.key),
+            signed_at: stored.receipt.unix_secs,
+            signature: hex(&stored.receipt.signature),
+            root: Some(hex(&stored.receipt.root)),
+            valid: stored.worth >= Worth::Signed,
+            known: self.keys.as_ref().map(|_| stored.worth == Worth::Known),
         }
     }
 
@@ -130,8 +130,8 @@ impl Receipts {
     fn lacking(&self, id: ReceiverId, member: &MemberRecord) -> Option<WithoutReceipt> {
         self.keys.as_ref()?;
         let done = member.verified() as usize;
-        let signed = self.good().filter(|(_, kept)| kept.via == id).count();
-        let reason = match self.kept.get(&id).map(|kept| kept.worth) {
+        let signed = self.good().filter(|(_, stored)| stored.via == id).count();
+        let reason = match self.stored.get(&id).map(|stored| stored.worth) {
             _ if signed >= done => return None,
             _ if member.is_relay => {
                 format!(
@@ -169,9 +169,9 @@ impl SourceSession {
     fn keep_receipt(&mut self, receipt: &Receipt, now: Time) -> bool {
         let taken = self.receipts.take(receipt, &self.about(), now);
         if taken == ReceiptResult::New
-            && let Some(told) = self.receipts.of(receipt.receiver)
+            && let Some(reported) = self.receipts.of(receipt.receiver)
         {
-            self.events.push_back(Event::Receipt(told));
+            self.events.push_back(Event::Receipt(reported));
         }
         taken != ReceiptResult::No
     }
@@ -184,11 +184,11 @@ impl SourceSession {
 
     /// Returns the signed receipts, if there are any or should be.
     pub(super) fn receipts_report(&self, replaced: &BTreeSet<ReceiverId>) -> Option<ReceiptsReport> {
-        if self.receipts.kept.is_empty() && self.receipts.keys.is_none() {
+        if self.receipts.stored.is_empty() && self.receipts.keys.is_none() {
             return None;
         }
         let (about, geometry) = (self.about(), self.scheduler.geometry());
-        let used: BTreeSet<[u8; 32]> = self.receipts.good().map(|(_, kept)| kept.receipt.key).collect();
+        let used: BTreeSet<[u8; 32]> = self.receipts.good().map(|(_, stored)| stored.receipt.key).collect();
         let silent = self.receipts.keys.as_ref().map(|keys| keys.without(&used));
         Some(ReceiptsReport {
             session: about.session.to_string(),
@@ -201,7 +201,7 @@ impl SourceSession {
             good: self.receipts.good().count() as u64,
             unused_keys: silent.unwrap_or_default().iter().map(|key| hex(key)).collect(),
             without_receipt: self.without_receipt(replaced),
-            signed: self.receipts.kept.values().map(|kept| self.receipts.told(kept)).collect(),
+            signed: self.receipts.stored.values().map(|stored| self.receipts.reported(stored)).collect(),
         })
     }
 
@@ -264,9 +264,9 @@ mod tests {
         assert_eq!((take(&mut receipts, receipt(1, 1)), good(&receipts)), (ReceiptResult::New, 1));
         assert_eq!((take(&mut receipts, forged), good(&receipts)), (ReceiptResult::Again, 1));
         assert_eq!((take(&mut receipts, receipt(1, 2)), good(&receipts)), (ReceiptResult::Again, 1));
-        let told = receipts.of(id(1)).expect("it is kept");
+        let reported = receipts.of(id(1)).expect("it is kept");
         assert_eq!(
-            (told.valid, told.known, told.key),
+            (reported.valid, reported.known, reported.key),
             (true, Some(true), hex(&key(1).verify_key().to_bytes()))
         );
     }
@@ -279,7 +279,7 @@ mod tests {
             receipts.note_root(root);
             assert_eq!(receipts.take(&receipt(1, 1), &about, Time::ZERO), ReceiptResult::New);
             assert_eq!(receipts.good().count(), 0, "{about:?} {root:?}");
-            assert!(receipts.of(id(1)).is_some_and(|told| !told.valid && told.known.is_none()));
+            assert!(receipts.of(id(1)).is_some_and(|reported| !reported.valid && reported.known.is_none()));
         }
     }
 

@@ -130,15 +130,15 @@ impl Refusals {
     }
 
     /// Returns the replacement of this report: nothing if it was reported, one line if there are too many.
-    fn instead_of(&mut self, ip: IpAddr, told: ReportedRefusal) -> Option<Option<String>> {
-        if self.named.contains(&(ip, told)) {
+    fn instead_of(&mut self, ip: IpAddr, reported: ReportedRefusal) -> Option<Option<String>> {
+        if self.named.contains(&(ip, reported)) {
             return Some(None);
         }
         if self.named.len() == NAMED {
             let is_news = !std::mem::replace(&mut self.more_reported, true);
             return Some(is_news.then(|| "more hosts hear this session and do not follow it".to_owned()));
         }
-        self.named.push((ip, told));
+        self.named.push((ip, reported));
         None
     }
 }
@@ -217,19 +217,19 @@ mod tests {
         let id = ReceiverId::new(7).expect("not 0");
         let refusal = Refusal::new(id, RefusalReason::OtherKey, KeyId(0xabcd), Name::clipped("b7"));
         let from = |host: u8, port: u16| SocketAddr::from(([10, 0, 0, host], port));
-        let mut told: Vec<String> = Vec::new();
+        let mut reported: Vec<String> = Vec::new();
         for round in 0..3 {
             for host in 1..=200 {
                 let event = refusals.on_refusal(&refusal, from(host, 1_000 + round), Some(KeyId(1)), 0);
-                told.extend(event.map(|event| match event {
+                reported.extend(event.map(|event| match event {
                     Event::Warning { message, .. } => message,
                     other => panic!("{other:?}"),
                 }));
             }
         }
-        assert_eq!(told.len(), NAMED + 1);
-        assert!(told[0].starts_with("b7 (10.0.0.1) hears this session"), "{}", told[0]);
-        assert!(told[0].contains("0000abcd") && told[0].contains("00000001"), "{}", told[0]);
+        assert_eq!(reported.len(), NAMED + 1);
+        assert!(reported[0].starts_with("b7 (10.0.0.1) hears this session"), "{}", reported[0]);
+        assert!(reported[0].contains("0000abcd") && reported[0].contains("00000001"), "{}", reported[0]);
     }
 
     #[test]
@@ -240,10 +240,10 @@ mod tests {
         let busy = Refusal::new(id, RefusalReason::Busy, KeyId(0), Name::clipped("pc1"));
         let busy = Refusal { source, content, seconds: Some(90), ..busy };
         let from = SocketAddr::from(([10, 0, 0, 1], 9));
-        let told = refusals.on_refusal(&busy, from, None, 1_000_000_000).expect("it is news");
+        let reported = refusals.on_refusal(&busy, from, None, 1_000_000_000).expect("it is news");
         let (host, source, content) = ("pc1".to_owned(), Some("lab1".to_owned()), Some("image".to_owned()));
         let until = Some(UNIX_EPOCH + Duration::from_secs(1_000_000_090));
-        assert_eq!(told, Event::Busy { host, address: from, source, content, until, done: false });
+        assert_eq!(reported, Event::Busy { host, address: from, source, content, until, done: false });
         let refused = refusals.of(&RequiredHost::new("PC1")).expect("it is known");
         assert_eq!(refused.reason, "it is receiving lab1's image until about 2001-09-09T01:48:10Z");
         assert!(refusals.of(&RequiredHost::new("pc2")).is_none());
@@ -254,19 +254,19 @@ mod tests {
         let mut refusals = Refusals::default();
         let from = |host: u8| SocketAddr::from(([10, 0, 0, host], 9));
         let version = OpenError::Parse(ParseError::Version(2));
-        let told = refusals.on_unopened(&version, from(1)).expect("it is news");
+        let reported = refusals.on_unopened(&version, from(1)).expect("it is news");
         assert!(
-            told.contains("10.0.0.1 speaks version 2 of the packet format, and this program version 3")
-                && told.contains("update the older end"),
-            "{told}"
+            reported.contains("10.0.0.1 speaks version 2 of the packet format, and this program version 3")
+                && reported.contains("update the older end"),
+            "{reported}"
         );
         assert_eq!(refusals.on_unopened(&version, from(1)), None);
-        let told: Vec<String> =
+        let reported: Vec<String> =
             (0..50).filter_map(|_| refusals.on_unopened(&OpenError::Forged, from(2))).collect();
-        assert!(told.len() == 1 && told[0].contains("10.0.0.2 that do not open"), "{told:?}");
+        assert!(reported.len() == 1 && reported[0].contains("10.0.0.2 that do not open"), "{reported:?}");
         let many = (0..200).flat_map(|host| [version_of(host), version_of(host)]);
-        let told = many.filter_map(|(error, from)| refusals.on_unopened(&error, from)).count();
-        assert_eq!(told, NAMED - 2 + 1, "and one line for the others");
+        let reported = many.filter_map(|(error, from)| refusals.on_unopened(&error, from)).count();
+        assert_eq!(reported, NAMED - 2 + 1, "and one line for the others");
     }
 
     fn version_of(host: u8) -> (OpenError, SocketAddr) {

@@ -42,7 +42,7 @@ impl Listener {
         Listener { level, loss, got: BTreeMap::new(), done: BTreeSet::new(), received: 0 }
     }
 
-    fn hear(&mut self, block: u32, symbol: u32, shape: Shape, bytes: &[u8], rng: &mut Rng) {
+    fn receive(&mut self, block: u32, symbol: u32, shape: Shape, bytes: &[u8], rng: &mut Rng) {
         if rng.chance(self.loss) {
             return;
         }
@@ -90,7 +90,7 @@ fn content_over_the_prepared_blocks_reaches_every_layer() {
         assert!(seen.insert((block, symbol)), "{:?} twice", chosen.place);
         let shape = Shape::new(chosen.symbols, size).expect("a block's shape");
         let here = listeners.iter_mut().filter(|listener| listener.level >= layer.0);
-        here.for_each(|listener| listener.hear(block, symbol, shape, chosen.payload, &mut rng));
+        here.for_each(|listener| listener.receive(block, symbol, shape, chosen.payload, &mut rng));
         fountain.prepare(layer);
         listeners.retain(|listener| {
             let is_done = listener.done.len() == count as usize;
@@ -173,14 +173,14 @@ impl Run {
         }
     }
 
-    fn hear(&mut self, message: &Message<'_>) {
+    fn receive(&mut self, message: &Message<'_>) {
         let mut bytes = Vec::new();
         self.answers.encode(&mut bytes, faircast_core::packet::SessionId(7), message).expect("it fits");
         self.session.on_datagram(&mut bytes, SocketAddr::from(RECEIVER), self.now, self.now);
     }
 
     fn member(&mut self, state: MemberState) {
-        self.hear(&Message::Member(MemberReport {
+        self.receive(&Message::Member(MemberReport {
             from: receiver_id(),
             nonce: 9,
             state,
@@ -317,14 +317,14 @@ fn requests_and_reports_of_unknown_layers_change_nothing() {
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
-    run.hear(&Message::Report(Report {
+    run.receive(&Message::Report(Report {
         from: receiver_id(),
         layer: Layer(2),
         content: ReportContent::Alive { echo },
     }));
     assert_eq!(run.session.counts.refused, 1);
     let needs = vec![faircast_wire::Need { first: 0, run: 1, symbols: 9, wrong: false }];
-    run.hear(&Message::Request(faircast_wire::Request {
+    run.receive(&Message::Request(faircast_wire::Request {
         from: receiver_id(),
         needs,
         held: Vec::new(),

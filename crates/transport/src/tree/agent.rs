@@ -72,7 +72,7 @@ struct Serving {
     codec: SourceCodec,
     members: Members,
     children: BTreeMap<ReceiverId, Child>,
-    kept: Vec<(u64, Vec<u8>)>,
+    cached: Vec<(u64, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     needs: Needs,
     /// For its own parent.
@@ -157,8 +157,8 @@ impl Agent {
                 }
             }
             Message::Tree(tree) => serving.members.on_tree(&tree),
-            Message::Verified(told) => {
-                serving.members.on_verified(&told);
+            Message::Verified(reported) => {
+                serving.members.on_verified(&reported);
                 self.answer();
             }
             Message::Receipt(receipt) => return serving.members.may_sign(&receipt).then_some(receipt),
@@ -201,7 +201,7 @@ impl Agent {
             serving.serves(welcome.id, welcome.nonce);
         }
         for id in confirmed {
-            serving.heard(id);
+            serving.received(id);
         }
     }
 
@@ -284,7 +284,7 @@ impl RelayMode for Agent {
             codec,
             members,
             children: BTreeMap::new(),
-            kept: vec![(u64::MAX, Vec::new()); KEPT],
+            cached: vec![(u64::MAX, Vec::new()); KEPT],
             spare: Vec::new(),
             needs: Needs::default(),
             reports: VecDeque::new(),
@@ -409,7 +409,7 @@ impl RelayMode for Agent {
 
     fn keep(&mut self, seq: Seq, raw: &[u8]) {
         let Some(serving) = &mut self.serving else { return };
-        let (number, bytes) = &mut serving.kept[seq.0 as usize % KEPT];
+        let (number, bytes) = &mut serving.cached[seq.0 as usize % KEPT];
         if *number != seq.0 {
             *number = seq.0;
             bytes.clear();
@@ -440,8 +440,8 @@ impl Serving {
 
     /// Sends a packet again to a child, or to those of a group that lack it.
     fn send_again(&mut self, to: To, packet: &Packet, data: &Data) {
-        let Serving { core, children, kept, spare, status, .. } = self;
-        let (number, bytes) = &kept[data.seq.0 as usize % KEPT];
+        let Serving { core, children, cached, spare, status, .. } = self;
+        let (number, bytes) = &cached[data.seq.0 as usize % KEPT];
         if *number != data.seq.0 {
             return; // it has gone by for too long
         }
@@ -480,7 +480,7 @@ impl Serving {
     }
 
     /// Confirms that this receiver is known to be done, to a child or to the relay that reported it.
-    fn heard(&mut self, id: ReceiverId) {
+    fn received(&mut self, id: ReceiverId) {
         match self.members.reported_by(id) {
             Some(agent) => self.say(agent, OrderAction::Heard, id.get() as u32, 0),
             None => self.say(id, OrderAction::Heard, 0, 0),
@@ -509,8 +509,8 @@ impl Serving {
 
     /// Children in the agent's own group do not receive the source, and do not hold it.
     fn limit(&self) -> Seq {
-        let heard = self.children.values().filter(|child| child.group == 0);
-        heard.filter_map(|child| child.limit).min().unwrap_or(Limit::UNLIMITED)
+        let received = self.children.values().filter(|child| child.group == 0);
+        received.filter_map(|child| child.limit).min().unwrap_or(Limit::UNLIMITED)
     }
 }
 

@@ -73,7 +73,7 @@ struct Serving {
     router: Box<dyn Router + Send>,
     rng: Rng,
     effects: Effects,
-    kept: Vec<CachedPacket>,
+    cached: Vec<CachedPacket>,
     needs: Needs,
     /// For its own parent.
     reports: VecDeque<Report>,
@@ -197,8 +197,8 @@ impl Hop {
             }
             Message::Window(window) => _ = serving.limits.insert(child, window.limit),
             Message::Tree(tree) => exit.members.on_tree(&tree),
-            Message::Verified(told) => {
-                exit.members.on_verified(&told);
+            Message::Verified(reported) => {
+                exit.members.on_verified(&reported);
                 exit.answer_news(now);
             }
             Message::Receipt(receipt) => return exit.members.may_sign(&receipt).then_some(receipt),
@@ -292,12 +292,12 @@ impl Hop {
         if exit.send_again(data.seq.0) {
             return; // the same bytes, for what is sealed is sealed once
         }
-        let kept = &serving.kept[data.seq.0 as usize % KEPT];
-        let Some((came, layer, symbols)) = kept.packet.filter(|(came, ..)| came.seq == data.seq) else {
+        let cached = &serving.cached[data.seq.0 as usize % KEPT];
+        let Some((came, layer, symbols)) = cached.packet.filter(|(came, ..)| came.seq == data.seq) else {
             return; // it has gone by for too long
         };
         let data = Data { payload: came.payload, sent_at: came.sent_at, ..*data };
-        exit.send(&DataPacket { data, layer, symbols, payload: &kept.payload });
+        exit.send(&DataPacket { data, layer, symbols, payload: &cached.payload });
         serving.status.passed += 1;
     }
 
@@ -354,7 +354,7 @@ impl RelayMode for Hop {
             router,
             rng: Rng::new(self.seed, 0),
             effects: Effects::new(),
-            kept: vec![CachedPacket::default(); KEPT],
+            cached: vec![CachedPacket::default(); KEPT],
             needs: Needs::default(),
             reports: VecDeque::new(),
             limits: BTreeMap::new(),
@@ -495,13 +495,13 @@ impl RelayMode for Hop {
 
 impl Serving {
     fn keep(&mut self, packet: &DataPacket<'_>) {
-        let kept = &mut self.kept[packet.data.seq.0 as usize % KEPT];
-        if kept.packet.is_some_and(|(data, ..)| data.seq >= packet.data.seq) {
+        let cached = &mut self.cached[packet.data.seq.0 as usize % KEPT];
+        if cached.packet.is_some_and(|(data, ..)| data.seq >= packet.data.seq) {
             return; // newer ones are more likely to be wanted
         }
-        kept.packet = Some((packet.data, packet.layer, packet.symbols));
-        kept.payload.clear();
-        kept.payload.extend_from_slice(packet.payload);
+        cached.packet = Some((packet.data, packet.layer, packet.symbols));
+        cached.payload.clear();
+        cached.payload.extend_from_slice(packet.payload);
     }
 
     fn limit(&self) -> Seq {

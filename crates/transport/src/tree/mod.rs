@@ -35,7 +35,7 @@ impl<T: RelayMode + 'static> Node<T> {
     }
 
     /// Returns the node as its upstream session calls it.
-    pub(crate) fn within(&self) -> Arc<Mutex<dyn RelayMode>> {
+    pub(crate) fn mode(&self) -> Arc<Mutex<dyn RelayMode>> {
         self.0.clone()
     }
 

@@ -88,8 +88,8 @@ impl RelaySession {
         };
         let shared = match &role {
             Role::Repeater => SessionHandle::new(process, branches, config.memory, room),
-            Role::Agent(agent) => SessionHandle::of_within(process, agent.within(), 0),
-            Role::Hop(hop) => SessionHandle::of_within(process, hop.within(), branches),
+            Role::Agent(agent) => SessionHandle::of_mode(process, agent.mode(), 0),
+            Role::Hop(hop) => SessionHandle::of_mode(process, hop.mode(), branches),
         };
         if config.paced {
             shared.hold_above(config.memory as u64 / 2);

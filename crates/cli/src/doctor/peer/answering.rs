@@ -66,7 +66,7 @@ struct Test {
     /// Datagrams that came to the group.
     to_group: u64,
     /// Answers of the other host to datagrams that were sent to the group from here.
-    heard: u64,
+    echoed: u64,
 }
 
 /// The answering side of a test.
@@ -102,7 +102,7 @@ impl Answering {
             let port = self.test.as_ref().map_or(0, |test| test.from.port());
             let at = SocketAddr::new(from.ip(), port);
             if let Some(test) = self.test.as_mut().filter(|test| test.is(message, at, now)) {
-                test.heard += 1;
+                test.echoed += 1;
             }
             return Answer::Silence;
         }
@@ -179,7 +179,7 @@ pub const FROM_PEER: u16 = 0;
 impl Test {
     fn new(from: SocketAddr, hello: &Message, now: Duration) -> Test {
         let (id, token, begun, last_received_at) = (hello.test, hello.token, now, now);
-        let (left, groups, to_group, heard) = (MAX_BYTES, 0, 0, 0);
+        let (left, groups, to_group, echoed) = (MAX_BYTES, 0, 0, 0);
         Test {
             from,
             id,
@@ -190,7 +190,7 @@ impl Test {
             groups,
             tally: Tally::default(),
             to_group,
-            heard,
+            echoed,
         }
     }
 
@@ -210,7 +210,7 @@ impl Test {
             }
             // To the group from here.
             Kind::Count if message.step == FROM_PEER => {
-                let values = [self.heard, 0, 0, self.to_group];
+                let values = [self.echoed, 0, 0, self.to_group];
                 self.say(Message { kind: Kind::Counted, values, ..*message }, LEN)
             }
             Kind::Count => {
@@ -399,18 +399,18 @@ mod tests {
         }
         let group = Message { step: TO_PEER, ..asks(Kind::Group, 0, [0; 4]) };
         let now = stage.1;
-        let heard = [
+        let echoed = [
             stage.0.received_in_group(&group, SocketAddr::from((A.0, 9)), now),
             stage.0.received_in_group(&group, SocketAddr::from(B), now),
             stage.0.received_in_group(&Message { step: 0, ..group }, SocketAddr::from(A), now),
         ];
-        assert_eq!(heard, [Some(Message { kind: Kind::Heard, ..group }), None, None]);
+        assert_eq!(echoed, [Some(Message { kind: Kind::Heard, ..group }), None, None]);
         let counted = stage.says(Message { step: 4, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
         assert!(matches!(counted, Answer::Say(Message { values: [3, 100, 0, 1], .. }, LEN)), "{counted:?}");
         // The other host answers as a receiver from another port.
-        let heard = Message { step: FROM_PEER, ..asks(Kind::Heard, token, [0; 4]) };
-        stage.says(heard, LEN, (A.0, 9));
-        stage.says(heard, LEN, B);
+        let echoed = Message { step: FROM_PEER, ..asks(Kind::Heard, token, [0; 4]) };
+        stage.says(echoed, LEN, (A.0, 9));
+        stage.says(echoed, LEN, B);
         let counted = stage.says(Message { step: FROM_PEER, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
         assert!(matches!(counted, Answer::Say(Message { values: [1, 0, 0, 1], .. }, LEN)), "{counted:?}");
     }

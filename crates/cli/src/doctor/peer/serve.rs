@@ -28,17 +28,21 @@ pub struct Served<'a> {
     pub clock_ahead: i64,
 }
 
-/// Answers until stopped; `told` is called with the hosts that begin a test.
+/// Answers until stopped; `reported` is called with the hosts that begin a test.
 ///
 /// # Errors
 /// When the sockets cannot be had.
-pub fn serve(served: &Served<'_>, stop: &AtomicBool, told: &mut dyn FnMut(String)) -> Result<(), Failure> {
+pub fn serve(
+    served: &Served<'_>,
+    stop: &AtomicBool,
+    reported: &mut dyn FnMut(String),
+) -> Result<(), Failure> {
     let mut mouth = Mouth::open(served.group, served.choice, served.ttl, Port::Fixed(served.port))
         .map_err(Failure::from)?;
     let mut ear = Ear::open(served.group, served.choice).map_err(Failure::from)?;
     let own = Own { mtu: served.choice.chosen.mtu.into(), buffer: ear.buffer() as u64 };
     let (mut answering, begun) = (Answering::new(secret()?, own), Instant::now());
-    told(format!("answers at {} and in {}; stop it with Ctrl-C", mouth.local(), served.group));
+    reported(format!("answers at {} and in {}; stop it with Ctrl-C", mouth.local(), served.group));
     let (mut bytes, mut out) = (vec![0; MAX_SIZE as usize], Vec::new());
     while !stop.load(Ordering::Relaxed) {
         let came = mouth.next(Instant::now() + LOOK, &mut bytes).map_err(Failure::from)?;
@@ -46,12 +50,12 @@ pub fn serve(served: &Served<'_>, stop: &AtomicBool, told: &mut dyn FnMut(String
         let Some((key, message)) = opened(&bytes[..len], &served.keys) else { continue };
         let (key, now) = (&served.keys[key], at.saturating_duration_since(begun));
         if message.kind == Kind::Count {
-            ear.hear(&served.keys, |heard, from| answering.received_in_group(&heard, from, now))
+            ear.wait_for(&served.keys, |echoed, from| answering.received_in_group(&echoed, from, now))
                 .map_err(Failure::from)?;
         }
         let answer = answering.answer(&message, len, from, now, unix_nanos(served.clock_ahead));
         if let Answer::Say(Message { kind: Kind::Ready, step: 0, .. }, _) = answer {
-            told(format!("{from} tests the network to this host"));
+            reported(format!("{from} tests the network to this host"));
         }
         let mut send = |message: &Message, len, to| {
             message.encode(key, len, &mut out);

@@ -96,7 +96,7 @@ impl Ear {
     ///
     /// # Errors
     /// The error of the system.
-    pub fn hear(
+    pub fn wait_for(
         &mut self,
         keys: &[Key],
         mut each: impl FnMut(Message, SocketAddr) -> Option<Message>,

@@ -55,7 +55,7 @@ struct With<'a> {
     token: u64,
     step: u16,
     /// Answers of the other host, as a receiver, to datagrams that were sent to the group from here.
-    heard: u64,
+    echoed: u64,
     begun: Instant,
     out: Vec<u8>,
     bytes: Vec<u8>,
@@ -117,7 +117,7 @@ impl<'a> With<'a> {
         let mouth = Mouth::open(asked.group, asked.choice, asked.ttl, port).map_err(other)?;
         let (out, bytes) = (Vec::new(), vec![0; 9_000]);
         let (test, begun) = (system::random(), Instant::now());
-        let mut with = With { asked, mouth, test, token: 0, step: 0, heard: 0, begun, out, bytes };
+        let mut with = With { asked, mouth, test, token: 0, step: 0, echoed: 0, begun, out, bytes };
         let hello = with.message(Kind::Hello, [0; 4]);
         let (answer, _) = with.ask(hello, HELLO, &[Kind::Token])?;
         with.token = answer.token;
@@ -163,7 +163,7 @@ impl<'a> With<'a> {
         }
         for direction in [Direction::To, Direction::From] {
             let path = self.path(direction, len)?;
-            checks.push(told(direction, &path, self.asked));
+            checks.push(reported(direction, &path, self.asked));
         }
         checks.extend(self.groups()?);
         Ok(checks)
@@ -206,7 +206,7 @@ impl<'a> With<'a> {
             self.send(&question, len)?;
             let until = Instant::now() + wait;
             while let Some((answer, len, _)) = self.next(until)? {
-                self.heard += u64::from(answer.kind == Kind::Heard && answer.step == TO_PEER);
+                self.echoed += u64::from(answer.kind == Kind::Heard && answer.step == TO_PEER);
                 if kinds.contains(&answer.kind) && answer.step == question.step {
                     return Ok(Some((answer, len)));
                 }
@@ -299,7 +299,7 @@ impl<'a> With<'a> {
                 let question = self.message(Kind::Count, [0; 4]);
                 let (Message { values, .. }, _) = self.ask(question, LEN, &[Kind::Counted])?;
                 let [received, span, reordered, _] = values;
-                Ok((count, Tally::told(self.step, [received, span, reordered])))
+                Ok((count, Tally::reported(self.step, [received, span, reordered])))
             }
             Direction::From => {
                 let pull = self.message(Kind::Pull, [count, interval, len as u64, 0]);
@@ -347,13 +347,13 @@ impl<'a> With<'a> {
         for _ in 0..2 {
             self.send(&pull, LEN)?;
             std::thread::sleep(GROUP_INTERVAL * GROUP_PROBES + ANSWER);
-            let heard = ear.hear(std::slice::from_ref(&asked.key), |message, _| {
+            let echoed = ear.wait_for(std::slice::from_ref(&asked.key), |message, _| {
                 let is_of_test =
                     message.kind == Kind::Group && message.step == FROM_PEER && message.test == test;
                 from += u64::from(is_of_test);
                 is_of_test.then_some(Message { kind: Kind::Heard, ..message })
             });
-            heard.map_err(other)?;
+            echoed.map_err(other)?;
             if from > 0 {
                 break;
             }
@@ -363,16 +363,16 @@ impl<'a> With<'a> {
         let answered = self.ask(question, LEN, &[Kind::Counted])?.0.values[0];
         let ports = (self.mouth.local().port(), asked.host.port());
         let mut checks = vec![grouped(Direction::To, to, asked), grouped(Direction::From, from, asked)];
-        checks.extend((to > 0).then(|| answers(Direction::From, self.heard, ports.0, asked)));
+        checks.extend((to > 0).then(|| answers(Direction::From, self.echoed, ports.0, asked)));
         checks.extend((from > 0).then(|| answers(Direction::To, answered, ports.1, asked)));
         Ok(checks)
     }
 }
 
 /// Whether answers of receivers arrive at the source.
-fn answers(direction: Direction, heard: u64, port: u16, asked: &Asked<'_>) -> Check {
+fn answers(direction: Direction, echoed: u64, port: u16, asked: &Asked<'_>) -> Check {
     let arrow = arrow(direction, asked);
-    if heard > 0 {
+    if echoed > 0 {
         return Check::new(
             "answers",
             Verdict::Ok,
@@ -432,7 +432,7 @@ fn arrived(tally: &Tally, len: usize) -> f64 {
     if tally.span == 0 { 0.0 } else { gaps as f64 * len as f64 * 8.0 / (tally.span as f64 / 1e9) }
 }
 
-fn told(direction: Direction, path: &Path, asked: &Asked<'_>) -> Check {
+fn reported(direction: Direction, path: &Path, asked: &Asked<'_>) -> Check {
     let arrow = arrow(direction, asked);
     if path.rate == 0.0 {
         return Check::new("path", Verdict::Fail, format!("no train of datagrams arrived {arrow}"))
@@ -462,9 +462,9 @@ fn told(direction: Direction, path: &Path, asked: &Asked<'_>) -> Check {
     }
 }
 
-fn grouped(direction: Direction, heard: u64, asked: &Asked<'_>) -> Check {
+fn grouped(direction: Direction, echoed: u64, asked: &Asked<'_>) -> Check {
     let (arrow, group) = (arrow(direction, asked), asked.group.ip());
-    if heard > 0 {
+    if echoed > 0 {
         return Check::new("group", Verdict::Ok, format!("what is sent to {group} arrives {arrow}"));
     }
     let found = format!(

@@ -1,7 +1,7 @@
 //! A session with an agent of MTCP beside TCP.
 
 use crate::agents::{agent, child};
-use crate::kit::{Running, Stage, must, tell};
+use crate::kit::{Running, Stage, must, print_line};
 use faircast_testkit::{Bottleneck, Congestion, Lab, Offloads, TcpFlow, require_root};
 use serde_json::Value;
 use std::ops::Range;
@@ -45,7 +45,7 @@ fn session_with_an_agent_gets_its_fair_share_against_kernel_tcp() {
         };
         children.iter().zip(&flows).map(of).collect::<Vec<f64>>()
     });
-    tell(&format!("of TCP's rate at each exit from 12 s and from 20 s: {shares:.2?}"));
+    print_line(&format!("of TCP's rate at each exit from 12 s and from 20 s: {shares:.2?}"));
     [source, agent].into_iter().chain(children).for_each(Running::crashes);
     // A window that keeps one to three packets in the queue of a Reno gets less than 0.1.
     assert!(shares.iter().flatten().all(|share| (0.15..=2.0).contains(share)), "{shares:?}");

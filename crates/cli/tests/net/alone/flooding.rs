@@ -1,12 +1,12 @@
 //! Sessions in layers behind a bridge that forwards every group to everybody.
 
-use crate::kit::{Ended, Stage, tell};
+use crate::kit::{Ended, Stage, print_line};
 use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
 
 const FILE: usize = 3_000_000;
 
 /// Whether the session reported the remedy.
-fn told(ended: &Ended) -> bool {
+fn reported(ended: &Ended) -> bool {
     ended.all("warning").any(|line| line.to_string().contains("querier"))
 }
 
@@ -23,10 +23,10 @@ fn flooded_receiver_warns_and_gets_the_content() {
     let ended: Vec<Ended> = receivers.into_iter().map(|receiver| receiver.succeeds(100)).collect();
     let source = source.succeeds(20);
     let seconds: Vec<f64> = ended.iter().map(|receiver| receiver.number("seconds")).collect();
-    tell(&format!("flooded: done after {seconds:.1?} s"));
+    print_line(&format!("flooded: done after {seconds:.1?} s"));
     for host in ["r0", "r1"] {
         assert!(stage.has(host, &file), "{host} has other bytes");
     }
-    assert!(told(&ended[0]) && told(&source), "{:?} {source:?}", ended[0]);
-    assert!(!told(&ended[1]), "{:?}", ended[1]);
+    assert!(reported(&ended[0]) && reported(&source), "{:?} {source:?}", ended[0]);
+    assert!(!reported(&ended[1]), "{:?}", ended[1]);
 }

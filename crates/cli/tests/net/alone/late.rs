@@ -1,6 +1,6 @@
 //! A late joiner, and how long the others take.
 
-use crate::kit::{Stage, tell};
+use crate::kit::{Stage, print_line};
 use faircast_testkit::{Lab, require_root};
 
 /// Kernel: a process starts while others run.
@@ -27,7 +27,7 @@ fn late_joiner_gets_the_content_without_delaying_others() {
     }
     let ratio = source.number("repair_ratio");
     assert!(ratio < 1.8, "the head is sent again, once: {source:?}");
-    tell(&format!(
+    print_line(&format!(
         "late joiner at 50 %: early {:.1} s, late {:.1} s, sent/needed {ratio:.3}",
         early[0].number("seconds"),
         late.number("seconds")

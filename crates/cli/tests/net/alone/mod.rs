@@ -2,9 +2,9 @@
 //! others stop once for all of them.
 
 mod agents;
-mod crowd;
 mod doctor;
 mod flooding;
+mod large_group;
 mod late;
 mod pgm;
 mod routers;

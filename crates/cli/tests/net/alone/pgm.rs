@@ -2,7 +2,7 @@
 //!
 //! `FAIRCAST_INTEROP_MB=50` sends this many megabytes through the shared bottleneck instead of the few of everyday tests.
 
-use crate::kit::{Ended, must, tell};
+use crate::kit::{Ended, must, print_line};
 use crate::pgm::{Stage, finish};
 use faircast::pgm::codec::put_message;
 use faircast_testkit::{Capture, Congestion, EmulatedLab, TcpFlow};
@@ -77,7 +77,7 @@ fn zeromq_and_openpgm_get_every_message_with_competing_tcp() {
     let seconds = &tcp.seconds_bps[9..];
     let tcp = seconds.iter().sum::<f64>() / seconds.len() as f64;
     let ratio = tcp / multicast;
-    tell(&format!(
+    print_line(&format!(
         "PGM beside TCP: {:.1} MB in {:.0} s, {:.2} Mbit/s beside TCP's {:.2} ({ratio:.2}); {} NAKs of {} hosts, \
          {} repairs; {} indications, {} events, {} followed, {} cuts, {:.2} to {:.2} Mbit/s",
         megabytes(),

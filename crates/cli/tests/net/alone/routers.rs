@@ -1,12 +1,12 @@
 //! Hops with routers: how many answers the source receives.
 
-use crate::kit::{Running, must, tell};
+use crate::kit::{Running, must, print_line};
 use crate::routers::{KINDS, Stage, number};
 use faircast_testkit::{Bottleneck, Company, Node, require_root};
 use std::time::Duration;
 
 /// Datagrams that a host has received so far.
-fn heard(node: &Node) -> u64 {
+fn received(node: &Node) -> u64 {
     let snmp = must(node.run("cat", &["/proc/net/snmp"], Duration::from_secs(20))).stdout;
     let line = snmp.lines().filter(|line| line.starts_with("Udp:")).nth(1).expect("the kernel counts");
     line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
@@ -23,15 +23,15 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
         let file = stage.file("image", 6_000_000);
         let hops = [stage.hop(0, kind, &[]), stage.hop(1, kind, &[])];
         let mut receivers = stage.receivers(&[]);
-        let before = heard(stage.chain.source());
+        let before = received(stage.chain.source());
         let source = stage.send(&file, kind, &["--no-key", "--max", "100M"]);
         receivers[4].reaches(0.6, 60);
         let seen = [stage.counts(0), stage.counts(1)];
         let said = stage.status(0, &[]);
         let ended = source.succeeds(90);
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(30)));
-        let answers = (heard(stage.chain.source()) - before) as f64 / ended.number("packets");
-        tell(&format!(
+        let answers = (received(stage.chain.source()) - before) as f64 / ended.number("packets");
+        print_line(&format!(
             "{kind}: {answers:.2} datagrams heard for each packet, {:.1} s; hops {} {}\n{said}",
             ended.number("seconds"),
             seen[0],
@@ -42,8 +42,8 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
         assert_eq!((ended.number("receivers"), ended.number("verified")), (6.0, 6.0), "{ended:?}");
         assert!(answers < 1.3, "{kind}: {answers}");
         for hop in &seen {
-            let (heard, sent) = (number(hop, "reports_received"), number(hop, "reports_sent"));
-            assert!(heard > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
+            let (received, sent) = (number(hop, "reports_received"), number(hop, "reports_sent"));
+            assert!(received > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
         }
         assert!(said.contains("router: ") && said.contains("3 receivers done"), "{said}");
         // RMANP's hops send again what the slow link lost, from what they keep.

@@ -1,6 +1,6 @@
 //! Outsiders and forgers, and how long the sessions that they attack take.
 
-use crate::kit::{Ended, Stage, must, noise, tell};
+use crate::kit::{Ended, Stage, must, noise, print_line};
 use crate::security::key;
 use faircast_core::rng::Rng;
 use faircast_testkit::{Capture, Lab, Node, Offloads, fields, require_root};
@@ -148,7 +148,7 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     // A busy host drops some of them before its receiver sees them.
     refused.extend(receivers.iter().map(|ended| ended.number("refused") + ended.number("dropped_local")));
     let (before, after) = (sent_after(&quiet), sent_after(&attacked));
-    tell(&format!(
+    print_line(&format!(
         "sealed, {sent} forged and replayed packets: {after:.2} s, {before:.2} s without, refused {refused:?}"
     ));
     assert!(sent > 20_000, "the attack was over before it began: {sent}");
@@ -189,7 +189,7 @@ fn outsider_cannot_replay_the_present_session() {
     let source = source.succeeds(30);
     let ended: Vec<_> = receivers.into_iter().map(|receiver| receiver.succeeds(10)).collect();
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
-    tell(&format!("sealed, {replayed} packets replayed at once: {:.2} s", source.number("seconds")));
+    print_line(&format!("sealed, {replayed} packets replayed at once: {:.2} s", source.number("seconds")));
     assert!(replayed > 3000, "{replayed}");
     assert!(ended.iter().all(|r| r.number("refused") > 0.9 * replayed as f64), "{replayed}: {ended:?}");
     let due = FILE as f64 * 8.0 / 20e6;
@@ -207,7 +207,9 @@ fn noise_does_not_harm_an_open_session() {
     let (attacked, receivers, sent) = transfer(&stage, &file, &[], Some(&payloads));
     let refused: Vec<_> = receivers.iter().chain([&attacked]).map(|ended| ended.number("refused")).collect();
     let (before, after) = (quiet.number("seconds"), attacked.number("seconds"));
-    tell(&format!("open, {sent} packets of noise: {after:.2} s, {before:.2} s without, refused {refused:?}"));
+    print_line(&format!(
+        "open, {sent} packets of noise: {after:.2} s, {before:.2} s without, refused {refused:?}"
+    ));
     assert!(sent > 20_000, "the attack was over before it began: {sent}");
     assert!(refused.iter().all(|refused| *refused > 0.4 * sent as f64), "{refused:?} of {sent}");
     // A source that believed any of it would take many times as long; a busy machine takes a little longer.

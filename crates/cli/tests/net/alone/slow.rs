@@ -1,6 +1,6 @@
 //! One slow receiver among faster ones, and what `--slow` makes of it.
 
-use crate::kit::{Ended, Running, Stage, tell};
+use crate::kit::{Ended, Running, Stage, print_line};
 use faircast_testkit::{Bottleneck, Lab, Offloads, require_root};
 
 const FILE: usize = 8_000_000;
@@ -42,7 +42,7 @@ fn policy_follow_takes_the_rate_of_the_slowest_receiver() {
     let ended: Vec<_> = receivers.into_iter().map(|receiver| receiver.succeeds(10)).collect();
     slow_event(&source, "follow");
     let goodput = source.number("goodput_bps") / 1e6;
-    tell(&format!(
+    print_line(&format!(
         "follow: {:.1} s, {goodput:.2} Mbit/s of 10, loss {:.1} %, sent/needed {:.3}",
         source.number("seconds"),
         100.0 * ended[SLOW].number("lost") / ended[SLOW].number("packets"),
@@ -69,7 +69,7 @@ fn a_slow_receiver_is_served_last_under_a_floor() {
     let source = source.succeeds(60);
     let slow = slow.succeeds(10);
     slow_event(&source, "deferred");
-    tell(&format!(
+    print_line(&format!(
         "floor: others {others:.2} s (without the slow one {alone:.2} s), slow one {:.1} s, sent/needed {:.3}",
         slow.number("seconds"),
         source.number("repair_ratio"),

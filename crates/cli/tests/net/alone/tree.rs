@@ -1,6 +1,6 @@
 //! The memory of a relay, and the rates of its children, while one of them stalls.
 
-use crate::kit::{Stage, must, tell};
+use crate::kit::{Stage, must, print_line};
 use crate::tree::{child, relay, status};
 use faircast_testkit::{Lab, require_root};
 use serde_json::Value;
@@ -37,16 +37,16 @@ fn stalled_child_of_a_relay_costs_bounded_memory() {
     stalls.task.pause();
     let (one, other) = (one.succeeds(60), other.succeeds(60));
     let most = memory(pid, "VmHWM");
-    let kept: Value = must(serde_json::from_str(&status(node(3), &control, &["--json"])));
+    let stored: Value = must(serde_json::from_str(&status(node(3), &control, &["--json"])));
     stalls.task.resume();
     stalls.succeeds(90);
     sends.succeeds(30);
     assert!((0..3).all(|at| stage.has(&format!("r{at}"), &file)));
     let after = memory(pid, "VmHWM");
     relay.crashes();
-    let session = &kept["sessions"][0];
+    let session = &stored["sessions"][0];
     let rates = [&one, &other].map(|ended| ended.number("goodput_bps") / 1e6);
-    tell(&format!(
+    print_line(&format!(
         "one of three children stopped at 10 % of 80 MB: the relay with --memory 16M had {:.1} MB at rest and {:.1} MB at \
          most, {:.1} MB until the end; {} bytes kept, {} let go; the others at {rates:.0?} Mbit/s",
         at_rest as f64 / 1e6,

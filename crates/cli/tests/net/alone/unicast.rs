@@ -1,6 +1,6 @@
 //! A source without multicast, and how long its hosts take.
 
-use crate::kit::{Stage, must, tell};
+use crate::kit::{Stage, must, print_line};
 use crate::unicast::{list, source, v4, waiting, without_multicast};
 use faircast_testkit::{Bottleneck, Lab, Offloads, require_root};
 
@@ -20,6 +20,8 @@ fn a_slow_host_slows_no_other() {
     let (fast, slow) = (fast.succeeds(30), slow.succeeds(60));
     sends.succeeds(20);
     let (fast, slow) = (fast.number("seconds"), slow.number("seconds"));
-    tell(&format!("8 MB by unicast at the same time: {fast:.1} s at 80 Mbit/s, {slow:.1} s at 8 Mbit/s"));
+    print_line(&format!(
+        "8 MB by unicast at the same time: {fast:.1} s at 80 Mbit/s, {slow:.1} s at 8 Mbit/s"
+    ));
     assert!(slow > 8.0 && fast < slow / 3.0, "{fast} and {slow}");
 }

@@ -1,6 +1,6 @@
 //! Receive windows between real hosts: a receiver that takes a limited amount, or nothing for a moment, loses nothing.
 
-use crate::kit::{FAIRCAST, Running, Stage, must, noise, tell};
+use crate::kit::{FAIRCAST, Running, Stage, must, noise, print_line};
 use faircast_testkit::{Lab, require_root, run};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -56,7 +56,7 @@ fn slow_reader_of_a_pipe_sets_the_rate_without_loss() {
     assert!(got == noise("image", bytes), "all of it, in order");
     let rates: Vec<f64> =
         PLAN.iter().zip(&took).map(|((_, bytes), took)| *bytes as f64 / took / 1e6).collect();
-    tell(&format!("read at most at 10, 30 and 10 MB/s; came at {rates:.1?} MB/s"));
+    print_line(&format!("read at most at 10, 30 and 10 MB/s; came at {rates:.1?} MB/s"));
     assert!(rates.iter().zip(PLAN).all(|(got, (most, _))| *got > 0.4e-6 * most), "{rates:?}: {source:?}");
     let limited = source.all("progress").filter(|line| line["limited_by"] == "window").count();
     assert!(limited > 0, "it says what limits it: {source:?}");
@@ -127,5 +127,5 @@ fn short_pause_of_a_receiver_with_a_small_buffer_loses_nothing() {
             "{ended:?}: {source:?}"
         );
     }
-    tell(&format!("60 MB with three pauses of 0.3 s: {:.1} s", source.number("seconds")));
+    print_line(&format!("60 MB with three pauses of 0.3 s: {:.1} s", source.number("seconds")));
 }

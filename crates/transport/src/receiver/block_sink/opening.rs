@@ -1,9 +1,9 @@
 //! Start of a transfer on the disk: its directory and journal, and a temporary file for symbols. A job does this.
 
 use crate::config::Destination;
-use crate::object::abandoned::tidied;
 use crate::object::gather::spill::SpillFile;
 use crate::object::host::disk::Disk;
+use crate::object::partial_transfers::tidied;
 use crate::object::spool::nameless;
 use crate::object::{
     Admission, Geometry, JournalContent, KeepPartial, ObjectError, Store, TransferId, Wanted,
@@ -39,12 +39,12 @@ pub(super) fn opened(
     order: Option<RoomOrder>,
 ) -> Result<Opened, ObjectError> {
     let tidied = tidied(out, keep_partial, Some(transfer));
-    let (mut store, told) = Store::begin(disk, out, transfer, geometry, admission)?;
+    let (mut store, reported) = Store::begin(disk, out, transfer, geometry, admission)?;
     store.files.wanted = wanted;
     store.files.warnings.extend(tidied);
     // Blocks of an earlier run are verified first: the remainder may be small.
-    let order = if told.is_some() { order } else { make_room(&store, order) };
-    Ok((Box::new(store), told, order))
+    let order = if reported.is_some() { order } else { make_room(&store, order) };
+    Ok((Box::new(store), reported, order))
 }
 
 /// Makes the temporary file for symbols beside the files of the transfer.

@@ -44,7 +44,7 @@ impl Stage {
         Stage { streams, dir }
     }
 
-    fn hear(&mut self, layer: u8, block: &EncodedBlock, symbols: &[u32]) {
+    fn receive(&mut self, layer: u8, block: &EncodedBlock, symbols: &[u32]) {
         for &symbol in symbols {
             let data = Data {
                 seq: Seq(0),
@@ -88,8 +88,8 @@ impl Stage {
 #[test]
 fn blocks_are_written_in_order_and_repairs_replace_losses() {
     let mut stage = Stage::new();
-    stage.hear(0, &block(0), &[0, 1, 2, 3, 4, 5]);
-    stage.hear(0, &block(1), &[0, 3, 4, 5]);
+    stage.receive(0, &block(0), &[0, 1, 2, 3, 4, 5]);
+    stage.receive(0, &block(1), &[0, 3, 4, 5]);
     assert_eq!(stage.wrote(0), [0, 1]);
     assert_eq!((stage.lost(0), stage.streams.symbols().decoded), (0, 1));
 }
@@ -97,54 +97,54 @@ fn blocks_are_written_in_order_and_repairs_replace_losses() {
 #[test]
 fn block_is_given_up_after_enough_of_the_next_one() {
     let mut stage = Stage::new();
-    stage.hear(0, &block(0), &[0, 1, 2, 3]);
-    stage.hear(0, &block(1), &[0, 1]);
-    stage.hear(0, &block(2), &[0, 1, 2]);
+    stage.receive(0, &block(0), &[0, 1, 2, 3]);
+    stage.receive(0, &block(1), &[0, 1]);
+    stage.receive(0, &block(2), &[0, 1, 2]);
     assert_eq!(stage.lost(0), 0, "three packets may have been overtaken");
-    stage.hear(0, &block(2), &[3]);
+    stage.receive(0, &block(2), &[3]);
     assert_eq!((stage.lost(0), stage.wrote(0)), (1, vec![0, 2]), "a gap never stalls");
-    stage.hear(0, &block(1), &[2, 3]);
+    stage.receive(0, &block(1), &[2, 3]);
     assert_eq!(stage.wrote(0), [0, 2], "what comes too late changes nothing");
 }
 
 #[test]
 fn reordered_symbols_are_not_lost() {
     let mut stage = Stage::new();
-    stage.hear(0, &block(0), &[0, 1, 2]);
-    stage.hear(0, &block(1), &[0, 1]);
-    stage.hear(0, &block(0), &[3]);
-    stage.hear(0, &block(1), &[2, 3]);
+    stage.receive(0, &block(0), &[0, 1, 2]);
+    stage.receive(0, &block(1), &[0, 1]);
+    stage.receive(0, &block(0), &[3]);
+    stage.receive(0, &block(1), &[2, 3]);
     assert_eq!((stage.wrote(0), stage.lost(0)), (vec![0, 1], 0));
 }
 
 #[test]
 fn completely_lost_blocks_are_counted() {
     let mut stage = Stage::new();
-    stage.hear(0, &block(3), &[0, 1, 2, 3]);
-    stage.hear(0, &block(9), &[0, 1, 2, 3]);
+    stage.receive(0, &block(3), &[0, 1, 2, 3]);
+    stage.receive(0, &block(9), &[0, 1, 2, 3]);
     assert_eq!((stage.wrote(0), stage.lost(0)), (vec![3, 9], 5));
 }
 
 #[test]
 fn block_already_running_at_the_join_is_not_counted_lost() {
     let mut stage = Stage::new();
-    stage.hear(0, &block(7), &[2, 3]);
-    stage.hear(0, &block(8), &[0, 1, 2, 3]);
+    stage.receive(0, &block(7), &[2, 3]);
+    stage.receive(0, &block(8), &[0, 1, 2, 3]);
     assert_eq!((stage.wrote(0), stage.lost(0)), (vec![8], 0));
 }
 
 #[test]
 fn stream_of_a_layer_is_written_only_while_joined() {
     let mut stage = Stage::new();
-    stage.hear(1, &block(0), &[0, 1, 2, 3]);
+    stage.receive(1, &block(0), &[0, 1, 2, 3]);
     assert!(stage.wrote(1).is_empty(), "not joined");
     stage.subscribe(2, 1);
-    stage.hear(1, &block(4), &[0, 1, 2, 3]);
-    stage.hear(1, &block(5), &[0, 1]);
+    stage.receive(1, &block(4), &[0, 1, 2, 3]);
+    stage.receive(1, &block(5), &[0, 1]);
     stage.subscribe(1, 3);
-    stage.hear(1, &block(6), &[0, 1, 2, 3]);
+    stage.receive(1, &block(6), &[0, 1, 2, 3]);
     stage.subscribe(2, 5);
-    stage.hear(1, &block(8), &[0, 1, 2, 3]);
+    stage.receive(1, &block(8), &[0, 1, 2, 3]);
     stage.end(6);
     assert_eq!((stage.wrote(1), stage.lost(1)), (vec![4, 8], 0), "what passed meanwhile is not lost");
     assert_eq!(stage.streams.streams()[1].joined_for.as_secs_f64(), 3.0);
@@ -160,8 +160,8 @@ fn stream_of_a_layer_is_written_only_while_joined() {
 #[test]
 fn incomplete_block_at_the_end_is_lost() {
     let mut stage = Stage::new();
-    stage.hear(0, &block(0), &[0, 1, 2, 3]);
-    stage.hear(0, &block(1), &[0, 1]);
+    stage.receive(0, &block(0), &[0, 1, 2, 3]);
+    stage.receive(0, &block(1), &[0, 1]);
     stage.end(1);
     assert_eq!((stage.wrote(0), stage.lost(0)), (vec![0], 1));
     assert_eq!(stage.streams.warnings(), ["1 of 2 blocks of layer 0 are missing"]);
@@ -170,11 +170,11 @@ fn incomplete_block_at_the_end_is_lost() {
 #[test]
 fn invalid_symbols_change_nothing() {
     let mut stage = Stage::new();
-    stage.hear(0, &block(0), &[0]);
-    stage.hear(0, &EncodedBlock { number: u32::MAX, ..block(1) }, &[0, 1, 2, 3]);
-    stage.hear(0, &EncodedBlock { number: 1 << 20, ..block(1) }, &[0, 1, 2, 3]);
-    stage.hear(7, &block(1), &[0, 1, 2, 3]);
-    stage.hear(0, &block(0), &[1, 2, 3]);
+    stage.receive(0, &block(0), &[0]);
+    stage.receive(0, &EncodedBlock { number: u32::MAX, ..block(1) }, &[0, 1, 2, 3]);
+    stage.receive(0, &EncodedBlock { number: 1 << 20, ..block(1) }, &[0, 1, 2, 3]);
+    stage.receive(7, &block(1), &[0, 1, 2, 3]);
+    stage.receive(0, &block(0), &[1, 2, 3]);
     assert_eq!((stage.wrote(0), stage.lost(0)), (vec![0], 0));
 }
 
@@ -183,7 +183,7 @@ fn forged_block_is_lost() {
     let mut stage = Stage::new();
     let mut forged = block(0);
     forged.symbols[2][0] ^= 1;
-    stage.hear(0, &forged, &[0, 1, 2, 3]);
-    stage.hear(0, &block(1), &[0, 1, 2, 3]);
+    stage.receive(0, &forged, &[0, 1, 2, 3]);
+    stage.receive(0, &block(1), &[0, 1, 2, 3]);
     assert_eq!((stage.wrote(0), stage.lost(0)), (vec![1], 1));
 }

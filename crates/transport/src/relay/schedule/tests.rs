@@ -5,15 +5,15 @@ use proptest::prelude::*;
 const K: u16 = 4;
 
 /// A cache and a branch that have both received these symbols.
-fn heard(symbols: &[(u32, u32)]) -> (Cache, Schedule) {
+fn received(symbols: &[(u32, u32)]) -> (Cache, Schedule) {
     let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
     for (block, id) in symbols {
-        hear(&mut cache, &mut schedule, *block, *id, false);
+        receive(&mut cache, &mut schedule, *block, *id, false);
     }
     (cache, schedule)
 }
 
-fn hear(cache: &mut Cache, schedule: &mut Schedule, block: u32, id: u32, wanted: bool) {
+fn receive(cache: &mut Cache, schedule: &mut Schedule, block: u32, id: u32, wanted: bool) {
     cache.add(block, K, id, &[id as u8; 8], wanted);
     schedule.on_symbol(block, cache.get(block).expect("it is kept"));
 }
@@ -37,7 +37,7 @@ fn held(block: u32, ids: &[u32]) -> SymbolMap {
 
 #[test]
 fn received_symbols_leave_once_in_the_order_of_blocks() {
-    let (cache, mut schedule) = heard(&[(1, 0), (0, 2), (0, 0), (1, 3), (0, 1), (0, 3), (0, 9)]);
+    let (cache, mut schedule) = received(&[(1, 0), (0, 2), (0, 0), (1, 3), (0, 1), (0, 3), (0, 9)]);
     let left = drain(&cache, &mut schedule, &mut 0);
     assert_eq!(
         left,
@@ -50,7 +50,7 @@ fn received_symbols_leave_once_in_the_order_of_blocks() {
 
 #[test]
 fn only_lost_symbols_are_sent_again() {
-    let (cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
+    let (cache, mut schedule) = received(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);
     let lacks_one = held(0, &[0, 1, 3]);
@@ -71,7 +71,7 @@ fn only_lost_symbols_are_sent_again() {
 
 #[test]
 fn unsent_symbol_repairs_any_loss() {
-    let (cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3), (0, 9)]);
+    let (cache, mut schedule) = received(&[(0, 0), (0, 1), (0, 2), (0, 3), (0, 9)]);
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);
     assert!(schedule.request(&cache, 0, 1, Seq(seq), Some(&held(0, &[0, 1, 3]))).sends);
@@ -80,7 +80,7 @@ fn unsent_symbol_repairs_any_loss() {
 
 #[test]
 fn missing_symbols_are_fetched_and_forwarded() {
-    let (mut cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
+    let (mut cache, mut schedule) = received(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);
     cache.forget_before(0);
@@ -103,7 +103,7 @@ proptest! {
         let mut rng = faircast_core::rng::Rng::new(seed, 1);
         let mut here: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); lost.len()];
         for id in ids.iter().take(usize::from(K)) {
-            hear(&mut cache, &mut schedule, 0, *id, false);
+            receive(&mut cache, &mut schedule, 0, *id, false);
         }
         let (mut seq, mut fetched) = (0, usize::from(K));
         for _ in 0..200 {
@@ -122,7 +122,7 @@ proptest! {
                 let answer = schedule.request(&cache, 0, lacks, Seq(seq), Some(&held(0, &own)));
                 for _ in 0..answer.lacks {
                     if let Some(id) = ids.get(fetched) {
-                        hear(&mut cache, &mut schedule, 0, *id, true);
+                        receive(&mut cache, &mut schedule, 0, *id, true);
                     }
                     fetched += 1;
                 }

@@ -79,7 +79,7 @@ impl AgentChild {
     }
 
     /// Records its state for queries to the relay: at intervals, and when receivers are done.
-    fn tell(&mut self, now: Time) {
+    fn emit_progress(&mut self, now: Time) {
         let tally = self.agent.with(|agent| agent.tally_of(self.id));
         if now < self.report_at && tally.done == self.reported_done {
             return;
@@ -122,7 +122,7 @@ impl Endpoint for AgentChild {
     fn handle_timeout(&mut self, now: Time) {
         let began = *self.began.get_or_insert(now);
         self.agent.with(|agent| agent.tick(now));
-        self.tell(now);
+        self.emit_progress(now);
         let (end, is_replaced) = (self.shared.end_above(), self.shared.is_replaced(self.place));
         // A downstream relay takes part as long as it sends, with or without receivers.
         let nobody = !self.agent.with(|agent| agent.takes_part(self.id));

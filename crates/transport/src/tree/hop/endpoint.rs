@@ -54,7 +54,7 @@ impl HopExit {
     }
 
     /// Records its state for queries to the relay: at intervals, and when receivers are done.
-    fn tell(&mut self, now: Time) {
+    fn emit_progress(&mut self, now: Time) {
         let tally = self.hop.with(|hop| hop.tally_of(self.exit));
         if now < self.report_at && tally.done == self.reported_done {
             return;
@@ -80,7 +80,7 @@ impl Endpoint for HopExit {
 
     fn handle_timeout(&mut self, now: Time) {
         self.hop.with(|hop| hop.tick(now));
-        self.tell(now);
+        self.emit_progress(now);
         let end = self.shared.end_above();
         if end == End::Over && now >= self.close_at {
             self.close_at = now + LAST_EVERY;

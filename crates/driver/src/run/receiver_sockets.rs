@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The sockets of a receiver.
-pub(crate) enum Hearing {
+pub(crate) enum ReceiverSockets {
     /// It has joined groups.
     Groups(Groups),
     /// It has attached to a parent, and hears its session's group as well while it wants to (an agent's child).
@@ -57,7 +57,7 @@ impl Listening<'_> {
     ///
     /// # Errors
     /// When there is no such interface, or the system refuses.
-    pub(crate) fn open(self, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
+    pub(crate) fn open(self, events: &mut dyn FnMut(Event)) -> Result<ReceiverSockets, Error> {
         let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
         let uplink = match (self.invited, self.parents.first()) {
             (Some(at), _) => Some((at, Uplink::listen(at, options, self.idle_timeout)?)),
@@ -86,7 +86,7 @@ impl Listening<'_> {
                 joined: None,
                 failed: None,
             };
-            return Ok(Hearing::Parent { uplink, group: Box::new(group) });
+            return Ok(ReceiverSockets::Parent { uplink, group: Box::new(group) });
         }
         let choice = choose(self.group.ip(), self.interface.as_deref())?;
         let outage = Outage::of_listener(self.group.ip(), self.interface, self.idle_timeout);
@@ -95,7 +95,7 @@ impl Listening<'_> {
         let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
         emit_opened(self.group, &choice, events);
         socket.receive_buffer().warning().into_iter().for_each(|warning| events(Event::warning(warning)));
-        Ok(Hearing::Groups(Groups::new(socket, outage)))
+        Ok(ReceiverSockets::Groups(Groups::new(socket, outage)))
     }
 }
 
@@ -124,15 +124,15 @@ impl GroupBeside {
     }
 }
 
-impl Hearing {
+impl ReceiverSockets {
     /// The outcome of a session: when nothing was heard because the network is gone, that is the error.
     ///
     /// # Errors
     /// Those of the report, or why the network is gone.
     pub(crate) fn explain<T>(&mut self, report: Result<T, Error>) -> Result<T, Error> {
         match self {
-            Hearing::Groups(groups) => groups.explain(report),
-            Hearing::Parent { uplink, group } => {
+            ReceiverSockets::Groups(groups) => groups.explain(report),
+            ReceiverSockets::Parent { uplink, group } => {
                 let gone = uplink.take_error().or(group.failed.take().map(|(_, error)| error));
                 match (report, gone) {
                     (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
@@ -145,34 +145,34 @@ impl Hearing {
     /// The group that is heard beside a parent.
     const fn beside(&self) -> Option<&Groups> {
         match self {
-            Hearing::Parent { group, .. } => group.joined.as_ref(),
-            Hearing::Groups(_) => None,
+            ReceiverSockets::Parent { group, .. } => group.joined.as_ref(),
+            ReceiverSockets::Groups(_) => None,
         }
     }
 
     const fn beside_mut(&mut self) -> Option<&mut Groups> {
         match self {
-            Hearing::Parent { group, .. } => group.joined.as_mut(),
-            Hearing::Groups(_) => None,
+            ReceiverSockets::Parent { group, .. } => group.joined.as_mut(),
+            ReceiverSockets::Groups(_) => None,
         }
     }
 
     fn sockets(&self) -> &dyn Sockets {
         match self {
-            Hearing::Groups(groups) => groups,
-            Hearing::Parent { uplink, .. } => uplink,
+            ReceiverSockets::Groups(groups) => groups,
+            ReceiverSockets::Parent { uplink, .. } => uplink,
         }
     }
 
     fn sockets_mut(&mut self) -> &mut dyn Sockets {
         match self {
-            Hearing::Groups(groups) => groups,
-            Hearing::Parent { uplink, .. } => uplink,
+            ReceiverSockets::Groups(groups) => groups,
+            ReceiverSockets::Parent { uplink, .. } => uplink,
         }
     }
 }
 
-impl Sockets for Hearing {
+impl Sockets for ReceiverSockets {
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
         if let Some(groups) = self.beside_mut() {
             groups.look(endpoint, now, events)?;
@@ -201,8 +201,8 @@ impl Sockets for Hearing {
 
     fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time) {
         match self {
-            Hearing::Parent { group, .. } => group.follow(endpoint.receives_group()),
-            Hearing::Groups(groups) => groups.follow(endpoint, now),
+            ReceiverSockets::Parent { group, .. } => group.follow(endpoint.receives_group()),
+            ReceiverSockets::Groups(groups) => groups.follow(endpoint, now),
         }
     }
 

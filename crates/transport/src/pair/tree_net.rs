@@ -42,7 +42,7 @@ impl AgentNode {
         let handle = RelayHandle::default();
         handle.be_agent();
         let agent = Node::new(Agent::new(id, self.rng.bits(), hop, self.rng.bits()));
-        self.shared = SessionHandle::of_within(handle, agent.within(), 0);
+        self.shared = SessionHandle::of_mode(handle, agent.mode(), 0);
         self.agent = Some(agent);
         self.shared.take_children(self.most, Default::default());
         let seed = self.rng.bits();
@@ -211,6 +211,6 @@ impl Net {
 
     /// Returns the datagrams that the source received from these receivers themselves.
     pub(super) fn received_from(&self, receivers: Range<usize>) -> u64 {
-        receivers.map(|at| self.heard.get(&self.receivers[at].address).copied().unwrap_or(0)).sum()
+        receivers.map(|at| self.received.get(&self.receivers[at].address).copied().unwrap_or(0)).sum()
     }
 }

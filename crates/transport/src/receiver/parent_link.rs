@@ -10,7 +10,7 @@
 //! A receiver that was not served by an agent in time is the source's child to the end of the session: so nobody is counted twice for long.
 //! Agents and relays do not seek another agent: one that they found could be behind themselves.
 
-use super::reach::MOVED_AFTER;
+use super::reachability::MOVED_AFTER;
 use super::{JOINED, Phase, ReceiverSession};
 use crate::announced::scheme_of;
 use crate::event::Event;

@@ -83,7 +83,7 @@ impl SymbolSink for UpstreamMode {
             passing.passed = passing.passed.max(status.complete_to);
             passing.blocks = status.blocks.or(passing.blocks);
         }
-        self.shared.with_inside(|inside| inside.on_status(status, now));
+        self.shared.with_mode(|mode| mode.on_status(status, now));
     }
 
     fn on_announce(&mut self, announce: &Announce) {
@@ -91,7 +91,7 @@ impl SymbolSink for UpstreamMode {
             *known = *announce;
         }
         let now = self.now;
-        let goes_on = self.shared.with_inside(|inside| inside.on_announce(announce, now)).unwrap_or(true);
+        let goes_on = self.shared.with_mode(|mode| mode.on_announce(announce, now)).unwrap_or(true);
         self.is_other |= !goes_on;
         if announce.unix_secs > self.announced {
             (self.announced, self.announced_at) = (announce.unix_secs, now);
@@ -100,13 +100,13 @@ impl SymbolSink for UpstreamMode {
 
     fn on_page(&mut self, page: &Hashes, now: Time, _: &mut Rng) -> Result<Progressed, Error> {
         self.at(now);
-        self.shared.with_inside(|inside| inside.on_page(page, now));
+        self.shared.with_mode(|mode| mode.on_page(page, now));
         Ok(Progressed::No)
     }
 
     /// Relays that receive only from one another would announce the session without end; the time of a live source advances.
     fn is_outdated(&self, now: Time) -> bool {
-        let has_exits = self.shared.with_inside(|inside| inside.has_exits()).unwrap_or(false);
+        let has_exits = self.shared.with_mode(|mode| mode.has_exits()).unwrap_or(false);
         has_exits && self.announced > 0 && now.since(self.announced_at) > OUTDATED_AFTER
     }
 
@@ -126,7 +126,7 @@ impl SymbolSink for UpstreamMode {
 
     fn deadline(&self) -> Time {
         self.shared
-            .with_inside(|inside| inside.needs().map(|needs| needs.deadline()))
+            .with_mode(|mode| mode.needs().map(|needs| needs.deadline()))
             .flatten()
             .unwrap_or(Time::NEVER)
     }
@@ -135,18 +135,18 @@ impl SymbolSink for UpstreamMode {
         self.at(now);
         let wanted = &mut self.wanted;
         wanted.clear();
-        self.shared.with_inside(|inside| inside.needs().map(|needs| needs.take_due(now, wanted)));
+        self.shared.with_mode(|mode| mode.needs().map(|needs| needs.take_due(now, wanted)));
         &self.wanted
     }
 
     fn is_wrong(&self, block: u32, symbols: u16) -> bool {
         self.shared
-            .with_inside(|inside| inside.needs().is_some_and(|needs| needs.is_wrong(block, symbols)))
+            .with_mode(|mode| mode.needs().is_some_and(|needs| needs.is_wrong(block, symbols)))
             .unwrap_or(false)
     }
 
     fn needs_nothing(&self) -> bool {
-        let below = self.shared.with_inside(|inside| inside.tally()).unwrap_or_default();
+        let below = self.shared.with_mode(|mode| mode.tally()).unwrap_or_default();
         self.shared.lock().needs_nothing(below, self.since.unwrap_or(self.now), self.now)
     }
 

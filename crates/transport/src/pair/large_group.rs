@@ -100,7 +100,7 @@ impl Crowd {
         self.spread = spread;
     }
 
-    fn hear(&mut self, bytes: &mut [u8], now: Time) {
+    fn receive(&mut self, bytes: &mut [u8], now: Time) {
         let Ok((session, message)) = self.ear.open(bytes, self.source) else { return };
         match message {
             Message::Announce(announce) => {
@@ -218,7 +218,7 @@ fn run(count: usize, offer: Offer, loss: f64) -> Run {
         let now = links.now;
         let place = match next.unwrap_or_else(|| panic!("not over: {:?}", source.events.last())) {
             Happens::Arrives { host: Place::Crowd, mut bytes, .. } => {
-                crowd.hear(&mut bytes, now);
+                crowd.receive(&mut bytes, now);
                 first_announced = first_announced.min(now);
                 Place::Crowd
             }

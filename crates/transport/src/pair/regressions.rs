@@ -134,12 +134,13 @@ fn relay_joins_a_restarted_source_without_leaving_it() {
     let killed = tree.now;
     tree.run_until(Span::from_secs(4), |tree| tree.now > killed + Span::from_secs(3));
     assert!(tree.relays[relay].above.is_some());
-    let told = tree.sources[0].events.len();
+    let reported = tree.sources[0].events.len();
     tree.start_source(0);
     tree.run_until(Span::from_secs(9), |tree| tree.relays[relay].above.is_none());
     let again = tree.now;
     tree.run_until(Span::from_secs(2), |tree| tree.now > again + Span::from_secs(1));
-    let left = tree.sources[0].events[told..].iter().find(|(_, event)| matches!(event, Event::Left { .. }));
+    let left =
+        tree.sources[0].events[reported..].iter().find(|(_, event)| matches!(event, Event::Left { .. }));
     assert!(left.is_none(), "{left:?}");
 }
 

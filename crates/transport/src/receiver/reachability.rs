@@ -47,7 +47,7 @@ struct Missing {
     /// The source's next number when that was noticed, and now.
     at_first: u64,
     now: u64,
-    told: bool,
+    reported: bool,
 }
 
 impl Reach {
@@ -61,7 +61,7 @@ impl Reach {
         if let Some(seq) = seq {
             self.expected = self.expected.max(seq.saturating_add(1));
         }
-        self.missing.take().is_some_and(|missing| missing.told)
+        self.missing.take().is_some_and(|missing| missing.reported)
     }
 
     /// The source's next packet on the base layer has this number.
@@ -69,7 +69,7 @@ impl Reach {
         if next < self.expected.saturating_add(ENOUGH) {
             return;
         }
-        let fresh = Missing { since: now, at_first: next, now: next, told: false };
+        let fresh = Missing { since: now, at_first: next, now: next, reported: false };
         let missing = self.missing.get_or_insert(fresh);
         missing.now = missing.now.max(next);
     }
@@ -88,8 +88,8 @@ impl Reach {
     }
 
     /// Whether it has to be reported; counts as reported from now on.
-    fn tell(&mut self) -> bool {
-        self.missing.as_mut().is_some_and(|missing| !std::mem::replace(&mut missing.told, true))
+    fn take_news(&mut self) -> bool {
+        self.missing.as_mut().is_some_and(|missing| !std::mem::replace(&mut missing.reported, true))
     }
 }
 
@@ -142,7 +142,7 @@ impl ReceiverSession {
             verified_bytes: stream.sink.verified_bytes(),
             resumes,
         });
-        if stream.reach.tell() {
+        if stream.reach.take_news() {
             let message = format!(
                 "announcements arrive but no data: none of the last {packets} packets of up to {bytes} bytes; {LOOK_AT_PATH}"
             );
@@ -215,7 +215,7 @@ mod tests {
         }
         assert_eq!(reach.loss(at(3)), None);
         assert_eq!(reach.loss(at(5)), Some((Span::from_secs(4), 100)));
-        assert!(reach.tell() && !reach.tell(), "it is told once");
+        assert!(reach.take_news() && !reach.take_news(), "it is told once");
         assert!(reach.on_data(Some(110)), "and told when it is over");
         assert_eq!(reach.loss(at(60)), None);
     }

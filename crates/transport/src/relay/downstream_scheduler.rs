@@ -144,7 +144,7 @@ impl Scheduler for DownstreamScheduler {
 
     fn symbols_of(&self, block: u32) -> u16 {
         match self.shared.lock().cache.get(block) {
-            Some(kept) => kept.symbols,
+            Some(stored) => stored.symbols,
             None if self.geometry.stream_len.is_some() => self.geometry.symbols(block),
             None => self.geometry.symbols_per_block,
         }

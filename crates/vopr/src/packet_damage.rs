@@ -1,11 +1,11 @@
 //! The weather: damage to packets while there is trouble.
 
-use crate::plan::Weather;
+use crate::plan::PacketDamage;
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
 use faircast_simnet::Copies;
 
-impl Weather {
+impl PacketDamage {
     /// Returns the copies of a packet that arrive.
     pub fn befall(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {
         if self.loss > 0.0 && rng.chance(self.loss) {

@@ -35,9 +35,9 @@ pub(super) struct Lies(pub(super) BTreeMap<Who, Lie>);
 
 impl Lies {
     /// Returns the datagram sent instead of this host's, if any.
-    pub(super) fn told(&self, who: Who, bytes: Vec<u8>) -> Option<Vec<u8>> {
+    pub(super) fn reported(&self, who: Who, bytes: Vec<u8>) -> Option<Vec<u8>> {
         match self.0.get(&who) {
-            Some(lie) => lie.told(bytes),
+            Some(lie) => lie.reported(bytes),
             None => Some(bytes),
         }
     }
@@ -45,7 +45,7 @@ impl Lies {
 
 impl Lie {
     /// Returns the datagram sent instead of this one, if any.
-    pub(super) fn told(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
+    pub(super) fn reported(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         let Ok((header, message)) = parse(&bytes, &Newest::default()) else { return Some(bytes) };
         let lie = match (self, message) {
             (Lie::Stuck | Lie::Endless, Message::Request(_)) | (Lie::Withholding, Message::Data(_)) => {

@@ -7,13 +7,13 @@ use faircast_core::schemes::CATALOGUE;
 const BYTES: u64 = 2_500_000;
 
 /// Writes the remains of an earlier receiver: these blocks, some of them with other content under a matching hash.
-pub(super) fn leave(net: &Net, source: usize, receiver: usize, kept: impl Fn(u32) -> bool, wrong: &[u32]) {
+pub(super) fn leave(net: &Net, source: usize, receiver: usize, stored: impl Fn(u32) -> bool, wrong: &[u32]) {
     let mut object = net.sources[source].object();
     let (geometry, transfer) = (object.geometry(), object.transfer());
     let mut store =
         Store::open(&net.receivers[receiver].dir, transfer, geometry, None).expect("a fresh directory");
     let mut bytes = Vec::new();
-    for block in (0..geometry.blocks().expect("files have a length")).filter(|block| kept(*block)) {
+    for block in (0..geometry.blocks().expect("files have a length")).filter(|block| stored(*block)) {
         assert_eq!(object.read_block(block, &mut bytes).expect("readable"), BlockRead::Data);
         if wrong.contains(&block) {
             bytes[1_000] ^= 1;
@@ -29,11 +29,11 @@ fn path() -> (Link, Link) {
 }
 
 /// Runs two receivers, of which the first finds wrong blocks; both get everything in this session.
-fn assert_heals(scheme: &'static str, kept: impl Fn(u32) -> bool, wrong: &[u32]) -> u64 {
+fn assert_heals(scheme: &'static str, stored: impl Fn(u32) -> bool, wrong: &[u32]) -> u64 {
     let mut net = Net::new(5);
     let all = net.receivers(2, path().0, path().1);
     let source = net.source(Offer::bytes(BYTES).by(scheme).expect(2));
-    leave(&net, source, all.start, kept, wrong);
+    leave(&net, source, all.start, stored, wrong);
     net.run_to_end(secs(600));
     net.assert_all_verified(source, all.clone());
     let node = &net.receivers[all.start];

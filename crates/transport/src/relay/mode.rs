@@ -2,10 +2,10 @@
 //!
 //! To the parent they are one member, which stores no content and reports for the receivers downstream.
 
-mod above;
 pub(super) mod needs;
+mod upstream;
 
-pub(super) use above::UpstreamMode;
+pub(super) use upstream::UpstreamMode;
 
 use super::{AgentStatus, End, HopStatus, RelayHandle, SessionHandle};
 use crate::error::JoinObstacle;
@@ -150,12 +150,12 @@ impl SessionHandle {
     /// waits.
     pub(crate) fn before_those_below(&self, now: Time) {
         let at_once = self.lock().answers_at_once(now);
-        self.with_inside(|inside| inside.answer_at_once(at_once));
+        self.with_mode(|mode| mode.answer_at_once(at_once));
     }
 
     /// Completes its handling: newly completed receivers are reported upstream by number; those known there are confirmed.
     pub(crate) fn after_those_below(&self, now: Time) {
-        let fresh = self.with_inside(|inside| inside.take_numbers()).unwrap_or_default();
+        let fresh = self.with_mode(|mode| mode.take_numbers()).unwrap_or_default();
         if fresh.is_empty() {
             return;
         }
@@ -163,6 +163,6 @@ impl SessionHandle {
             let mut passing = self.lock();
             fresh.into_iter().filter(|id| passing.confirmations.add(*id)).collect()
         };
-        self.with_inside(|inside| inside.on_known(&known, now));
+        self.with_mode(|mode| mode.on_known(&known, now));
     }
 }

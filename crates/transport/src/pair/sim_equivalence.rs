@@ -17,12 +17,12 @@ mod toy;
 
 use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
-use crate::by_hand::{give, take_all};
 use crate::config::{Destination, ReplayPolicy, SlowReceiverPolicy};
 use crate::endpoint::Endpoint;
 use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, scheduler::of_blocks};
+use crate::step_driver::{give, take_all};
 use faircast_aqm::{Ecn, Limit, Link, LinkSpec, LossSpec, OfferResult, QueueSpec};
 use faircast_core::bounds::Guard;
 use faircast_core::packet::{
@@ -80,7 +80,7 @@ struct Star {
 /// Differences of the sessions from the simulator's.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
-    heard: AcceptedFeedback,
+    received: AcceptedFeedback,
     /// A packet is lost when this number of later ones has arrived.
     reordering: u8,
     /// The lead of the receivers' clocks over the source's.
@@ -101,11 +101,11 @@ enum AcceptedFeedback {
 impl Setting {
     /// The simulator's setting. The coarsest time buckets of throughput have 2^40 ns.
     const EQUAL: Setting =
-        Setting { heard: AcceptedFeedback::Requests, reordering: 1, ahead: Span::from_nanos(1 << 40) };
+        Setting { received: AcceptedFeedback::Requests, reordering: 1, ahead: Span::from_nanos(1 << 40) };
 
     /// The setting of real networks.
     const REAL: Setting = Setting {
-        heard: AcceptedFeedback::Everything,
+        received: AcceptedFeedback::Everything,
         reordering: receiver::REORDERING,
         ahead: Span::from_nanos(1_234_567_891_234),
     };
@@ -551,8 +551,8 @@ impl World {
                         self.book(at, What::ReportAtRouter(index, bytes));
                     }
                 }
-                Kind::Member if self.setting.heard < AcceptedFeedback::Everything => {}
-                Kind::Request if self.setting.heard < AcceptedFeedback::Requests => {}
+                Kind::Member if self.setting.received < AcceptedFeedback::Everything => {}
+                Kind::Request if self.setting.received < AcceptedFeedback::Requests => {}
                 _ => self.book(self.now + self.beside[index].1, What::AtSource(index, bytes)),
             }
         }
@@ -626,7 +626,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         scheme_rng: net.member_rng(0, index as u32),
         reordering: setting.reordering,
         host: format!("host{index}"),
-        replay_policy: if setting.heard == AcceptedFeedback::Everything {
+        replay_policy: if setting.received == AcceptedFeedback::Everything {
             ReplayPolicy::Answer
         } else {
             ReplayPolicy::Clock
@@ -720,7 +720,7 @@ fn router_is_identical_in_simulator_and_transport() {
 #[test]
 fn transport_scheme_is_identical_with_reports_only() {
     let scheme = as_shipped(Start::Linear);
-    let setting = Setting { heard: AcceptedFeedback::Reports, ..Setting::EQUAL };
+    let setting = Setting { received: AcceptedFeedback::Reports, ..Setting::EQUAL };
     assert_busy_twins(&Star::of_three(scheme, 90), setting, 0x5259_f560_3a85_be74);
 }
 
@@ -731,7 +731,7 @@ fn random_stars_are_identical_in_simulator_and_transport() {
     for seed in 0..24 {
         let trace = assert_twins(
             &Star::at_random(seed),
-            Setting { heard: AcceptedFeedback::Reports, ..Setting::EQUAL },
+            Setting { received: AcceptedFeedback::Reports, ..Setting::EQUAL },
         );
         lost += trace.lost();
         reports += trace.reports();

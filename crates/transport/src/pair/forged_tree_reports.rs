@@ -1,6 +1,6 @@
 //! Lies within trees: children of an agent, receivers behind routers, and routers themselves.
 
-use super::liars::Lie;
+use super::forged_reports::Lie;
 use super::tree::branch;
 use super::*;
 use crate::relay::RouterKind;

@@ -37,7 +37,7 @@ pub enum Mute {
         /// and whether those were lost too that left later.
         sure: bool,
         /// Whether it was named.
-        told: bool,
+        reported: bool,
     },
     /// It sends, lacks symbols, and requests none.
     Stuck,
@@ -55,7 +55,8 @@ pub struct Muted {
 impl Members {
     /// How many have been named as not reached and still are not.
     pub fn unreached(&self) -> usize {
-        let unreached = |member: &&MemberRecord| matches!(member.mute, Mute::Unreached { told: true, .. });
+        let unreached =
+            |member: &&MemberRecord| matches!(member.mute, Mute::Unreached { reported: true, .. });
         self.known.values().filter(unreached).filter(|member| member.is_waited_for()).count()
     }
 
@@ -88,7 +89,7 @@ impl Members {
                 *sure |= lasted && recent.0 >= next.0 + UNREACHED_PACKETS / 2;
             }
             mute @ (Mute::No | Mute::Silent) if has.0 + UNREACHED_PACKETS <= long_gone.0 => {
-                *mute = Mute::Unreached { since: now, next, sure: false, told: false };
+                *mute = Mute::Unreached { since: now, next, sure: false, reported: false };
             }
             _ => {}
         }
@@ -110,8 +111,8 @@ impl Members {
         if member.joined_at == now && member.echo.is_none() {
             member.first = self.asked.remove(&from).unwrap_or(next);
         }
-        if !member.hears && echo.is_some_and(|echo| echo >= member.first) {
-            self.tally.update(member, |member| member.hears = true);
+        if !member.receives && echo.is_some_and(|echo| echo >= member.first) {
+            self.tally.update(member, |member| member.receives = true);
             self.speaking += 1;
         }
     }
@@ -138,8 +139,8 @@ impl Members {
     }
 
     /// Whether this member has shown that it receives the source; `None`: unknown member.
-    pub fn hears(&self, id: ReceiverId) -> Option<bool> {
-        self.known.get(&id).map(|member| member.hears)
+    pub fn receives(&self, id: ReceiverId) -> Option<bool> {
+        self.known.get(&id).map(|member| member.receives)
     }
 
     /// Returns the number of members that take turns: they have shown that they receive the source, and still send.
@@ -150,7 +151,7 @@ impl Members {
     /// Counts, once a second, the members that take turns.
     pub fn count_speaking(&mut self, now: Time) {
         let recent = (turns::alive_every(self.speaking as u32) * TURNS).max(RECENT);
-        let speaks = |member: &&MemberRecord| member.hears && now.since(member.last_received_at) <= recent;
+        let speaks = |member: &&MemberRecord| member.receives && now.since(member.last_received_at) <= recent;
         self.speaking = self.known.values().filter(speaks).count();
     }
 
@@ -163,8 +164,8 @@ impl Members {
             }
             self.tally.discount(member);
             match &mut member.mute {
-                Mute::Unreached { sure: true, told, .. } if !*told => {
-                    *told = true;
+                Mute::Unreached { sure: true, reported, .. } if !*reported => {
+                    *reported = true;
                     muted.unreached.push(*id);
                 }
                 mute @ Mute::No if now.since(member.last_received_at) > silent_after => {
@@ -182,7 +183,7 @@ impl Members {
     /// members send once in `spread`.
     pub fn expire(&mut self, now: Time, idle_timeout: Span, spread: Span) -> Vec<ReceiverId> {
         let silent = |member: &MemberRecord, span: Span| {
-            let unreached = matches!(member.mute, Mute::Unreached { since, told: true, .. }
+            let unreached = matches!(member.mute, Mute::Unreached { since, reported: true, .. }
                 if now.since(since) > idle_timeout);
             member.is_waited_for() && (unreached || now.since(member.last_received_at) > span)
         };

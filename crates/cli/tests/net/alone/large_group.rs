@@ -3,7 +3,7 @@
 //! The played receivers keep the rules of the real ones: they speak at a random moment of the
 //! spread that the source announces, and again, ever later, until they are confirmed.
 
-use crate::kit::{Running, Stage, must, tell};
+use crate::kit::{Running, Stage, must, print_line};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
@@ -39,7 +39,7 @@ struct Crowd {
     content_sent: bool,
     /// The newest packet with content, and the time of the last report of it.
     newest: (Seq, Instant),
-    told: Instant,
+    reported: Instant,
     begin: Instant,
     /// Moments at which reports left.
     reports: Vec<Duration>,
@@ -67,7 +67,7 @@ impl Crowd {
             state: MemberState::Joined,
             content_sent: false,
             newest: (NOTHING, begin),
-            told: begin,
+            reported: begin,
             begin,
             reports: Vec::new(),
         }
@@ -139,8 +139,8 @@ impl Crowd {
     /// Sends a sign of life of one receiver now and then, so that the source goes on sending.
     fn print_liveness(&mut self) {
         let Some((session, to)) = self.session else { return };
-        if self.told.elapsed() > Duration::from_millis(20) && !self.content_sent {
-            self.told = Instant::now();
+        if self.reported.elapsed() > Duration::from_millis(20) && !self.content_sent {
+            self.reported = Instant::now();
             let member = self.member(self.players[0].id, MemberState::Receiving);
             let mut out = Vec::new();
             must(self.players[0].codec.encode(&mut out, session, &Message::Member(member)));
@@ -234,7 +234,7 @@ fn ten_thousand_receivers_are_confirmed_without_implosion() {
     let ending = crowd.play(&mut source, 90);
     let source = source.succeeds(20);
     let (at_first, at_last) = (crowd.busiest_second(0), crowd.busiest_second(joined));
-    tell(&format!(
+    print_line(&format!(
         "10,000 receivers: joined in {joining:.1?}, confirmed done in {ending:.1?}, {} reports, {at_first} and {at_last} \
          in the busiest second of joining and of ending, spread up to {:?}, source used {:.1} s of processor",
         crowd.reports.len(),
