@@ -18,7 +18,7 @@ pub enum Usage {
     #[error("a relay listens at {} already; ask it with `faircast relay --status`, or name another place with --control", .0.display())]
     RelayRuns(PathBuf),
     /// A relay has nobody to pass sessions on to.
-    #[error("nobody to pass sessions on to: give --to or --listen, or be an agent (--role agent)")]
+    #[error("no output for sessions: give --to or --listen, or be an agent (--role agent)")]
     RelayToNobody,
     /// No session waits.
     #[error(
@@ -35,7 +35,7 @@ pub enum Usage {
     SeveralSessions(String),
     /// An agent sends nothing of its own.
     #[error(
-        "an agent has no branches, no cache and no rate of its own: its children hear the source; leave out --to, --cache and --max, or use --role repeater"
+        "an agent has no branches, no cache and no rate of its own: its children receive from the source; leave out --to, --cache and --max, or use --role repeater"
     )]
     AgentHasNoBranches,
     /// A router is on the way and has nothing of its own.
@@ -300,7 +300,7 @@ pub enum Usage {
     NeedsOneWay(&'static str),
     /// No rate without feedback.
     #[error(
-        "with `--one-way` no feedback says how fast to send; add `--rate RATE`, and choose one that is free on every path"
+        "`--one-way` has no feedback that controls the rate; add `--rate RATE` with a rate that is free on every path"
     )]
     OneWayRate,
     /// An option that needs feedback without it.
@@ -361,7 +361,7 @@ pub enum Failure {
         source: io::Error,
     },
     /// Nobody reads our output any more.
-    #[error("nobody reads the output")]
+    #[error("the reader of the output has closed it")]
     NobodyReads(Class),
 }
 

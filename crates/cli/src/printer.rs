@@ -349,10 +349,10 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             let limit = units::rate(rate.bps());
             let text = match action {
                 SlowAction::Follow if *rate == Rate::ZERO => {
-                    format!("{host} takes nothing any more, and nobody waits for it")
+                    format!("{host} accepts no more data; the session goes on without it")
                 }
                 SlowAction::Follow => {
-                    format!("{host} takes only {limit}, and everybody waits for it; see --slow")
+                    format!("{host} takes only {limit}, and all other receivers wait for it; see --slow")
                 }
                 action => format!("{host} takes only {limit} and is {action}"),
             };
@@ -428,7 +428,7 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
     }
     if role.counts() {
         parts.push(match progress.receivers {
-            0 => "nobody has joined".to_owned(),
+            0 => "no receiver has joined".to_owned(),
             receivers => format!("{} of {receivers} done", progress.verified),
         });
         parts.extend(working(role, progress));

@@ -103,7 +103,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
     }
     if root.is_some() && root != receipts.root_hash() {
         faults.push(
-            "the content is not what was signed: names, times, modes or bytes differ from what was sent, or --preserve does"
+            "the content differs from the signed content: names, times, modes or bytes differ from what was sent, or --preserve does"
                 .to_owned(),
         );
     }
@@ -132,7 +132,7 @@ fn uncovered(report: &Report) -> String {
         0 => String::new(),
         some => format!(", and the outcome of {} without a receipt there", units::count(some, "receiver")),
     };
-    format!("signed by nobody: the report's addresses, byte counts, times, rates and losses{outcomes}")
+    format!("not signed: the report's addresses, byte counts, times, rates and losses{outcomes}")
 }
 
 fn check<'a>(
@@ -266,14 +266,14 @@ mod tests {
         write(&good);
         let (outcome, said) = verified(&[&report_at, &image, "--keys", &keys_at]);
         outcome.expect("all is as it should be");
-        assert!(said.contains("signed by nobody: the report's addresses"), "{said}");
+        assert!(said.contains("not signed: the report's addresses"), "{said}");
         assert!(said.contains("host1  2025-06-15 15:06:40 UTC") && said.contains("2 keys signed"), "{said}");
         let fails = |args: &[&str], words: &str| {
             let (outcome, said) = verified(args);
             let error = outcome.expect_err("something is wrong").to_string();
             assert!(error.contains(words), "{error}\n{said}");
         };
-        fails(&[&report_at, &other], "the content is not what was signed");
+        fails(&[&report_at, &other], "the content differs from the signed content");
         let mut changed = good.clone();
         changed.signed[0].signed_at += 1;
         write(&changed);

@@ -225,7 +225,7 @@ pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Res
     }
     if status.turned_away > 0 {
         lines.push(
-            "somebody was turned away: there are as many hosts by unicast as --max-children allows"
+            "a host was refused: as many hosts as --max-children allows are served by unicast already"
                 .to_owned(),
         );
     }

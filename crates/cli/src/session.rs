@@ -99,7 +99,7 @@ impl args::Send {
 
 /// That nothing is asked of a session without feedback that needs some.
 fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
-    let (silent, fixed) = ("nobody answers", "the rate does not change; say --rate");
+    let (silent, fixed) = ("nobody answers", "the rate is fixed; use --rate");
     let given = [
         ("--cc", sending.cc.is_some(), "the rate is fixed, and no congestion control is at work"),
         ("--min", sending.min.is_some(), fixed),
@@ -220,7 +220,7 @@ impl args::Recv {
 /// A warning about a rate that does not adapt.
 pub(crate) fn fixed_rate_warning(rate: Rate) -> String {
     let rate = units::rate(rate.bps());
-    format!("a fixed rate gives way to nobody: make sure that {rate} are free on every path")
+    format!("a fixed rate does not give way to other traffic: make sure that {rate} are free on every path")
 }
 
 /// Where a source sends, in a foreign format.

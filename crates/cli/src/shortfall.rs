@@ -42,7 +42,7 @@ fn are_all_served(report: &SendReport) -> bool {
 pub fn sent_shortfall(report: &SendReport) -> String {
     let mut parts = Vec::new();
     if report.stopped && report.receivers == 0 {
-        return "stopped; nobody had joined".to_owned();
+        return "stopped; no receiver had joined".to_owned();
     }
     if report.stopped {
         parts.push("stopped".to_owned());

@@ -76,7 +76,7 @@ pub fn advice(advice: Advice) -> Cow<'static, str> {
 pub fn error(error: &Error) -> String {
     match error {
         Error::Start(StartError::NoReceiver { group, waited, ttl, port, each }) => match named_refusals(each) {
-            Some(refusals) => format!("nobody joined; {refusals}"),
+            Some(refusals) => format!("no receiver joined; {refusals}"),
             None => format!(
                 "no receiver answered on {group} within {}; is `faircast recv` running there, on the same group, with the \
                  same key, within --ttl {ttl} hops? This host must accept UDP from receivers on port {port}, and they on port {}: \
@@ -98,11 +98,11 @@ pub fn error(error: &Error) -> String {
             secs(*waited)
         ),
         Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::Sealed) }) => format!(
-            "no session was announced on {group} within {}; a sealed session is there: give its --key",
+            "no session was announced on {group} within {}; a sealed session was found: give its --key",
             secs(*waited)
         ),
         Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::Unsealed) }) => format!(
-            "no session was announced on {group} within {}; an unsealed session is there: leave out --key to accept it",
+            "no session was announced on {group} within {}; an unsealed session was found: leave out --key to accept it",
             secs(*waited)
         ),
         Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::OneWay) }) => format!(
@@ -126,7 +126,7 @@ pub fn error(error: &Error) -> String {
             stored(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::NothingServed { source_address, lasted, verified_bytes, resumes }) => format!(
-            "{source_address} answers and has served nothing of what was asked for within {} s (--timeout); {}",
+            "{source_address} answers but has sent none of the requested data within {} s (--timeout); {}",
             lasted.as_secs(),
             stored(*verified_bytes, *resumes)
         ),
@@ -191,7 +191,7 @@ fn setting(error: &Error) -> String {
                 Unlayered::OneWay => ("--one-way", "leave out --cc, or use --wire alc"),
                 _ => return error.to_string(),
             };
-            format!("{what} does not go with {scheme}, which sends in layers: {instead}")
+            format!("{what} is not supported with {scheme}, which sends in layers: {instead}")
         }
         Error::Config(ConfigError::LiveReceipts) => {
             "a live stream has no receipts, as receivers that come later have another part of it; leave out --receipts"
@@ -251,7 +251,7 @@ mod tests {
         let each = vec![refused("pc1", "it has another key (1f2e3d4c)"), refused("pc2", "it has no key")];
         let (group, waited) = ("239.255.70.1:5777".parse().expect("a group"), Duration::from_secs(3));
         let said = error(&Error::Start(StartError::NoReceiver { group, waited, ttl: 1, port: 7, each }));
-        assert_eq!(said, "nobody joined; pc1 has another key (1f2e3d4c), pc2 has no key");
+        assert_eq!(said, "no receiver joined; pc1 has another key (1f2e3d4c), pc2 has no key");
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
             ),
             (
                 Error::Config(ConfigError::NotInLayers { what: Unlayered::SlowPolicy, scheme: "rlc" }),
-                "--slow does not go with rlc",
+                "--slow is not supported with rlc",
             ),
             (
                 Error::System(SystemError::MtuTooSmall { interface: "eth0".into(), mtu: 100 }),

@@ -229,7 +229,7 @@ fn a_stopped_session_reports_its_state() {
     let error = receiver.join().expect_err("not everything has come");
     let stated = error.to_string();
     assert!(
-        stated.contains("it was stopped") && stated.contains("begins anew"),
+        stated.contains("it was stopped") && stated.contains("begins again"),
         "memory keeps nothing: {stated}"
     );
 }

@@ -43,7 +43,7 @@ pub enum AlcError {
     Encode(#[from] crate::codec::EncodeError),
     /// Nothing was heard.
     #[error(
-        "no ALC session was heard on {group} within {waited:?}; is the source sending there, within its time to live?"
+        "no ALC session was found on {group} within {waited:?}; is the source sending there, within its time to live?"
     )]
     NoSession {
         /// The group.
@@ -54,7 +54,7 @@ pub enum AlcError {
     /// The session ended, or nothing of it came any more, before everything was there.
     #[error(
         "{why} before everything had arrived: {files} of {known} files are whole, and what has come of {stored} others is kept; start again \
-         while it is sent again, or ask the source for more rounds"
+         while it is sent again, or let the source send more generations"
     )]
     Ended {
         /// Reason, as a sentence without an end.

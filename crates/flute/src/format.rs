@@ -91,7 +91,7 @@ impl Format for Alc {
             }
             (None, Some(rate)) => (Pacing::Fixed(rate), Fec::NoCode, 3),
             (None, None) => {
-                let why = "nobody answers, so the rate cannot adapt; fix it, or choose the scheme rlc to send in layers";
+                let why = "there is no feedback to adapt the rate; set a rate, or choose the scheme rlc to send in layers";
                 return Err(Refused::Missing { feature: Feature::FixedRate, why });
             }
         };
@@ -119,7 +119,7 @@ impl Format for Alc {
 impl Outcome for AlcSendReport {
     fn summary(&self) -> Vec<String> {
         vec![format!(
-            "sent {} in {}, {} in {}: {} on {}; ALC does not say who has everything",
+            "sent {} in {}, {} in {}: {} on {}; ALC does not report complete receivers",
             units::count(self.files, "file"),
             units::count(self.rounds, "round"),
             units::count(self.packets, "packet"),

@@ -160,7 +160,7 @@ pub enum ObjectError {
     Geometry(#[from] GeometryError),
     /// The manifest is not the one that the transfer is named after.
     #[error(
-        "the manifest belongs to transfer {found} and not to {expected}; the sender is broken or not the one it says"
+        "the manifest belongs to transfer {found} and not to {expected}; the source is faulty or not genuine"
     )]
     OtherManifest {
         /// The transfer being received.
@@ -191,9 +191,7 @@ pub enum ObjectError {
         blocks: u32,
     },
     /// A block with more or less data than its place in the object stream has.
-    #[error(
-        "block {index} has {found} bytes where {expected} belong; the sender is broken or not the one it says"
-    )]
+    #[error("block {index} has {found} bytes where {expected} belong; the source is faulty or not genuine")]
     BlockLength {
         /// Which block.
         index: u32,
@@ -211,9 +209,7 @@ pub enum ObjectError {
         index: u32,
     },
     /// The end of the stream was announced at two places.
-    #[error(
-        "the stream ended after {first} bytes and after {second}; the sender is broken or not the one it says"
-    )]
+    #[error("the stream ended after {first} bytes and after {second}; the source is faulty or not genuine")]
     TwoEnds {
         /// Known before.
         first: u64,

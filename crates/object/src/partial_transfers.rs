@@ -282,10 +282,10 @@ pub fn tidied(out: &Path, keep: KeepPartial, goes_on: Option<TransferId>) -> Opt
     match let_go_beyond(out, keep, goes_on, file_time()) {
         Ok(LetGo { transfers: 0, .. }) => None,
         Ok(LetGo { transfers, bytes }) => Some(format!(
-            "{}: {transfers} unfinished of earlier sessions let go ({bytes} bytes), beyond what is kept",
+            "{}: {transfers} partial transfers of earlier sessions deleted ({bytes} bytes), beyond what is kept",
             out.display()
         )),
-        Err(error) => Some(format!("what earlier sessions have left unfinished was not let go: {error}")),
+        Err(error) => Some(format!("partial transfers of earlier sessions were not deleted: {error}")),
     }
 }
 

@@ -43,7 +43,9 @@ pub enum PgmError {
         bytes: u64,
     },
     /// A scheme that sends in layers.
-    #[error("PGM does not go with {scheme}, which sends in layers: choose another scheme, or another format")]
+    #[error(
+        "PGM is not supported with {scheme}, which sends in layers: choose another scheme, or another format"
+    )]
     Layers {
         /// The scheme's name.
         scheme: &'static str,

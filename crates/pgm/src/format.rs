@@ -132,7 +132,7 @@ fn messages(text: &str) -> Result<Messages, String> {
 impl Outcome for PgmSendReport {
     fn summary(&self) -> Vec<String> {
         vec![format!(
-            "sent {} in {}: {}, {} again for {}; PGM does not say who has everything",
+            "sent {} in {}: {}, {} again for {}; PGM does not report complete receivers",
             units::bytes(self.bytes),
             units::seconds(self.duration.as_secs_f64()),
             units::rate(self.goodput.bps()),
@@ -144,7 +144,7 @@ impl Outcome for PgmSendReport {
     fn shortfall(&self) -> Option<String> {
         (!self.ok).then(|| {
             let packets = units::count(self.too_late, "packet");
-            format!("{packets} asked for again had left the window; somebody has not everything")
+            format!("{packets} asked for again had left the window; some receivers are incomplete")
         })
     }
 }

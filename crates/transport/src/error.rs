@@ -35,19 +35,19 @@ impl From<ExitClass> for Class {
 #[non_exhaustive]
 pub enum JoinObstacle {
     /// A sealed session, without a key here.
-    #[error("a sealed session is there: give its key")]
+    #[error("a sealed session was found: give its key")]
     Sealed,
     /// An unsealed session, with a key here.
-    #[error("an unsealed session is there: leave out the key to accept it")]
+    #[error("an unsealed session was found: leave out the key to accept it")]
     Unsealed,
     /// One whose packets look minutes old.
     #[error(
-        "a session is there whose clock differs from this host's by minutes: set the clocks, or let the source hear this host, which \
+        "a session was found whose clock differs from this host's by minutes: set the clocks, or let the source hear this host, which \
          needs none"
     )]
     Stale,
     /// A session sealed under another key.
-    #[error("a session is there that is sealed under another key ({0}): is it the same key?")]
+    #[error("a session was found that is sealed under another key ({0}): is it the same key?")]
     OtherKey(faircast_wire::KeyId),
     /// One of another version of the format.
     #[error(
@@ -68,19 +68,21 @@ pub enum JoinObstacle {
     #[error("packets are there that do not open: is it the same key?")]
     DoesNotOpen,
     /// One whose content is not signed, where it has to be.
-    #[error("a session is there whose content is not signed: leave out the public key to accept it")]
+    #[error("a session was found whose content is not signed: leave out the public key to accept it")]
     Unsigned,
     /// A session signed with another key.
-    #[error("a session is there that another key has signed: is it the public key of this source?")]
+    #[error("a session was found that another key has signed: is it the public key of this source?")]
     OtherSigner,
     /// A session whose announcement does not match its signature.
-    #[error("a session is there whose signature is wrong: somebody has changed or forged its announcement")]
+    #[error(
+        "a session was found whose signature is wrong: another host has changed or forged its announcement"
+    )]
     WrongSignature,
     /// Streams in layers, where content has to be signed.
     #[error("streams in layers are there, which cannot be signed: leave out the public key to accept them")]
     UnsignedStreams,
     /// A session with an unknown scheme.
-    #[error("a session is there that uses a congestion control this version does not know")]
+    #[error("a session was found that uses a congestion control this version does not know")]
     UnknownScheme,
     /// A host that should serve this one by unicast does not answer.
     #[error("{}", unanswered(.0))]
@@ -93,27 +95,27 @@ pub enum JoinObstacle {
     Layered,
     /// At an agent: a session whose congestion control has no agents.
     #[error(
-        "a session is there whose congestion control has no agents, only `mtcp` has: a relay that is a repeater passes it on"
+        "a session was found whose congestion control has no agents, only `mtcp` has: a relay that is a repeater passes it on"
     )]
     NoAgents,
     /// A session that this hop's router does not support.
     #[error(
-        "a session is there that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
+        "a session was found that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
     )]
     NoRouter(&'static str),
     /// One whose source receives nothing, where a session is believed when its source answers.
     #[error(
-        "a session without feedback is there, whose source answers nobody: accept sessions by this host's clock to follow it"
+        "a session without feedback was found, whose source does not answer: accept sessions by this host's clock to follow it"
     )]
     OneWay,
     /// One whose source or size is not accepted here.
-    #[error("a session is there that is not accepted here: its source has another name, or it is too large")]
+    #[error("a session was found that is not accepted here: its source has another name, or it is too large")]
     NotAccepted,
     /// One whose numbers contradict each other.
-    #[error("a session is there whose announced packet size does not go with its symbols")]
+    #[error("a session was found whose announced packet size does not go with its symbols")]
     PacketSize,
     /// One whose announcement cannot be.
-    #[error("a session is there whose announcement makes no sense")]
+    #[error("a session was found whose announcement makes no sense")]
     Senseless,
     /// One whose source does not answer.
     #[error(
@@ -161,7 +163,7 @@ fn stored(verified_bytes: u64, resumes: bool) -> String {
             format!("{} are verified and kept, a receiver that is started again resumes", amount(bytes))
         }
         (bytes, false) => {
-            format!("{} were verified, a receiver that is started again begins anew", amount(bytes))
+            format!("{} were verified, a restarted receiver begins again", amount(bytes))
         }
     }
 }
@@ -174,7 +176,7 @@ fn no_receiver_joined(
     each: &[ReceiverReport],
 ) -> String {
     match named_refusals(each) {
-        Some(refusals) => format!("nobody joined; {refusals}"),
+        Some(refusals) => format!("no receiver joined; {refusals}"),
         None => format!(
             "no receiver answered on {group} within {}; is one running there, on the same group, with the same key, within {ttl} hops? {}",
             seconds(waited.as_secs_f64()),
@@ -385,7 +387,7 @@ pub enum ConfigError {
         group: std::net::SocketAddr,
     },
     /// Layers with something that they do not go with.
-    #[error("{what} does not go with {scheme}, which sends in layers: {}", .what.instead())]
+    #[error("{what} is not supported with {scheme}, which sends in layers: {}", .what.instead())]
     NotInLayers {
         /// The requested value.
         what: Unlayered,
@@ -515,7 +517,7 @@ pub enum TransferError {
     },
     /// The source, or a relay in its place, answers and serves nothing that is requested.
     #[error(
-        "{source_address} answers and has served nothing of what was asked for within {} s; {}",
+        "{source_address} answers but has sent none of the requested data within {} s; {}",
         .lasted.as_secs(), stored(*.verified_bytes, *.resumes)
     )]
     NothingServed {

@@ -588,7 +588,7 @@ impl fmt::Display for Advice {
         f.write_str(match self {
             Advice::Path => LOOK_AT_PATH,
             Advice::WayBack => {
-                "nobody was heard: look at the way back, UDP from the receivers to the port that this host sends from, and at firewalls"
+                "no feedback arrived: check the reverse path, UDP from the receivers to the port that this host sends from, and firewalls"
             }
         })
     }

@@ -30,8 +30,7 @@ fn judged(class: &Path, interface: &str) -> Option<Check> {
     let (verdict, found) = match held_back {
         0 => (
             Verdict::Warn,
-            "it floods all multicast while nobody else asks, and drops it once members are forgotten"
-                .to_owned(),
+            "it floods all multicast while no host queries, and drops it once memberships expire".to_owned(),
         ),
         ports => (Verdict::Fail, format!("what is sent to groups does not leave by {ports} of its ports")),
     };

@@ -216,8 +216,8 @@ fn print(checks: &[Check], json: bool, out: &mut impl Write) -> io::Result<()> {
     }
     match (failed, warned) {
         (0, 0) => writeln!(out, "\nThis host is fit; run `faircast doctor` on the others too."),
-        (0, _) => writeln!(out, "\nThis host will do; the warnings say what would make it better."),
-        _ => writeln!(out, "\nThis host is not fit yet; the lines marked FAIL say what to do."),
+        (0, _) => writeln!(out, "\nThis host can run faircast; the warnings name improvements."),
+        _ => writeln!(out, "\nThis host cannot run faircast yet; the lines marked FAIL state the fixes."),
     }
 }
 
@@ -241,8 +241,7 @@ mod tests {
         assert_eq!(
             reported(false),
             "ok    clock       it runs\nWARN  buffers     small\n                  -> raise\n                  \
-             -> them\nFAIL  loopback    nothing was heard\n\nThis host is not fit yet; the lines marked FAIL \
-             say what to do.\n"
+             -> them\nFAIL  loopback    nothing was heard\n\nThis host cannot run faircast yet; the lines marked FAIL state the fixes.\n"
         );
     }
 

@@ -90,7 +90,7 @@ pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
         (false, false, Err(error)) => Check::new(
             "way back",
             Verdict::Fail,
-            format!("there is no route to {source} ({error}), so it hears no answers"),
+            format!("there is no route to {source} ({error}), so no answers arrive"),
         )
         .advise(format!("ip route add {source} dev {name}")),
     }

@@ -95,7 +95,7 @@ fn source_survives_ten_seconds_without_its_interface() {
     assert_eq!(warned(&source, "the network is back after"), 1, "{source:?}");
     for receiver in receivers {
         assert_eq!(warned(&receiver, "the source has been silent"), 1, "{receiver:?}");
-        assert_eq!(warned(&receiver, "the source is heard again"), 1, "{receiver:?}");
+        assert_eq!(warned(&receiver, "data of the source arrives again"), 1, "{receiver:?}");
     }
 }
 
@@ -280,7 +280,7 @@ fn source_without_answers_names_the_return_path() {
     }
     let OutageStage { source, receivers, .. } = under;
     let source = source.ends(40);
-    source.failed(1, "the way back");
+    source.failed(1, "the reverse path");
     assert_eq!(source.number("verified"), 0.0, "{source:?}");
     for receiver in receivers {
         receiver.ends(20).failed(3, "packet filter");

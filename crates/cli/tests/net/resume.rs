@@ -204,7 +204,7 @@ fn wrong_stored_blocks_are_fetched_again_within_the_session() {
     assert!(again > 0.2 * FILE as f64, "{healed:?}");
     let reported = healed
         .all("warning")
-        .any(|event| event["message"].as_str().is_some_and(|reported| reported.contains("fetched again")));
+        .any(|event| event["message"].as_str().is_some_and(|reported| reported.contains("requested again")));
     assert!(reported, "{healed:?}");
     print_line(&format!(
         "poisoned at 0.4: {again} B fetched again, session {:.1} s",

@@ -27,7 +27,7 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     source.said("it has another key", 4);
     let source = source.ends(20);
     friend.succeeds(5);
-    keyless.said("a sealed session is there", 5);
+    keyless.said("a sealed session was found", 5);
     stranger.said("sealed under another key", 5);
     keyless.ends(10).failed(1, "give its --key");
     stranger.ends(10).failed(1, "is it the same key");
@@ -35,6 +35,6 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     assert!(!stage.has("r1", &file) && !stage.has("r2", &file));
     // And the other way round: who has a key takes no unsealed session.
     let careful = stage.recv(3, "r3", &["--join-timeout", "5", "--key", &ours]);
-    stage.send(&[&file], &["--join-timeout", "4"]).ends(20).failed(1, "nobody joined");
+    stage.send(&[&file], &["--join-timeout", "4"]).ends(20).failed(1, "no receiver joined");
     careful.ends(10).failed(1, "leave out --key");
 }

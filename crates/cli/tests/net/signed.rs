@@ -161,7 +161,7 @@ fn receiver_with_a_public_key_refuses_unverified_content() {
     for (flags, words) in [(vec![], "not signed"), (vec!["--sign-key", other.as_str()], "another key")] {
         let careful = stage.recv(0, "r0", &["--verify-key", &public, "--join-timeout", "5"]);
         let flags = [&flags[..], &["--join-timeout", "4"]].concat();
-        stage.send(&[&file], &flags).ends(20).failed(1, "nobody joined");
+        stage.send(&[&file], &flags).ends(20).failed(1, "no receiver joined");
         careful.ends(10).failed(1, words);
     }
     let careful = stage.recv(0, "r0", &["--verify-key", &public]);

@@ -287,7 +287,7 @@ fn invalid_list_of_hosts_is_refused_with_its_line() {
     let nobody = source(&stage, &[&file, "--listen", "--join-timeout", "1"]).ends(10);
     nobody.failed(1, "no host asked to be served within 1 s");
     let alone = source(&stage, &[&file, "--listen", "--cc", "rlc"]).ends(10);
-    alone.failed(2, "--listen or --invite does not go with rlc");
+    alone.failed(2, "--listen or --invite is not supported with rlc");
 }
 
 /// Somebody who sends invitations in another's name.

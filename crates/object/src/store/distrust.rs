@@ -12,7 +12,7 @@ impl Store {
         let bytes = self.distrust()?;
         self.ledger.spoiled += bytes;
         self.files.warnings.push(format!(
-            "what was stored here is not what the source has ({error}): {bytes} bytes are fetched again"
+            "stored data differs from the source's ({error}): {bytes} bytes are requested again"
         ));
         Ok(())
     }

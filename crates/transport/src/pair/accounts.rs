@@ -144,7 +144,7 @@ fn report_without_members_names_the_hosts_that_refuse() {
     };
     assert_eq!(each.len(), 2, "{each:?}");
     let said = error.to_string();
-    assert!(said.starts_with("nobody joined; host0 has another key ("), "{said}");
+    assert!(said.starts_with("no receiver joined; host0 has another key ("), "{said}");
     assert!(said.ends_with("host1 has no key"), "{said}");
     let last = net.sources[source].events.iter().rev().find_map(|(_, event)| match event {
         Event::Progress(progress) => Some(progress.joining.is_some()),

@@ -164,7 +164,7 @@ fn forged_block_is_found_at_the_end_without_a_public_key() {
     forge_after_a_gap(&mut net, source, all.clone());
     net.run_to_end(secs(600));
     net.assert_all_verified(source, all.clone());
-    assert_eq!(warnings(&net, all.start, "fetched again"), 1, "everything comes twice");
+    assert_eq!(warnings(&net, all.start, "requested again"), 1, "everything comes twice");
 }
 
 #[test]

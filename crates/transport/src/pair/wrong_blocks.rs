@@ -37,7 +37,7 @@ fn assert_heals(scheme: &'static str, stored: impl Fn(u32) -> bool, wrong: &[u32
     net.run_to_end(secs(600));
     net.assert_all_verified(source, all.clone());
     let node = &net.receivers[all.start];
-    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains("fetched again"));
+    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains("requested again"));
     assert_eq!(node.events.iter().filter(says).count(), 1, "{scheme}");
     let report = node.report();
     assert_eq!(report.resumed_bytes, 0, "{scheme}: {report:?}");

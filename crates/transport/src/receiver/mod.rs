@@ -529,7 +529,7 @@ impl ReceiverSession {
         if stream.layers.refuse(layer) {
             let joined = stream.layers.subscription().joined;
             self.events.push_back(Event::warning(format!(
-                "cannot join layer {}, so no more than {joined} are received: {why}",
+                "cannot join layer {}, so only {joined} are received: {why}",
                 layer.0
             )));
         }

@@ -118,7 +118,7 @@ impl ReceiverSession {
                     format!("the source has been silent for {silent}; waiting up to {idle_timeout} for it");
                 Event::warning_of(Setting::Timeout, message)
             }
-            false => Event::warning("the source is heard again"),
+            false => Event::warning("data of the source arrives again"),
         });
     }
 

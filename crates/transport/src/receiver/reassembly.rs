@@ -144,7 +144,7 @@ impl Reassembly {
         let is_right = |hash| pages.as_ref().is_none_or(|pages| pages.judge(block, hash) == Judged::Right);
         if !self.place.compare(block, is_right) {
             self.warnings.push(format!(
-                "block {block}, stored by an earlier run, is not what the source has signed: it is fetched again"
+                "block {block}, stored by an earlier run, differs from the signed content: it is requested again"
             ));
         }
     }
@@ -288,8 +288,7 @@ impl Reassembly {
         let Some(pages) = &mut self.pages else { return };
         if pages.count_forged() == 1 {
             self.warnings.push(
-                "a block came that the source has not signed: somebody in the group forges content. It is left out, and collected \
-                 again"
+                "a block arrived that the source has not signed: a member of the group forges content; the block is dropped and requested again"
                     .to_owned(),
             );
         }

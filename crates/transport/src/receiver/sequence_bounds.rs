@@ -130,8 +130,7 @@ impl ReceiverSession {
         }
         if !std::mem::replace(&mut stream.forgery_reported, true) {
             self.events.push_back(Event::warning(
-                "packets came with numbers that the source has not reached: somebody sends in its name; these numbers are \
-                 ignored",
+                "packets arrived with numbers that the source has not reached: another host sends in its name; they are ignored",
             ));
         }
     }

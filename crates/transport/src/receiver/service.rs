@@ -155,9 +155,8 @@ impl ReceiverSession {
             forsaken.extend(attaching.forsake(now));
         }
         if self.service.asked {
-            let message = format!(
-                "{parent} answers and serves nothing of what is asked for; looking for another parent"
-            );
+            let message =
+                format!("{parent} answers but sends none of the requested data; looking for another parent");
             self.events.push_back(Event::warning(message));
         }
     }

@@ -214,7 +214,7 @@ impl Streams {
         match written {
             Err(error) if layer > 0 => {
                 self.lanes[layer].output = Output::Nobody;
-                self.events.push(Event::warning(format!("layer {layer} is not written any more: {error}")));
+                self.events.push(Event::warning(format!("layer {layer} is no longer written: {error}")));
                 Ok(())
             }
             other => Ok(other?),

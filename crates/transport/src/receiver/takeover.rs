@@ -97,7 +97,7 @@ impl ReceiverSession {
         stream.trust = trust;
         (stream.root, stream.withdrawn) = (None, 0);
         let restarted = stream.sink.restart(now, trust);
-        self.report_takeover(&announce, now.since(last_received_at), "continuing with what is verified");
+        self.report_takeover(&announce, now.since(last_received_at), "continuing with the verified part");
         if let Err(error) = restarted {
             self.fail(error, now);
         }

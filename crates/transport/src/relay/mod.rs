@@ -369,9 +369,8 @@ impl RelayState {
             branches.iter().map(|branch| branch.schedule.next_use(block)).min().unwrap_or(u32::MAX)
         });
         if let Some(error) = moved.failed {
-            self.warnings.push(format!(
-                "the cache's file takes no more, what memory has no room for is let go: {error}"
-            ));
+            self.warnings
+                .push(format!("the cache file is full; symbols beyond the memory are dropped: {error}"));
         }
         for block in moved.gone {
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));

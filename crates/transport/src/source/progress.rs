@@ -241,7 +241,7 @@ impl SourceSession {
         let group = self.setup.groups[0];
         let other = other_default(group).map(|other| format!("; {other}")).unwrap_or_default();
         self.events.push_back(Event::warning(format!(
-            "nobody has joined within {}: does a receiver run, on the same group ({group}) and with the same key? {}, and \
+            "no receiver has joined within {}: does a receiver run, on the same group ({group}) and with the same key? {}, and \
              receivers on port {}. Otherwise look at the interface, and at IGMP snooping without a querier{other}",
             seconds(NOBODY_FOR.as_secs_f64()),
             must_accept(self.setup.local.port()),

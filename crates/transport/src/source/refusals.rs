@@ -67,7 +67,7 @@ impl Refusals {
             let until = until.and_then(|secs| UNIX_EPOCH.checked_add(Duration::from_secs(secs)));
             return Some(Event::Busy { host: host.to_owned(), address: from, source, content, until, done });
         }
-        Some(Event::warning(format!("{host} ({ip}) hears this session and does not follow it: {why}")))
+        Some(Event::warning(format!("{host} ({ip}) receives this session but does not join it: {why}")))
     }
 
     /// The newest refusal of each host that is not among these.
@@ -109,7 +109,7 @@ impl Refusals {
                 let why = match error {
                     OpenError::Unsealed(_) => "they are not sealed, and this session is: has it the key?",
                     OpenError::NeedsKey(_) => "they are sealed, and this session is not: send with that key",
-                    _ => "has it the same key, or does somebody forge them?",
+                    _ => "does it have the same key, or does another host forge them?",
                 };
                 Some(format!("packets come from {ip} that do not open: {why}"))
             }
@@ -136,7 +136,7 @@ impl Refusals {
         }
         if self.named.len() == NAMED {
             let is_news = !std::mem::replace(&mut self.more_reported, true);
-            return Some(is_news.then(|| "more hosts hear this session and do not follow it".to_owned()));
+            return Some(is_news.then(|| "more hosts receive this session but do not join it".to_owned()));
         }
         self.named.push((ip, reported));
         None
@@ -173,14 +173,12 @@ fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
         RefusalReason::Unsigned => "it wants signed content".to_owned(),
         RefusalReason::OtherSigner => "it does not know the public key of this source".to_owned(),
         RefusalReason::WrongSignature => {
-            "the signature is wrong: somebody on the way has changed the announcement".to_owned()
+            "the signature is wrong: a host on the path has changed the announcement".to_owned()
         }
         RefusalReason::UnknownScheme => {
             "its version does not know this congestion control: update it".to_owned()
         }
-        RefusalReason::Senseless => {
-            "its version cannot make sense of what is announced: update it".to_owned()
-        }
+        RefusalReason::Senseless => "its version does not understand the announcement: update it".to_owned(),
         RefusalReason::NotAccepted => {
             "it accepts no sessions of this host's name, or none so large".to_owned()
         }
@@ -228,7 +226,7 @@ mod tests {
             }
         }
         assert_eq!(reported.len(), NAMED + 1);
-        assert!(reported[0].starts_with("b7 (10.0.0.1) hears this session"), "{}", reported[0]);
+        assert!(reported[0].starts_with("b7 (10.0.0.1) receives this session"), "{}", reported[0]);
         assert!(reported[0].contains("0000abcd") && reported[0].contains("00000001"), "{}", reported[0]);
     }
 

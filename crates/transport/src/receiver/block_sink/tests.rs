@@ -158,7 +158,7 @@ fn content_that_never_verifies_is_fetched_twice_more_then_fails() {
         let ending = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect("it tries again");
         assert!(matches!(ending, Ending::Anew));
         assert_eq!((sink.blocks(), sink.verified_bytes()), (0, 0));
-        assert!(sink.take_warnings()[0].contains("fetched again"));
+        assert!(sink.take_warnings()[0].contains("requested again"));
         fill(&mut sink, &blocks);
     }
     let error = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect_err("that is enough");
