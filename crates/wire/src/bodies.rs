@@ -195,35 +195,35 @@ body! {
         scheme: u8, "congestion-control scheme";
         layers: u8, "layers; 1: a session at one rate";
         hops: u8, "relays between the source and here";
-        spread_ms: u32, "feedback is spread over so many milliseconds";
+        spread_ms: u32, "time over which feedback is spread, in milliseconds";
         flags: AnnounceFlags, "flags";
-        name: Name, "the source's host or what it sends; at most 63 bytes";
+        name: Name, "the source's host or the name of its content; at most 63 bytes";
         options: Name, "the scheme's options, where they are not its preset; at most 63 bytes";
         signer: Bits32, "of signed content: the fingerprint of the source's public key; 0: not signed";
-        signature: Option<[u8; 64]>, "of signed content: the source's, over what nobody on the way may change";
+        signature: Option<[u8; 64]>, "of signed content: the source's, over everything that relays may not change";
     }
 }
 
 body! {
-    Status = 4 "status" "source to all, every now and then: how far the session is";
+    Status = 4 "status" "source to all, from time to time: progress of the session";
     fields {
         next_seq: Counter, "number of layer 0's next packet, unwrapped; below 2^62";
         complete_to: u32, "all source symbols of the blocks below have been sent once";
         blocks: U32OrNone, "number of blocks; 2^32 - 1: not known yet";
-        spread_ms: u32, "feedback is spread over so many milliseconds";
-        members: u32, "receivers that the source knows of";
+        spread_ms: u32, "time over which feedback is spread, in milliseconds";
+        members: u32, "members known to the source";
         flags: StatusFlags, "flags";
         rtt_max_us: u32, "largest round-trip time, in microseconds";
         root: Option<[u8; 32]>, "root hash of the object, once known";
-        proof: Option<[u8; 16]>, "where the session is sealed: that a member said root and blocks";
+        proof: Option<[u8; 16]>, "where the session is sealed: that a member sent root and blocks";
         root_signature: Option<[u8; 64]>, "of signed content: the source's, over the number of blocks, the number of withdrawn files and the root";
         withdrawn: WithdrawnHead, "once files are withdrawn: their number (4), the place of the first of withdrawals in the list of them (4), and of signed content the source's signature of that place and withdrawals, otherwise zeros (64)";
     }
     lists {
         upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";
         scheduled: [Scheduled], "repairs under way";
-        confirmed: [ReceiverId as confirmed_id "a receiver"], "known to be done";
-        welcomed: [Welcome], "ask whether the session goes on now";
+        confirmed: [ReceiverId as confirmed_id "a receiver"], "known to be finished";
+        welcomed: [Welcome], "receivers that ask whether the session continues";
         lagging: [ReceiverId as lagging_id "a receiver"], "holding up the others";
         dropped: [ReceiverId as dropped_id "a receiver"], "no longer waited for";
         withdrawals: [Withdrawn], "files that changed or could not be read while they were sent";
@@ -256,7 +256,7 @@ group! {
 group! {
     Scheduled {
         block as "scheduled_block": u32, "for this block";
-        symbols as "scheduled_symbols": u16, "so many more symbols";
+        symbols as "scheduled_symbols": u16, "number of further symbols";
     }
 }
 
@@ -267,8 +267,8 @@ body! {
         echo: Echo, "the packet that is answered";
     }
     lists {
-        needs: [Need], "what is missing";
-        held: [SymbolMap], "to a relay: what is there of the blocks that are missing";
+        needs: [Need], "missing symbols";
+        held: [SymbolMap], "to a relay: received symbols of missing blocks";
     }
 }
 
@@ -282,36 +282,36 @@ group! {
 group! {
     Need {
         first: u32, "first block";
-        run: u16, "how many blocks from there on";
+        run: u16, "number of blocks from there";
         symbols: u16, "symbols that each of them lacks; 0: a page with their hashes";
-        wrong: bool, "1: what has come of that did not verify";
+        wrong: bool, "1: received symbols of it did not verify";
     }
 }
 
 body! {
-    Member = 6 "member" "receiver to source: who I am and how far I am";
+    Member = 6 "member" "receiver to source: identity and progress";
     before { from: ReceiverId }
     fields {
         nonce: u16, "drawn at random when the receiver started";
-        state: MemberState, "what the receiver is doing";
-        reason: u8, "why, in the transport's code; 0: nothing to say";
-        receivers: u32, "receivers that this one speaks for: 1 for a receiver, those below it for a relay";
+        state: MemberState, "state of the receiver";
+        reason: u8, "reason, in the transport's code; 0: without a reason";
+        receivers: u32, "receivers that this one represents: 1 for a receiver, those below it for a relay";
         done: u32, "those among them that have everything";
         verified_bytes: u64, "bytes verified";
         blocks_missing: u32, "blocks missing";
         rate: BitRate, "received rate, in bit/s; not negative";
         loss: Fraction, "smoothed loss fraction, 0 to 1";
         dropped_local: u32, "datagrams that the receiver's own host dropped";
-        activity: Activity, "what its host is busy with";
-        percent: u8, "how much of that is done, in percent";
+        activity: Activity, "activity of its host";
+        percent: u8, "progress of that activity, in percent";
         echo: Echo, "the packet that is answered";
         host: Name, "the receiver's host; at most 63 bytes";
-        why: Words, "why it has failed, in words; at most 250 bytes";
+        why: Words, "reason of its failure, in words; at most 250 bytes";
     }
 }
 
 body! {
-    Window = 7 "window" "receiver to source: how far it may send before this receiver's buffers overflow";
+    Window = 7 "window" "receiver to source: limit of packets before this receiver's buffers overflow";
     before { from: ReceiverId }
     fields {
         echo: Echo, "the packet that is answered";
@@ -331,15 +331,15 @@ body! {
 }
 
 body! {
-    Refusal = 9 "refusal" "receiver to source: why this session is not followed here; sealed if the receiver has its key";
+    Refusal = 9 "refusal" "receiver to source: reason why this session is not followed; sealed if the receiver has its key";
     before { from: ReceiverId }
     fields {
         reason: RefusalReason, "why";
         key: KeyId, "the first of the receiver's keys; 0: it has none";
         host: Name, "the receiver's host; at most 63 bytes";
         source: Name, "of busy: the source of the session that is followed; at most 63 bytes";
-        content: Name, "of busy: what that session brings; at most 63 bytes";
-        seconds: U32OrNone, "of busy: estimated seconds until that session ends; 0: everything of it is here; 2^32 - 1: not known";
+        content: Name, "of busy: the content of that session; at most 63 bytes";
+        seconds: U32OrNone, "of busy: estimated seconds until that session ends; 0: it is complete here; 2^32 - 1: not known";
     }
 }
 
@@ -347,7 +347,7 @@ body! {
     Attach = 10 "attach" "receiver to a host that may become its parent: serve me by unicast; never sealed";
     before { from: ReceiverId }
     fields {
-        token: [u8; 16], "as the parent has told it; zeros before";
+        token: [u8; 16], "as received from the parent; zeros before";
         invitation: u64, "the number of the invitation that this follows; 0: none";
         relay: bool, "1: the receiver is a relay";
         host: Name, "the receiver's host; at most 63 bytes";
@@ -357,19 +357,19 @@ body! {
 body! {
     Token = 11 "token" "the answer to attach: to be repeated, from where the receiver is; never sealed";
     fields {
-        to: ReceiverId, "who asked";
+        to: ReceiverId, "the receiver that asked";
         token: [u8; 16], "to be repeated";
-        agent: bool, "1: it is an agent (MTCP), whose children hear the source as well";
+        agent: bool, "1: it is an agent (MTCP), whose children receive the source as well";
     }
 }
 
 body! {
     Order = 14 "order" "agent to one of its children (MTCP): where it belongs, a question, or an answer";
     fields {
-        to: ReceiverId, "which child";
-        action: OrderAction, "what it is";
-        number: u32, "of join and poll: its number, which is in the answer; of serves: 1: who is done is told by number; of heard: which receiver below is known to be done; 0: the child itself";
-        group: u8, "of join: 0: it hears the source; 1: it hears the agent alone";
+        to: ReceiverId, "the child";
+        action: OrderAction, "the action";
+        number: u32, "of join and poll: its number, which is in the answer; of serves: 1: finished receivers are reported by number; of heard: the receiver below that is known to be finished; 0: the child itself";
+        group: u8, "of join: 0: it receives the source; 1: it receives the agent alone";
         from: Seq, "of join: the first packet that comes there, unwrapped";
         nonce: u16, "of serves and heard: the nonce of what is answered";
     }
@@ -379,7 +379,7 @@ body! {
     Invite = 12 "invite" "source to a host that waits for one: attach to me; never sealed";
     fields {
         number: u64, "drawn at random for this host; not 0";
-        name: Name, "the source's host or what it sends; at most 63 bytes";
+        name: Name, "the source's host or the name of its content; at most 63 bytes";
     }
 }
 
@@ -397,7 +397,7 @@ body! {
 
 group! {
     TreeNode {
-        level as "relay_level": u8, "relays between this one and who says so; below 16";
+        level as "relay_level": u8, "relays between this one and the sender; below 16";
         receivers as "relay_receivers": u32, "receivers below it";
         done as "relay_done": u32, "those among them that have everything";
         rate as "relay_rate": BitRate, "what it receives, in bit/s; not negative";

@@ -226,8 +226,8 @@ numbered! {
         6 => Relaying "relaying",
     }
     Activity {
-        0 => Network "what comes from the network",
-        1 => Verifying "verifies what an earlier run has left",
+        0 => Network "receives from the network",
+        1 => Verifying "verifies data of an earlier run",
         2 => Completing "gives files their times, owners and modes, and flushes them",
         3 => Renaming "renames files",
         4 => Linking "makes links and directories",

@@ -46,21 +46,21 @@ choice! {
     }
 
     6 "windows" "the window of the whole tree and the time of a round (MTCP)" [8 "local"] => Window {
-        window: Rounded, "packets that may be under way to the slowest receiver";
+        window: Rounded, "maximum number of packets in flight to the slowest receiver";
         rtt: Rounded, "from sending a packet until all have acknowledged it, in seconds; 0: not known";
     }
 
-    7 "target" "who acknowledges each packet, and what others need not say (RACCOOM)" => Target {
-        id: Option<ShortId>, "its id; 0: nobody is known";
-        since_cut: u16, "losses of packets more than so many behind this one have been answered; 2^16 - 1: none in the last so many";
+    7 "target" "the receiver that acknowledges each packet, and the packets that others omit (RACCOOM)" => Target {
+        id: Option<ShortId>, "its id; 0: none is known";
+        since_cut: u16, "losses of packets more than this number behind this one have been answered; 2^16 - 1: none of the losses that can be reported";
         rtt_max: Rounded, "largest round-trip time, in seconds";
-        every: Rounded, "others acknowledge once in so many seconds; 0: everybody acknowledges each packet";
+        every: Rounded, "interval of other receivers' acknowledgements, in seconds; 0: all acknowledge each packet";
     }
 
-    8 "floor" "the least rate, and how receivers answer (RMANP)" => Floor {
-        least: Rounded, "the least rate that the application accepts, in bit/s";
+    8 "floor" "the minimum rate, and the interval of acknowledgements (RMANP)" => Floor {
+        least: Rounded, "the minimum rate that the application accepts, in bit/s";
         rtt_max: Rounded, "largest round-trip time, in seconds";
-        every: Rounded, "each receiver acknowledges once in so many seconds; 0: each packet";
+        every: Rounded, "interval of each receiver's acknowledgements, in seconds; 0: each packet";
         excluded: Option<ShortId>, "this receiver is excluded and leaves; 0: nobody";
     }
 }
