@@ -89,12 +89,12 @@ metrics! {
     /// coefficient of variation of a receiver's rate in stretches of 1 s (`probe.stretch`), mean over receivers
     Any, Too, Window: "cov";
     /// bits per second delivered to the application, each packet once: over the whole window, so that flows add up to
-    /// at most a link's rate; over the time in it in which the flow and the receiver were there
+    /// at most a link's rate; over the part of the window in which the flow and the receiver were present
     Any, Too, Window: "goodput", "goodput.present";
-    /// share of data packets lost: of a session those that its receivers found lost, of those and the received ones;
+    /// share of data packets lost: of a session the packets that its receivers found lost, of all lost and received ones;
     /// of unicast flows those that links lost, of those sent
     Any, Too, Window: "loss";
-    /// data packets sent and lost, per flow; those that open a connection are none
+    /// data packets sent and lost, per flow, without those that open a connection
     Any, No, Window: "sent", "lost";
     /// data packets sent that had been sent before, per flow
     Unicast, No, Window: "again";
@@ -119,8 +119,8 @@ metrics! {
     Link, No, Window: "busy", "acted";
     /// packets that left after others that had come later
     Link, No, Window: "reordered";
-    /// seconds from a packet's arrival at the queue to the end of its transmission: mean, and what 95 % and 99 % of
-    /// the packets had at most, to 5 %
+    /// seconds from a packet's arrival at the queue to the end of its transmission: mean; 95 % and 99 %
+    /// quantiles, to 5 %
     Link, No, Window: "delay", "delay.p95", "delay.p99";
     /// round-trip time as the source sees it, of the samples
     Session, No, Window: "rtt";
@@ -135,7 +135,7 @@ metrics! {
     /// reports that reached the source; that nodes on the way dropped
     Session, No, Run: "reports.heard", "reports.aggregated";
     /// at the source: congestion indications, packet by packet; events they make, those of a receiver within a round
-    /// trip being one; events left by the choice of the receiver that is followed
+    /// trip being one; events left by the choice of the followed receiver
     Session, No, Run: "indications", "loss_events", "followed";
     /// congestion events per receiver: reports if nothing were suppressed
     Session, No, Run: "reports.hypothetical";
@@ -149,27 +149,27 @@ metrics! {
     Transfers, No, Run: "transfers", "transfer_time";
     /// Jain's index over the rates of complete transfers; from the begin of the first to the end of the last of them
     Transfers, No, Run: "transfer_jain", "makespan";
-    /// layers of a receiver while it is there, mean over time and receivers
+    /// layers of a receiver while it is present, mean over time and receivers
     Layered, Too, Window: "layers";
-    /// mean over the receivers that are there at the window's end; most that any receiver had
+    /// mean over the receivers that are present at the window's end; maximum of any receiver
     Layered, Too, Window: "layers.end", "layers.max";
-    /// share of the time in which all receivers that are there have equally many, while there are at least two
+    /// share of the time in which all present receivers have the same number of layers, while at least two are present
     Layered, Too, Window: "layers.agreement";
     /// layers joined and left, of all its receivers, per flow; the base layer does not count
     Layered, Too, Window: "joins", "leaves";
-    /// of the receiver with most
+    /// of the receiver with the most
     Layered, Too, Window: "joins.max", "leaves.max";
-    /// when the first, second, ... up to the 16th layer was joined and left, by whomever
+    /// times of the first joins and leaves, up to the 16th, by any receiver
     Layered, Too, Run: "join.#", "leave.#";
     /// rate at which the source sends a layer, 0 while it is off; mean of the samples
     Layered, No, Window: "layer.#.rate";
-    /// intra-fairness index (paper 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the least mean
-    /// rate of a link on its way; and the mean of x, for the index is blind to a rate that is far too low for all
+    /// intra-fairness index (paper 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the minimum mean
+    /// rate of a link on its path; and the mean of x, because the index does not show a rate that is too low for all
     Tree, No, Window: "F", "U";
-    /// windows in packets, medians of the samples: the one that the source sends by, its own, and those of the first
+    /// windows in packets, medians of the samples: the one of the source's sending, its own, and those of the first
     /// agents in the order of the receivers
     Tree, No, Window: "window", "window.own", "agent.#.window";
-    /// seconds from a slow start of an agent until the source's window is as small, mean and largest; only where the
+    /// seconds from a slow start of an agent until the source's window is as small, mean and maximum; only where the
     /// source's was larger
     Tree, No, Run: "lag", "lag.max";
     /// packets that parents sent again; that reached receivers which had them; orders; children moved into local
@@ -177,21 +177,21 @@ metrics! {
     Tree, No, Run: "repairs", "duplicates", "orders", "moves", "slow_starts";
     /// reports that reach the source for each data packet that it sends, and those that reach a mean agent
     Tree, No, Run: "reports.per_packet", "reports.of_agents";
-    /// seconds from the source's first sending of a packet to its arrival, mean over packets and receivers, least and
-    /// largest
+    /// seconds from the source's first sending of a packet to its arrival, mean over packets and receivers, minimum and
+    /// maximum
     Timed, Too, Run: "delay", "delay.min", "delay.max";
-    /// the delay that half, 95 % and 99 % of these packets had at most, over all receivers, to 5 %
+    /// 50 %, 95 % and 99 % quantiles of this delay, over all receivers, to 5 %
     Timed, Too, Run: "delay.p50", "delay.p95", "delay.p99";
-    /// with `delays = "on"`, seconds from a packet's sending to its arrival, each sending on its own: mean, and what
-    /// half, 95 % and 99 % of the packets had at most, to 5 %, over all flows of the group
+    /// with `delays = "on"`, seconds from each sending of a packet to its arrival, over all flows of the group: mean; 50 %,
+    /// 95 % and 99 % quantiles, to 5 %
     TimedUnicast, No, Window: "delay", "delay.p50", "delay.p95", "delay.p99";
     /// receivers that were excluded, per flow
     Session, No, Run: "excluded";
-    /// packets that an active router stores, mean over time, and the most at a time; mean, least and largest over
+    /// packets that an active router stores, mean over time, and the maximum; mean, minimum and maximum over
     /// those routers
     Routers, No, Run: "stored", "stored.min", "stored.max", "peak", "peak.min", "peak.max";
-    /// of all active routers together: requests met from what they store; congestion indications sent on, and kept
-    /// back; packets dropped at full queues; receivers excluded
+    /// of all active routers together: requests met from stored packets; congestion indications forwarded, and
+    /// suppressed; packets dropped at full queues; receivers excluded
     Routers, No, Run: "repairs", "indications", "filtered", "overflows", "exclusions";
     /// of a `[[fit]]`
     Fit, No, Run: "slope", "intercept", "r2";

@@ -60,15 +60,15 @@ pub(super) static TOPOLOGIES: Kinds = Kinds {
 pub(super) static FLOWS: Kinds =
     Kinds { shapes: &[("session", &SESSION), ("udp", &UDP)], protocol: Some(&UNICAST) };
 
-/// The way back of [`WIRE`] and [`LINK`], whose rows in the reference describe it.
+/// The reverse direction of [`WIRE`] and [`LINK`], whose rows in the reference describe it.
 static BACK: Shape = Shape {
     name: "back",
-    about: "What is different on the way back.",
+    about: "Values for the reverse direction that differ.",
     fields: &[RATE, DELAY, QUEUE, LOSS, JITTER],
 };
 
 shared! {
-    /// Which kind.
+    /// The kind.
     KIND = kind: Text, required;
     /// Bit rate.
     RATE = rate: Rates;
@@ -78,22 +78,22 @@ shared! {
     QUEUE = queue: Queue;
     /// Losses on the wire.
     LOSS = loss: Loss;
-    /// Each packet propagates up to so much longer, drawn at random; none overtakes.
+    /// Maximum additional propagation delay of a packet, drawn at random; packets stay in order.
     JITTER = jitter: Time;
-    /// What its metrics are called by.
+    /// The name in its metrics.
     NAME = name: Text, required;
-    /// When it starts.
+    /// Time of the start.
     START = start: Times, default "0 s";
-    /// When its sender stops.
+    /// Time at which its sender stops.
     STOP = stop: Times, default "never";
-    /// It starts up to this much later, drawn at random.
+    /// Maximum delay of its start, drawn at random.
     START_JITTER = start_jitter: Time, default "the scenario's";
-    /// How much too fast the clock of each sender runs, which its periods and timers go by: real ones are off by some
-    /// 10 ppm. Receivers' clocks are exact.
+    /// Error of the clock of each sender, positive if the clock is fast. It scales the sender's periods and timers. Real
+    /// clocks have errors of about 10 ppm. Receivers' clocks are exact.
     CLOCK = clock_error: ClockErrors, default "0 ppm";
     /// Size of a data packet on the link.
     PACKET = packet: Size, default "1000 B";
-    /// How many such flows side by side.
+    /// Number of such flows.
     COUNT = count: Whole, default "1";
     /// Senders: one for all receivers, or one for each.
     FROM = from: Names;
@@ -101,13 +101,13 @@ shared! {
     TO = to: Names;
     /// In place of `from` and `to`: a flow from end to end of each of these links.
     ALONG = along: Names;
-    /// Receivers that have metrics of their own: `FLOW.PART.rate` beside `FLOW.rate`.
+    /// Receivers that have metrics of their own: `FLOW.PART.rate` in addition to `FLOW.rate`.
     PARTS = parts: Tables(&PART);
-    /// The application sends for so long,
+    /// Time for which the application sends,
     ON = on: Law(LawOf::Times);
-    /// then has nothing new for so long, and so on.
+    /// and the time without new data after it, alternating.
     OFF = off: Law(LawOf::Times);
-    /// What the application sends: lines `seconds,bytes`, after the start. An entry is sent in whole packets.
+    /// Data of the application: lines `seconds,bytes`, after the start. An entry is sent in whole packets.
     TRACE = trace: SendTrace;
     /// The same in a file beside the scenario.
     TRACE_FILE = trace_file: Text;
@@ -118,47 +118,47 @@ shared! {
 tables! {
     /// The keys at the top of the file.
     SCENARIO = "a scenario" {
-        /// One line: what is to be seen.
+        /// One line: the subject.
         title: Text, required;
-        /// More, for people.
+        /// A description for readers.
         about: Text;
-        /// Where it is published.
+        /// The publication.
         source: Text;
         /// Simulated time.
         duration: Time, required;
         /// Metrics are taken from here to the end.
         warmup: Time, default "0 s";
-        /// How many runs with random numbers of their own, or which.
+        /// The number of runs, each with its own random seed, or the random seeds.
         seeds: Seeds, default "1";
-        /// Every flow starts up to this much later, drawn at random.
+        /// Maximum delay of the start of every flow, drawn at random.
         start_jitter: Time, default "1 s";
-        /// A network made by rule, or written line by line.
+        /// A network by rule, or line by line.
         topology: Kinds(&TOPOLOGIES);
         /// Links to add, or of the topology to change.
         link: Tables(&LINK);
-        /// Who sends to whom.
+        /// Senders and receivers.
         flow: KindTables(&FLOWS), required;
-        /// Nodes that pass on only the first of the loss reports about a packet.
+        /// Nodes that forward only the first of the loss reports about a packet.
         aggregate: NamesOrNone, default "[]";
-        /// So long a report passed on keeps others back.
+        /// Time for which a forwarded report suppresses others.
         aggregate_for: Time, default "1 s";
-        /// Nodes whose routers do more than pass on what comes.
+        /// Nodes with active routers.
         router: Tables(&ROUTER);
         /// Flows of one host that share congestion control.
         coordinate: Tables(&COORDINATE);
-        /// What happens to links over time.
+        /// Changes of links over time.
         change: Tables(&CHANGE);
-        /// Further windows in which metrics are taken.
+        /// Further windows for metrics.
         window: Tables(&WINDOW);
         /// Straight lines through metrics of a run.
         fit: Tables(&FIT);
-        /// What is recorded.
+        /// Recorded data.
         probe: Table(&PROBE);
-        /// Which keys take which values, one run for each combination.
+        /// Keys and their values, one run for each combination.
         sweep: Axes(&AXIS);
-        /// What is expected of the metrics.
+        /// Expected values of metrics.
         claim: Tables(&CLAIM);
-        /// Values that the source leaves open, and what else they might be.
+        /// Values that the source leaves open, and their alternatives.
         chosen: Tables(&CHOSEN);
     }
 
@@ -196,9 +196,9 @@ tables! {
         KIND;
         /// Children of each node, level by level: [4, 4, 4] has 64 leaves.
         fanout: Wholes, required;
-        /// Links into each level; the last one goes on.
+        /// Links into each level; the last one holds for all further levels.
         level: Levels(&WIRE), default "1 Mbit/s, 20 ms, 50 kB";
-        /// Nodes `src1` ..., joined to `root`. `root` may send, too.
+        /// Nodes `src1` ..., joined to `root`. `root` may also send.
         sources: Whole, default "0";
         /// Links `src*->root`.
         access: Table(&WIRE), default "100 Mbit/s, 1 ms, unlimited";
@@ -222,7 +222,7 @@ tables! {
         leaf: Table(&WIRE), default "100 Mbit/s, 1 ms, unlimited";
     }
 
-    /// A network line by line, as the emulator's plans have it: `host NAME`, `router NAME`, and behind them `link
+    /// A network line by line, as in the emulator's plans: `host NAME`, `router NAME`, then `link
     /// NAME NAME rate=10M delay=20ms jitter=1ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M`. Nothing passes
     /// through hosts; links without options have no limit and no delay.
     TEXT = "topology.kind = \"text\"" {
@@ -231,16 +231,16 @@ tables! {
         network: Network, required;
     }
 
-    /// Links of one kind. Links back have the same rate, delay and jitter, but ample queues and no losses, unless
-    /// `back` says otherwise.
+    /// Links of one kind. Reverse links have the same rate, delay and jitter, but ample queues and no losses, unless
+    /// `back` sets them.
     WIRE = "wire" {
         RATE; DELAY; QUEUE; LOSS; JITTER;
-        /// What is different on the way back.
+        /// Values for the reverse direction that differ.
         back: Table(&BACK);
     }
 
-    /// Where links from `from` to `to` exist (in the topology or above), what is given here changes them. Else links
-    /// are added: from one node to each, from each to one, or pair by pair; nodes that are new come into being, also
+    /// If links from `from` to `to` exist (in the topology or above), these values change them. Otherwise links
+    /// are added: from one node to each, from each to one, or pair by pair. New nodes are created, also
     /// as a row: `leaf[1-64]`.
     LINK = "[[link]]" {
         /// One end.
@@ -254,20 +254,20 @@ tables! {
         /// The queue before the link.
         queue: Queue, default "50 kB";
         LOSS; JITTER;
-        /// What is different on the way back.
+        /// Values for the reverse direction that differ.
         back: Table(&BACK);
     }
 
     /// Nodes whose routers help sessions.
     ROUTER = "[[router]]" {
-        /// Which nodes.
+        /// The nodes.
         at: NamesOrNone, required;
-        /// What they do: `acknowledgements` makes one acknowledgement of those of all receivers behind it
+        /// Their function: `acknowledgements` merges the acknowledgements of all receivers behind it into one
         /// (`raccoom`); `rmanp` is RMANP's active router.
         is: Router, required;
-        /// When they lose all that they know.
+        /// Time at which they lose their state.
         restarts: Time;
-        /// What they are called in metrics of these active routers alone: `routers.NAME.stored`.
+        /// The name in metrics of these active routers alone: `routers.NAME.stored`.
         name: Text;
     }
 
@@ -283,58 +283,58 @@ tables! {
         /// Size of a report on the link.
         report: Size, default "40 B";
         START; STOP; START_JITTER; CLOCK;
-        /// When receivers join.
+        /// Times at which receivers join.
         join: Times, default "0 s";
-        /// When receivers leave.
+        /// Times at which receivers leave.
         leave: Times, default "never";
-        /// Receivers are there for so long,
+        /// Time for which receivers are present,
         present: Law(LawOf::Times);
-        /// then away for so long, and so on.
+        /// and the time of their absence after it, alternating.
         absent: Law(LawOf::Times);
-        /// Receivers that stay all the time nevertheless.
+        /// Receivers that are always present.
         steady: Names;
-        /// The source has so many packets to send and no more.
+        /// Number of packets that the source sends.
         packets: Whole;
         ON; OFF;
-        /// Whether it is measured how long packets take to receivers. Not for sessions with a tree or of several
+        /// Whether delays of packets to receivers are measured. Not for sessions with a tree or of several
         /// layers.
         delays: Words(&["on", "off"]), default "off";
-        /// Whether queues that mark may mark its data in place of dropping it.
+        /// Whether queues may mark its data instead of dropping it.
         ecn: Words(&["on", "off"]), default "off";
-        /// The source sends no faster than this, as one whose host is slow.
+        /// Maximum rate of the source, as of a slow host.
         at_most: Rate;
-        /// Under a scheme with agents (`mtcp`): receivers form a tree in which nobody has more children. They are
-        /// divided into as many runs of their order; the first of a run is a child of the source, and has the others
-        /// of the run below it, divided likewise.
+        /// Under a scheme with agents (`mtcp`): receivers form a tree in which no node has more children. Their
+        /// sequence is divided into this number of runs. The first of a run is a child of the source, and has the
+        /// others of the run below it, divided by the same rule.
         fan_out: Whole;
-        /// Under a scheme with agents: a receiver's parent is the nearest other receiver on its way from the source.
+        /// Under a scheme with agents: a receiver's parent is the nearest other receiver on its path from the source.
         tree: Words(&["nearest"]);
-        /// Under a scheme with agents, in place of these two: who has which children. Who is nobody's child is the
-        /// source's.
+        /// Under a scheme with agents, in place of these two: the children of each agent. Receivers without a parent here
+        /// are children of the source.
         agents: Tables(&AGENT);
-        /// More children than this no node of the session's tree may have, the source neither: the paper's bound
-        /// for large trees. Without a tree all receivers are the source's children, however many.
+        /// Maximum number of children of a node of the session's tree, the source included: the paper's bound
+        /// for large trees. Without a tree all receivers are children of the source, without a bound.
         most_children: Whole, default "16";
-        /// Time of a join, of the session or of a layer, per router that has to be asked.
+        /// Time of a join, of the session or of a layer, per router that takes part.
         join_latency: Time, default "0 s";
-        /// How long packets keep coming over a link after the last receiver behind it left the session or a layer.
+        /// Time for which packets cross a link after the last receiver behind it left the session or a layer.
         leave_latency: Time, default "0 s";
-        /// Receivers also say so often that they are there, as those of a real network do (`250 ms`), and up to four
-        /// probes so far apart leave before the start; otherwise the source learns round-trip times from the scheme's
-        /// own reports alone.
+        /// Interval of membership messages of receivers, as on a real network (`250 ms`). Up to four probes at this
+        /// interval precede the start. By default the source learns round-trip times from the scheme's own reports
+        /// alone.
         alive: Time;
-        /// A receiver that has been the representative for so long reports no more.
+        /// A receiver stops reporting after this time as the representative.
         mute_after: Time;
-        /// Which receiver should be the representative, from when on.
+        /// The expected representatives and their times.
         expected: Tables(&EXPECTED);
-        /// So long after each change of `expected`, any representative will do.
+        /// Time after each change of `expected` in which any representative counts as expected.
         settle: Time, default "20 s";
         PARTS;
     }
 
     /// A line of the timetable of representatives.
     EXPECTED = "expected" {
-        /// From then on
+        /// From this time on
         from: Time, required;
         /// one of these should be the representative.
         is: Names, required;
@@ -342,11 +342,11 @@ tables! {
 
     /// A receiver that has children in the session's tree.
     AGENT = "agents" {
-        /// Who it is: one receiver.
+        /// The receiver.
         is: Names, required;
         /// Receivers that report to it.
         children: Names, required;
-        /// When it is gone, without a word. Its children go to its own parent,
+        /// Time at which it fails without a message. Its children move to its own parent,
         dies: Time;
         /// until it comes back.
         returns: Time;
@@ -362,71 +362,71 @@ tables! {
         PACKET; START; STOP; START_JITTER; CLOCK; ON; OFF; TRACE; TRACE_FILE; PARTS;
     }
 
-    /// TCP and its kin: `tcp-reno`, `tcp-sack`, `tfrc` ... with options, as in `tcp-reno,delack`.
+    /// A unicast protocol: `tcp-reno`, `tcp-sack`, `tfrc` ... with options, as in `tcp-reno,delack`.
     UNICAST = "flow.kind = a unicast protocol" {
         NAME; KIND; FROM; TO; ALONG; COUNT; PACKET;
         /// Size of an acknowledgement on the link.
         ack: Size, default "40 B";
         START; STOP; START_JITTER; CLOCK;
-        /// The application sends so many packets and no more.
+        /// Number of packets that the application sends.
         packets: Whole;
         ON; OFF;
         /// Transfers on new connections: packets of each,
         transfer: Law(LawOf::Counts);
         /// and the time between two.
         pause: Law(LawOf::Times);
-        /// Whether it is measured how long packets take to the receiver.
+        /// Whether delays of packets to the receiver are measured.
         delays: Words(&["on", "off"]), default "off";
         TRACE; TRACE_FILE; PARTS;
     }
 
     /// Some receivers of a flow.
     PART = "parts" {
-        /// What stands behind the flow's name in metrics.
+        /// The name after the flow's name in metrics.
         name: Text, required;
-        /// Who they are.
+        /// The receivers.
         receivers: Names, required;
     }
 
     /// TCP flows that leave one host, and datagrams that leave it, share congestion control.
     COORDINATE = "[[coordinate]]" {
-        /// How, with its options: `cocoon`, `ensemble`, `tcp-int` or `manager` (`docs/cocoon.md`).
+        /// The method, with its options: `cocoon`, `ensemble`, `tcp-int` or `manager` (`docs/cocoon.md`).
         way: Text, required;
-        /// Which flows, by their names.
+        /// The names of the flows.
         flows: NamesOrNone, required;
-        /// Who shares with whom: all of them, those of one name, those to one receiver, or to receivers of which
-        /// measuring shows that they share a bottleneck (`cocoon` and `ensemble` only, and no datagrams).
+        /// The flows that share: all of them, those of one name, those to one receiver, or those to receivers with a
+        /// measured common bottleneck (`cocoon` and `ensemble` only, and no datagrams).
         groups: Words(&["one", "flows", "hosts", "measured"]), default "one";
     }
 
-    /// Something happens to links.
+    /// A change of links.
     CHANGE = "[[change]]" {
-        /// When.
+        /// The time.
         at: Time, required;
-        /// Which, as `from->to`.
+        /// The links, as `from->to`.
         link: Names, required;
-        /// Another bit rate.
+        /// The new bit rate.
         rate: Rate;
-        /// Another delay.
+        /// The new delay.
         delay: Time;
-        /// Other losses.
+        /// The new losses.
         loss: Loss;
-        /// Down: all that is queued and all that comes is lost.
+        /// Down: all queued and all arriving packets are lost.
         state: Words(&["up", "down"]);
         /// The rate from then on, as a trace: lines `seconds,bit/s`, or Mahimahi's, whose lines are milliseconds in
         /// which a packet of 1504 bytes may leave.
         rates: RateTrace;
         /// The same in a file beside the scenario.
         rates_file: Text;
-        /// Mahimahi's opportunities become the mean rate over so long, or until there is one.
+        /// Interval over which Mahimahi's opportunities become a mean rate, or longer until there is one.
         rates_bin: Time, default "100 ms";
         /// The trace begins again when it ends, at its last moment.
         rates_repeat: Words(&["on", "off"]), default "on";
     }
 
-    /// Rates and link metrics are taken in this window, too: `multicast.rate@NAME`.
+    /// A further window for rates and link metrics: `multicast.rate@NAME`.
     WINDOW = "[[window]]" {
-        /// What stands behind the @.
+        /// The name after the @.
         name: Text, required;
         /// Its begin.
         from: Time, required;
@@ -437,34 +437,34 @@ tables! {
     /// A straight line through metrics of a run, by least squares. It makes the metrics `fit.NAME.slope`,
     /// `fit.NAME.intercept` and `fit.NAME.r2`, the part of the variance that the line explains.
     FIT = "[[fit]]" {
-        /// What its metrics are called by.
+        /// The name in its metrics.
         name: Text, required;
         /// The metrics, such as `multicast.slow.rate`.
         of: Metrics, required;
-        /// What each of them is set against.
+        /// The abscissa of each of them.
         against: Abscissas, required;
         FIT_SCALE;
     }
 
-    /// What is recorded.
+    /// Recorded data.
     PROBE = "[probe]" {
         /// Length of a bin of received bits.
         bin: Time, default "1 s";
-        /// Over stretches so long a rate's variation is taken (`G.cov`); a whole number of bins.
+        /// Length of the stretches for the variation of a rate (`G.cov`); a whole number of bins.
         stretch: Time, default "1 s";
-        /// How often senders are sampled.
+        /// Interval between samples of senders.
         sample: Time, default "1 s, or more seldom with very many flows";
         /// Links whose queues are sampled, as `from->to`.
         links: Names;
-        /// How often.
+        /// Interval between these samples.
         queue_every: Time, default "100 ms";
-        /// How many receivers of a group have rows of their own in `rates`.
+        /// Number of receivers of a group with rows of their own in `rates`.
         receivers: Whole, default "8";
-        /// How many receivers of a session are counted per bin.
+        /// Number of receivers of a session that are counted per bin.
         watch: Whole;
         /// Links whose packets are captured, as `from->to`.
         taps: Names;
-        /// Whether what happens is written down: losses and marks on all links, cuts, joins, leaves and more.
+        /// Whether events are recorded: losses and marks on all links, cuts, joins, leaves and more.
         events: Words(&["on", "off"]), default "off";
     }
 
@@ -476,63 +476,62 @@ tables! {
         to: Values;
         /// In place of `to`: a list for each point of the axis, with a value for each of the keys.
         each: Values;
-        /// What the points of the axis are called in tables and claims.
+        /// The names of the points of the axis in tables and claims.
         names: Labels;
     }
 
-    /// A metric, the ratio of two, or the trend of one against another over the points of the sweep, and where it
-    /// should lie.
+    /// A metric, the ratio of two, or the trend of one against another over the points of the sweep, and its
+    /// expected range.
     CLAIM = "[[claim]]" {
-        /// What is claimed.
+        /// The statement.
         name: Text, required;
         /// A metric, such as `multicast.rate`.
         of: Text, required;
         /// A metric to divide it by.
         over: Text;
-        /// Where `over` is taken: what it says in place of the claim's own point.
+        /// The point of `over`: its keys replace those of the claim's own point.
         over_at: Place;
         /// The point of the sweep; none for all points.
         at: Place;
         /// A metric. The claim is about the line through all its points, each at this metric and `of`.
         against: Text;
-        /// Which number of that line: its slope, its value at 0, or the part of the variance that it explains.
+        /// The number of that line: its slope, its value at 0, or the part of the variance that it explains.
         fit: Words(&["slope", "intercept", "r2"]), default "slope";
         FIT_SCALE;
-        /// The value that is published.
+        /// The published value.
         published: Number;
         /// Relative to `published`.
         tolerance: Share;
-        /// The least.
+        /// The minimum.
         low: Number;
-        /// The most.
+        /// The maximum.
         high: Number;
-        /// For people.
+        /// A remark for readers.
         note: Text;
-        /// How the source contradicts itself here, with the algebra. A claim that does not hold then is not called a
-        /// failure.
+        /// The contradiction in the source, with the algebra. Such a claim that does not hold is not a failure.
         contradicts: Text;
     }
 
-    /// A value that the source leaves open. A claim that holds with one that was chosen after the published numbers
-    /// had been seen is said to hold with a choice of ours.
+    /// A value that the source leaves open. If it was chosen after the published numbers
+    /// had been seen, a claim that holds with it holds "with a choice of ours".
     CHOSEN = "[[chosen]]" {
-        /// Which value.
+        /// The value's meaning.
         what: Text, required;
-        /// What is run, in words.
+        /// The value of the runs, in words.
         value: Text, required;
         /// Whether it was chosen before or after the published numbers had been seen.
         when: Words(&["before", "after"]), required;
-        /// Why this one.
+        /// The reason for this value.
         why: Text, required;
-        /// The claims that it concerns, by how their names begin; none for all of them.
+        /// The claims that it concerns, by the beginnings of their names; all without this key.
         claims: Labels;
-        /// What else it might be; is run, too.
+        /// Other possible values; they are run as well.
         alternative: Tables(&ALTERNATIVE);
     }
 
     /// The same scenario with other values of some keys.
     ALTERNATIVE = "[[chosen.alternative]]" {
-        /// What it is called in tables.
+        /// Its name in tables.
         name: Text, required;
         /// The keys and their values, as in `set = { "flow.tcp.kind" = "tcp-sack" }`. Keys of `sweep` may be among
         /// them, with lists: `"sweep.rate.to" = ["1 Mbit/s", "2 Mbit/s"]`.
