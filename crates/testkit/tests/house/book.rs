@@ -8,6 +8,24 @@ use std::path::{Component, Path, PathBuf};
 /// book, and each crate has a page of its dependencies.
 const LISTED_BY_README: [&str; 2] = ["decisions", "decisions/deps"];
 
+/// Pages and folders of `docs` that are no prose: the code writes these pages, and the archive of decisions is not edited.
+const NOT_PROSE: [&str; 5] = ["cli.md", "decisions", "json.md", "validation.md", "wire.md"];
+
+/// The end of the prose of a page whose lower part the code writes.
+const GENERATED_FROM_HERE: &str = "<!-- The code generates the rest of this page";
+
+/// The words of the book's prose. A word has a letter; blocks of code have none.
+pub fn words_of_prose(pages: &[Source]) -> usize {
+    let docs = pages.iter().filter_map(|page| Some((page.path.strip_prefix("docs").ok()?, &page.text)));
+    let written = docs.filter(|(path, _)| !NOT_PROSE.iter().any(|part| path.starts_with(part)));
+    let words = |text: &str| {
+        let own = text.split(GENERATED_FROM_HERE).next().unwrap_or_default();
+        let lines = prose(own).flat_map(|(_, line)| line.split_whitespace());
+        lines.filter(|word| word.chars().any(char::is_alphabetic)).count()
+    };
+    written.map(|(_, text)| words(text)).sum()
+}
+
 /// Pages of `docs` that the book's list leaves out, and those that it has twice or that are not there.
 pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
     let list = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the book has a list");
@@ -181,6 +199,20 @@ mod tests {
         let faults = faults_of_the_list(directory.path(), &pages);
         assert_eq!(faults.len(), 2, "{faults:?}");
         assert!(faults[0].contains("(c.md)") && faults[1].contains("no b.md"), "{faults:?}");
+    }
+
+    #[test]
+    fn generated_pages_and_code_are_no_prose() {
+        let pages = [
+            page(
+                "docs/a.md",
+                "# Two words\n```text\ncode here\n```\n| 1 | three |\n<!-- The code generates the rest of this page -->\nx",
+            ),
+            page("docs/wire.md", "many more words"),
+            page("docs/decisions/0001-a.md", "many more words"),
+            page("README.md", "many more words"),
+        ];
+        assert_eq!(words_of_prose(&pages), 3);
     }
 
     #[test]

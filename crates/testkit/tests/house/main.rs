@@ -550,6 +550,16 @@ fn rust_code_of_tutorials_is_that_of_examples() {
 }
 
 #[test]
+fn prose_of_the_book_has_at_most_60_000_words() {
+    let words = book::words_of_prose(&book::pages(&root()));
+    println!("{words} words");
+    assert!(
+        (10_000..=60_000).contains(&words),
+        "{words} words: shorten pages of docs, or link instead of repeating"
+    );
+}
+
+#[test]
 fn every_link_leads_to_an_existing_file_and_heading() {
     let pages = book::pages(&root());
     assert!(pages.len() > 100, "the walk found only {} pages", pages.len());
