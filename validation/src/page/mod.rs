@@ -51,7 +51,7 @@ fn summary(all: &[Compared<'_>]) -> String {
     let other = other.filter(|line| line.verdict() == Verdict::Inside && !line.is_near_reference()).count();
     format!(
         "{} cases compared, {} of them inside in every quantity; {} not compared, with {missing} values. {} quantities: {} inside \
-         ({other} of them only beside ns-2 run again), {} outside with a reason, {} outside without; {} more shown without a verdict.",
+         ({other} of them only compared with ns-2 run again), {} outside with a reason, {} outside without; {} more have no verdict.",
         built.len(),
         built.iter().filter(|it| is_clean(it)).count(),
         all.len() - built.len(),
@@ -99,9 +99,9 @@ pub fn markdown(reference: &Reference, all: &[Compared<'_>]) -> String {
     by_section(&mut text, reference, all);
     outside(&mut text, all);
     let _ = writeln!(text, "\n## The files");
-    for (file, told) in &reference.files {
+    for (file, notes) in &reference.files {
         let _ = writeln!(text, "\n`{file}`:\n");
-        for sentence in told {
+        for sentence in notes {
             let _ = writeln!(text, "- {}", sentence.trim_end_matches('.'));
         }
     }
@@ -157,9 +157,9 @@ fn outside(text: &mut String, all: &[Compared<'_>]) {
             let _ = writeln!(text, "Nothing.");
             continue;
         }
-        let _ = writeln!(text, "| case {HEADER}\n|---|---|--:|--:|--:|--:|--:|---|");
+        let _ = writeln!(text, "| case | runs {HEADER}\n|---|---|---|--:|--:|--:|--:|--:|---|");
         for (it, line) in found {
-            let _ = writeln!(text, "| {} | {} |", it.case.name, cells(line).join(" | "));
+            let _ = writeln!(text, "| {} | {} | {} |", it.case.name, counts(it), cells(line).join(" | "));
         }
         if wanted == Verdict::Explained {
             for (cases, why) in reasons(all) {
@@ -195,21 +195,8 @@ fn one_section(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
         .collect();
     let windows: Vec<_> = windows.into_iter().collect();
     let _ = writeln!(text, "- Measured from {}", windows.join(", "));
-    folded(text, section, cases);
-    for it in cases.iter().filter(|it| it.case.network.is_ok() && !is_clean(it)) {
-        let _ = writeln!(
-            text,
-            "\n### {}\n\n{}.\n\n{HEADER}\n|---|--:|--:|--:|--:|--:|---|",
-            own_name(section, &it.case.name),
-            runs(it)
-        );
-        for line in &it.lines {
-            let _ = writeln!(text, "| {} |", cells(line).join(" | "));
-        }
-        for (quantities, why) in it.reasons() {
-            let _ = writeln!(text, "\n*{}*: {why}", quantities.join(", "));
-        }
-    }
+    inside(text, section, cases);
+    inside_again(text, section, cases);
     not_compared(text, section, cases);
     not_judged(text, cases);
 }
@@ -218,40 +205,49 @@ fn own_name<'a>(section: &Section, name: &'a str) -> &'a str {
     name.strip_prefix(section.name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(name)
 }
 
-/// Cases that are inside everywhere, a line each, with the quantity that comes nearest to its tolerance.
-fn folded(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
-    let clean: Vec<_> = cases.iter().filter(|it| it.case.network.is_ok() && is_clean(it)).collect();
-    if clean.is_empty() {
-        return;
-    }
+/// The numbers of runs: ours, the reference's, and those of ns-2 again.
+fn counts(it: &Compared<'_>) -> String {
+    let again = it.case.again.as_ref().map_or("–".to_owned(), |again| again.runs.to_string());
+    format!("{}, {}, {again}", it.runs, it.case.runs)
+}
+
+/// The number of cases that are inside in every quantity, with the quantity nearest to its tolerance.
+fn inside(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
+    let built = cases.iter().filter(|it| it.case.network.is_ok());
+    let clean = built.clone().filter(|it| is_clean(it)).count();
+    let part = |line: &Line| {
+        let allowed = line.allowed().unwrap_or(0.0);
+        let difference = (line.ours.mean.unwrap_or(0.0) - line.deciding().mean()).abs();
+        if allowed > 0.0 { difference / allowed } else { 0.0 }
+    };
+    let lines = cases.iter().flat_map(|it| it.lines.iter().map(move |line| (it, line)));
+    let judged = lines.filter(|(_, line)| line.verdict() == Verdict::Inside);
+    let Some((it, line)) = judged.max_by(|one, other| part(one.1).total_cmp(&part(other.1))) else { return };
+    let of = line.deciding().mean();
     let _ = writeln!(
         text,
-        "\nInside in every quantity; each with the one that comes nearest to its tolerance:\n\n| case | runs: ours, reference, ns-2 again | \
-         quantities | nearest | ours | reference | difference | allowed |\n|---|---|--:|---|--:|--:|--:|--:|"
+        "\nInside in every quantity: {clean} of {} cases. Nearest to its tolerance: {} of {}, with a difference of {} where {} is allowed.",
+        built.count(),
+        line.quantity,
+        own_name(section, &it.case.name),
+        line.ours.mean.map_or("–".to_owned(), |mean| relative(mean - of, of)),
+        line.allowed().map_or("–".to_owned(), |allowed| relative(allowed, of)),
     );
-    for it in clean {
-        let part = |line: &&Line| {
-            let allowed = line.allowed().unwrap_or(0.0);
-            let difference = (line.ours.mean.unwrap_or(0.0) - line.deciding().mean()).abs();
-            if allowed > 0.0 { difference / allowed } else { 0.0 }
-        };
-        let judged = || it.lines.iter().filter(|line| line.verdict() == Verdict::Inside);
-        let Some(line) = judged().max_by(|one, other| part(one).total_cmp(&part(other))) else { continue };
-        let again = it.case.again.as_ref().map_or("–".to_owned(), |again| again.runs.to_string());
-        let theirs = line.deciding();
-        let _ = writeln!(
-            text,
-            "| {} | {}, {}, {again} | {} | {} | {} | {} | {} | {} |",
-            own_name(section, &it.case.name),
-            it.runs,
-            it.case.runs,
-            judged().count(),
-            line.quantity,
-            cells::ours(&line.ours),
-            cells::spread(theirs.mean(), theirs.deviation()),
-            line.ours.mean.map_or("–".to_owned(), |mean| relative(mean - theirs.mean(), theirs.mean())),
-            line.allowed().map_or("–".to_owned(), |allowed| relative(allowed, theirs.mean())),
-        );
+}
+
+/// Quantities that are inside only compared with other runs of ns-2.
+fn inside_again(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
+    let mut found = Vec::new();
+    for it in cases {
+        let lines =
+            it.lines.iter().filter(|line| line.verdict() == Verdict::Inside && !line.is_near_reference());
+        let quantities: Vec<_> = lines.map(|line| line.quantity.as_str()).collect();
+        if !quantities.is_empty() {
+            found.push(format!("{} ({})", own_name(section, &it.case.name), quantities.join(", ")));
+        }
+    }
+    if !found.is_empty() {
+        let _ = writeln!(text, "\nInside only compared with *ns-2 again*: {}.", found.join("; "));
     }
 }
 
