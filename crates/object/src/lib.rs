@@ -23,7 +23,7 @@
 //! | [`SealedBlocks`] | their blocks, each always the same |
 //! | `file_work` | how far work on many files is |
 //! | `remembered` | what an output directory has received, and when that was sent |
-//! | [`abandoned`] | what was not finished, and how it is let go |
+//! | [`partial_transfers`] | transfers that were not completed, and their deletion |
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
 
 mod apply;

@@ -12,7 +12,7 @@
 //! | [`config`], [`event`], [`error`] | configurations, events, errors |
 //! | [`json`] | the JSON form of times, rates and identities |
 //! | [`worker`] | jobs that may take long, such as those on files |
-//! | [`by_hand`] | driving an endpoint in tests |
+//! | [`step_driver`] | driving an endpoint in tests |
 //! | [`object`] | files and trees as blocks, and back |
 //! | [`ends`], [`system`] | readers and writers of a program; clock and random numbers |
 
