@@ -29,8 +29,7 @@ fn dropped_by(packets: u64, granted: Option<Granted>) -> String {
             asked / 1024
         ),
         _ => format!(
-            "this host's own socket buffer dropped {packets}, and is as large as faircast wants it: the host takes data more slowly than \
-             it comes; look at its processor, its disk, and the program that reads the output"
+            "this host's own socket buffer dropped {packets} although it has its full size: the host reads data more slowly than it arrives; look at its processor, its disk, and the program that reads the output"
         ),
     }
 }

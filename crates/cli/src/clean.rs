@@ -48,7 +48,7 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
         }
         let what = match (removed, one.in_use) {
             (true, _) => "removed",
-            (false, true) => "a receiver is at work on it",
+            (false, true) => "in use by a receiver",
             (false, false) => "unfinished",
         };
         let (size, age) = (units::bytes(one.bytes), units::age(age(one)));
@@ -60,11 +60,13 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
     let place = typed.out.display().to_string();
     let place = safe::text(&place);
     let said = match (typed.remove, meant.len(), stored.len()) {
-        (_, 0, 0) => format!("nothing is unfinished in {place}"),
-        (_, 0, stored) => format!("nothing is that old in {place}; {stored} newer ones: --older-than 0"),
-        (true, ..) => format!("removed {} of {gone} unfinished transfers in {place}", units::bytes(bytes)),
+        (_, 0, 0) => format!("no partial transfers in {place}"),
+        (_, 0, stored) => {
+            format!("no partial transfers of that age in {place}; for {stored} newer ones use --older-than 0")
+        }
+        (true, ..) => format!("removed {} of {gone} partial transfers in {place}", units::bytes(bytes)),
         (false, ..) => {
-            "remove them with --remove (what is a week old) or --remove --older-than 0 (all)".to_owned()
+            "remove them with --remove (older than a week) or --remove --older-than 0 (all)".to_owned()
         }
     };
     writeln!(out, "{said}").map_err(unwritten)
@@ -87,18 +89,18 @@ mod tests {
     fn partial_transfers_are_listed_and_only_old_ones_removed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let out = directory.path().to_str().expect("a plain name");
-        assert!(clean(&["--out", out]).contains("nothing is unfinished"));
+        assert!(clean(&["--out", out]).contains("no partial transfers in"));
         let state = directory.path().join(".faircast").join("0a".repeat(16));
         std::fs::create_dir_all(state.join("parts")).expect("made");
         std::fs::write(state.join("journal"), vec![1; 70_000]).expect("written");
         std::fs::write(state.join("parts/0"), vec![1; 10_000]).expect("written");
         let listed = clean(&["--out", out]);
         assert!(listed.contains(&"0a".repeat(16)) && listed.contains("unfinished"), "{listed}");
-        assert!(clean(&["--out", out, "--remove"]).contains("nothing is that old"));
+        assert!(clean(&["--out", out, "--remove"]).contains("no partial transfers of that age"));
         let line: serde_json::Value =
             serde_json::from_str(&clean(&["--out", out, "--json"])).expect("an object");
         assert!(line["bytes"].as_u64() >= Some(80_000) && line["removed"] == false, "{line}");
         let removed = clean(&["--out", out, "--remove", "--older-than", "0"]);
-        assert!(removed.contains("of 1 unfinished") && !state.exists(), "{removed}");
+        assert!(removed.contains("of 1 partial") && !state.exists(), "{removed}");
     }
 }

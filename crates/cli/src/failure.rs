@@ -27,7 +27,7 @@ pub enum Usage {
     NoSession,
     /// This process is not such a sender.
     #[error(
-        "process {0} is no `faircast send` or `stream` that can be started; `faircast start` alone finds the one that runs"
+        "process {0} is not a `faircast send` or `stream` that waits for receivers; `faircast start` alone finds the one that runs"
     )]
     NotASession(u32),
     /// Several sessions wait.
@@ -40,7 +40,7 @@ pub enum Usage {
     AgentHasNoBranches,
     /// A router is on the way and has nothing of its own.
     #[error(
-        "a router is on the way between interfaces: name them by --from and --to; it has no parent, no hosts that ask it, no cache and no rate of its own (leave out --parent, --listen, --cache and --max, or use --role repeater)"
+        "a router forwards between interfaces: name them with --from and --to; it has no parent, no children by unicast, no cache and no rate of its own (leave out --parent, --listen, --cache and --max, or use --role repeater)"
     )]
     RouterHasNoBranches,
     /// A relay's control socket cannot be made.

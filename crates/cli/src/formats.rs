@@ -120,7 +120,7 @@ impl Source {
         let mut warnings = Vec::new();
         if !sending.no_key {
             let title = format.declaration().title;
-            warnings.push(format!("{title} is not sealed: who is on the network can read and forge this"));
+            warnings.push(format!("{title} is not sealed: every host on the network can read and forge it"));
         }
         warnings.extend(rate.map(session::fixed_rate_warning));
         let mut request = SourceRequest::new(session::source_place(&session, &sending), content);

@@ -140,7 +140,7 @@ mod tests {
             assert!(words.iter().all(|word| error.contains(word)), "{error}");
         };
         says("10.0.0.1\nno such host\n", &["hosts.txt, line 2", "no such host"]);
-        says("10.0.0.1\n\nnosuch.invalid\n", &["line 3", "nosuch.invalid", "no name that is known"]);
+        says("10.0.0.1\n\nnosuch.invalid\n", &["line 3", "nosuch.invalid", "nor a known host name"]);
         says("10.0.0.1:0\n", &["line 1", "port 0"]);
         says("239.1.2.3\n", &["line 1", "239.1.2.3"]);
         says("10.0.0.1\n10.0.0.2\n10.0.0.1:5778 # again\n", &["line 3", "line 1", "10.0.0.1:5778"]);

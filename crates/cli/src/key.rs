@@ -210,7 +210,7 @@ const RELAYS_MAY: &[&str] = &["pass sessions on", "change marks and feedback", "
 const RELAYS_MAY_NOT: &[&str] = &["read content", "change content", "say that content is complete"];
 const SIGNERS_MAY: &[&str] = &["sign content as its source"];
 const SIGNERS_MAY_NOT: &[&str] = &["read what is sealed"];
-const VERIFIERS_MAY: &[&str] = &["tell what its source has signed"];
+const VERIFIERS_MAY: &[&str] = &["verify signatures of its source"];
 const VERIFIERS_MAY_NOT: &[&str] = &["sign", "read what is sealed"];
 
 /// The mode of files that their owner alone may read.

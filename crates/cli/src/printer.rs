@@ -336,7 +336,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         }
         Event::Left { host, reason, .. } => {
             let reason = reason.as_deref().unwrap_or("no reason given");
-            (Level::Normal, Words::Warning(format!("{host} left without everything ({reason})")))
+            (Level::Normal, Words::Warning(format!("{host} left incomplete ({reason})")))
         }
         Event::Receipt(receipt) if receipt.valid && receipt.known != Some(false) => {
             (Level::Verbose, Words::Plain(format!("{} has signed a receipt", receipt.host)))

@@ -250,7 +250,7 @@ fn reported(session: &RelayedSession, lines: &mut Vec<String>) {
     }
     let blocks = session.blocks.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
     lines.push(format!(
-        "  heard {} of {blocks} blocks; keeps {} in memory, wrote {}, let go of {}",
+        "  received {} of {blocks} blocks; {} in memory, {} in the cache file, {} evicted",
         session.blocks_passed,
         units::bytes(session.cached_bytes),
         units::bytes(session.written_bytes),
@@ -272,11 +272,11 @@ fn reported(session: &RelayedSession, lines: &mut Vec<String>) {
 /// A hop's exits, and what its router makes of what passes.
 fn router_lines(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<String>) {
     lines.push(format!(
-        "  router: {} packets came, {} left by the exits, {} sent again from here; {} wait, {} are kept, {} found a queue full",
+        "  router: {} packets received, {} forwarded, {} retransmitted; {} queued, {} cached, {} dropped at full queues",
         hop.packets, hop.passed, hop.repairs, hop.held, hop.stored, hop.dropped
     ));
     lines.push(format!(
-        "  heard {} reports, sent {}; {} of them indications of congestion, {} kept back",
+        "  received {} reports, sent {}; {} of them congestion indications, {} suppressed",
         hop.reports_received, hop.reports_sent, hop.indications, hop.filtered
     ));
     for exit in &session.branches {
@@ -289,11 +289,13 @@ fn router_lines(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<Strin
 /// An agent's children and what it does for them.
 fn agent_lines(session: &RelayedSession, agent: &faircast::AgentStatus, lines: &mut Vec<String>) {
     lines.push(format!(
-        "  agent: sent {} packets again, passed {} on to slow children ({} now); least window {:.1} packets, {} in the store",
+        "  agent: retransmitted {} packets, forwarded {} to slow children ({} now); minimum window {:.1} packets, {} cached",
         agent.repairs, agent.passed_on, agent.moved, agent.window, agent.stored
     ));
-    lines
-        .push(format!("  heard {} reports of children, sent {}", agent.reports_received, agent.reports_sent));
+    lines.push(format!(
+        "  received {} reports of children, sent {}",
+        agent.reports_received, agent.reports_sent
+    ));
     for child in &session.branches {
         let Some(to) = child.to else { continue };
         lines.push(format!("  child {to}: {} of {} receivers done", child.done, child.receivers));

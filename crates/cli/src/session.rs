@@ -324,8 +324,10 @@ fn resolve_sending(
     let mut warnings = Vec::new();
     let key = read_key(session.key.as_deref(), &mut warnings)?;
     if key.is_none() && !sending.no_key {
-        warnings
-            .push("not sealed: who is on the network can read and forge this; use --key, or --no-key".into());
+        warnings.push(
+            "not sealed: every host on the network can read and forge this session; use --key, or --no-key"
+                .into(),
+        );
     }
     let sign = read_sign_key(sending.sign_key.as_deref(), &mut warnings)?;
     let unicast = unicast(&session, &sending)?;
@@ -581,11 +583,11 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
     let headline = match report.verified {
         // Content that nobody has has no rate.
         0 => format!(
-            "0 of {} verified after {}; of {} the furthest has {}",
+            "0 of {} verified after {}; the most complete one has {} of {}",
             units::count(report.receivers, "receiver"),
             units::seconds(report.duration.as_secs_f64()),
-            units::bytes(report.bytes),
             units::bytes(report.moved_bytes),
+            units::bytes(report.bytes),
         ),
         verified => format!(
             "sent {} to {} in {}: {}, {spent}, {verified} of {} verified",
@@ -638,7 +640,7 @@ fn waited(report: &SendReport) -> String {
 fn listed_hosts(report: &SendReport) -> Vec<String> {
     let outcomes = [
         (HostOutcome::Done, "have everything"),
-        (HostOutcome::Incomplete, "came and do not have everything"),
+        (HostOutcome::Incomplete, "joined and are incomplete"),
         (HostOutcome::Unanswered, "never answered"),
     ];
     let line = |(outcome, words): (HostOutcome, &str)| {
@@ -684,7 +686,7 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
     }));
     if report.forged_blocks > 0 {
         lines.push(printer::warning(&format!(
-            "left out {} that the source has not signed",
+            "dropped {} that the source has not signed",
             units::count(report.forged_blocks, "block")
         )));
     }

@@ -67,7 +67,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     let lacking = report.receipts.as_ref().map_or(&[][..], |receipts| &receipts.without_receipt);
     if !lacking.is_empty() {
         parts.push(format!(
-            "without a receipt that counts: {}",
+            "without a valid receipt: {}",
             named(lacking.iter().map(|one| (&*one.host, &*one.reason)))
         ));
     }
@@ -86,7 +86,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
                 "the receivers have everything else"
             };
             return format!(
-                "{}; {rest}, send these again when they can be read and are at rest",
+                "{}; {rest}, send these again when they can be read and no longer change",
                 parts.join(", ")
             );
         }
@@ -96,7 +96,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
         let named = if hosts.is_empty() { String::new() } else { format!(": {hosts}") };
         let dropped = report.dropped.len() as u64;
         parts.push(format!(
-            "{} of {} without everything{named}",
+            "{} of {} incomplete{named}",
             report.receivers.saturating_sub(report.verified).saturating_sub(dropped),
             units::count(report.receivers, "receiver"),
         ));
@@ -106,9 +106,9 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     let only_unsigned = !lacking.is_empty() && parts.len() == 1 && report.incomplete.is_empty();
     match only_left_out(report) {
         _ if only_unsigned => {
-            format!("{what}; all have everything: look at --sign-receipts there and at --receipts here")
+            format!("{what}; all receivers are complete: check --sign-receipts there and at --receipts here")
         }
-        true => format!("{what}; all others have everything, send to these again by themselves"),
+        true => format!("{what}; all others are complete, send again to these hosts alone"),
         false => format!("{what}{advice}; {}", remedy(report)),
     }
 }

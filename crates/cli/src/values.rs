@@ -43,7 +43,7 @@ pub enum BadValue {
     #[error("`{0}` is not a time; write seconds, like 10 or 2.5, or add a unit: 500ms, 5m, 1h")]
     NotATime(String),
     /// No time at all.
-    #[error("it must be longer than no time at all")]
+    #[error("it must be longer than zero")]
     NoTime,
     /// Longer than a year.
     #[error("it must be shorter than a year")]
@@ -59,7 +59,7 @@ pub enum BadValue {
     Reserved(IpAddr),
     /// Not a host's address.
     #[error(
-        "`{0}` is not a host's address, and no name that is known here; write ADDRESS or ADDRESS:PORT, like 192.0.2.7:5778"
+        "`{0}` is neither an address nor a known host name; write ADDRESS or ADDRESS:PORT, like 192.0.2.7:5778"
     )]
     NotAHost(String),
     /// Neither a group nor an interface.
@@ -83,10 +83,10 @@ pub enum BadValue {
     #[error("`{0}` is not a percentage; use 0% to 100%")]
     NotAPercentage(String),
     /// Not a layer and a path.
-    #[error("`{0}` does not say where a layer goes; write its number and a path, like 1=more.ts")]
+    #[error("`{0}` does not name a layer and its path; write its number and a path, like 1=more.ts")]
     NotALayer(String),
     /// Nobody is waited for.
-    #[error("0 receivers cannot be waited for; leave --expect out to serve whoever comes")]
+    #[error("--expect 0 is not possible; leave it out to serve all receivers that join")]
     NobodyExpected,
     /// Not a number of receivers.
     #[error("`{0}` is not a number of receivers")]
@@ -103,10 +103,10 @@ pub enum BadValue {
         source: Box<BadValue>,
     },
     /// No age.
-    #[error("`{0}` is no age; write seconds, or 90m, 12h, 7d")]
+    #[error("`{0}` is not an age; write seconds, or 90m, 12h, 7d")]
     NotAnAge(String),
     /// No limit of what is kept.
-    #[error("`{0}` is no limit; write an age (7d), a size (40G), both (7d,40G), or `all`")]
+    #[error("`{0}` is not a limit; write an age (7d), a size (40G), both (7d,40G), or `all`")]
     NotALimit(String),
     /// A file or host name that receivers could not use.
     #[error("`{0}` cannot be a name; use 1 to {1} bytes without `/` and control characters")]

@@ -17,10 +17,10 @@ const SMALLER: &str = "`--datagram 1200` at the source sends smaller packets";
 
 /// Where a session does not leave this host.
 const INTERFACE: &str =
-    "bring one up or choose one with --iface, and start again; `faircast doctor` says what each lacks";
+    "bring one up or choose one with --iface, and start again; `faircast doctor` lists their faults";
 
 /// How links that lead out are sent as what they lead to.
-const LINKS: &str = "--copy-unsafe-links sends what such links lead to, --copy-links what all do";
+const LINKS: &str = "--copy-unsafe-links sends the targets of such links, --copy-links those of all links";
 
 /// Where data does not arrive and announcements do.
 const PATH: &str =
@@ -106,12 +106,12 @@ pub fn error(error: &Error) -> String {
             secs(*waited)
         ),
         Error::Start(StartError::NoSession { group, waited, seen: Some(JoinObstacle::OneWay) }) => format!(
-            "no session was announced on {group} within {} whose source answers; one without feedback is there: use --one-way to \
+            "no session was announced on {group} within {} whose source answers; a session without feedback was found: use --one-way to \
              follow it by this host's clock",
             secs(*waited)
         ),
         Error::Start(StartError::NoSession { seen: Some(JoinObstacle::Unanswering(_)), .. }) => {
-            format!("{error} Where nothing can go back, use `send --one-way` there and --one-way here")
+            format!("{error} Where no feedback is possible, use `send --one-way` there and --one-way here")
         }
         Error::Start(StartError::NoSession { seen: Some(JoinObstacle::Unsigned | JoinObstacle::UnsignedStreams), .. }) => {
             error.to_string().replace("leave out the public key", "leave out --verify-key")
@@ -136,15 +136,15 @@ pub fn error(error: &Error) -> String {
             stored(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::Ended { reason: EndReason::TooSlow, .. }) => {
-            "left out: slower than the sender demands (--slow drop); ask for the rest to be sent to this host by itself".to_owned()
+            "dropped: slower than the source allows (--slow drop); ask its administrator to send the remainder to this host alone".to_owned()
         }
         Error::Transfer(TransferError::Ended { reason: EndReason::SentEnough, verified_bytes, resumes }) => format!(
-            "the source has sent everything as often as it was to (`send --repeat`), and some did not arrive; {}",
+            "the source has ended its repetitions (`send --repeat`), and some data did not arrive; {}",
             stored(*verified_bytes, *resumes)
         ),
         Error::Transfer(TransferError::Ended { reason, verified_bytes, resumes }) => {
             format!(
-                "the source ended the session before everything had arrived ({reason}); {}",
+                "the source ended the session before all data had arrived ({reason}); {}",
                 stored(*verified_bytes, *resumes)
             )
         }
@@ -167,7 +167,7 @@ fn setting(error: &Error) -> String {
             text.replace("with names escaped or kept", "with --unsafe-names escape or keep").replace("with names kept", "with --unsafe-names keep")
         }
         Error::Storage(StorageError::Object(faircast::ObjectError::Older { .. } | faircast::ObjectError::OtherSource { .. })) => {
-            error.to_string().replace("allow replacement", "receive with --overwrite")
+            error.to_string().replace("allow overwriting", "receive with --overwrite")
         }
         Error::Config(ConfigError::SchemeOptions { len, most }) => format!(
             "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"
@@ -194,7 +194,7 @@ fn setting(error: &Error) -> String {
             format!("{what} is not supported with {scheme}, which sends in layers: {instead}")
         }
         Error::Config(ConfigError::LiveReceipts) => {
-            "a live stream has no receipts, as receivers that come later have another part of it; leave out --receipts"
+            "a live stream has no receipts, because late joiners receive another part of it; leave out --receipts"
                 .to_owned()
         }
         Error::Config(ConfigError::NeedsLayers { scheme }) => format!(

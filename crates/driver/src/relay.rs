@@ -91,7 +91,7 @@ pub fn relay(
                         halt.stop();
                         continue;
                     }
-                    let what = if found { "the session that was passed on has ended" } else { "tried again" };
+                    let what = if found { "the relayed session has ended" } else { "tried again" };
                     let event = Event::warning(format!("{what}: {error}"));
                     events(RelayEvent { session: number, branch: None, event });
                     if !found {

@@ -53,8 +53,7 @@ pub enum AlcError {
     },
     /// The session ended, or nothing of it came any more, before everything was there.
     #[error(
-        "{why} before everything had arrived: {files} of {known} files are whole, and what has come of {stored} others is kept; start again \
-         while it is sent again, or let the source send more generations"
+        "{why} before all data had arrived: {files} of {known} files are complete, and parts of {stored} others are stored; start again while the source sends, or let the source send more generations"
     )]
     Ended {
         /// Reason, as a sentence without an end.

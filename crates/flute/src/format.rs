@@ -13,7 +13,7 @@ use faircast_transport::units;
 #[derive(Debug, Clone, Copy)]
 pub struct Alc;
 
-const SILENT: &str = "ALC's receivers never say anything";
+const SILENT: &str = "ALC receivers never answer";
 
 impl Format for Alc {
     const DECLARATION: Declaration = Declaration {
@@ -54,9 +54,9 @@ impl Format for Alc {
                 Feature::HighestRate,
                 "the rate does not change; fix it, or send in fewer layers (`rlc,layers=N`)",
             ),
-            (Feature::SourceNames, "sources do not say their names"),
+            (Feature::SourceNames, "sources do not send their names"),
             (Feature::Sync, "files are not flushed one by one"),
-            (Feature::Replacement, "sessions do not say where they come from"),
+            (Feature::Replacement, "sessions do not name their source"),
             (Feature::OneStream, "files come in any order and in parts; receive into a directory"),
         ],
     };
@@ -76,12 +76,12 @@ impl Format for Alc {
                 return Err(Refused::Feature { feature: Feature::Scheme, why });
             }
             (Some(_), Some(_)) => {
-                let why = "the scheme says how fast to send (`rlc,base=RATE` sets the lowest layer's rate)";
+                let why = "the scheme sets the rates (`rlc,base=RATE` sets the lowest layer's rate)";
                 return Err(Refused::Feature { feature: Feature::FixedRate, why });
             }
             (Some(scheme), None) if fec == Some(Fec::NoCode) && scheme.layers() > 1 => {
                 let why =
-                    "receivers of some layers would wait for symbols of the others for ever; use raptorq";
+                    "receivers of some layers would wait for symbols of the others indefinitely; use raptorq";
                 return Err(Refused::Option { name: "fec", why });
             }
             (Some(scheme), None) => {

@@ -24,7 +24,7 @@ pub(super) enum Unfit {
     Names(#[from] faircast_transport::object::NameError),
     #[error("it is compressed ({0}), which is not undone here")]
     Compressed(String),
-    #[error("the table does not say how it is cut into symbols, or says it in a way that is not known")]
+    #[error("the table lacks its symbol sizes, or has them in an unknown form")]
     NoOti,
     #[error("its blocks of {0} symbols of {1} bytes are not supported")]
     Blocks(u32, u16),
@@ -32,7 +32,7 @@ pub(super) enum Unfit {
     SubBlocks(u16),
     #[error("{0} bytes of content travel as {1}, although nothing is compressed")]
     Lengths(u64, u64),
-    #[error("with its {0} bytes the session would bring more than the {1} that it may")]
+    #[error("with its {0} bytes the session would exceed its limit of {1}")]
     TooMuch(u64, u64),
 }
 

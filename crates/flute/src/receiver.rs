@@ -336,7 +336,7 @@ impl AlcReceiver {
         control.top = control.top.min(joined);
         control.level = control.level.min(joined);
         self.events.push_back(Event::warning(format!(
-            "cannot join layer {}, so no more than {} are received: {why}",
+            "cannot join layer {}, so only {} are received: {why}",
             place + 1,
             place + 1
         )));
@@ -583,7 +583,7 @@ impl AlcReceiver {
             }
             SymbolResult::Wrong => {
                 let path = assembly.path().to_owned();
-                self.warn_once(&format!("{path} is not what the table says (MD5); it is received again"));
+                self.warn_once(&format!("{path} does not match the MD5 of the table; it is received again"));
             }
         }
         self.make_room();

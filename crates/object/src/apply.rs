@@ -162,7 +162,7 @@ impl<'a> Apply<'a> {
 
     /// Describes what could not be applied.
     pub(super) fn reported(&self) -> Vec<String> {
-        let owner = "owner and group are not those at the source; giving files away takes root with CAP_CHOWN (a service may lack it), or a group that this user is in";
+        let owner = "owner and group differ from those at the source; giving files away takes root with CAP_CHOWN (a service may lack it), or a group that this user is in";
         let lines = [
             self.owners.words(owner),
             self.special.words("set-user-ID or set-group-ID left out, as the file is not whose it was; preserve the owner too, as root"),

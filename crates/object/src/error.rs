@@ -66,7 +66,7 @@ pub enum ObjectError {
         source: io::Error,
     },
     /// A file changed while it was being sent.
-    #[error("{path}: changed while it was being sent ({change}); send it again when it is at rest", path = path.display())]
+    #[error("{path}: changed while it was being sent ({change}); send it again when it no longer changes", path = path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -74,7 +74,7 @@ pub enum ObjectError {
         change: Change,
     },
     /// One of several files changed while they were sent: a block that they share reads differently the second time.
-    #[error("{first} to {last}: one of these {files} files changed while it was being sent (other content, same size and time); send them again when they are at rest", first = first.display(), last = last.display())]
+    #[error("{first} to {last}: one of these {files} files changed while it was being sent (other content, same size and time); send them again when they no longer change", first = first.display(), last = last.display())]
     ChangedOneOf {
         /// The first one in the order of sending.
         first: PathBuf,
@@ -121,12 +121,12 @@ pub enum ObjectError {
     },
     /// Files were withdrawn by the source, and the output is no directory.
     #[error(
-        "files changed at the source while they were sent, and this output takes all files or none; receive into a directory, or send again when they are at rest"
+        "files changed at the source while they were sent, and this output takes all files or none; receive into a directory, or send again when they no longer change"
     )]
     Withdrawn,
     /// A block has changed with each file in it that was withdrawn, and cannot change again.
     #[error(
-        "too many files that share block {index} changed while they were being sent; send them again when they are at rest"
+        "too many files that share block {index} changed while they were being sent; send them again when they no longer change"
     )]
     WithdrawnTooOften {
         /// Which block.
@@ -184,7 +184,7 @@ pub enum ObjectError {
     },
     /// A live stream has had as many blocks as can be numbered.
     #[error(
-        "the stream has had {blocks} blocks, and more cannot be numbered: it ends here; start the source again for what follows, with larger datagrams so that it lasts longer"
+        "the stream has reached the maximum of {blocks} blocks and ends here; start the source again for the rest, with larger datagrams for a longer stream"
     )]
     StreamTooLong {
         /// How many blocks it has had.
@@ -202,7 +202,7 @@ pub enum ObjectError {
     },
     /// Two good blocks with the same number and different content: the source changed.
     #[error(
-        "block {index} came with different content before; the files changed at the sender, which has to start again"
+        "block {index} arrived with different content before; the files changed at the source, which has to start again"
     )]
     Conflict {
         /// Which block.
@@ -217,7 +217,7 @@ pub enum ObjectError {
         second: u64,
     },
     /// A name would get content of an earlier session than it has.
-    #[error("{}: a session that was started at {} has brought it, and this one was started at {}; to accept this one, allow replacement", .path.display(), date(*.received), date(*.offered))]
+    #[error("{}: a session that was started at {} has sent it, and this one was started at {}; to accept this one, allow overwriting", .path.display(), date(*.received), date(*.offered))]
     Older {
         /// The name in the output directory.
         path: PathBuf,
@@ -234,7 +234,7 @@ pub enum ObjectError {
     },
     /// Directories, names and attributes take more than is allowed.
     #[error(
-        "{entries} files, links and directories take {bytes} bytes beside their content, more than the {most} that are allowed; allow more, or send an archive of them"
+        "{entries} files, links and directories take {bytes} bytes in addition to their content, more than the {most} that are allowed; allow more, or send an archive of them"
     )]
     TooManyEntries {
         /// How many there are.
@@ -245,7 +245,7 @@ pub enum ObjectError {
         most: u64,
     },
     /// A name would get other content of another source.
-    #[error("{}: it came from {received}, and {offered} sends other content under this name; rename one of them, or allow replacement", .path.display())]
+    #[error("{}: it came from {received}, and {offered} sends other content under this name; rename one of them, or allow overwriting", .path.display())]
     OtherSource {
         /// The name in the output directory.
         path: PathBuf,
@@ -263,7 +263,7 @@ pub enum ObjectError {
         blocks: u32,
     },
     /// All blocks are there and not those that the sender has.
-    #[error("the blocks have the root {found} where the sender says {expected}; receive again")]
+    #[error("the blocks have the root {found} instead of {expected}; receive again")]
     Root {
         /// The sender's.
         expected: Hash,
@@ -318,7 +318,7 @@ pub enum Obstacle {
     #[error("a symbolic link is where a directory has to go, and links are not followed")]
     Symlink,
     /// Something that is no file, or a file with other names, where a receiver keeps its state.
-    #[error("this is no file, or a file with other names, and another program has put it there")]
+    #[error("another program has put something here that is not a regular file, or has several names")]
     NotOwn,
 }
 
@@ -377,7 +377,9 @@ impl ObjectError {
 
 fn shortage(needed: u64, available: Option<u64>) -> String {
     match (needed, available) {
-        (_, Some(available)) => format!("{needed} bytes are needed and {available} are available"),
+        (_, Some(available)) => {
+            format!("not enough space: {needed} bytes are needed, {available} are available")
+        }
         (0, None) => "no room is left: space, inodes or a quota are used up".to_owned(),
         (_, None) => format!("no room is left for {needed} bytes: space, inodes or a quota are used up"),
     }

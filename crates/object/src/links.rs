@@ -115,8 +115,8 @@ pub(super) fn stray_links(entries: &[Entry]) -> StrayLinks {
         }
     }
     StrayLinks {
-        outside: outside.reported("out of what is sent, and receivers do not get what is there"),
-        nowhere: nowhere.reported("to nothing that is sent"),
+        outside: outside.reported("to targets outside of the content, which receivers do not get"),
+        nowhere: nowhere.reported("to targets that are not sent"),
     }
 }
 

@@ -235,7 +235,7 @@ pub enum ManifestError {
         mode: u64,
     },
     /// A hard link to what is no file before it, or with a mode, time, owner or attributes of its own.
-    #[error("entry {entry}: a hard link to what is no file before it, or with metadata of its own")]
+    #[error("entry {entry}: a hard link whose target is no earlier file, or with metadata of its own")]
     HardLink {
         /// Which entry.
         entry: usize,

@@ -56,9 +56,7 @@ const ASPECTS: [(&str, Aspect); 6] = [
 
 /// An unknown name of metadata.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "\"{0}\" is nothing that can be preserved; there are owner, setid, acls, xattrs, privileged, links, and all"
-)]
+#[error("\"{0}\" cannot be preserved; use owner, setid, acls, xattrs, privileged, links, and all")]
 pub struct UnknownAspect(pub String);
 
 impl Preserve {
@@ -169,10 +167,10 @@ pub struct Attributes(Vec<(String, Vec<u8>)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// No number of a user or group: the system takes the largest for "as it is".
-    #[error("a number of its owner or group is none")]
+    #[error("the number of its owner or group is not valid")]
     NoId,
     /// A name of a user or group that is too long or has signs that such names have not.
-    #[error("the name of its owner or group is no such name")]
+    #[error("the name of its owner or group is not valid")]
     OwnerName,
     /// An owner or set that has not come before.
     #[error("it refers to owner or attributes number {0}, which have not come")]
@@ -187,13 +185,13 @@ pub enum MetadataError {
     #[error("{0} attributes; there are 1 to {MAX_NAMES}")]
     Count(u64),
     /// The name of an attribute is not allowed.
-    #[error("the name of an attribute is none that may travel, or is not after the one before")]
+    #[error("the name of an attribute is not allowed, or not in order")]
     AttributeName,
     /// A value is too long, or all are together.
     #[error("an attribute of more than {MAX_VALUE} bytes, or attributes of more than {MAX_SET} together")]
     TooLong,
     /// The attribute of an access control list does not contain one.
-    #[error("its access control list is none")]
+    #[error("its access control list is not valid")]
     Acl,
 }
 

@@ -32,23 +32,21 @@ pub enum Names {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// A receiver that refuses such names.
-    #[error("\"{0}\" has characters that a terminal obeys; receive it with names escaped or kept")]
+    #[error("\"{0}\" has control characters; receive it with names escaped or kept")]
     Refused(String),
     /// Its escaped form is longer than a name or path may be.
-    #[error(
-        "\"{0}\" has characters that a terminal obeys, and is too long with these escaped; receive it with names kept"
-    )]
+    #[error("\"{0}\" has control characters, and is too long with these escaped; receive it with names kept")]
     TooLong(String),
     /// Another entry has the name that it would get.
     #[error(
-        "\"{0}\" has characters that a terminal obeys, and there is an entry that is called so already; receive it with names kept"
+        "\"{0}\" has control characters, and there is an entry that is called so already; receive it with names kept"
     )]
     Clash(String),
 }
 
 /// A word other than `escape`, `keep` and `refuse`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of escape, keep and refuse")]
+#[error("`{0}` is not escape, keep or refuse")]
 pub struct UnknownNames(String);
 
 impl FromStr for Names {
@@ -131,7 +129,7 @@ pub(super) fn path_by(names: Names, path: &OsStr) -> Result<Option<OsString>, Na
 /// States how many names differ from those at the source.
 pub(crate) fn reported(changed: u64) -> String {
     let names = if changed == 1 { "name has" } else { "names have" };
-    format!("{changed} {names} characters that a terminal obeys, which were written as \\x1b and the like")
+    format!("{changed} {names} control characters, which were written as \\x1b and the like")
 }
 
 /// The name that a single file gets. See [`Names`].

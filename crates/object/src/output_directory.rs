@@ -267,7 +267,7 @@ impl OutputDirectory {
     pub(crate) fn forgotten(&self) -> String {
         let state = self.out_path.join(STATE_DIR);
         format!(
-            "{}: what was received before, and when, cannot be read; it is not compared with that",
+            "{}: the record of earlier sessions cannot be read; this session is not compared with it",
             state.display()
         )
     }

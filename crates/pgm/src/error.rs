@@ -30,11 +30,11 @@ pub enum PgmError {
     #[error("cannot write a PGM packet: {0}")]
     Encode(#[from] crate::codec::EncodeError),
     /// The PGM source gave up.
-    #[error("the source has broken its session off (OPT_RST); what came before is kept")]
+    #[error("the source has reset the session (OPT_RST); the data before that is stored")]
     Reset,
     /// The PGM source went silent.
     #[error(
-        "the source has been silent for {silent:?} without saying that this was all; {bytes} bytes have come"
+        "the source has been silent for {silent:?} without announcing the end; {bytes} bytes have arrived"
     )]
     Silent {
         /// How long.

@@ -19,7 +19,7 @@ const ANSWERS: &str = "its receivers request lost packets";
 const SILENT: &str = "PGM has no membership messages";
 const PORT: Values = Values::Checked(|text| match text.parse::<u16>() {
     Ok(1..) => Ok(()),
-    _ => Err(format!("`{text}` is no port; write a number from 1 to 65535")),
+    _ => Err(format!("`{text}` is not a port; write a number from 1 to 65535")),
 });
 
 impl Format for Pgm {
@@ -68,7 +68,7 @@ impl Format for Pgm {
             (Feature::Encryption, "PGM has no encryption"),
             (Feature::Signatures, "PGM has no signatures"),
             (Feature::Receipts, "PGM has no receipts"),
-            (Feature::SlowPolicy, "PGM's receivers do not say how they do"),
+            (Feature::SlowPolicy, "PGM receivers do not report their progress"),
             (Feature::Expected, SILENT),
             (Feature::ReceiverReport, "PGM receivers do not report their progress"),
             (Feature::Port, "receivers answer to the port that both ends name (nak-port)"),
@@ -76,10 +76,10 @@ impl Format for Pgm {
             (Feature::OneWay, ANSWERS),
             (Feature::FixedRate, ANSWERS),
             (Feature::Repetition, ANSWERS),
-            (Feature::SourceNames, "sources do not say their names"),
+            (Feature::SourceNames, "sources do not send their names"),
             (Feature::KeepPartial, "PGM cannot resume a transfer"),
             (Feature::Sync, "PGM never confirms that a transfer is complete"),
-            (Feature::Replacement, "sessions do not say where they come from"),
+            (Feature::Replacement, "sessions do not name their source"),
         ],
     };
     type Source = PgmSend;
@@ -125,7 +125,7 @@ fn messages(text: &str) -> Result<Messages, String> {
     match text.parse() {
         _ if text == "lines" => Ok(Messages::Lines),
         Ok(size) if size > 0 => Ok(Messages::Sized(size)),
-        _ => Err(format!("`{text}` is no message; write `lines`, or a number of bytes")),
+        _ => Err(format!("`{text}` is not a message; write `lines`, or a number of bytes")),
     }
 }
 
@@ -144,7 +144,7 @@ impl Outcome for PgmSendReport {
     fn shortfall(&self) -> Option<String> {
         (!self.ok).then(|| {
             let packets = units::count(self.too_late, "packet");
-            format!("{packets} asked for again had left the window; some receivers are incomplete")
+            format!("{packets} requested again had left the window; some receivers are incomplete")
         })
     }
 }
@@ -167,7 +167,7 @@ impl Outcome for PgmReceiveReport {
             let packets = units::count(self.unrecoverable, "packet");
             let messages = units::count(self.broken, "message");
             format!(
-                "{packets} could not be repaired, {messages} lack a part; ask the source for a longer window"
+                "{packets} could not be repaired, {messages} are incomplete; let the source use a longer window"
             )
         })
     }

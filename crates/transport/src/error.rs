@@ -47,11 +47,11 @@ pub enum JoinObstacle {
     )]
     Stale,
     /// A session sealed under another key.
-    #[error("a session was found that is sealed under another key ({0}): is it the same key?")]
+    #[error("a session was found that is sealed under another key ({0}); use that key")]
     OtherKey(faircast_wire::KeyId),
     /// One of another version of the format.
     #[error(
-        "a session of format version {0} is there, and this program speaks version {VERSION}: update the older end"
+        "a session of format version {0} was found, and this program supports version {VERSION}: update the older end"
     )]
     Version(u8),
     /// An announcement from another address than it states.
@@ -65,7 +65,7 @@ pub enum JoinObstacle {
         from: std::net::SocketAddr,
     },
     /// One whose packets do not open.
-    #[error("packets are there that do not open: is it the same key?")]
+    #[error("packets arrive that cannot be opened: is it the same key?")]
     DoesNotOpen,
     /// One whose content is not signed, where it has to be.
     #[error("a session was found whose content is not signed: leave out the public key to accept it")]
@@ -79,7 +79,7 @@ pub enum JoinObstacle {
     )]
     WrongSignature,
     /// Streams in layers, where content has to be signed.
-    #[error("streams in layers are there, which cannot be signed: leave out the public key to accept them")]
+    #[error("streams in layers were found, which cannot be signed: leave out the public key to accept them")]
     UnsignedStreams,
     /// A session with an unknown scheme.
     #[error("a session was found that uses a congestion control this version does not know")]
@@ -88,7 +88,7 @@ pub enum JoinObstacle {
     #[error("{}", unanswered(.0))]
     NoParent(std::net::SocketAddr),
     /// No session, and no invitation of this host.
-    #[error("no source has invited this host: is it on its list, and does UDP come in here?")]
+    #[error("no source has invited this host: is this host on its list, and does UDP reach it?")]
     Uninvited,
     /// At a relay: it has a stream on each layer.
     #[error("a session with a stream on each layer is announced: relays pass on files and single streams")]
@@ -123,7 +123,7 @@ pub enum JoinObstacle {
     )]
     Unanswering(std::net::SocketAddr),
     /// Packets that are not of the format that is received.
-    #[error("only {packets} packets that are no {format} were there")]
+    #[error("{packets} packets arrived, but none in the format {format}")]
     OtherFormat {
         /// How many.
         packets: u64,
@@ -241,8 +241,8 @@ pub enum EndReason {
     /// It leaves slow receivers out.
     #[error("this host was too slow, and its source drops slow receivers")]
     TooSlow,
-    /// It receives nothing, and has sent everything as often as it was to.
-    #[error("it has sent everything as often as it was to, and receives nothing")]
+    /// It has ended its repetitions and receives nothing.
+    #[error("it has ended its repetitions, and receives nothing")]
     SentEnough,
     /// It waited no longer.
     #[error("it had waited long enough")]
@@ -425,7 +425,7 @@ pub enum ConfigError {
     },
     /// Receipts are asked for of what no hash names.
     #[error(
-        "a live stream has no receipts, as receivers that come later have another part of it; leave the keys of receipts out"
+        "a live stream has no receipts, because late joiners receive another part of it; leave the keys of receipts out"
     )]
     LiveReceipts,
     /// A relay has nowhere to pass on to.
@@ -557,7 +557,7 @@ pub enum TransferError {
     SourceRestarted,
     /// The source ended the session before this receiver had everything.
     #[error(
-        "the source ended the session before everything had arrived ({reason}); {}", stored(*.verified_bytes, *.resumes)
+        "the source ended the session before all data had arrived ({reason}); {}", stored(*.verified_bytes, *.resumes)
     )]
     Ended {
         /// Why.

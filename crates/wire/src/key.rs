@@ -81,7 +81,7 @@ pub enum KeyError {
     },
     /// A key of the first version.
     #[error(
-        "the key in line {line} is of version 1, which is not in use any more: make a new one for all hosts"
+        "the key in line {line} is of version 1, which is no longer supported: make a new one for all hosts"
     )]
     Version1 {
         /// Which line, from 1 on.

@@ -78,7 +78,7 @@ pub enum OpenError {
     #[error("session {0} is sealed: give the group's key")]
     NeedsKey(SessionId),
     /// It is sealed under a key that is not here.
-    #[error("session {session} is sealed under key {key}, which is none of those given")]
+    #[error("session {session} is sealed under key {key}, which was not given")]
     OtherKey {
         /// Which session.
         session: SessionId,
@@ -96,7 +96,7 @@ pub enum OpenError {
     Replayed(u64),
     /// An announcement that is not from where it says it is.
     #[error(
-        "the announcement says that it comes from {says} but came from {from}: somebody's recording, or an address was translated on the way"
+        "the announcement says that it comes from {says} but came from {from}: a recording, or a translated address on the path"
     )]
     Elsewhere {
         /// Where it says it is from.

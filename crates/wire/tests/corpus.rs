@@ -71,7 +71,7 @@ fn every_message_of_doctors_is_in_the_corpus() {
     }
 }
 
-/// With `FAIRCAST_BLESS=1` the seeds are written: every sample, alone and as a datagram.
+/// With `FAIRCAST_BLESS=1` the initial inputs are written: every sample, alone and as a datagram.
 #[test]
 fn every_sample_is_in_the_corpus() {
     for (name, message) in common::all() {

@@ -151,7 +151,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     doctor::require_loopback(like)?;
     #[cfg(feature = "simulator")]
     let simulated = {
-        eprintln!("simulating 8 and then 10,000 receivers beside a TCP flow");
+        eprintln!("simulating 8 and then 10,000 receivers with a competing TCP flow");
         simulated::simulate(stop)?
     };
     let group = system::random_group(like);
@@ -201,8 +201,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
             Err(faircast::Error::Transfer(faircast::error::TransferError::Stopped).into())
         }
         false => Err(Failure::Check(
-            "the demonstration did not come out as it should; run `faircast doctor` and look at what it says"
-                .into(),
+            "the demonstration failed; run `faircast doctor` and follow its advice".into(),
         )),
     }
 }
@@ -433,7 +432,7 @@ fn receiver_outcome(number: usize, reported: &ProcessOutput, equal: bool) -> Rec
 }
 
 fn unfinished(reported: &ProcessOutput) -> String {
-    reported.error.clone().unwrap_or_else(|| "it had not ended when the demonstration gave up".into())
+    reported.error.clone().unwrap_or_else(|| "it was still running when the demonstration timed out".into())
 }
 
 impl DemoOutcome {

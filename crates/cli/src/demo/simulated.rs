@@ -124,7 +124,7 @@ pub fn grid(all: &[Simulated]) -> Grid {
 /// A page with a figure of the simulations, and what the transfer came to.
 pub fn page(all: &[Simulated], transfer: &str) -> String {
     let figure = Figure::new(
-        "Multicast beside one TCP flow through 4 Mbit/s",
+        "Multicast and one TCP flow through 4 Mbit/s",
         "Average rate since the start, at each of the multicast's receivers and at TCP's; one run each.",
         all.iter().map(|one| one.panel.clone()),
     );

@@ -102,7 +102,7 @@ fn proven(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
 fn next(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nnext:\n  faircast doctor                          on each host: is it fit?\n  \
+        "\nnext:\n  faircast doctor                          on each host, to check it\n  \
          faircast keygen lab.key                  and copy the file to each host\n  \
          faircast recv --key lab.key --out DIR    on each receiver\n  \
          faircast send --key lab.key PATH         on the source"

@@ -22,7 +22,7 @@ fn judged(class: &Path, interface: &str) -> Option<Check> {
         return Some(Check::new("bridge", Verdict::Ok, format!("{name} does not snoop")));
     }
     if option("multicast_querier") != 0 {
-        return Some(Check::new("bridge", Verdict::Ok, format!("{name} snoops, and asks for members")));
+        return Some(Check::new("bridge", Verdict::Ok, format!("{name} snoops and queries members")));
     }
     // Without a querier a bridge floods, to the ports that it may.
     let ports = fs::read_dir(bridge.join("brif")).into_iter().flatten().flatten();
@@ -32,7 +32,7 @@ fn judged(class: &Path, interface: &str) -> Option<Check> {
             Verdict::Warn,
             "it floods all multicast while no host queries, and drops it once memberships expire".to_owned(),
         ),
-        ports => (Verdict::Fail, format!("what is sent to groups does not leave by {ports} of its ports")),
+        ports => (Verdict::Fail, format!("multicast does not leave through {ports} of its ports")),
     };
     let found = format!("{name} snoops IGMP and has no querier: {found}");
     let advice = format!(

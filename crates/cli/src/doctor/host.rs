@@ -117,13 +117,11 @@ fn clock_at(unix_secs: u64) -> Check {
         return Check::new(
             "clock",
             Verdict::Note,
-            "the clock was never set; `recv --one-way` and times of files need it, all else goes on without",
+            "the clock was never set; `recv --one-way` and file times need it, everything else works without",
         )
-        .advise(
-            "timedatectl set-ntp true\nor date -u -s TIME; whether two clocks agree is seen with --with HOST",
-        );
+        .advise("timedatectl set-ntp true\nor date -u -s TIME; --with HOST compares two clocks");
     }
-    Check::new("clock", Verdict::Ok, "it is set; whether two agree is seen with --with HOST")
+    Check::new("clock", Verdict::Ok, "it is set; --with HOST compares two clocks")
 }
 
 /// The limit of open files.

@@ -215,7 +215,9 @@ fn print(checks: &[Check], json: bool, out: &mut impl Write) -> io::Result<()> {
         }
     }
     match (failed, warned) {
-        (0, 0) => writeln!(out, "\nThis host is fit; run `faircast doctor` on the others too."),
+        (0, 0) => {
+            writeln!(out, "\nThis host can run faircast; run `faircast doctor` on the other hosts too.")
+        }
         (0, _) => writeln!(out, "\nThis host can run faircast; the warnings name improvements."),
         _ => writeln!(out, "\nThis host cannot run faircast yet; the lines marked FAIL state the fixes."),
     }

@@ -64,7 +64,7 @@ pub fn chosen(choice: &Result<Choice, NetError>, group: IpAddr) -> Check {
             Verdict::Fail,
             format!("{found}; {} is not connected (no carrier)", chosen.name),
         )
-        .advise("look at its cable, the port of the switch, or which network it has joined");
+        .advise("check its cable, the port of the switch, or the wireless network");
     }
     if chosen.mtu < 1_500 {
         return Check::new("choice", Verdict::Note, format!("{found}; its MTU is only {}", chosen.mtu))
@@ -183,12 +183,12 @@ pub fn on_chosen(group: SocketAddr, choice: &Choice) -> Vec<Check> {
     let name = &choice.chosen.name;
     match receive_own_multicast(choice, group) {
         Ok(SelfTest { datagrams: 0, .. }) => {
-            let found = format!("nothing that is sent to {group} came back over {name}");
+            let found = format!("no datagram to {group} came back over {name}");
             vec![Check::new("self-test", Verdict::Fail, found)]
         }
         Ok(received) => {
             let test = Check::new("self-test", Verdict::Ok, came_back(&received, name)).advise(
-                "that is this host's own half; for the network: `faircast recv` there, `faircast send FILE` here",
+                "this tested only this host; for the network: `faircast recv` there, `faircast send FILE` here",
             );
             vec![test, offload(&received)]
         }
@@ -197,7 +197,7 @@ pub fn on_chosen(group: SocketAddr, choice: &Choice) -> Vec<Check> {
 }
 
 fn silent(check: &'static str, interface: &str) -> Check {
-    Check::new(check, Verdict::Fail, format!("nothing came back over {interface}"))
+    Check::new(check, Verdict::Fail, format!("no datagram came back over {interface}"))
         .advise("a packet filter drops multicast; look at `nft list ruleset` or `iptables -L -v`")
 }
 
@@ -229,7 +229,7 @@ pub fn address(choice: &Choice) -> Option<Check> {
                 Verdict::Fail,
                 format!("another host has {address} of {name}, too: {other}"),
             )
-            .advise("give one of the two another address; until then each loses packets of the other"),
+            .advise("give one of them another address; until then they take each other's packets"),
         ),
         Ok(None) if local.is_ipv4() => {
             Some(Check::new("address", Verdict::Ok, format!("no other host has {local}")))

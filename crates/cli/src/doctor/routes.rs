@@ -75,17 +75,17 @@ pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
         (false, true, Ok(_)) => Check::new(
             "way back",
             Verdict::Fail,
-            format!("{source} is reached by another interface than {name}, and its strict reverse path filter drops what comes from there"),
+            format!("the route to {source} uses another interface than {name}, whose strict reverse path filter drops the packets of that source"),
         )
         .advise(mend),
         (false, true, Err(error)) => Check::new(
             "way back",
             Verdict::Fail,
-            format!("there is no route to {source} ({error}), and the strict reverse path filter of {name} drops what comes from there"),
+            format!("there is no route to {source} ({error}), and the strict reverse path filter of {name} drops its packets"),
         )
         .advise(mend),
         (false, false, Ok(_)) => {
-            Check::new("way back", Verdict::Ok, format!("{source} is reached by another interface than {name}"))
+            Check::new("way back", Verdict::Ok, format!("the route to {source} uses another interface than {name}"))
         }
         (false, false, Err(error)) => Check::new(
             "way back",

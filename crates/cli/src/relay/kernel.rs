@@ -37,13 +37,13 @@ struct Guard(Child);
 enum GuardError {
     /// There is no nftables.
     #[error(
-        "the kernel of this host forwards multicast as well, so receivers may hear the session twice; to stop that nft is needed: {0} \
+        "the kernel of this host forwards multicast as well, so receivers may receive the session twice; to stop that nft is needed: {0} \
          (Debian: apt install nftables)"
     )]
     NoNft(std::io::Error),
     /// It did not do it.
     #[error(
-        "the kernel of this host forwards multicast as well, so receivers may hear the session twice; nft could not stop that: it needs \
+        "the kernel of this host forwards multicast as well, so receivers may receive the session twice; nft could not stop that: it needs \
          Linux 5.12 or newer, and the right to change the network (CAP_NET_ADMIN)"
     )]
     Refused,

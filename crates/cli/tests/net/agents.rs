@@ -131,7 +131,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
         seen = [status(stage, 0), status(stage, 1)];
         let said = words(stage, 0, &[]);
         assert!(
-            said.contains("agent: sent ") && (3..=4).contains(&said.matches("  child ").count()),
+            said.contains("agent: retransmitted ") && (3..=4).contains(&said.matches("  child ").count()),
             "{said}"
         );
         print_line(&said);

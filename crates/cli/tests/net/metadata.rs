@@ -99,19 +99,18 @@ fn control_characters_in_names_follow_the_name_policy() {
     let keep = stage.recv(1, "keep", &["--unsafe-names", "keep"]);
     let refuse = stage.recv(2, "refuse", &["--unsafe-names", "refuse"]);
     let sent = stage.send(&[&stage.text("tree")], &["--expect", "3"]).ends(20);
-    sent.failed(1, "has characters that a terminal obeys");
+    sent.failed(1, "has control characters");
     let names = |out: &str| -> Vec<String> {
         let listed = must(fs::read_dir(stage.path(out).join("tree")));
         listed.map(|entry| must(entry).file_name().to_string_lossy().into_owned()).collect()
     };
     let escape = escape.succeeds(10);
     assert_eq!(names("escape"), ["red\\x1b[31m\\x0aerror: all is lost"]);
-    let is_reported =
-        |one: &serde_json::Value| format!("{one}").contains("1 name has characters that a terminal obeys");
+    let is_reported = |one: &serde_json::Value| format!("{one}").contains("1 name has control characters");
     assert!(escape.all("warning").any(is_reported), "{escape:?}");
     keep.succeeds(10);
     assert_eq!(names("keep"), ["red\u{1b}[31m\nerror: all is lost"]);
-    refuse.ends(10).failed(3, "red\\x1b[31m\\x0aerror: all is lost\" has characters that a terminal obeys receive it with --unsafe-names escape or keep");
+    refuse.ends(10).failed(3, "red\\x1b[31m\\x0aerror: all is lost\" has control characters receive it with --unsafe-names escape or keep");
     assert!(!stage.path("refuse/tree").exists());
 }
 

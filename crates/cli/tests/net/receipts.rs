@@ -58,7 +58,7 @@ fn receipts_of_a_daemon_and_behind_a_relay_verify_later() {
     // Another session, of which the one that stays signs with a key that is not asked for.
     let only = stage.text("keys/r1.pub");
     let source = stage.send(&[&other], &["--expect", "1", "--receipts", &only]).ends(30);
-    source.failed(1, "without a receipt that counts: r0 (it has everything, and none of the known keys");
+    source.failed(1, "without a valid receipt: r0 (it has everything, and none of the known keys");
     stays.task.interrupt();
     assert_eq!(stays.ends(10).code, 0);
     relay.task.interrupt();

@@ -30,7 +30,7 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     keyless.said("a sealed session was found", 5);
     stranger.said("sealed under another key", 5);
     keyless.ends(10).failed(1, "give its --key");
-    stranger.ends(10).failed(1, "is it the same key");
+    stranger.ends(10).failed(1, "use that key");
     assert_eq!(source.number("receivers"), 1.0, "strangers are not members: {source:?}");
     assert!(!stage.has("r1", &file) && !stage.has("r2", &file));
     // And the other way round: who has a key takes no unsealed session.

@@ -198,7 +198,7 @@ impl Outage {
         let name = &to.chosen.name;
         let lasted = self.broken.take().map_or(0.0, |broken| broken.since.elapsed().as_secs_f64());
         events(Event::warning(match from.local == to.local {
-            true => format!("{name} has been made again, after {lasted:.1} s; going on"),
+            true => format!("{name} exists again after {lasted:.1} s; going on"),
             false => format!("going on with {} of {name} (before: {})", to.local, from.local),
         }));
     }
@@ -229,9 +229,9 @@ impl Outage {
             broken.reported = true;
             let rest = self.idle_timeout.saturating_sub(lasted).as_secs_f64();
             events(match self.endless {
-                true => Event::warning(format!("{}; waiting for that", broken.why)),
+                true => Event::warning(format!("{}; waiting for it", broken.why)),
                 false => {
-                    let message = format!("{}; the session waits up to {rest:.0} s for that", broken.why);
+                    let message = format!("{}; the session waits up to {rest:.0} s for it", broken.why);
                     Event::warning_of(Setting::Timeout, message)
                 }
             });

@@ -16,7 +16,7 @@ struct RemainingBytes {
 
 /// A session brings more than the user allows.
 #[derive(Debug, thiserror::Error)]
-#[error("the session brings more than the {0} bytes that it may; those are here")]
+#[error("the session exceeds its limit of {0} bytes; these are stored")]
 struct TooMuch(u64);
 
 impl Quota {

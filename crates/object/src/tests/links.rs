@@ -78,7 +78,7 @@ fn links_without_their_targets_are_named_with_their_number() {
     let outside = stray.outside.expect("two lead out");
     assert!(outside.starts_with("tree/directory -> ") && outside.contains(" and 1 more: "), "{outside}");
     let nowhere = stray.nowhere.expect("one dangles");
-    assert_eq!(nowhere, "tree/dangling -> nothing: this symbolic link leads to nothing that is sent");
+    assert_eq!(nowhere, "tree/dangling -> nothing: this symbolic link leads to targets that are not sent");
     assert_eq!(read(&at, FollowLinks::Unsafe).stray_links().outside, None);
     fs::remove_file(at.path("tree/dangling")).expect("removed");
     fs::remove_file(at.path("tree/directory")).expect("removed");

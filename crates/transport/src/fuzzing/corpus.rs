@@ -182,7 +182,7 @@ fn leaping_stream() -> Vec<u8> {
     input
 }
 
-/// With `FAIRCAST_BLESS=1` the seeds are written.
+/// With `FAIRCAST_BLESS=1` the initial inputs are written.
 #[test]
 fn every_sample_is_in_the_corpus() {
     for (name, input) in journeys() {

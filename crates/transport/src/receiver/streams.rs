@@ -178,7 +178,7 @@ impl Streams {
             format!("{lost} of {all} blocks of layer {layer} are missing")
         });
         let refused = refused.map(|(layer, lane)| {
-            format!("whoever reads layer {layer} was too slow for {} blocks", lane.refused)
+            format!("the reader of layer {layer} was too slow for {} blocks", lane.refused)
         });
         lost.chain(refused).collect()
     }

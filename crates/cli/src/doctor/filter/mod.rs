@@ -30,9 +30,7 @@ pub fn checks(group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
 
 fn judged(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
     let why = match rules {
-        Rules::NoProgram => {
-            "there is no nft or iptables here that would show rules; most likely there are none"
-        }
+        Rules::NoProgram => "nft and iptables are not installed; most likely there are no rules",
         Rules::Unread => "its rules can be read by root only",
         Rules::Read { .. } => {
             let port = group.port();
@@ -81,7 +79,7 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
         (PacketDecision::Passes, true) => checks.push(Check::new(
             "firewall",
             Verdict::Note,
-            "no rule was found that drops it; look for ones that depend on more than group and port",
+            "no rule that drops it was found; check rules with further conditions",
         )),
         (PacketDecision::Passes, false) => {}
     }

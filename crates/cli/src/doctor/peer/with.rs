@@ -415,7 +415,7 @@ fn lengths(
     };
     let found = format!("{} do not pass {arrow}; {} do", words(wanted), words(passes));
     Check::new("mtu", Verdict::Fail, found).advise(format!(
-        "{mend}\nor raise the MTU of what is on the way; until then `send --datagram {least}`"
+        "{mend}\nor raise the MTU of the devices on the path; until then `send --datagram {least}`"
     ))
 }
 
@@ -436,7 +436,7 @@ fn reported(direction: Direction, path: &Path, asked: &Asked<'_>) -> Check {
     let arrow = arrow(direction, asked);
     if path.rate == 0.0 {
         return Check::new("path", Verdict::Fail, format!("no train of datagrams arrived {arrow}"))
-            .advise("look at packet filters and at limits of the rate on the way");
+            .advise("check packet filters and rate limits on the path");
     }
     let more = if path.at_least { " or more" } else { "" };
     let found = format!(
@@ -456,7 +456,7 @@ fn reported(direction: Direction, path: &Path, asked: &Asked<'_>) -> Check {
     let check = Check { measured: Some(measured), ..Check::new("path", verdict, found) };
     match verdict {
         Verdict::Warn => check.advise(
-            "so much is lost without load: look at cables, ports (duplex), and wireless links on the way",
+            "packets are lost without load: check cables, ports (duplex) and wireless links on the path",
         ),
         _ => check,
     }
@@ -465,10 +465,10 @@ fn reported(direction: Direction, path: &Path, asked: &Asked<'_>) -> Check {
 fn grouped(direction: Direction, echoed: u64, asked: &Asked<'_>) -> Check {
     let (arrow, group) = (arrow(direction, asked), asked.group.ip());
     if echoed > 0 {
-        return Check::new("group", Verdict::Ok, format!("what is sent to {group} arrives {arrow}"));
+        return Check::new("group", Verdict::Ok, format!("packets to {group} arrive {arrow}"));
     }
     let found = format!(
-        "nothing that is sent to {group} arrives {arrow}, though what is sent to the host does: a switch or bridge on the way snoops IGMP and nobody queries, or a packet filter drops the group"
+        "no packet to {group} arrives {arrow}, but unicast does: a switch or bridge on the path snoops IGMP without a querier, or a packet filter drops the group"
     );
     let snooping = match group {
         IpAddr::V4(_) => "a switch: enable its IGMP querier, or switch IGMP snooping off",

@@ -98,7 +98,7 @@ fn policy_drop_ends_a_slow_receiver_with_a_reason() {
     let more = ["--slow", "drop:50M", "--receivers", &list, "--report", &report];
     let source = stage.send(&[&file], &more);
     let slow = receivers.pop().expect("there are four").ends(20);
-    slow.failed(1, "slower than the sender demands (--slow drop)");
+    slow.failed(1, "slower than the source allows (--slow drop)");
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(20)));
     let source = source.ends(20);
     source.failed(4, "left out as too slow: r3");
