@@ -141,7 +141,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     let (code, failed) = doctor(here, &with);
     let group = failed.iter().find(|(check, ..)| check == "group");
     let (_, found, advice) = group.unwrap_or_else(|| panic!("{code}: {failed:?}"));
-    assert!(code == 1 && found.contains("nobody queries"), "{failed:?}");
+    assert!(code == 1 && found.contains("without a querier"), "{failed:?}");
     let own = of_bridge(&lab);
     assert!(own.len() == 1 && own[0]["verdict"] == "fail", "{own:?}");
     let command = advice.lines().next().expect("it says what to do");

@@ -125,8 +125,8 @@ fn recreated_interfaces_are_found_on_both_sides() {
         std::thread::sleep(Duration::from_secs(1));
     }
     let (source, receivers) = under.ends_well();
-    assert_eq!(warned(&source, "eth0 has been made again"), 1, "{source:?}");
-    assert_eq!(warned(&receivers[1], "eth0 has been made again"), 1, "{:?}", receivers[1]);
+    assert_eq!(warned(&source, "eth0 exists again"), 1, "{source:?}");
+    assert_eq!(warned(&receivers[1], "eth0 exists again"), 1, "{:?}", receivers[1]);
 }
 
 /// Kernel: an interface is deleted, and its memberships with it.
@@ -144,7 +144,7 @@ fn layers_are_joined_again_on_an_interface_that_is_made_again() {
     let got = receiver.succeeds(90);
     source.succeeds(20);
     assert!(stage.has("r0", &file));
-    let after = got.events.iter().skip_while(|event| !event.to_string().contains("made again"));
+    let after = got.events.iter().skip_while(|event| !event.to_string().contains("exists again"));
     let joined =
         after.filter(|event| event["event"] == "layers").filter_map(|event| event["joined"].as_u64());
     assert!(joined.max() >= Some(3), "{got:?}");
