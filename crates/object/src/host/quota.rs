@@ -115,7 +115,7 @@ mod tests {
         let mut writers = [&one, &other].map(|slow| quota.limit(Box::new(slow.clone())));
         writers[0].write_all(&[1; 11]).expect("there is room");
         let error = writers[1].write_all(&[2; 11]).expect_err("two bytes too many");
-        assert!(error.to_string().contains("more than the 20 bytes"), "{error}");
+        assert!(error.to_string().contains("its limit of 20 bytes"), "{error}");
         writers[0].write_all(&[1]).expect_err("there is no room");
         writers[0].write_all(&[]).expect("nothing needs none");
         assert_eq!([one, other].map(|slow| slow.0.lock().expect("nobody panics").len()), [11, 9]);

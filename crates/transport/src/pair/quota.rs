@@ -42,7 +42,7 @@ fn live_stream_over_the_quota_fails_and_keeps_received_bytes() {
     }
     assert!(fed.len() > 20_000, "{}", fed.len());
     let error = net.receivers[receiver].ended.as_ref().expect("it has ended").as_ref().expect_err("not well");
-    assert!(error.in_full().contains("more than the 10000 bytes"), "{}", error.in_full());
+    assert!(error.in_full().contains("its limit of 10000 bytes"), "{}", error.in_full());
     assert_eq!(on_disk(&net, receiver), 10_000);
     let file = fs::read_dir(&net.receivers[receiver].dir).expect("its directory").next().expect("a file");
     let got = fs::read(file.expect("it can be seen").path()).expect("it can be read");
@@ -57,7 +57,7 @@ fn streams_in_layers_share_one_quota() {
     net.source(Offer::streams(&streams, secs(1)).by("rlc,base=500000,layers=2").expect(1));
     net.run_until(secs(60), |net| net.receivers[receiver].ended.is_some());
     let error = net.receivers[receiver].ended.as_ref().expect("just now").as_ref().expect_err("too much");
-    assert!(error.in_full().contains("more than the 100000 bytes"), "{}", error.in_full());
+    assert!(error.in_full().contains("its limit of 100000 bytes"), "{}", error.in_full());
     let bytes = on_disk(&net, receiver);
     assert!((50_000..=100_000).contains(&bytes), "{bytes}");
 }
