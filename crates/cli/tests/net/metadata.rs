@@ -128,7 +128,10 @@ fn links_out_of_a_tree_are_named_and_followed_on_request() {
 
     let got = stage.recv(0, "links", &[]);
     let sent = stage.send(&[&model], &["--expect", "1"]).succeeds(20);
-    assert!(warned(&sent, "--copy-unsafe-links") && warned(&sent, "leads to targets outside of the content"), "{sent:?}");
+    assert!(
+        warned(&sent, "--copy-unsafe-links") && warned(&sent, "leads to targets outside of the content"),
+        "{sent:?}"
+    );
     let got = got.succeeds(10);
     let counts = ["files", "links", "directories"].map(|name| got.number(name));
     assert_eq!(counts, [0.0, 1.0, 2.0], "{got:?}");
