@@ -9,9 +9,9 @@ use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    /// Parameters of ORMCC. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Parameters of sending that all schemes share.
         sending: Sending = Sending::published();
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
@@ -20,20 +20,20 @@ configuration! {
             => number["beta", NumberRange::of(0.5, 1.0), "part of the throughput at congestion that is kept after a cut"];
         /// Gain of the receiver's mean throughput at congestion, "alpha".
         alpha_receiver: f64 = 0.125;
-        /// Gain of the source's mean and deviation of it.
+        /// Gain of the source's mean and deviation of the throughput at congestion.
         alpha_source: f64 = 0.125
             => option[Opt::number("alpha", NumberRange::up_to(1.0), ALPHA, "gain of means at source and receivers")];
-        /// Over how long throughput at congestion is measured at most (paper 000, 3.1.1, footnote 9).
+        /// Maximum window for measuring throughput at congestion (paper 000, 3.1.1, footnote 9).
         trac_window: Span = Span::from_secs(1)
             => seconds["window", NumberRange::POSITIVE, "over this time throughput at congestion is measured at most"];
-        /// The least window: the longest of this duration, the largest round-trip time, and the time that sixteen packets take. The thesis
-        /// measures the whole `trac_window`, which is many round trips of a near path. The throughput at congestion then lies well below
-        /// the rate that had been reached, and the shorter its path, the more a session is cut. [`Config::transport`] measures a tenth of a
-        /// second.
+        /// Minimum window for measuring throughput at congestion. The window is the longest of this duration, the largest
+        /// round-trip time, and the time of sixteen packets; `trac_window` limits it. The thesis always measures over
+        /// `trac_window`, which is many round trips of a short path. The measured throughput is then well below the current rate,
+        /// so sessions with short paths are cut too far. [`Config::transport`] sets a tenth of a second.
         trac_least: Span = Span::from_secs(1)
             => seconds["window-least", NumberRange::POSITIVE,
                 "and at least: this time, the largest round-trip time, and what 16 packets take"];
-        /// The law of the delay of other receivers' reports (paper 000, 3.1.4).
+        /// Distribution of the delay of reports from receivers other than the representative (paper 000, 3.1.4).
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of report delays"];
         /// The value that the source compares before it changes the representative.
@@ -44,20 +44,20 @@ configuration! {
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
                 "the representative's statistics at a change"];
-        // Paper gap: appendix B.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source
-        // ignores but for one per round-trip time. `Config::transport` sends at most eight.
-        /// The representative sends at most this many reports per largest round-trip time; `None` for one at each loss,
-        /// as in the paper.
+        // Paper gap: appendix B.2 sends a report at each loss. At 100,000 packets a second this floods the source, which uses
+        // only one report per round-trip time. `Config::transport` sends at most eight.
+        /// Maximum number of reports that the representative sends per largest round-trip time. `None`: a report at each loss, as
+        /// in the paper.
         reports_per_rtt: Option<u16> = None;
-        // Paper gap: 3.1.4 spreads reports over two largest round-trip times. What suppresses them comes in the headers of later packets: where
-        // packets are farther apart than that, as on a stream of a few a second, nobody is suppressed and all of a large group report.
-        // `Config::transport` spreads them over four packets at least.
-        /// The others' reports are spread over the time of this number of packets, a second at most, where that is longer than two largest
-        /// round-trip times; `None` for those alone, as in the paper.
+        // Paper gap: 3.1.4 spreads reports over two largest round-trip times. The headers of later packets suppress them. If
+        // packets are farther apart than that interval, as in a stream of a few packets a second, every receiver of a large group
+        // reports. `Config::transport` spreads reports over the time of at least four packets.
+        /// Minimum spread of reports from receivers other than the representative, as a number of packets; at most one second.
+        /// `None`: always two largest round-trip times, as in the paper.
         spread_packets: Option<u8> = None;
     }
 
-    /// The thesis: linear start, beta 0.75, packets of 1000 bytes, never silenced by a silent group.
+    /// The thesis: linear start, beta 0.75, packets of 1000 bytes. A silent group does not stop the source.
     pub fn published;
 
     impl Configure for Config {
@@ -67,8 +67,8 @@ configuration! {
     }
 }
 
-/// The value that the source compares with the representative's mean less its deviation.
-// Paper gap: appendix B.1 compares the sample, 3.1.2 speaks of averages. The receiver has already compared its average;
+/// The value that the source compares with the representative's mean minus its deviation.
+// Paper gap: appendix B.1 compares the sample; 3.1.2 compares averages. The receiver has already compared its average, and
 // comparing the sample gives a fairer rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchOn {
@@ -78,22 +78,22 @@ pub enum SwitchOn {
     Average,
 }
 
-/// The representative's statistics at a change.
-// Paper gap: appendix B.1 says "update" where the representative changes, which would mix two receivers' statistics.
-// Here they begin anew.
+/// Treatment of the representative's statistics when the representative changes.
+// Paper gap: appendix B.1 updates the statistics when the representative changes, which would mix values of two receivers. By
+// default they restart here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcrossSwitch {
-    /// The new receiver's sample is the mean.
+    /// The new receiver's sample becomes the mean.
     Restart,
-    /// The sample updates the old receiver's statistics (the letter of the paper).
+    /// The sample updates the old receiver's statistics, literally as in the paper.
     Continue,
 }
 
 impl Config {
-    /// A sender on a real network: doubling start, all guards, at least a packet per 8 s.
+    /// Returns the parameters for a real network: doubling start, all guards, at least one packet per 8 s.
     ///
-    /// Beta is the 0.65 that the thesis uses at user level (paper 000, 3.1.5), and throughput at congestion is measured over the packets
-    /// just before it (`docs/design/congestion-control.md`).
+    /// Beta is 0.65, the thesis's value for tests at user level (paper 000, 3.1.5). Throughput at congestion is measured over the
+    /// packets just before the congestion (`docs/design/congestion-control.md`).
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -106,7 +106,7 @@ impl Config {
     }
 }
 
-/// The scheme as a user sees it.
+/// Catalogue entry of the scheme.
 const ENTRY: Entry = Entry {
     name: "ormcc",
     number: 1,
@@ -128,7 +128,7 @@ const ENTRY: Entry = Entry {
     ],
 };
 
-/// One gain for both.
+/// One option that sets both gains.
 const ALPHA: Field<Config, f64> = Field {
     get: |config| Some(config.alpha_source),
     set: |config, gain| {

@@ -1,8 +1,9 @@
 //! ORMCC: optimised rate-based multicast congestion control (paper 000, chapter 3, appendix B).
 //!
-//! One rate for one group. Receivers measure how fast packets arrive at the moment of a loss: their *throughput rate at congestion*. The
-//! source follows the one with the lowest mean, the *congestion representative*, and announces its mean and deviation to all receivers;
-//! those that do better keep silent. State is constant at both ends, whatever the size of the group.
+//! ORMCC sends one rate to one group. At each loss, receivers measure the rate at which packets arrive: their *throughput rate at
+//! congestion*. The source follows the receiver with the lowest mean, the *congestion representative*, and announces its mean and
+//! deviation to all receivers. Receivers with a higher mean send no reports. State is constant at both ends, whatever the size of
+//! the group.
 //!
 //! ```text
 //!                      ┌──────────┐

@@ -1,4 +1,4 @@
-//! ORMCC's receiver: measures its throughput at congestion and knows when to be silent.
+//! ORMCC's receiver: measures its throughput at congestion and suppresses reports that the source does not need.
 
 use super::config::Config;
 use crate::estimate::Throughput;
@@ -8,14 +8,14 @@ use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
-/// A receiver of an ORMCC session. Fields that every packet touches lie side by side.
+/// A receiver of an ORMCC session. Fields that every packet touches are adjacent in memory.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Receiver {
-    /// The newest header's copy of the representative; `None` before the first packet.
+    /// State from the newest header; `None` before the first packet.
     newest: Option<NewestHeader>,
     last_arrival: Time,
-    /// How far back throughput may be measured: since joining or since the end of start-up.
+    /// Start of the time over which throughput may be measured: the join or the end of start-up.
     measure_from: Time,
     me: ReceiverId,
     /// Mean throughput at congestion, "E(mu)", in bit/s.
@@ -31,7 +31,7 @@ pub struct Receiver {
 
 const _: () = assert!(size_of::<Receiver>() <= 600);
 
-/// How often the receiver reported and how often it suppressed a report.
+/// Numbers of reports sent and suppressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Congestion reports sent.
@@ -58,12 +58,12 @@ struct NewestHeader {
     representative: Option<ReceiverId>,
     mean: f32,
     deviation: f32,
-    /// The value in the header, in seconds, and the one that counts.
+    /// Largest round-trip time of the header, in seconds; `rtt_max` is the same value clamped to `RTT_RANGE`.
     stated_rtt_max: f32,
     rtt_max: Span,
 }
 
-/// Before the first header.
+/// The state before the first header.
 impl Default for NewestHeader {
     fn default() -> NewestHeader {
         NewestHeader {
@@ -78,12 +78,12 @@ impl Default for NewestHeader {
     }
 }
 
-/// A congestion report that waits for its moment.
+/// A congestion report that waits for its deadline.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     at: Time,
     event_at: Time,
-    /// Silence for longer than this makes it worth nothing.
+    /// Duration of silence after which the report is dropped.
     stale_after: Span,
     seq: Seq,
     level: f32,
@@ -92,11 +92,11 @@ struct Pending {
 
 /// The shortest time over which start-up measures throughput.
 const MIN_WINDOW: Span = Span::from_millis(5);
-/// The largest round-trip time before a header states one.
+/// Assumed largest round-trip time before a header states it.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
-/// Largest round-trip times that a header can carry.
+/// Range to which the largest round-trip time of a header is clamped.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
-/// Silence after which a pending report is worth nothing, in largest round-trip times.
+/// Silence after which a pending report is dropped, in largest round-trip times.
 const STALE_AFTER: u64 = 10;
 
 impl Receiver {
@@ -126,24 +126,25 @@ impl Receiver {
         }
     }
 
-    /// Reports sent and not sent so far.
+    /// Returns the numbers of reports sent and suppressed so far.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Mean throughput at congestion, once there was any congestion.
+    /// Returns the mean throughput at congestion; `None` before the first congestion.
     pub fn mean(&self) -> Option<Rate> {
         self.mean.map(|mean| Rate::from_bps(f64::from(mean)))
     }
 
-    /// Whether the newest header named this receiver as the representative.
+    /// Returns whether the newest header named this receiver as the representative.
     pub fn is_representative(&self) -> bool {
         self.newest.is_some_and(|newest| newest.representative == Some(self.me))
     }
 
-    /// Rule of paper 000, 3.1.4: the representative, receivers slower than it, and all without one.
-    // Paper gap: appendix B.2 compares averages only and would silence the representative itself; the introduction of
-    // chapter 3 lets it send.
+    /// Returns whether this receiver may report: as the representative, as a slower receiver, or without a representative (paper
+    /// 000, 3.1.4).
+    // Paper gap: appendix B.2 compares averages only and would silence the representative itself. The introduction of chapter 3
+    // lets the representative send.
     fn may_report(&self) -> bool {
         let (Some(newest), Some(mean)) = (&self.newest, self.mean) else { return false };
         match newest.representative {
@@ -156,7 +157,7 @@ impl Receiver {
         self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
-    /// Copy the header, unless a newer packet's was copied before.
+    /// Copies the header, unless it is older than the newest one.
     #[inline]
     fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
         let newest = match &mut self.newest {
@@ -179,9 +180,10 @@ impl Receiver {
         }
     }
 
-    /// The throughput at congestion at this moment; `None` while too little has arrived to measure it.
-    // Paper gap: 3.1.1 does not say what to measure within the first second. Here it is the time since joining, at least
-    // a largest round-trip time and four packets; during start-up just that, and after it the time since its end.
+    /// Returns the throughput at congestion at this moment; `None` if too few packets have arrived to measure it.
+    // Paper gap: 3.1.1 does not define the measurement within the first second. Here the window starts at the join, or at the end
+    // of start-up. It is at least a largest round-trip time and the time of four packets. During start-up this minimum is the
+    // window.
     fn throughput_at_congestion(&self, now: Time) -> Option<Rate> {
         let four = self.arrivals.latest_four(now)?;
         let Settings { trac_window, trac_least, .. } = self.settings;
@@ -213,7 +215,8 @@ impl Receiver {
         }
     }
 
-    /// Over how long the others' reports are spread: a header that suppresses them comes within this.
+    /// Returns the maximum delay of reports from receivers other than the representative. A header that suppresses them arrives
+    /// within this time.
     fn spread(&self, now: Time) -> Span {
         let rounds = self.rtt_max() * 2;
         let (Some(packets), Some(four)) = (self.settings.spread_packets, self.arrivals.latest_four(now))
@@ -243,7 +246,7 @@ impl Receiver {
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
 
-    /// A header may have taken away the reason for a pending report.
+    /// Drops the pending report if a header has made it unnecessary.
     #[inline]
     fn reconsider(&mut self) {
         if self.pending.is_some() && !self.may_report() {
@@ -318,7 +321,7 @@ impl crate::node::Receiver for Receiver {
     }
 }
 
-/// How far back throughput may have to be measured.
+/// Returns the duration of arrivals that must be stored to measure throughput.
 fn now_wanted(present: Span, rtt_max: Span, window: Span) -> Span {
     present.max(rtt_max * 2).max(MIN_WINDOW * 2).min(window)
 }

@@ -1,4 +1,4 @@
-//! ORMCC's source: follows one receiver and adapts the rate to it alone.
+//! ORMCC's source: follows one receiver and adapts the rate only to this receiver.
 
 use super::config::{AcrossSwitch, Config, SwitchOn};
 use crate::estimate::Ewma;
@@ -17,15 +17,15 @@ pub type Source = PacedSource<Policy>;
 pub struct Policy {
     config: Config,
     policy: AnyPolicy,
-    /// Sends at the rate that the scheme allows, "lambda".
+    /// Controls sending at the rate of the scheme, "lambda".
     controller: SendController,
     representative: Representative,
-    /// Its throughput at congestion, "E(mu_cr)" and deviation.
+    /// The representative's throughput at congestion: mean "E(mu_cr)" and deviation.
     level: Ewma,
     rtt: Ewma,
-    /// Samples from its reports of congestion alone: with its bottleneck's queue full.
+    /// Round-trip samples from the representative's congestion reports only: the queue of its bottleneck is full then.
     full_rtt: Ewma,
-    /// How long the representative takes to report once its bottleneck is full, "T^cr".
+    /// Time from a full bottleneck to the representative's report, "T^cr".
     response: Ewma,
     check: Option<Check>,
     grace_until: Time,
@@ -34,7 +34,7 @@ pub struct Policy {
     tally: Tally,
 }
 
-/// The bottleneck is taken for full since `since`; without a report until `expires` the representative is inactive.
+/// The bottleneck counts as full since `since`. If no report arrives until `expires`, the representative is inactive.
 #[derive(Debug, Clone, Copy)]
 struct Check {
     since: Time,
@@ -43,9 +43,9 @@ struct Check {
 
 /// Deviations above the mean at which the bottleneck counts as full (paper 000, 3.1.3).
 const FULL: f64 = 4.0;
-/// Deviations of the response time that are waited for (paper 000, 3.1.3).
+/// Number of deviations of the response time in the timeout for the representative's report (paper 000, 3.1.3).
 const PATIENCE: f64 = 8.0;
-/// Initial deviation of a level, as a part of the level.
+/// Initial deviation of a level, as a fraction of the level.
 const FIRST_DEVIATION: f64 = 0.25;
 const RTT_GAIN: f64 = 0.125;
 const RESPONSE_GAIN: f64 = 0.125;
@@ -61,13 +61,13 @@ impl Policy {
         }
     }
 
-    /// Headers state from now on that every receiver may report.
+    /// Marks the representative as invalid: headers now let every receiver report.
     fn distrust(&mut self) {
         self.representative.distrust();
         self.check = None;
     }
 
-    /// The rate has come to where the representative's bottleneck should be full: begin to wait for its report.
+    /// Starts the timeout for the representative's report if the rate should fill its bottleneck.
     fn watch_representative(&mut self, now: Time, rtt: Span) {
         let Some(mean) = self.level.mean() else { return };
         let full = mean + FULL * self.level.deviation();
@@ -76,9 +76,9 @@ impl Policy {
         }
     }
 
-    /// "T_max": how long the representative may take to report from a full bottleneck.
-    // Paper gap: 3.1.3 has no value before the first response time. Here it is 16 largest round-trip times, at least
-    // 2 s; afterwards at least two round-trip times.
+    /// Returns "T_max": the timeout for the representative's report from a full bottleneck.
+    // Paper gap: 3.1.3 has no value before the first response time. Here it is 16 largest round-trip times and at least 2 s.
+    // After the first response it is at least two round-trip times.
     fn patience(&self, rtt: Span) -> Span {
         match self.response.mean() {
             Some(mean) => Span::from_secs_f64(mean + PATIENCE * self.response.deviation()).max(rtt * 2),
@@ -125,9 +125,9 @@ impl Policy {
         }
     }
 
-    /// Whether this receiver becomes the representative, and if so, make it that (paper 000, 3.1.3 and appendix B.1).
-    // Paper gap: appendix B.1 starts with a largest round-trip time of 0, which would make the grace period and the
-    // receivers' delays 0. Here the assumed round-trip time stands in until the first sample.
+    /// Makes this receiver the representative if it is worse, and returns whether it did (paper 000, 3.1.3 and appendix B.1).
+    // Paper gap: appendix B.1 starts with a largest round-trip time of 0, which would make the grace period and the receivers'
+    // delays 0. Here the assumed round-trip time is used until the first sample.
     fn elect(&mut self, from: ReceiverId, level: Rate, mean: Rate, sample: Option<Span>, now: Time) -> bool {
         if !self.representative.is_valid() {
             self.grace_until = now + self.controller.rtt_max() * 2;
@@ -149,7 +149,8 @@ impl Policy {
         true
     }
 
-    /// Whether a receiver is more congested than the representative: farther away within the grace period, else slower.
+    /// Returns whether a receiver is more congested than the representative. Within the grace period the longer round-trip time
+    /// decides, later the lower throughput.
     fn is_worse(&self, level: Rate, mean: Rate, sample: Option<Span>, now: Time) -> bool {
         if now < self.grace_until {
             return sample.is_some_and(|sample| sample > self.rtt());
@@ -162,7 +163,7 @@ impl Policy {
         value.bps() < followed - self.level.deviation()
     }
 
-    /// At most once per round-trip time: down to a part of the throughput at congestion (paper 000, 3.1.5).
+    /// Reduces the rate to a fraction of the throughput at congestion, at most once per round-trip time (paper 000, 3.1.5).
     fn cut(&mut self, level: Rate, now: Time) {
         self.controller.end_start_up();
         if !self.gate.is_open(now, self.rtt()) {
@@ -205,7 +206,7 @@ impl PacedPolicy for Policy {
         &mut self.controller
     }
 
-    /// The representative's round-trip time; before there is one, the largest.
+    /// Returns the representative's round-trip time; before its first sample, the largest one of the group.
     fn rtt(&self) -> Span {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
@@ -231,7 +232,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Every round-trip time (paper 000, 3.1.5 and appendix B.1).
+    /// Raises the rate once per round-trip time (paper 000, 3.1.5 and appendix B.1).
     fn on_tick(&mut self, rtt: Span, now: Time) {
         if self.controller.watch(rtt, now) == Growth::Allowed && self.gate.is_open(now, rtt) {
             let raised = self.policy.on_tick(self.operating());
@@ -274,9 +275,8 @@ impl PacedPolicy for Policy {
         }
     }
 
-    // Paper gap: 3.1.6 knows samples from congestion reports only. Where a transport's receivers also show that they are
-    // there, those of the representative count too; otherwise a fast path would be timed by its last congestion for
-    // minutes.
+    // Paper gap: 3.1.6 takes samples from congestion reports only. If receivers of a transport also send other feedback, samples
+    // of the representative count too. Otherwise a fast path would have the round-trip time of its last congestion for minutes.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
         if self.representative.times(from, self.controller.is_starting()) {
             self.rtt.add(sample.as_secs_f64(), 0.0);

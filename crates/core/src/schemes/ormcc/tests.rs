@@ -17,7 +17,7 @@ fn mbps(rate: f64) -> Rate {
     Rate::from_mbps(rate)
 }
 
-/// A receiver driven by hand.
+/// A receiver that the test calls directly.
 type Hand = Ear<Receiver>;
 
 impl Hand {
@@ -28,7 +28,7 @@ impl Hand {
         hand
     }
 
-    /// One packet, 8 ms after the one before, that reveals this many lost ones.
+    /// Delivers one packet, 8 ms after the previous one, that reveals this number of losses.
     fn packet(&mut self, lost: u32) -> Vec<ReportContent> {
         self.now += Span::from_millis(8);
         self.seq += 1 + u64::from(lost);
@@ -136,7 +136,7 @@ impl Sender {
         Bench::by_hand(Source::new(config), 1000)
     }
 
-    /// A report of this level from a receiver `rtt` away.
+    /// Delivers a report of this level from a receiver with the round-trip time `rtt`.
     fn congested(&mut self, from: u64, level: f64, rtt: Span) {
         let content = |seq| {
             let echo = Echo { seq, hold: Span::ZERO };
@@ -192,7 +192,7 @@ fn a_silent_representative_yields_to_a_farther_receiver() {
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
     assert_eq!(sender.named(), Some(1));
-    // Full at 1 Mbit/s + 4 * 0.25 Mbit/s, 1.25 Mbit/s or about 1.6 s on; then 2 s of patience.
+    // The bottleneck counts as full at 1 Mbit/s + 4 * 0.25 Mbit/s, after about 1.6 s; the timeout of 2 s follows.
     sender.run_until(at(5.2));
     assert_eq!(sender.named(), Some(1));
     sender.run_until(at(6.2));
@@ -368,7 +368,7 @@ fn losing_a_tenth_of_the_reports_hardly_changes_the_throughput() {
     assert!((0.9..1.1).contains(&ratio), "{ratio}");
 }
 
-/// T-OR-12, as far as it goes without background traffic (the factor 2 of the paper's star needs the simulator).
+/// T-OR-12 without background traffic. The factor 2 of the paper's star needs the simulator.
 #[test]
 fn sixty_four_receivers_report_hardly_more_than_one() {
     let scheme = Scheme::Ormcc(Config::published());
@@ -396,7 +396,7 @@ fn transport() -> Scheme {
     Scheme::Ormcc(Config::transport(1400))
 }
 
-/// A packet every `gap_us` microseconds at a rate that the source calls `rate`; the last one ends the round.
+/// Delivers a packet every `gap_us` microseconds with the stated rate `rate`; the last packet ends the round.
 fn start_up_round(hand: &mut Hand, packets: u64, gap_us: u64, rate: f32) {
     for packet in 1..=packets {
         hand.now += Span::from_micros(gap_us);
@@ -430,7 +430,7 @@ fn a_round_of_three_packets_is_not_answered() {
 
 #[test]
 fn only_a_receiver_that_got_less_insists_on_its_answer() {
-    // Sent at 4 Mbit/s; the source then goes on at 8 Mbit/s.
+    // The packets are sent at 4 Mbit/s; the source continues at 8 Mbit/s.
     for (gap_us, answers) in [(2000, false), (10_000, true)] {
         let mut hand = Hand::new();
         start_up_round(&mut hand, 10, gap_us, 4e6);
@@ -462,8 +462,8 @@ fn without_receivers_the_rate_does_not_grow() {
     assert!(star.source.observe().rate.bps() < first.bps() / 8.0);
 }
 
-/// Returns the number of receivers that report when all of them have lost the same packet. The stream has one every 55 ms, on paths of a
-/// millisecond: later packets name the receiver whose report came first.
+/// Returns the number of receivers that report when all of them have lost the same packet. The stream sends a packet every 55 ms
+/// on paths of a millisecond. Later packets name the receiver whose report arrived first.
 fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
     const EVERY: Span = Span::from_millis(55);
     let mark = |id, mean| Mark::Representative { id, mean, deviation: 0.0, rtt_max: 0.001 };

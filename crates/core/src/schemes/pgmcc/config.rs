@@ -8,50 +8,51 @@ use crate::spec::{Field, NumberRange, Opt};
 use crate::time::{Rate, Span};
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] is the draft, [`Config::transport`] is for real networks.
+    /// Parameters of PGMCC. [`Config::published`] is the draft, [`Config::transport`] is for real networks.
     ///
-    /// The common option `start=linear` is the draft's opening: exponential up to `ssthresh`, then linear. `start=doubling` opens
-    /// exponentially until the first loss, as TCP does, and after a timeout or a pause back to half or three quarters of the former window.
-    /// The doubling in rounds of the rate-based schemes does not fit a window.
+    /// The common option `start=linear` selects the draft's window growth: exponential up to `ssthresh`, then linear. With
+    /// `start=doubling` the growth is exponential until the first loss, as in TCP. After a timeout or a pause it is exponential
+    /// up to half or three quarters of the former window. The doubling in rounds of the rate-based schemes does not fit a window.
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Parameters of sending that all schemes share.
         sending: Sending = published_sending();
-        /// The acker changes only for a receiver with less than this part of its throughput, "c".
+        /// A receiver replaces the acker only if its throughput is below this fraction of the acker's, "c".
         hysteresis: f64 = 0.75
             => number["c", NumberRange::of(0.1, 1.0), "the acker changes for a throughput below this part of the acker's"];
-        /// Up to this window the opening is exponential, "SSTHRESH".
+        /// Window in packets up to which growth is exponential, "SSTHRESH".
         ssthresh: f64 = 4.0
             => number["ssthresh", NumberRange::of(1.0, 1000.0),
                 "window up to which the opening is exponential, in packets"];
-        /// How throughputs are compared.
+        /// Formula that compares throughputs.
         formula: Formula = Formula::Full
             => choice["formula", { "full" => Full, "simple" => Simple }, "TCP's formula for comparing throughputs"];
-        /// How round-trip times are measured for that comparison.
+        /// Unit of the round-trip times in that comparison.
         measure: Measure = Measure::Time
             => choice["measure", { "time" => Time, "packets" => Packets },
                 "the unit of round-trip times in that comparison"];
-        /// The longest random delay of a negative acknowledgement.
+        /// Maximum random delay of a negative acknowledgement.
         nak_backoff: Span = Span::from_millis(50)
             => seconds["nak-backoff", NumberRange::up_to(10.0), "longest random delay of a loss report"];
-        /// The number of packets per acknowledgement of the acker. It acknowledges the first one after a millisecond at once, and each
-        /// while any is missing.
+        /// Number of packets per acknowledgement. The acker acknowledges at once if a millisecond has passed since its last
+        /// acknowledgement, or if a packet is missing.
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of a fast stream"];
         /// Gain of the loss filter.
         loss_gain: f64 = 500.0 / 65_536.0
             => option[Opt::number("loss-gain", NumberRange::of(1.0, 65_536.0), LOSS_GAIN,
                 "gain of the receivers' loss filter, in 65536ths")];
-        /// The treatment of the tokens of lost packets.
+        /// Treatment of the tokens of lost packets.
         tokens: Tokens = Tokens::Returned
             => choice["tokens", { "returned" => Returned, "kept" => Kept },
                 "the tokens of lost packets; kept is the draft"];
-        /// The shortest retransmission timeout.
+        /// Minimum retransmission timeout.
         min_rto: Span = Span::from_millis(200) => seconds["rto-min", NumberRange::up_to(60.0), "shortest timeout"];
         /// The timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", NumberRange::up_to(60.0), "timeout before the first round-trip sample"];
-        /// No timeout is longer, however often it was doubled, but for a longer round-trip time.
+        /// Maximum timeout after doublings; a longer round-trip time still extends it.
         max_rto: Span = Span::from_secs(64);
-        /// Packets leave no faster than this times the window per round-trip time; `None` for at once when there is a token.
+        /// Maximum pace, as a multiple of the window per round-trip time. `None`: a packet is sent as soon as a token is
+        /// available.
         pacing: Option<f64> = None
             => number["pacing" or "off", NumberRange::of(1.0, 10.0), "maximum number of windows sent per round-trip time"];
     }
@@ -66,40 +67,40 @@ configuration! {
     }
 }
 
-/// How the throughputs of two receivers are compared.
+/// Comparison of the throughputs of two receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
     /// TCP's formula with timeouts.
     Full,
-    /// The square root alone (paper 000, 1.6.2.2).
+    /// Only the square root of the loss rate (paper 000, 1.6.2.2).
     Simple,
 }
 
-/// How round-trip times of receivers are measured for the comparison.
+/// Unit of the round-trip times in the comparison of receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// In seconds, by the packet that a report answers.
+    /// Seconds, measured with the packet that a report answers.
     Time,
-    /// In packets between the newest one sent and the newest one received (paper 000, 1.6.2.2).
+    /// Packets between the newest one sent and the newest one received (paper 000, 1.6.2.2).
     Packets,
 }
 
-/// The treatment of the token of a packet that is declared lost.
+/// Treatment of the token of a packet that is declared lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokens {
-    /// It comes back: the packet has left the network.
-    // The draft never gives it back, so that each loss takes a token until a timeout.
+    /// The token is returned: the packet has left the network.
+    // The draft does not return it, so each loss removes a token until a timeout.
     Returned,
-    /// It is gone until a timeout: the letter of the draft.
+    /// The token is lost until a timeout, literally as in the draft.
     Kept,
 }
 
-/// The draft's longest timeout, and so its slowest sending.
+/// The draft's maximum timeout, which also determines the slowest sending.
 const MAX_RTO: Span = Span::from_secs(64);
 
 impl Config {
-    /// A real network: exponential opening, bursts spread, at least a packet per 8 s, an acknowledgement for four
-    /// packets of a fast stream, and a first timeout of 1 s as in RFC 6298, 2.1.
+    /// Returns the parameters for a real network. Growth is exponential at the start, bursts are paced, and at least one packet
+    /// is sent per 8 s. A fast stream has one acknowledgement per four packets, and the first timeout is 1 s as in RFC 6298, 2.1.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -112,14 +113,14 @@ impl Config {
     }
 }
 
-/// How packets are sent in the paper's simulations.
+/// Returns the parameters of sending in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published();
     let slowest = Rate::of(u64::from(sending.packet_size), MAX_RTO);
     Sending { bounds: Bounds { min: slowest, max: Rate::UNLIMITED }, ..sending }
 }
 
-/// The scheme as a user sees it.
+/// Catalogue entry of the scheme.
 const ENTRY: Entry = Entry {
     name: "pgmcc",
     number: 5,

@@ -2,7 +2,7 @@
 
 use super::config::Formula;
 
-/// The inverse of a receiver's throughput up to a constant, "M": the larger, the more congested. Zero without loss.
+/// Returns the load of a receiver, "M": the inverse of its throughput up to a constant factor. Zero without loss.
 pub(super) fn load(formula: Formula, rtt: f64, loss: f64) -> f64 {
     let square_root = rtt * loss.sqrt();
     match formula {
@@ -11,7 +11,8 @@ pub(super) fn load(formula: Formula, rtt: f64, loss: f64) -> f64 {
     }
 }
 
-/// Whether a receiver takes the acker's place: its throughput is below `c` times the acker's. Equal zeros keep the acker.
+/// Returns whether a candidate replaces the acker: its throughput is below `c` times the acker's. Two loads of zero do not change
+/// the acker.
 pub(super) fn replaces(candidate: f64, acker: f64, c: f64) -> bool {
     c * candidate > acker
 }

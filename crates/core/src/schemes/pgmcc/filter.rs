@@ -1,13 +1,13 @@
-//! The receivers' loss filter (draft, 3.1): a first-order low pass over the packets in their order, 1 for a lost one and
-//! 0 for one that came.
+//! The receivers' loss filter (draft, 3.1): a first-order low pass over the packets in order, with 1 for a lost packet and 0 for
+//! an arrived one.
 
-// The draft prints p_i = c p_(i-1) + (1 - c) p_i with c = 500/65536: it refers to itself and has the constant on the wrong
-// side. OpenPGM and the paper, whose constant is 65000/65536, agree on a gain of about 1/131.
+// The draft prints p_i = c p_(i-1) + (1 - c) p_i with c = 500/65536: the right side contains p_i itself, and the constant is on
+// the wrong term. OpenPGM and the paper, whose constant is 65000/65536, agree on a gain of about 1/131.
 
-/// Loss rates below this count as zero: the latest loss was thousands of packets ago.
+/// Loss rates below this value count as zero: the latest loss was thousands of packets ago.
 const NOTHING: f32 = 1e-12;
 
-/// The smoothed part of packets that were lost.
+/// Smoothed fraction of lost packets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
     gain: f32,
@@ -19,12 +19,12 @@ impl Filter {
         Filter { gain: gain as f32, loss: 0.0 }
     }
 
-    /// The part of packets that are lost, 0 to 1.
+    /// Returns the fraction of lost packets, 0 to 1.
     pub(super) const fn loss(&self) -> f32 {
         self.loss
     }
 
-    /// A packet came.
+    /// Counts an arrived packet.
     #[inline]
     pub(super) fn received(&mut self) {
         self.loss -= self.gain * self.loss;
@@ -33,17 +33,17 @@ impl Filter {
         }
     }
 
-    /// This many packets in a row were lost.
+    /// Counts `packets` consecutive losses.
     pub(super) fn lost(&mut self, packets: u32) {
         self.loss = 1.0 - (1.0 - self.loss) * self.decay(packets);
     }
 
-    /// A packet that counted as lost has arrived after all; `since` packets have been counted since.
+    /// Corrects the filter: a packet that counted as lost has arrived. `since` packets were counted after it.
     pub(super) fn found(&mut self, since: u32) {
         self.loss = (self.loss - self.gain * self.decay(since)).max(0.0);
     }
 
-    /// Returns the remaining weight of a packet after this number of others.
+    /// Returns the weight of a packet after `packets` further packets.
     fn decay(&self, packets: u32) -> f32 {
         (1.0 - self.gain).powi(packets.min(1 << 20) as i32)
     }

@@ -1,9 +1,10 @@
 //! PGMCC: a TCP-like window between the source and one receiver (Rizzo, "pgmcc", SIGCOMM 2000; the building-block draft
 //! draft-ietf-rmt-bb-pgmcc-03; paper 000, 1.6.2.2).
 //!
-//! The receiver with the lowest throughput by TCP's formula is the *acker*. It acknowledges each packet, and the source
-//! runs a window over its acknowledgements, with *tokens* instead of a count of packets in flight. Every other receiver
-//! names its losses in negative acknowledgements, which carry its loss rate: the source compares and may change the acker.
+//! The receiver with the lowest throughput by TCP's formula is the *acker*. The acker acknowledges each packet, and the source
+//! runs a window over these acknowledgements. The window has *tokens* instead of a count of packets in flight. All other
+//! receivers report their losses in negative acknowledgements, which state their loss rate. The source compares the loads and may
+//! change the acker.
 //!
 //! ```text
 //!   source                                   acker        others
@@ -15,10 +16,10 @@
 //!     | c M(B) > M(A)?  then "acker B" from the next packet on
 //! ```
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | `window` | window, tokens and the packets in flight |
-//! | `election` | loads of receivers by TCP's formula, and when to change the acker |
+//! | `election` | loads of receivers by TCP's formula; the rule for changing the acker |
 //! | `timeout` | the retransmission timeout (RFC 6298) |
 //! | `filter` | the receivers' loss filter |
 

@@ -14,19 +14,19 @@ pub struct Receiver {
     filter: Filter,
     /// The record of arrivals; `None` before the first packet.
     header: Option<NewestHeader>,
-    /// Losses that wait to be reported.
+    /// Losses that are not reported yet.
     pending: Option<Losses>,
-    /// When to offer itself as acker.
+    /// Time at which this receiver offers to be the acker.
     offer_at: Time,
     ack_every: u8,
-    /// Packets that wait to be acknowledged, and when they are at the latest.
+    /// Number of packets that wait for an acknowledgement; `ack_at` is its deadline.
     waiting: u8,
     ack_at: Time,
     acked_at: Time,
     suppressed: u32,
 }
 
-/// The newest packet and the 32 up to it.
+/// The newest packet and the arrivals among the last 32 packets.
 #[derive(Debug, Clone, Copy)]
 struct NewestHeader {
     newest: Seq,
@@ -35,11 +35,11 @@ struct NewestHeader {
     acker: Option<ReceiverId>,
     /// Bit k: the packet k before the newest one has arrived.
     arrived: u32,
-    /// Bit k: it counts as lost, or is from before the first one.
+    /// Bit k: the packet k before the newest one counts as lost, or precedes the first packet.
     lost: u32,
 }
 
-/// Losses within one random delay are one report.
+/// Losses within one random delay; one report covers them.
 #[derive(Debug, Clone, Copy)]
 struct Losses {
     at: Time,
@@ -47,9 +47,9 @@ struct Losses {
     count: u16,
 }
 
-/// A packet this long after the latest acknowledgement does not wait for further ones.
+/// Time after the latest acknowledgement from which a packet is acknowledged at once.
 const ACK_SPACING: Span = Span::from_millis(1);
-/// A stream that was silent this long is over: pending feedback has no value.
+/// Duration of silence after which the stream has ended and pending feedback is dropped.
 const STALE_AFTER: Span = Span::from_secs(10);
 
 impl Receiver {
@@ -70,17 +70,17 @@ impl Receiver {
         }
     }
 
-    /// Smoothed part of packets that are lost, 0 to 1.
+    /// Returns the smoothed fraction of lost packets, 0 to 1.
     pub fn loss(&self) -> f64 {
         f64::from(self.filter.loss())
     }
 
-    /// Whether the newest packet named this receiver as the acker.
+    /// Returns whether the newest packet named this receiver as the acker.
     pub fn is_acker(&self) -> bool {
         self.header.is_some_and(|header| header.acker == Some(self.me))
     }
 
-    /// Take note of a packet; whether it is a new one, no duplicate.
+    /// Records a packet and returns whether it is new, not a duplicate.
     #[inline]
     fn note(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time) -> bool {
         let acker = match data.mark {
@@ -118,7 +118,7 @@ impl Receiver {
         news
     }
 
-    /// Counts this number of packets as lost: the oldest that are missing and do not count as lost yet.
+    /// Counts this number of packets as lost: the oldest missing packets that do not count as lost yet.
     fn count_losses(&mut self, lost: u32) {
         self.filter.lost(lost);
         let Some(header) = &mut self.header else { return };
@@ -127,7 +127,7 @@ impl Receiver {
         header.lost |= oldest_first.take(lost as usize).fold(0, |bits, back| bits | 1 << back);
     }
 
-    /// Losses are to be reported, together with what else is lost until then.
+    /// Schedules a report of losses, or adds the losses to the pending report.
     fn plan_report(&mut self, first: Seq, lost: u32, cx: &mut Cx<'_>) {
         let lost = u16::try_from(lost).unwrap_or(u16::MAX);
         match &mut self.pending {
@@ -146,7 +146,8 @@ impl Receiver {
         Echo { seq: header.newest, hold: now.since(header.newest_at) }
     }
 
-    /// A new packet has come: acknowledge it now, or together with the next ones while they come fast and none is missing.
+    /// Acknowledges a new packet. The acknowledgement is delayed to cover further packets if they arrive fast and no packet is
+    /// missing.
     fn acknowledge_soon(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
         let missing = self.header.is_some_and(|header| !header.arrived & !header.lost != 0);
         let special = missing || arrival.lost > 0 || arrival.late || arrival.marked;

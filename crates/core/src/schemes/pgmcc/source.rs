@@ -1,4 +1,4 @@
-//! PGMCC's source: runs the window, chooses the acker.
+//! PGMCC's source: runs the window and elects the acker.
 
 use super::config::{Config, Measure};
 use super::election::{load, replaces};
@@ -17,24 +17,24 @@ pub struct Source {
     window: CongestionWindow,
     timeout: Timeout,
     acker: Option<ReceiverId>,
-    /// The former acker: its acknowledgements may still be on the way.
+    /// The former acker: its acknowledgements may still be in the network.
     former: Option<ReceiverId>,
     /// The acker's load, "M_acker".
     load: f64,
     history: SendHistory,
-    /// Whether the session has started; before it, packets that leave are probes.
+    /// Whether the session has started. Packets sent before the start are probes.
     is_running: bool,
     rtt_max: GroupRtt,
     pacer: Pacer,
     timeout_at: Time,
-    // The draft begins to count again with each negative acknowledgement, so that those of others would keep an acker that
-    // is gone.
+    // The draft resets the count at each negative acknowledgement. Then the reports of other receivers would keep an acker that
+    // has departed.
     /// Timeouts since the acker's last report, "RETRY".
     retries: u32,
-    /// When there was no token last: only a window that is used may open.
+    /// Latest time without a token: the window grows only while it is used.
     starved_at: Option<Time>,
     last_departure: Time,
-    /// Whether anything was lost since the start.
+    /// Whether the source is still in start-up: no loss since the start.
     starting: bool,
     cuts: u64,
     tally: Tally,
@@ -42,13 +42,13 @@ pub struct Source {
 
 /// Timeouts without an acknowledgement before the acker is given up.
 const RETRIES: u32 = 2;
-/// Samples above this are mistakes of a clock or a receiver.
+/// Maximum plausible sample; a longer one is an error of a clock or a receiver.
 const MAX_RTT: Span = Span::from_secs(10);
-/// A part of the window that is worth keeping after a pause (RFC 2861).
+/// Fraction of the window that serves as the threshold after a pause (RFC 2861).
 const AFTER_PAUSE: f64 = 0.75;
 
 impl Source {
-    /// A source that has not started.
+    /// Creates a source that has not started.
     pub fn new(config: Config) -> Source {
         let sending = &config.sending;
         let mut source = Source {
@@ -74,18 +74,18 @@ impl Source {
         source
     }
 
-    /// Round-trip time to the acker; before there is a sample, the assumed one.
+    /// Returns the round-trip time to the acker; before the first sample, the assumed one.
     fn rtt(&self) -> Span {
         let sending = &self.config.sending;
         self.timeout.smoothed().unwrap_or(sending.initial_rtt).max(sending.min_rtt)
     }
 
-    /// The window per round-trip time.
+    /// Returns the rate of one window per round-trip time.
     fn window_rate(&self) -> Rate {
         Rate::of(u64::from(self.config.sending.packet_size), self.rtt()) * self.window.size()
     }
 
-    /// The same within the user's limits.
+    /// Returns the window's rate within the user's limits.
     fn rate(&self) -> Rate {
         self.config.sending.bounds.clamp(self.window_rate())
     }
@@ -105,14 +105,14 @@ impl Source {
         if used && !limited { WindowGrowth::Open } else { WindowGrowth::Hold }
     }
 
-    /// Any sample counts for the largest round-trip time.
+    /// Returns the round-trip sample of an echo. Samples of all receivers count for the largest round-trip time.
     fn sample(&mut self, from: ReceiverId, echo: Echo, now: Time) -> Option<Span> {
         let sample = self.history.sample(echo, now).filter(|sample| *sample <= MAX_RTT)?;
         self.rtt_max.add(from, sample, now);
         Some(sample)
     }
 
-    /// There is no acker: headers ask all receivers to offer themselves.
+    /// Removes the acker: headers now request offers from all receivers.
     fn reelect(&mut self) {
         self.former = self.acker.take().or(self.former);
         self.load = 0.0;
@@ -136,13 +136,13 @@ impl Source {
         self.timeout_at = if waiting { now + self.timeout.span() } else { Time::NEVER };
     }
 
-    /// Compare the sender of a report with the acker (draft, 3.4).
+    /// Compares the load of a reporting receiver with the acker's (draft, 3.4).
     fn consider(&mut self, from: ReceiverId, echo: Echo, loss: f32, sample: Option<Span>, now: Time) {
         let (Some(rtt), true) = (sample, loss.is_finite()) else { return };
         let loss = f64::from(loss).clamp(0.0, 1.0);
         let distance = match self.config.measure {
-            // The draft smooths nothing. Each acknowledgement is a sample, so the acker's are smoothed here, or its noise
-            // would pick its successors.
+            // The draft does not smooth samples. The acker sends a sample with each acknowledgement, so its samples are smoothed
+            // here. Otherwise noise would decide the election.
             Measure::Time if self.acker == Some(from) => self.timeout.smoothed().unwrap_or(rtt).as_secs_f64(),
             Measure::Time => rtt.as_secs_f64(),
             Measure::Packets => (self.history.next().0 - echo.seq.0) as f64,
@@ -182,7 +182,7 @@ impl Source {
         self.adjust_pace(now);
     }
 
-    /// The acker has lost packets or seen marks.
+    /// Responds to losses or marks that the acker reports.
     fn on_loss(&mut self, packets: u64, cut: bool, before: f64) {
         self.tally.indications += packets;
         self.tally.events += 1;
@@ -198,7 +198,7 @@ impl Source {
         let (first, count) = report;
         let sample = self.sample(from, echo, now);
         if count > 0 && self.acker == Some(from) && self.window.designated(first) == Some(from) {
-            // The acker reports marks alone in this way.
+            // Only a report of marks arrives here from the acker.
             let before = self.window.size();
             let cut = self.window.on_mark(first);
             self.on_loss(u64::from(count), cut, before);
@@ -220,12 +220,12 @@ impl Source {
         }
     }
 
-    /// No acknowledgement came in time.
+    /// Responds to a timeout without an acknowledgement.
     fn time_out(&mut self, now: Time) {
         let before = self.window.size();
         self.window.restart();
         if self.retries == 0 {
-            // The first of several timeouts in a row shows the capacity of the path (RFC 5681, 3.1).
+            // At the first of several consecutive timeouts, the window shows the capacity of the path (RFC 5681, 3.1).
             self.window.set_threshold(self.threshold_after(before / 2.0));
         }
         self.timeout.back_off();
@@ -239,7 +239,7 @@ impl Source {
         self.adjust_pace(now);
     }
 
-    /// Up to where the opening is exponential, once the window was cut to `half` or may come back to it.
+    /// Returns the window up to which growth is exponential after a cut to `half`.
     fn threshold_after(&self, half: f64) -> f64 {
         match self.config.sending.start {
             Start::Linear => self.config.ssthresh,
@@ -247,7 +247,7 @@ impl Source {
         }
     }
 
-    /// After a pause longer than a timeout the network may be another one.
+    /// Shrinks the window after a pause longer than a timeout: the path may have changed.
     fn resume(&mut self, now: Time) {
         let pause = now.since(self.last_departure);
         if self.window.in_flight() == 0
@@ -262,7 +262,7 @@ impl Source {
         }
     }
 
-    /// Without a token a packet leaves when the lowest rate demands one.
+    /// Returns the time at which the minimum rate requires a packet although there is no token.
     fn due_by_lowest_rate(&self) -> Time {
         if self.window.has_token() || self.window.in_flight() == 0 {
             return Time::NEVER;
@@ -279,7 +279,7 @@ impl Source {
         }
     }
 
-    /// The group is another one now: nothing that was learned about the old one's paths holds.
+    /// Resets what was measured on the paths of the former group.
     fn start_again(&mut self, now: Time) {
         self.reelect();
         self.window.restart();
@@ -291,7 +291,7 @@ impl Source {
     }
 }
 
-/// Up to where the first opening is exponential.
+/// Returns the initial window up to which growth is exponential.
 fn first_threshold(config: &Config) -> f64 {
     match config.sending.start {
         Start::Linear => config.ssthresh,
@@ -406,7 +406,7 @@ impl crate::node::Source for Source {
                 self.config.sending.bounds = bounds;
                 self.adjust_pace(now);
             }
-            // Timeouts notice a silent group, and the window opens by acknowledgements alone.
+            // Timeouts detect a silent group, and only acknowledgements open the window.
             SourceControl::Members(_) | SourceControl::SignOfLife => {}
         }
     }
@@ -429,9 +429,9 @@ impl crate::node::Source for Source {
     }
 }
 
-/// The load above which there are too few losses for the formula.
+/// Load above which losses are too few for the formula.
 const MEANINGLESS: f64 = 1e12;
-/// TCP's formula over the inverse of the load.
+/// Constant of TCP's formula: the throughput in packets is this value divided by the load.
 const SQUARE_ROOT_OF_1_5: f64 = 1.224_744_871_391_589;
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ impl Sender {
         matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= self.now)
     }
 
-    /// Sends while there are tokens; how many packets left, and whom the last one named.
+    /// Sends while there are tokens. Returns the number of sent packets and the acker that the last one names.
     fn burst(&mut self) -> (u32, Option<ReceiverId>) {
         let (mut sent, mut named) = (0, None);
         while self.may_send() {
@@ -325,7 +325,7 @@ fn bottleneck(mbps: f64, rtt: u64, packets: u64) -> Path {
     Path { rate: Rate::from_mbps(mbps), rtt: millis(rtt), buffer: packets * u64::from(SIZE) }
 }
 
-/// Mean rate of a session over these paths in the second half of a minute.
+/// Returns the mean rate of a session over these paths in the second half of a minute.
 fn mean_rate(config: Config, paths: &[Path], seed: u64) -> f64 {
     let mut star = Star::new(&Scheme::Pgmcc(config), SIZE, paths, seed);
     star.run_until(Time::from_secs_f64(60.0));

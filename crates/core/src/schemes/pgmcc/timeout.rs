@@ -6,11 +6,11 @@ use crate::time::Span;
 const MEAN_GAIN: f64 = 0.125;
 const DEVIATION_GAIN: f64 = 0.25;
 
-/// Smoothed round trip of the acker and the timeout that follows from it.
+/// Smoothed round-trip time of the acker and the timeout computed from it.
 #[derive(Debug, Clone)]
 pub(in crate::schemes) struct Timeout {
     mean: Ewma,
-    /// Smoothed with a gain of its own, so the mean's is not used.
+    /// Deviation in seconds, smoothed with its own gain; the deviation of `mean` is unused.
     deviation: f64,
     shortest: Span,
     first: Span,
@@ -19,17 +19,17 @@ pub(in crate::schemes) struct Timeout {
 }
 
 impl Timeout {
-    /// Between `shortest` and `longest`; `first` before there is a sample.
+    /// Creates a timeout between `shortest` and `longest`; before the first sample it is `first`.
     pub(in crate::schemes) fn new(shortest: Span, first: Span, longest: Span) -> Timeout {
         Timeout { mean: Ewma::new(MEAN_GAIN), deviation: 0.0, shortest, first, longest, doublings: 0 }
     }
 
-    /// The group is another one now.
+    /// Removes all samples, because the group has changed.
     pub(in crate::schemes) fn forget(&mut self) {
         *self = Timeout::new(self.shortest, self.first, self.longest);
     }
 
-    /// A round trip to the receiver that acknowledges.
+    /// Adds a round-trip sample of the acker.
     pub(in crate::schemes) fn sample(&mut self, sample: Span) {
         let secs = sample.as_secs_f64();
         self.deviation = match self.mean.mean() {
@@ -39,7 +39,7 @@ impl Timeout {
         self.mean.add(secs, 0.0);
     }
 
-    /// Another receiver acknowledges from now on.
+    /// Restarts the estimate for a new acker, and ends the backoff.
     pub(in crate::schemes) fn restart(&mut self, sample: Option<Span>) {
         if let Some(sample) = sample {
             self.mean = Ewma::new(MEAN_GAIN);
@@ -48,12 +48,12 @@ impl Timeout {
         self.doublings = 0;
     }
 
-    /// Smoothed round trip, once there was a sample.
+    /// Returns the smoothed round-trip time; `None` before the first sample.
     pub(in crate::schemes) fn smoothed(&self) -> Option<Span> {
         self.mean.mean().map(Span::from_secs_f64)
     }
 
-    /// How long to wait for an acknowledgement.
+    /// Returns the current timeout for an acknowledgement.
     #[inline]
     pub(in crate::schemes) fn span(&self) -> Span {
         let base = match self.mean.mean() {
@@ -64,12 +64,12 @@ impl Timeout {
         (base * (1 << self.doublings)).min(self.longest.max(base))
     }
 
-    /// It ran out: wait twice as long for the next.
+    /// Doubles the timeout after it has expired.
     pub(in crate::schemes) fn back_off(&mut self) {
         self.doublings = (self.doublings + 1).min(16);
     }
 
-    /// Acknowledgements come again.
+    /// Ends the backoff, because an acknowledgement has arrived.
     pub(in crate::schemes) fn end_back_off(&mut self) {
         self.doublings = 0;
     }

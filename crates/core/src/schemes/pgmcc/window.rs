@@ -5,19 +5,19 @@
 use super::config::{Config, Tokens};
 use crate::packet::{ReceiverId, Seq};
 
-/// Window "W", tokens "T" and which packets are not yet acknowledged.
+/// Window "W", tokens "T" and the packets without an acknowledgement.
 #[derive(Debug, Clone)]
 pub(in crate::schemes) struct CongestionWindow {
     size: f64,
     tokens: f64,
-    /// Below this the opening is exponential.
+    /// Window in packets below which growth is exponential.
     threshold: f64,
     lost_tokens: Tokens,
-    /// No second halving before a packet after this one is acknowledged.
+    /// The window is not halved again before a packet after this one is acknowledged.
     suspended_to: Option<u64>,
-    /// Packets `next - slots.len() .. next`, by number modulo length; doubled while more are in flight.
+    /// Packets `next - slots.len() .. next`, indexed by number modulo length. The length doubles if more packets are in flight.
     slots: Box<[Slot]>,
-    /// No packet before this one is in flight.
+    /// Packets before this number are not in flight.
     oldest: u64,
     next: u64,
     in_flight: u64,
@@ -30,12 +30,12 @@ struct Slot {
     acker: Option<ReceiverId>,
 }
 
-/// Whether acknowledgements open the window.
+/// Whether acknowledgements may open the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::schemes) enum WindowGrowth {
-    /// They do.
+    /// Acknowledgements open the window.
     Open,
-    /// The application does not use it.
+    /// The window stays: the application does not use it, or the rate is at its limit.
     Hold,
 }
 
@@ -52,9 +52,9 @@ pub(in crate::schemes) struct AckOutcome {
 
 const FEWEST: usize = 64;
 const MAX: usize = 1 << 20;
-/// A packet is lost when this many later ones have arrived.
+/// Number of later arrivals after which a missing packet is lost.
 const LATER: u32 = 3;
-/// Bits of an acknowledgement's bitmap.
+/// Number of bits in an acknowledgement's bitmap.
 const BITS: u64 = 32;
 
 impl CongestionWindow {
@@ -73,12 +73,12 @@ impl CongestionWindow {
         }
     }
 
-    /// Its size in packets.
+    /// Returns the size in packets.
     pub(in crate::schemes) const fn size(&self) -> f64 {
         self.size
     }
 
-    /// Whether there is a token for another packet.
+    /// Returns whether there is a token for another packet.
     pub(in crate::schemes) fn has_token(&self) -> bool {
         self.tokens >= 1.0
     }
@@ -87,12 +87,12 @@ impl CongestionWindow {
         self.in_flight
     }
 
-    /// From now on the opening is exponential up to here.
+    /// Sets the window up to which growth is exponential.
     pub(in crate::schemes) const fn set_threshold(&mut self, threshold: f64) {
         self.threshold = threshold;
     }
 
-    /// The next packet leaves and requests an acknowledgement of `acker`.
+    /// Records a sent packet that requests an acknowledgement from `acker`.
     pub(in crate::schemes) fn depart(&mut self, acker: Option<ReceiverId>) {
         if self.next - self.oldest == self.slots.len() as u64 {
             if self.slots.len() < MAX { self.grow() } else { self.credit_oldest() }
@@ -118,13 +118,13 @@ impl CongestionWindow {
         seq as usize & (self.slots.len() - 1)
     }
 
-    /// Returns the receiver whose acknowledgement packet `seq` requested, while that is remembered.
+    /// Returns the receiver whose acknowledgement packet `seq` requested; `None` for packets that are not stored.
     pub(in crate::schemes) fn designated(&self, seq: Seq) -> Option<ReceiverId> {
         let known = seq.0 < self.next && self.next - seq.0 <= self.slots.len() as u64;
         if known { self.slots[self.place(seq.0)].acker } else { None }
     }
 
-    /// The packet has left the network; whether that is news.
+    /// Removes a packet from the packets in flight. Returns whether it was in flight.
     fn land(&mut self, seq: u64) -> bool {
         let place = self.place(seq);
         let news = seq >= self.oldest && std::mem::replace(&mut self.slots[place].in_flight, false);
@@ -132,7 +132,7 @@ impl CongestionWindow {
         news
     }
 
-    /// `from` has received `newest` and, where bit k of the bitmap is set, the packet k before it.
+    /// Processes an acknowledgement: `from` has received `newest` and, where bit k of the bitmap is set, the packet k before it.
     pub(in crate::schemes) fn acknowledge(
         &mut self,
         from: ReceiverId,
@@ -174,8 +174,8 @@ impl CongestionWindow {
         AckOutcome { acknowledged, lost, cut }
     }
 
-    /// Packets in flight from before `seq` are beyond all bitmaps: lost if `from` should have acknowledged them, else unknown, and their
-    /// tokens come back.
+    /// Removes packets in flight before `seq`, which no bitmap covers. Packets that `from` should have acknowledged are lost. The
+    /// fate of the other packets is unknown, and their tokens are returned.
     fn settle_before(&mut self, seq: u64, from: ReceiverId) -> u32 {
         let mut lost = 0;
         while self.oldest < self.next {
@@ -192,7 +192,7 @@ impl CongestionWindow {
         lost
     }
 
-    /// Congestion that no packet was lost by: a mark on packet `seq`. Whether the window was halved.
+    /// Responds to a mark on packet `seq`: congestion without a loss. Returns whether the window was halved.
     pub(in crate::schemes) fn on_mark(&mut self, seq: Seq) -> bool {
         let cut = self.suspended_to.is_none_or(|last| seq.0 > last);
         if cut {
@@ -201,14 +201,14 @@ impl CongestionWindow {
         cut
     }
 
-    // The draft takes half a window of tokens even from a window of less than two, which stays at one: that would lose
-    // tokens. Here tokens fall by as much as the window.
+    // The draft removes half a window of tokens even from a window of less than two, which stays at one: tokens would be lost.
+    // Here the number of tokens falls by the same amount as the window.
     fn halve(&mut self) {
         self.shrink_to((self.size / 2.0).max(1.0));
         self.suspended_to = self.next.checked_sub(1);
     }
 
-    /// Shrinks the window, and removes as many tokens.
+    /// Shrinks the window and removes the same number of tokens.
     pub(in crate::schemes) fn shrink_to(&mut self, size: f64) {
         if size < self.size {
             self.tokens -= self.size - size;
@@ -230,7 +230,7 @@ impl CongestionWindow {
         self.tokens += grow;
     }
 
-    /// No acknowledgement for a whole timeout: restarts with one packet. Packets in flight are forgotten.
+    /// Restarts with one packet after a timeout without acknowledgements. Packets in flight are removed.
     pub(in crate::schemes) fn restart(&mut self) {
         for seq in self.oldest..self.next {
             let place = self.place(seq);
@@ -241,8 +241,9 @@ impl CongestionWindow {
         self.suspended_to = None;
     }
 
-    /// Packets without an acker will not be acknowledged: gives their tokens back.
-    // The draft gives back one token. With as many as there are such packets, tokens and packets in flight still add up.
+    /// Restores the tokens of packets without an acker, which will not be acknowledged.
+    // The draft restores one token. Here the token of each such packet is restored, so the sum of tokens and packets in flight
+    // stays equal to the window.
     pub(in crate::schemes) fn credit_unasked(&mut self) {
         for seq in self.oldest..self.next {
             if self.slots[self.place(seq)].acker.is_none() && self.land(seq) {
@@ -251,7 +252,7 @@ impl CongestionWindow {
         }
     }
 
-    /// The oldest packet in flight is given up, for a packet that must leave.
+    /// Removes the oldest packet in flight and restores its token, for a packet that must be sent.
     pub(in crate::schemes) fn credit_oldest(&mut self) {
         while self.oldest < self.next {
             let news = self.land(self.oldest);
@@ -276,7 +277,7 @@ mod tests {
         CongestionWindow::new(&Config::published(), threshold)
     }
 
-    /// With this many packets in flight, all for A.
+    /// Creates a window with this number of packets in flight, all for A.
     fn flying(size: u32) -> CongestionWindow {
         let mut window = window(4.0);
         (window.size, window.tokens) = (f64::from(size), f64::from(size));
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!((window.size, window.tokens), (8.0, -5.0));
     }
 
-    /// T-PG-11, the rule behind it.
+    /// T-PG-11, the rule that it tests.
     #[test]
     fn packets_for_another_acker_are_never_lost_by_this_one() {
         let mut window = flying(5);
