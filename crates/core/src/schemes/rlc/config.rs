@@ -12,54 +12,57 @@ use crate::time::{Rate, Span};
 pub(super) const LAYERS: usize = 16;
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] reproduces the paper, [`Config::transport`] is for real networks.
+    /// Parameters of RLC. [`Config::published`] reproduces the paper, [`Config::transport`] is for real networks.
     ///
-    /// The start and the assumed round-trip time, two common options, have no effect: the rates are fixed and no receiver answers. The
-    /// lowest rate of the limits raises the base layer; the highest takes away layers from the top.
-    // Paper gap: the values of section 3's parameters are lost in the copy that was at hand. Packets of 500 bytes every 125 ms,
-    // with W = 8 and P = 1, are the one reading that gives a synchronisation point per second at the lowest level, as the text
-    // aims for; number of layers, length of the burst and the deaf period are chosen.
+    /// Two common options have no effect: the start and the assumed round-trip time. The rates are fixed, and receivers send no
+    /// feedback. The minimum rate of the limits raises the base layer; the maximum rate removes layers from the top.
+    // Paper gap: the available copy lacks the values of section 3's parameters. Packets of 500 bytes every 125 ms, with W = 8 and
+    // P = 1, are the only values found that give the text's one synchronisation point per second at the lowest level. Number of
+    // layers, duration of the burst and deaf period are our choice.
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Parameters of sending that all schemes share.
         sending: Sending = Sending::published().with_packet_size(500);
-        /// How many layers there are at most, 1 to 16.
+        /// Maximum number of layers, 1 to 16.
         layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "maximum number of layers"];
-        /// How fast the base layer is.
+        /// Rate of the base layer.
         pace: Pace = Pace::Every(Span::from_millis(125))
             => option[Opt::or("auto", Opt::seconds("tau0", NumberRange::of(1e-6, 60.0), INTERVAL,
                 "time between packets of the base layer; auto: by its rate"))]
             => option[Opt::or("auto", Opt::rate("base", NumberRange::POSITIVE, BASE,
                 "rate of the base layer; auto: by tau0"))];
-        /// The distance of bursts in slots, "W".
+        /// Distance of bursts in slots, "W".
         distance: u16 = 8 => whole["w", 3, 1024, "packets of the base layer from one burst to the next"];
-        /// The number of bursts between two synchronisation points of the lowest level, "P".
+        /// Number of bursts between two synchronisation points of the lowest level, "P".
         bursts: u16 = 1 => whole["p", 1, 1024, "bursts between synchronisation points of the lowest level"];
-        /// The duration of a burst in slots, and that of the silence after it. Less than half of the distance between bursts; longer ones
-        /// are shortened to that.
+        /// Duration in slots of a burst, and of the silence after it. It is limited to less than half of the distance between
+        /// bursts.
         burst: u16 = 1
             => whole["b", 1, 511,
                 "duration of a burst in times between packets of the base layer; less than half of w"];
-        /// How far apart the synchronisation points of a level are.
+        /// Distance between the synchronisation points of a level.
         points: Points = Points::Doubling
             => choice["points", { "doubling" => Doubling, "mcl" => Mcl, "every" => Every },
                 "points of level i are 2^i or 2^(i+1)-1 times as far apart as of level 0, or every burst is one and receivers wait by what they have met"];
-        /// How long packets of a layer still come after a receiver has left it.
+        /// Duration for which packets of a layer still arrive after a receiver has left the layer.
         leave_delay: Span = LEAVE_DELAY
             => seconds["leave-delay", NumberRange::of(0.0, 60.0),
                 "packets of a layer still come this long after it is left"];
-        /// After going down, losses count for nothing this long. `None` for a little more than the delay of leaving.
+        /// Deaf period: the duration after a step down in which losses are ignored. `None`: slightly longer than the leave delay.
         deaf: Option<Span> = None
             => seconds["deaf" or "auto", NumberRange::of(0.0, 600.0),
                 "losses count for nothing this long after going down; auto: a little more than leave-delay"];
-        /// Losses as far apart as those of a TCP flow of the level's rate with this round-trip time cost no layer; `None`: each does.
-        // Paper gap: section 3 leaves a layer at every loss outside of bursts. Beside a TCP flow that fills the queue, that is each time it does,
-        // and coming back takes longer than TCP needs. `Config::transport` takes the losses that TCP itself would have.
+        /// Round-trip time of the TCP flow with which losses are compared. Losses at least as far apart as those of such a flow
+        /// at the level's rate cost no layer. `None`: each loss costs a layer.
+        // Paper gap: section 3 leaves a layer at every loss outside of bursts. A competing TCP flow causes such a loss each time
+        // it fills the queue, and RLC needs longer to recover than TCP. `Config::transport` ignores losses that TCP itself would
+        // have.
         beside: Option<Span> = None
             => seconds["beside" or "off", NumberRange::of(0.001, 1.0),
                 "losses as rare as those of TCP at the level's rate over such a round-trip time cost no layer"];
-        /// A burst that takes this many times as long as it should counts as if a packet of it were lost; `None` for never.
-        // Paper gap: section 3 names longer times between a burst's packets as a sign of congestion, and gives no rule. The
-        // rule here is off unless asked for.
+        /// A burst that lasts this many times its nominal duration counts as if one of its packets were lost. `None`: the
+        /// duration is ignored.
+        // Paper gap: section 3 names longer times between a burst's packets as a sign of congestion, but gives no rule. This rule
+        // is off by default.
         stretch: Option<f64> = None
             => number["stretch" or "off", NumberRange::of(1.0, 100.0),
                 "ratio of a burst's duration to its nominal one that prevents a join"];
@@ -83,41 +86,42 @@ configuration! {
     }
 }
 
-/// How fast the base layer is.
+/// Rate of the base layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// The time between packets, "tau": the rate follows from the packet size.
+    /// Time between packets, "tau"; the rate follows from the packet size.
     Every(Span),
-    /// At this rate: the time between packets follows from their size.
+    /// Rate; the time between packets follows from the packet size.
     Rate(Rate),
 }
 
-/// How far apart the synchronisation points of level i are, in those of level 0.
+/// Distance between the synchronisation points of level i, in points of level 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Points {
-    /// 2^i: all of them are also points of the level below.
+    /// 2^i: each point of a level is also a point of the level below.
     Doubling,
-    /// 2^(i+1) - 1, as the MCL library has it. They are not always points of the level below.
+    /// 2^(i+1) - 1, as in the MCL library. The points of a level are not always points of the level below.
     Mcl,
-    /// Every burst is a point of every level, and receivers choose by experience. A level that was never too much is joined at the first
-    /// burst that comes through. One that was too much is joined after the time that a TCP flow of half the round-trip time would take,
-    /// doubled after each visit that was short.
-    // Paper gap: with section 3's points, 2^i apart, a receiver needs two minutes for the way up to the seventh level,
-    // whatever its link. `Config::transport` starts as TCP does, quickly up to the first loss.
+    /// Every burst is a point of every level, and receivers use their experience. A level that was never too fast is joined at
+    /// the first burst without congestion. A level that was too fast is joined after the time that a TCP flow of half the
+    /// round-trip time would take. This time doubles after each short visit.
+    // Paper gap: with section 3's points, 2^i apart, a receiver needs two minutes to reach the seventh level, whatever its link.
+    // `Config::transport` starts as TCP does, quickly up to the first loss.
     Every,
 }
 
-/// A layer is left when no receiver answered two queries, a second apart (IGMPv2; RFC 2236, 8.8).
+/// The router stops forwarding a layer after two unanswered queries, one second apart (IGMPv2; RFC 2236, 8.8).
 const LEAVE_DELAY: Span = Span::from_secs(2);
 
-/// Chosen by measurement (`bench/layers/fill`), of 30, 40, 50, 60 and 80 ms: at 8 Mbit/s the others keep receivers a level lower.
+/// Chosen by measurement (`bench/layers/fill`) from 30, 40, 50, 60 and 80 ms: at 8 Mbit/s, the other values hold receivers one
+/// level lower.
 const BESIDE: Span = Span::from_millis(50);
 
 impl Config {
-    /// A real network: from 0.5 to 64 Mbit/s, every burst a point. Less than half a megabit is of no use for file transfers, and eight
-    /// layers of it end below twice the rate of an ordinary access line. Slots are shorter then than the paper's, so there are six times as
-    /// many to a burst and between bursts. A burst still lasts an eighth of a second, long enough to fill a queue, and points of the lowest
-    /// level are still a second apart.
+    /// Returns the parameters for a real network: from 0.5 to 64 Mbit/s, every burst a point. Less than half a megabit is of no
+    /// use for file transfers. Eight layers reach 64 Mbit/s, which is below twice the rate of an ordinary access line. Slots are
+    /// shorter than the paper's, so a burst has six times as many, and so has the distance between bursts. A burst still lasts an
+    /// eighth of a second, long enough to fill a queue. Points of the lowest level are still one second apart.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -130,7 +134,7 @@ impl Config {
         }
     }
 
-    /// The rate of the base layer within the limits.
+    /// Returns the rate of the base layer within the limits.
     pub fn base(&self) -> Rate {
         let wanted = match self.pace {
             Pace::Every(interval) => Rate::of(u64::from(self.sending.packet_size), interval),
@@ -139,19 +143,19 @@ impl Config {
         self.sending.bounds.clamp(wanted)
     }
 
-    /// How long losses count for nothing after going down.
+    /// Returns the duration after a step down in which losses are ignored.
     pub fn deaf_period(&self) -> Span {
         self.deaf.unwrap_or_else(|| self.leave_delay.scaled(1.1) + Span::from_millis(500))
     }
 
-    /// The timetable.
+    /// Returns the timetable of these parameters.
     pub fn timetable(&self) -> Timetable {
         let slot = self.base().span_of(u64::from(self.sending.packet_size));
         Timetable::new(slot, self.distance, self.burst)
     }
 }
 
-/// The scheme as a user sees it.
+/// Catalogue entry of the scheme.
 const ENTRY: Entry = Entry {
     name: "rlc",
     number: 8,
@@ -171,7 +175,7 @@ const ENTRY: Entry = Entry {
     ],
 };
 
-/// The interval of the base layer, where it is given by that.
+/// Option for the base layer as a time between packets.
 const INTERVAL: Field<Config, Span> = Field {
     get: |config| match config.pace {
         Pace::Every(interval) => Some(interval),
@@ -180,7 +184,7 @@ const INTERVAL: Field<Config, Span> = Field {
     set: |config, interval| config.pace = interval.map_or(config.pace, Pace::Every),
 };
 
-/// The rate of the base layer, where it is given by that.
+/// Option for the base layer as a rate.
 const BASE: Field<Config, Rate> = Field {
     get: |config| match config.pace {
         Pace::Rate(rate) => Some(rate),

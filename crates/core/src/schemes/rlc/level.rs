@@ -1,57 +1,57 @@
-//! One layer as a receiver sees it: which packets are missing, and in which slots they were.
+//! Reception of one layer: the missing packets and their slots.
 
 use super::timetable::Timetable;
 use crate::packet::{Arrival, Layer, Seq};
 
 /// A layer that a receiver is subscribed to.
 ///
-/// The driver states the number of lost packets, up to a few packets after the gap was seen, and in the order in which the gaps opened.
-/// This record has the numbers of those packets.
+/// The driver states the number of lost packets. It does so up to a few packets after a gap appears, in the order of the gaps.
+/// This record stores the numbers of the missing packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LayerReception {
     /// The newest packet and its slot.
     newest: Option<(Seq, u64)>,
-    /// A packet that was the first of its slot, and that slot.
+    /// A packet that was the first of its slot, and the slot.
     first: (Seq, u64),
     open: [Gap; OPEN],
     count: u8,
 }
 
-/// Packets `from..to` did not come in their turn.
+/// Missing packets within `from..to`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gap {
     from: u64,
     to: u64,
     missing: u64,
-    /// The slots of the first and the last of them.
+    /// Slots of the first and the last packet of the gap.
     slots: (u64, u64),
 }
 
 /// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivalResult {
-    /// Whether the packet is new, or a copy of one that came or was given up.
+    /// Whether the packet is new. It is not if it arrived before or counts as lost.
     pub copy: Copy,
-    /// The slots that packets declared lost now were in, first and last.
+    /// First and last slot of the packets that this arrival declares lost.
     pub lost: Option<(u64, u64)>,
 }
 
-/// Whether a packet counts.
+/// Whether a packet is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copy {
-    /// It came for the first time.
+    /// The packet arrived for the first time.
     First,
-    /// It came before, or too late.
+    /// The packet arrived before, or too late.
     Another,
 }
 
-/// The number of gaps that are open at a time; with more, the two oldest count as one.
+/// Maximum number of stored gaps; beyond it, the two oldest are merged.
 const OPEN: usize = 4;
-/// A jump this far is a restart of the stream, not a series of losses, as for [`crate::delivery::gaps`].
+/// A gap of more than this number of packets is a restart of the stream, not a series of losses, as in [`crate::delivery::gaps`].
 const RESTART: u64 = 1 << 15;
 
 impl LayerReception {
-    /// A packet of `layer` arrives that belongs to `slot`.
+    /// Records a packet of `layer` that belongs to `slot`.
     pub fn on_arrival(&mut self, layer: Layer, seq: Seq, slot: u64, arrival: Arrival) -> ArrivalResult {
         let copy = match self.newest {
             Some((newest, before)) if seq > newest => {
@@ -83,7 +83,8 @@ impl LayerReception {
         let slots = if by_turns(seq.0) == slot {
             (by_turns(newest.0 + 1), by_turns(seq.0 - 1))
         } else {
-            // Turns were left out, or it is not known yet where a slot begins: evenly between the two that are known.
+            // The source skipped turns, or the first packet of a slot is not known yet. The missing packets are spread evenly
+            // between the two known slots.
             let ahead = slot.saturating_sub(before);
             (before + ahead / (missing + 1), slot.max(before) - ahead.div_ceil(missing + 1).min(ahead))
         };
@@ -108,7 +109,7 @@ impl LayerReception {
         self.count += 1;
     }
 
-    /// A packet comes after a later one.
+    /// Removes a packet that arrives after a later one from its gap.
     fn fill(&mut self, seq: Seq) -> Copy {
         let open = &mut self.open[..usize::from(self.count)];
         let Some(at) = open.iter().position(|gap| (gap.from..gap.to).contains(&seq.0)) else {
@@ -121,12 +122,12 @@ impl LayerReception {
         Copy::First
     }
 
-    /// The driver declares `lost` packets lost: those that are missing longest.
+    /// Declares the `lost` packets that are missing longest as lost.
     fn give_up(&mut self, lost: u32, now_at: u64) -> Option<(u64, u64)> {
         let mut left = u64::from(lost);
         let mut slots: Option<(u64, u64)> = None;
         while left > 0 {
-            // A loss that was not seen here: at the slot of the packet that reveals it.
+            // A loss without a stored gap counts in the slot of the packet that reveals it.
             let gap = if self.count == 0 {
                 Gap { missing: left, slots: (now_at, now_at), ..Gap::default() }
             } else {

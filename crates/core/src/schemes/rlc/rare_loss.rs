@@ -1,41 +1,42 @@
-//! Rule for losses that are rare enough to cost no layer ([`super::Config::beside`]).
+//! Rule for losses that are so rare that they cost no layer ([`super::Config::beside`]).
 
 use super::config::Config;
 use crate::time::{Span, Time};
 
-/// How far apart losses are at a receiver's level, compared with those of a TCP flow of that rate.
+/// Compares the time between a receiver's losses with that of a TCP flow of the same rate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RareLoss {
-    /// TCP's round-trip time.
+    /// Round-trip time of the TCP flow.
     rtt: Span,
-    /// How far apart TCP's losses are at the base layer's rate.
+    /// Time between TCP's losses at the base layer's rate.
     base: Span,
-    /// When the latest losses began, or the level was changed.
+    /// Start of the latest losses, or time of the latest change of level.
     met_at: Time,
-    /// Losses until then belong to those.
+    /// Losses before this time belong to the latest losses.
     excused_until: Time,
 }
 
-/// Losses within this number of round-trip times are of one overflow of a queue, which lasts until its senders have learned of it.
+/// Losses within this number of round-trip times belong to one overflow of a queue. An overflow lasts until the senders have
+/// detected it.
 const OVERFLOW: u64 = 2;
-/// Losses that come more often than once in this number of round-trip times are not TCP's, however slow it is.
+/// Losses that occur more often than once in this number of round-trip times are not TCP's, even at a low rate.
 const MIN_ROUND_TRIPS: u64 = 4;
 
 impl RareLoss {
     pub(super) fn new(config: &Config) -> Option<RareLoss> {
         let rtt = config.beside?;
-        // A flow of three quarters of W packets per round trip loses once in W / 2 of them.
+        // A flow with a mean window of three quarters of W packets has one loss in W / 2 round trips.
         let packets = rtt.as_secs_f64() / config.timetable().slot().as_secs_f64();
         let base = rtt.scaled(packets / 1.5);
         Some(RareLoss { rtt, base, met_at: Time::ZERO, excused_until: Time::ZERO })
     }
 
-    /// The level is another one now.
+    /// Restarts the comparison after a change of level.
     pub(super) fn on_change(&mut self, now: Time) {
         (self.met_at, self.excused_until) = (now, Time::ZERO);
     }
 
-    /// Whether losses at `level` that are seen now are as far from those before as TCP's would be.
+    /// Returns whether losses at `level` are as far from the previous ones as TCP's would be.
     pub(super) fn excuses(&mut self, level: u8, now: Time) -> bool {
         if now < self.excused_until {
             return true;

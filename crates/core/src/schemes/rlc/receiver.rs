@@ -1,4 +1,4 @@
-//! RLC's receiver: goes up at synchronisation points, down at losses, and never reports (paper 004, 3).
+//! RLC's receiver: steps up at synchronisation points, steps down at losses, and never reports (paper 004, 3).
 
 use super::config::{Config, Points};
 use super::level::{ArrivalResult, Copy, LayerReception};
@@ -9,42 +9,42 @@ use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Data, Layer, Mark, ReceiverId, Signal};
 use crate::time::{Span, Time};
 
-/// A receiver of a session.
+/// A receiver of an RLC session.
 #[derive(Debug, Clone)]
 pub struct Receiver {
     timetable: Timetable,
     deaf: Span,
     stretch: Option<f64>,
-    /// How many layers there are.
+    /// Number of layers.
     layers: u8,
-    /// Where every burst is a point.
+    /// Delays before a level is tried again, if every burst is a point.
     patience: Option<Box<RetryDelay>>,
-    /// Where rare losses cost no layer.
+    /// Rule for rare losses, if they cost no layer.
     rarity: Option<RareLoss>,
-    /// Subscribed to layers 0 to this one.
+    /// Highest layer of the subscription, which starts at layer 0.
     level: u8,
     deaf_until: Time,
     burst: Burst,
-    /// Loss events: losses closer together than the deaf period are one (paper 004, 4).
+    /// Number of loss events. Losses closer together than the deaf period are one event (paper 004, 4).
     events: u32,
-    /// Losses until then belong to the latest event.
+    /// Losses before this time belong to the latest event.
     event_until: Time,
     intakes: Box<[LayerReception]>,
 }
 
-/// The result of the latest burst. It has come through when all its packets have. That needs no waiting for packets that would show a gap,
-/// and a source that does not fill its bursts proves nothing with them.
+/// Progress of the latest burst. A burst is passed when all its packets have arrived. So the receiver need not wait for later
+/// packets that would reveal a gap, and a burst that the source does not fill is no evidence.
 #[derive(Debug, Clone, Copy)]
 struct Burst {
     /// The cycle of the burst.
     cycle: u64,
-    /// Its first packet came then.
+    /// Arrival of its first packet.
     since: Time,
-    /// The number of arrived packets of the layers subscribed to.
+    /// Number of arrived packets of the subscribed layers.
     came: u64,
-    /// Whether the flag of this receiver's level was among them.
+    /// Whether the synchronisation flag of this receiver's level has arrived.
     point: Point,
-    /// Whether it can still come through.
+    /// Whether the burst can still be passed.
     hope: BurstOutcome,
 }
 
@@ -56,17 +56,17 @@ enum Point {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BurstOutcome {
-    /// All so far is well.
+    /// No congestion so far.
     Open,
-    /// It met congestion, or the receiver changed its level meanwhile.
+    /// Congestion occurred, or the receiver changed its level.
     Gone,
 }
 
-/// A burst from this many cycles ago is late; from before that, the source has restarted.
+/// A burst from fewer cycles ago than this is late. An older one shows that the source has restarted.
 const LATE_CYCLES: u64 = 4;
 
 impl Receiver {
-    /// A receiver that has received nothing. Its identity does not matter: it never reports.
+    /// Creates a receiver that has received no packet. Its identity is not used, because it never reports.
     pub fn new(_me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             timetable: config.timetable(),
@@ -84,7 +84,7 @@ impl Receiver {
         }
     }
 
-    /// The highest layer it is subscribed to.
+    /// Returns the highest subscribed layer.
     pub const fn level(&self) -> u8 {
         self.level
     }
@@ -93,7 +93,8 @@ impl Receiver {
         now < self.deaf_until
     }
 
-    /// A loss, or a mark: outside of bursts it lowers the level, once per deaf period. The lowest level is never left.
+    /// Responds to a loss or a mark. Outside of bursts it lowers the level once per deaf period, but never leaves the lowest
+    /// level.
     fn on_congestion(&mut self, slots: (u64, u64), cx: &mut Cx<'_>) {
         if cx.now >= self.event_until {
             self.events += 1;
@@ -116,7 +117,7 @@ impl Receiver {
         self.rarity.as_mut().is_some_and(|rarity| rarity.excuses(self.level, now))
     }
 
-    /// A packet of a burst has come: the first one begins it.
+    /// Records a packet of a burst; the first packet starts the burst.
     fn meet_burst(&mut self, slot: u64, now: Time) {
         let cycle = slot / self.timetable.distance();
         let is_late = cycle < self.burst.cycle && self.burst.cycle - cycle < LATE_CYCLES;
@@ -125,7 +126,8 @@ impl Receiver {
         }
     }
 
-    /// It counts. With the last one the receiver is at the synchronisation point, if this is one of its level's.
+    /// Counts a packet of the burst. After the last packet the receiver steps up if the burst ends in a synchronisation point of
+    /// its level.
     fn count_probe(&mut self, layer: Layer, signal: Signal, slot: u64, cx: &mut Cx<'_>) {
         if slot / self.timetable.distance() != self.burst.cycle {
             return;
@@ -153,7 +155,7 @@ impl Receiver {
             && !self.is_deaf(now)
     }
 
-    /// Changes the level. A burst in progress was received at two levels and is no evidence for either.
+    /// Changes the level. A burst in progress was received at two levels and is not evidence for either level.
     fn subscribe(&mut self, level: u8, cx: &mut Cx<'_>) {
         let higher = usize::from(level.max(self.level));
         self.intakes[higher] = LayerReception::default();
@@ -188,7 +190,7 @@ impl crate::node::Receiver for Receiver {
         if let Some(slots) = lost {
             self.on_congestion(slots, cx);
         }
-        // Paper gap: section 3 knows losses only. A packet marked by a queue counts as a lost one.
+        // Paper gap: section 3 considers losses only. Here a packet marked by a queue counts as a lost packet.
         if arrival.marked && copy == Copy::First {
             self.on_congestion((slot, slot), cx);
         }

@@ -1,4 +1,4 @@
-//! How long a receiver waits before it tries a level again ([`super::Points::Every`]).
+//! Delay before a receiver tries a level again ([`super::Points::Every`]).
 
 use super::config::LAYERS;
 use crate::time::{Span, Time};
@@ -6,20 +6,20 @@ use crate::time::{Span, Time};
 /// A receiver's record of each level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RetryDelay {
-    /// Levels that were too much once, a bit each.
+    /// Bit set of the levels that were too fast at least once.
     left: u32,
-    /// Visits of each level in a row that were short.
+    /// Number of consecutive short visits of each level.
     short: [u8; LAYERS],
     joined_at: Time,
-    /// Bursts up to this one are no evidence: packets were lost then.
+    /// Cycle of the latest loss: bursts up to this one are not evidence.
     quiet_from: u64,
 }
 
-/// A level that is left sooner is waited for longer the next time.
+/// A visit shorter than this lengthens the delay before the next one.
 const SHORT: Span = Span::from_secs(8);
 const MAX_DOUBLINGS: u8 = 4;
-/// The paper's points of level i are 2^i bursts apart, as a TCP flow with a round trip of tau sqrt(P W) would need; a quarter
-/// of that is one with half the round trip.
+/// Base-2 logarithm of the reduction of the paper's distances. The paper's points of level i are 2^i bursts apart, which suits a
+/// TCP flow with a round-trip time of tau sqrt(P W). A quarter of that distance suits half the round-trip time.
 const QUARTER: u32 = 2;
 
 impl RetryDelay {
@@ -31,18 +31,18 @@ impl RetryDelay {
         self.joined_at = now;
     }
 
-    /// `level` is left because of a loss in this cycle.
+    /// Records that `level` is left because of a loss in this cycle.
     pub(super) fn on_leave(&mut self, level: u8, cycle: u64, now: Time) {
         let index = usize::from(level).min(LAYERS - 1);
         self.left |= 1 << index;
         let was_short = now.since(self.joined_at) < SHORT;
         self.short[index] = if was_short { (self.short[index] + 1).min(MAX_DOUBLINGS) } else { 0 };
         self.quiet_from = cycle;
-        // The level below was not visited for nothing.
+        // The next leave does not count as the end of a short visit.
         self.joined_at = Time::ZERO;
     }
 
-    /// Whether the burst of this cycle may lead from `level` to the next one.
+    /// Returns whether the burst of this cycle may end in a step from `level` to the next level.
     pub(super) fn is_over(&self, level: u8, cycle: u64) -> bool {
         let next = usize::from(level + 1).min(LAYERS - 1);
         if self.left & 1 << next == 0 {

@@ -7,17 +7,17 @@ use crate::packet::{Flags, Layer, Mark, Report, Seq, Signal};
 use crate::rate::Bounds;
 use crate::time::{Rate, Span, Time};
 
-/// The source of a session. It receives no feedback and adapts nothing.
+/// The source of an RLC session. It receives no feedback and its rates are fixed.
 ///
-/// Packets that it may not send in time are not sent later, except those that a late host may catch up with: turns pass unused while the
-/// application has nothing or the socket is blocked.
+/// Packets that the source cannot send in time are skipped, except those within the catch-up limit. Turns pass unused while the
+/// application has no data or the socket is blocked.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
     timetable: Timetable,
-    /// How many layers are sent, within the limits.
+    /// Number of layers that are sent within the limits.
     sent: u8,
-    /// When the timetable's first slot began, and how many slots there were before it.
+    /// Start of the timetable's first slot. `slots_before` is the number of slots before it.
     began: Time,
     slots_before: u64,
     streams: [Stream; LAYERS],
@@ -26,14 +26,14 @@ pub struct Source {
 /// A layer.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stream {
-    /// The number of its next packet.
+    /// Number of the layer's next packet.
     next: Seq,
-    /// The turn that packet has in the timetable.
+    /// Turn of the next packet in the timetable.
     turn: u64,
 }
 
 impl Source {
-    /// A source that has not started.
+    /// Creates a source that has not started.
     pub fn new(config: Config) -> Source {
         let mut source = Source {
             config,
@@ -47,7 +47,7 @@ impl Source {
         source
     }
 
-    /// The rate of layers 0 to `level`: each doubles it.
+    /// Returns the rate of layers 0 to `level`; each layer doubles it.
     fn rate_of_level(&self, level: u8) -> Rate {
         self.config.base() * (1u64 << level) as f64
     }
@@ -56,7 +56,7 @@ impl Source {
         self.config.layers.clamp(1, LAYERS as u8)
     }
 
-    /// As many layers as the highest rate allows, and always the base layer.
+    /// Returns the number of layers that the maximum rate allows, at least the base layer.
     fn layers_within_limits(&self) -> u8 {
         let max = self.config.sending.bounds.max;
         (1..self.configured_layers())
@@ -69,15 +69,15 @@ impl Source {
         self.began + self.timetable.time_of(layer, turn)
     }
 
-    /// How far a late host catches up: by a few packets or a few milliseconds.
+    /// Returns the time within which a late host catches up: a few packets or a few milliseconds.
     fn credit(&self) -> Span {
         let catch_up = self.config.sending.catch_up;
         let gap = self.timetable.slot() / (1 << (self.sent - 1));
         (gap * u64::from(catch_up.packets)).max(catch_up.span)
     }
 
-    /// The turn of a packet that leaves now: the one that is due, or where that is too long ago the next one that may still be caught up
-    /// with. Without such a turn it is the latest of those that have passed.
+    /// Returns the turn of a packet that is sent now. This is the next turn, unless it is too old to catch up; then it is the
+    /// oldest turn within the catch-up limit. If there is no such turn, it is the latest one that has passed.
     fn turn_at(&self, layer: Layer, now: Time) -> u64 {
         let due = self.streams[usize::from(layer.0)].turn;
         let oldest = now - self.credit();
@@ -100,8 +100,8 @@ impl Source {
         if is_last && self.is_point(layer.0, cycle + 1) { Signal::SyncPoint } else { Signal::Burst }
     }
 
-    /// Whether a burst, counted from 1, is followed by a synchronisation point of this level. The highest level that is
-    /// sent has none: there is nothing to join.
+    /// Returns whether a burst, counted from 1, ends in a synchronisation point of this level. The highest sent level has no
+    /// points, because there is no layer to join.
     fn is_point(&self, level: u8, burst: u64) -> bool {
         let spacing = match self.config.points {
             Points::Doubling => 1 << level,
@@ -111,8 +111,8 @@ impl Source {
         level + 1 < self.sent && burst.is_multiple_of(spacing * u64::from(self.config.bursts.max(1)))
     }
 
-    /// Other limits: more or fewer layers, and another timetable where the rate of the base layer changes, from a new
-    /// cycle on.
+    /// Applies new limits. The number of layers changes. If the rate of the base layer changes, a new timetable starts with a new
+    /// cycle.
     fn set_bounds(&mut self, bounds: Bounds, now: Time) {
         self.config.sending.bounds = bounds;
         let before = self.sent;
@@ -140,7 +140,7 @@ impl Source {
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
         self.began = cx.now;
-        // Probes have taken turns of a timetable that begins now.
+        // Probes have used turns, but the timetable starts now.
         self.streams.iter_mut().for_each(|stream| stream.turn = 0);
     }
 
@@ -152,7 +152,7 @@ impl crate::node::Source for Source {
     }
 
     fn on_departure(&mut self, layer: Layer, _size: u16, cx: &mut Cx<'_>) -> Stamp {
-        // A layer that does not exist is never due; its numbers would be the highest one's.
+        // A layer that does not exist never has a departure. Here it is mapped to the highest layer.
         let layer = Layer(layer.0.min(LAYERS as u8 - 1));
         let turn = self.turn_at(layer, cx.now);
         let slot = self.slots_before + turn / Timetable::packets(layer);
@@ -174,7 +174,7 @@ impl crate::node::Source for Source {
     fn control(&mut self, control: SourceControl, now: Time) {
         match control {
             SourceControl::Limits(bounds) => self.set_bounds(bounds, now),
-            // No receiver limits the rate, and nothing was learned about any.
+            // The source stores no state of receivers, and they do not limit the rate.
             SourceControl::Forget(_)
             | SourceControl::StartAgain
             | SourceControl::Members(_)

@@ -8,14 +8,13 @@ use crate::rng::Rng;
 use crate::schemes::bench::{self, Bench};
 use crate::time::{Rate, Span, Time};
 
-/// 125 ms.
 const SLOT: Span = Span::from_millis(125);
 
 fn at(seconds: f64) -> Time {
     Time::from_secs_f64(seconds)
 }
 
-/// A packet that left.
+/// A sent packet.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     at: Time,
@@ -53,7 +52,7 @@ impl Sender {
         Bench::by_hand(Source::new(config), 500)
     }
 
-    /// Returns the packets that leave before `end`.
+    /// Returns the packets that are sent before `end`.
     fn sent_until(&mut self, end: Time) -> Vec<Sent> {
         let before = self.sent.len();
         self.run_until(end - Span::from_nanos(1));
@@ -125,7 +124,7 @@ fn packets_name_the_slots_of_even_sending() {
     }
 }
 
-/// The bursts that end in a synchronisation point of a level, counted from 1.
+/// Returns the numbers of the bursts that end in a synchronisation point of a level, counted from 1.
 fn points(sent: &[Sent], level: u8) -> Vec<u32> {
     sent.iter().filter(|p| p.layer.0 == level && p.is_point()).map(|p| p.slot() / 8 + 1).collect()
 }
@@ -191,7 +190,8 @@ fn a_host_that_overslept_leaves_turns_out_instead_of_bunching() {
     sender.sent_until(at(0.2));
     sender.now = at(0.4);
     let sent = sender.sent_until(at(0.401));
-    // 10 ms of 1024 packets per second, one of each other layer's passed turns, and what falls due within the millisecond.
+    // 10 ms of 1024 packets per second, one packet of each other layer for its passed turns, and the packets of the next
+    // millisecond.
     assert!((10..=10 + 7 + 2).contains(&sent.len()), "{} packets at once", sent.len());
     assert_eq!(sender.sent_until(at(0.5)).len(), 101, "then by the timetable");
 }
@@ -255,9 +255,9 @@ struct Pair {
     receiver: Receiver,
     rng: Rng,
     effects: Effects,
-    /// Next number of each layer, once joined.
+    /// Next packet number of each subscribed layer.
     next: [Option<u64>; 8],
-    /// When it changed its level, and to which.
+    /// Time and new level of each change.
     changes: Vec<(Time, u8)>,
 }
 
@@ -281,7 +281,7 @@ impl Pair {
         }
     }
 
-    /// With gaps found at once, or as `arrival` says.
+    /// Delivers a packet with `arrival`. With `None`, a gap counts as lost at once.
     fn deliver(&mut self, packet: &Sent, arrival: Option<Arrival>) {
         let next = &mut self.next[usize::from(packet.layer.0)];
         let lost = next.map_or(0, |next| packet.data.seq.0.saturating_sub(next)) as u32;
@@ -354,7 +354,7 @@ fn a_loss_in_a_burst_blocks_the_step_up_and_costs_no_layer() {
         assert_eq!(pair.levels(), [1], "at the second point only");
         assert!(pair.changes[0].0 > at(1.5));
     }
-    // At level 1, any of the four packets of the burst before its first point.
+    // Each of the four packets of the burst before the first point of level 1.
     for (slot, layer) in [(14, 0), (14, 1), (15, 0), (15, 1)] {
         let mut pair = Pair::new(Config::published());
         pair.run(3.9, |p| (p.slot(), p.layer.0) == (slot, layer));
@@ -369,7 +369,7 @@ fn an_even_loss_costs_a_layer_once_per_deaf_period() {
     let mut pair = Pair::new(Config::published());
     pair.run(8.01, nothing);
     assert_eq!(pair.levels(), [1, 2, 3, 4]);
-    // From then on everything even is lost, but for one packet in four.
+    // Outside of bursts only one packet in four still arrives.
     pair.run(8.0 + 2.7 * 4.0 - 0.2, |p| !p.is_burst() && p.data.seq.0 % 4 != 0);
     assert_eq!(pair.levels(), [1, 2, 3, 4, 3, 2, 1, 0]);
     for step in pair.changes[4..].windows(2) {
@@ -383,7 +383,7 @@ fn the_lowest_level_is_never_left() {
     let mut pair = Pair::new(Config::published());
     pair.run(60.0, |p| p.data.seq.0 % 2 == 1);
     assert_eq!(pair.levels(), []);
-    // A loss each quarter of a second, which are one event in 2.7 s.
+    // There is a loss each quarter of a second; losses within 2.7 s are one event.
     assert!((18..=23).contains(&pair.receiver.suppressed()), "{}", pair.receiver.suppressed());
 }
 
@@ -400,8 +400,8 @@ fn no_step_up_happens_in_the_deaf_period() {
     assert!(pair.changes[dropped + 1].0.since(down_at) > Span::from_millis(2700), "{:?}", pair.changes);
 }
 
-/// T-RL-10, without a network: the next layer does not fit, so all even packets of it and some of the others are lost
-/// while it is subscribed to.
+/// T-RL-10, without a network. The next layer does not fit: a third of its packets outside of bursts are lost while it is
+/// subscribed.
 #[test]
 fn a_failed_step_up_is_undone_and_retried_at_the_next_point() {
     let mut pair = Pair::new(Config::published());
@@ -422,7 +422,7 @@ fn a_failed_step_up_is_undone_and_retried_at_the_next_point() {
     }
 }
 
-/// The driver of a real network declares a packet lost when three later ones have come.
+/// The driver of a real network declares a packet lost after three later packets have arrived.
 #[test]
 fn a_late_loss_report_counts_at_its_slot() {
     for (lost, reported, levels) in
@@ -493,7 +493,7 @@ fn a_stretched_burst_blocks_where_that_is_asked_for() {
         let mut pair = Pair::new(Config { stretch, ..Config::published() });
         for mut packet in pair.sender.sent_until(at(0.9)) {
             if packet.layer.0 == 0 {
-                // The second packet of the burst comes 125 ms after the first instead of 62.5.
+                // The second packet of the burst arrives 125 ms after the first instead of 62.5 ms.
                 packet.at += if packet.slot() == 7 { SLOT / 2 } else { Span::ZERO };
                 pair.deliver(&packet, None);
             }
@@ -518,7 +518,8 @@ fn a_partial_burst_causes_no_join() {
 
 #[test]
 fn turns_left_out_do_not_turn_a_burst_loss_into_an_even_one() {
-    // The source pauses for ten slots and the packet lost after it was in a burst: numbers alone would say otherwise.
+    // The source pauses for ten slots, and the packet lost after the pause was in a burst. The packet numbers alone would give
+    // another slot.
     let mut pair = Pair::new(Config::published());
     pair.run(1.0, nothing);
     pair.run(1.3, nothing);

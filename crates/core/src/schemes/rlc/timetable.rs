@@ -1,7 +1,7 @@
-//! When each packet of each layer leaves (paper 004, 3).
+//! Departure times of the packets of all layers (paper 004, 3).
 //!
-//! Time is divided into slots. In a slot the base layer has one packet and layer j has 2^(j-1), placed so that the 2^i
-//! packets of layers 0 to i are equally spaced for every i:
+//! Time is divided into slots. In a slot the base layer has one packet and layer j has 2^(j-1) packets. They are placed so that
+//! the 2^i packets of layers 0 to i are equally spaced for every i:
 //!
 //! ```text
 //!   layer 0   0 . . . . . . .      at 0
@@ -10,14 +10,14 @@
 //!   layer 3   . 3 . 3 . 3 . 3      at 1/8, 3/8, 5/8 and 7/8 of the slot
 //! ```
 //!
-//! Of W slots, which make a cycle, the last 2 B are sent in the time of B, at double rate, and then nothing is sent for as
-//! long. The mean rate stays as it is.
+//! A cycle has W slots. Its last 2 B slots are sent at double rate, in the time of B slots. Then the source is silent for the
+//! time of B slots. The mean rate does not change.
 
 use crate::packet::Layer;
 use crate::time::Span;
 
-/// The timetable that all layers share. A packet's *turn* is its number in its layer as if no packet had ever been left
-/// out; slots are those of even sending, so the ones of a burst count as well although they are sent before their time.
+/// The timetable of all layers. A packet's *turn* is its number in its layer as if the source had never skipped a packet. Slots
+/// are numbered as with even sending: the slots of a burst count although they are sent early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timetable {
     slot: Span,
@@ -25,18 +25,18 @@ pub struct Timetable {
     burst: u64,
 }
 
-/// How a slot is sent.
+/// Mode of sending a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// At its time.
+    /// At its regular time.
     Even,
     /// In a burst.
     Burst,
 }
 
 impl Timetable {
-    /// A timetable of slots this long (1 us at least), with a burst every `distance` slots (3 at least). A burst takes the time of `burst`
-    /// slots (1 at least, and less than half of the distance).
+    /// Creates a timetable of slots of this duration (at least 1 us), with a burst every `distance` slots (at least 3). A burst
+    /// takes the time of `burst` slots: at least 1, and less than half of the distance.
     pub fn new(slot: Span, distance: u16, burst: u16) -> Timetable {
         let distance = distance.max(3);
         let burst = burst.clamp(1, (distance - 1) / 2);
@@ -47,47 +47,47 @@ impl Timetable {
         }
     }
 
-    /// How long a slot is.
+    /// Returns the duration of a slot.
     pub const fn slot(&self) -> Span {
         self.slot
     }
 
-    /// How many slots a cycle has, "W".
+    /// Returns the number of slots of a cycle, "W".
     pub const fn distance(&self) -> u64 {
         self.distance
     }
 
-    /// How many packets of `layer` a slot has.
+    /// Returns the number of packets of `layer` in a slot.
     pub const fn packets(layer: Layer) -> u64 {
         1 << layer.0.saturating_sub(1)
     }
 
-    /// How many packets of layers 0 to `level` a burst has.
+    /// Returns the number of packets of layers 0 to `level` in a burst.
     pub const fn packets_of_burst(&self, level: u8) -> u64 {
         (2 * self.burst) << level
     }
 
-    /// How long it is from the first to the last packet of a burst, with layers 0 to `level`.
+    /// Returns the time from the first to the last packet of a burst with layers 0 to `level`.
     pub fn length_of_burst(&self, level: u8) -> Span {
         self.slot * (self.packets_of_burst(level) - 1) / (2 << level)
     }
 
-    /// How a slot is sent.
+    /// Returns the mode of sending `slot`.
     pub const fn phase(&self, slot: u64) -> Phase {
         if slot % self.distance < self.distance - 2 * self.burst { Phase::Even } else { Phase::Burst }
     }
 
-    /// Whether all slots from `first` to `last` belong to one burst.
+    /// Returns whether all slots from `first` to `last` belong to one burst.
     pub const fn is_one_burst(&self, first: u64, last: u64) -> bool {
         first / self.distance == last / self.distance && matches!(self.phase(first), Phase::Burst)
     }
 
-    /// The last turn of `layer` in the burst of a cycle, counted from 0.
+    /// Returns the last turn of `layer` in the burst of a cycle, counted from 0.
     pub const fn last_turn(&self, layer: Layer, cycle: u64) -> u64 {
         (cycle + 1) * self.distance * Timetable::packets(layer) - 1
     }
 
-    /// When a turn comes, from the beginning of the first slot on.
+    /// Returns the time of a turn since the beginning of the first slot.
     pub fn time_of(&self, layer: Layer, turn: u64) -> Span {
         let packets = Timetable::packets(layer);
         let (slot, index) = (turn / packets, turn % packets);
@@ -101,7 +101,7 @@ impl Timetable {
         self.slot * self.distance * cycle + begin + length * parts / (1 << layer.0)
     }
 
-    /// The latest turn of `layer` that has come by this time; `None` before the first one.
+    /// Returns the latest turn of `layer` at or before `time`; `None` before the first turn.
     pub fn latest_turn(&self, layer: Layer, time: Span) -> Option<u64> {
         let (time, slot) = (time.as_nanos(), self.slot.as_nanos());
         let length = slot.saturating_mul(self.distance);
@@ -111,7 +111,7 @@ impl Timetable {
             place if place < even => place,
             _ => (even + (rest - slot * even) * 2 / slot).min(self.distance - 1),
         };
-        // The first turn of that slot, then as far as it goes.
+        // Starts at the first turn of the slot and advances to the latest one.
         let mut turn = (cycle * self.distance + place) * Timetable::packets(layer);
         while self.time_of(layer, turn + 1).as_nanos() <= time {
             turn += 1;

@@ -11,31 +11,32 @@ use crate::{choice, field};
 
 /// The highest number of layers.
 pub(super) const LAYERS: usize = 16;
-/// An upper layer is not sent slower than a packet in this time.
+/// Maximum time between packets of an enhancement layer.
 const SLOWEST_GAP: Span = Span::from_secs(8);
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] follows the thesis, [`Config::transport`] is for real networks.
+    /// Parameters of SMCC. [`Config::published`] follows the thesis, [`Config::transport`] is for real networks.
     ///
-    /// The lowest rate of the limits raises the base layer; the highest takes from the upper layers.
+    /// The minimum rate of the limits raises the base layer; the maximum rate reduces the enhancement layers.
     pub struct Config {
-        /// How many layers there are at most, 1 to 16.
+        /// Maximum number of layers, 1 to 16.
         layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "maximum number of layers"];
-        /// The rate of the layers below that counts where a receiver calculates the remaining rate for a layer, joins and leaves.
+        /// Rate assumed for the lower layers when a receiver calculates the remaining rate for a layer, joins and leaves.
         lower: Lower = Lower::Caps
             => choice["lower", { "caps" => Caps, "rates" => Rates },
                 "lower layers count with their highest rates, or with those at which they are sent"];
-        /// When layers are joined.
+        /// Condition for joining a layer.
         joins: Joins = Joins::Rounds
             => choice["joins", { "rounds" => Rounds, "early" => Early },
                 "after a feedback round, or in start-up after four round trips; layers are left after four with too little, and who joins too much stays away for longer"];
-        /// An enhancement layer is never slower than this part of its highest rate; a receiver with less left for it leaves it.
-        // Paper gap: 4.1 has no lowest rate. Who has nearly nothing left for its highest layer then slows it to nearly nothing, and those who
-        // join it meanwhile wait for its first packet in vain.
+        /// Minimum rate of an enhancement layer, as a fraction of its highest rate. A receiver with less remaining rate leaves
+        /// the layer.
+        // Paper gap: 4.1 has no lowest rate. A receiver with almost no remaining rate for its highest layer then slows that layer
+        // almost to a stop. Receivers that join the layer meanwhile wait for its first packet in vain.
         least: f64 = 0.0
             => number["least", NumberRange::of(0.0, 0.5),
                 "an upper layer is never slower than this part of its highest rate; a receiver with less capacity left leaves it"];
-        /// How each layer is controlled.
+        /// Parameters of the control of each layer.
         control: tfmcc::Config = tfmcc::Config::published()
             => option[Opt::number("event", NumberRange::of(1.0, 4.0), field!(control.event),
                 "losses within this number of round-trip times of the first are one event")]
@@ -45,12 +46,12 @@ configuration! {
                 "a layer rises by a packet per round trip in each, or up to twofold")]
             => option[Opt::seconds("hold", NumberRange::of(0.0, 60.0), field!(control.hold),
                 "a layer does not rise this long after its limiting receiver has left")];
-        /// The base layer's highest rate; each further layer may have twice the one below it.
+        /// Highest rate of the base layer; each further layer has twice the highest rate of the layer below.
         cap: Rate = Rate::from_mbps(1.0)
             => rate["cap1", NumberRange::of(1e3, 1e11), "highest rate of the base layer; others: twice the one below"];
     }
 
-    /// As the thesis describes it: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.
+    /// The thesis: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.
     pub fn published;
 
     impl Configure for Config {
@@ -68,39 +69,40 @@ configuration! {
     }
 }
 
-/// The rate assumed of the lower layers.
-// Paper gap: 4.1 compares with highest rates. A receiver that shares a lower layer with a slower one gets less of it than
-// that, and would need the whole highest rate as its share before it may make up for it. `Config::transport` takes the
-// rates at which layers are sent.
+/// Rate assumed for the lower layers.
+// Paper gap: 4.1 uses the highest rates. A lower layer that is shared with a slower receiver is sent below its highest rate. The
+// faster receiver may compensate for this only after its estimate exceeds the highest rate. `Config::transport` uses the rates at
+// which layers are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lower {
-    /// For their highest rates: the paper.
+    /// Their highest rates, as in the paper.
     Caps,
-    /// For the rates at which they are sent.
+    /// The rates at which they are sent.
     Rates,
 }
 
-/// When layers are joined.
+/// Condition for joining a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joins {
-    /// When the estimate was above the rate that the layers may have for a whole feedback round.
+    /// The estimate exceeded the required rate for a whole feedback round.
     Rounds,
-    /// In start-up after four round-trip times, which goes on where the lowest layers' losses were not followed by others. A layer makes
-    /// room for a receiver that joins it. A receiver that has left it soon stays away, longer each time.
-    // Paper gap: 4.1 joins by the estimate alone. At the beginning that is what the flows beside have made of the base layer, whose slow
-    // rate says little about a fast path: sixty seconds later a receiver at 100 Mbit/s had a quarter of its share.
+    /// In start-up, four round-trip times are enough. Start-up continues if the losses in the lowest layers were not followed by
+    /// others. A layer makes room for a receiver that joins it. A receiver that leaves a layer after a short visit waits before
+    /// it rejoins, longer each time.
+    // Paper gap: 4.1 joins by the estimate only. At the beginning competing flows slow the base layer down, and the estimate
+    // reflects only this slow rate, not a fast path. Sixty seconds later a receiver at 100 Mbit/s had a quarter of its share.
     Early,
 }
 
-/// The duration for which packets of a layer still come after its leave (IGMPv2; RFC 2236, 8.8).
+/// Duration for which packets of a layer still arrive after a receiver has left it (IGMPv2; RFC 2236, 8.8).
 const LEAVE_DELAY: Span = Span::from_millis(2200);
 
 impl Config {
-    /// A sender on a real network.
+    /// Returns the parameters for a real network.
     pub fn transport(packet_size: u16) -> Config {
         let control = tfmcc::Config {
-            // A queue that overflows goes on doing so until its flows have learned of it, a round trip later. Losses that are reported once
-            // per round trip are learned of later still, and would be two events.
+            // A queue overflows until its flows have detected it, one round trip later. Losses that are reported once per round
+            // trip are detected even later, and would otherwise be two events.
             event: 1.5,
             recovery: tfmcc::Recovery::Tcp,
             rise: tfmcc::Rise::Double,
@@ -110,33 +112,33 @@ impl Config {
         Config { control, lower: Lower::Rates, joins: Joins::Early, least: 0.2, ..Config::published() }
     }
 
-    /// The rate to which silence may bring an upper layer.
+    /// Returns the rate to which silence may reduce an enhancement layer.
     pub fn slowest(&self) -> Rate {
         Rate::of(u64::from(self.control.sending.packet_size), SLOWEST_GAP)
     }
 
-    /// Returns the lowest rate of `layer`, an enhancement layer, while receivers report about it.
+    /// Returns the lowest rate of enhancement layer `layer` while receivers report about it.
     pub fn least_of(&self, layer: u8) -> Rate {
         self.slowest().max(self.cap_of(layer) * self.least)
     }
 
-    /// The highest rate of `layer`.
+    /// Returns the highest rate of `layer`.
     pub fn cap_of(&self, layer: u8) -> Rate {
         self.cap * (1u64 << layer.min(63)) as f64
     }
 
-    /// The highest rate of layers 0 to `layer` together.
+    /// Returns the sum of the highest rates of layers 0 to `layer`.
     pub fn cap_up_to(&self, layer: u8) -> Rate {
         self.cap * ((2u64 << layer.min(62)) - 1) as f64
     }
 
-    /// The highest rate of all layers below `layer` together.
+    /// Returns the sum of the highest rates of all layers below `layer`.
     pub fn cap_below(&self, layer: u8) -> Rate {
         layer.checked_sub(1).map_or(Rate::ZERO, |below| self.cap_up_to(below))
     }
 }
 
-/// The scheme as a user sees it.
+/// Catalogue entry of the scheme.
 const ENTRY: Entry = Entry {
     name: "smcc",
     number: 9,

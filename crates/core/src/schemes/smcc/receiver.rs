@@ -7,7 +7,7 @@ use crate::packet::{Arrival, Cause, Data, Echo, Layer, Mark, ReceiverId, Report,
 use crate::schemes::tfmcc;
 use crate::time::{Rate, Span, Time};
 
-/// A receiver of a session.
+/// A receiver of an SMCC session.
 #[derive(Debug, Clone)]
 pub struct Receiver(Box<ReceiverState>);
 
@@ -15,21 +15,21 @@ pub struct Receiver(Box<ReceiverState>);
 struct ReceiverState {
     me: ReceiverId,
     config: Config,
-    /// A calculator for each layer subscribed to. All see the packets of all layers, in one sequence, and so calculate one rate; each sees
-    /// the headers of its own layer alone.
+    /// One rate calculator per subscribed layer. All calculators process the packets of all layers in one sequence, so they
+    /// calculate the same rate. Each calculator processes only the headers of its layer.
     calculators: Vec<tfmcc::Receiver>,
     seen: [Option<NewestPacket>; LAYERS],
-    /// Packets of all layers so far, lost ones included: the numbers of that one sequence.
+    /// Number of packets of all layers so far, including lost ones: the packet number in the common sequence.
     packets: u64,
-    /// How long the estimate has been above the rate that the layers may have.
+    /// Time for which the estimate has been above the rate needed for another layer.
     above: RoundsAbove,
     wait: Option<Wait>,
-    /// Since when the estimate leaves too little for the highest layer.
+    /// Time since which the estimate leaves too little for the highest layer.
     short_since: Option<Time>,
     visits: RejoinDelays,
-    /// The number of times that losses were forgotten because no others followed.
+    /// Number of times that losses were forgotten because no further losses followed.
     forgotten: u8,
-    /// No layer is joined before this moment: one did not come.
+    /// No layer is joined before this time, because a joined layer did not arrive.
     hold_until: Time,
     /// Effects requested by the calculators.
     effects: Effects,
@@ -42,11 +42,12 @@ const _: () = assert!(size_of::<Receiver>() <= 8);
 struct NewestPacket {
     seq: Seq,
     at: Time,
-    /// The rate at which it was sent, by its header.
+    /// Sending rate stated in its header, bit/s.
     rate: f32,
 }
 
-/// Counts feedback rounds of the highest layer that began with the estimate above, and when it came there.
+/// Number of feedback rounds of the highest layer that began with the estimate above the rate for another layer, and the start of
+/// this state.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundsAbove {
     round: Option<u8>,
@@ -54,36 +55,36 @@ struct RoundsAbove {
     since: Option<Time>,
 }
 
-/// A layer was joined, and no packet of it has come yet.
+/// State of the requests for a layer of which no packet arrives.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
     asks: u8,
     next_at: Time,
 }
 
-/// The number of requests for a layer that does not arrive, before it is left.
+/// Maximum number of requests for a layer that does not arrive; then the layer is left.
 const MAX_ASKS: u8 = 20;
-/// Not more often than this.
+/// Minimum time between requests for a layer.
 const ASK_EVERY: Span = Span::from_millis(100);
-/// The duration after that in which no layer is joined.
+/// Duration without joins after a layer did not arrive.
 const HOLD_OFF: Span = Span::from_secs(30);
-/// The highest layer has been switched off when it was silent this long and others were not.
+/// Duration of silence after which the highest layer counts as switched off, if other layers still arrive.
 const SILENT_AFTER: Span = Span::from_secs(4);
-/// Before its first loss a receiver joins after this number of round-trip times.
+/// Number of round-trip times after which a receiver without losses joins a layer.
 const JOINS_AFTER: u64 = 4;
-/// A layer is left after this number of round-trip times in which the estimate left too little for it. One loss event may take the estimate
-/// that low for a moment, and a leave costs more than that.
+/// Number of round-trip times with too little remaining rate after which a layer is left. One loss event may lower the estimate
+/// for a moment, and leaving would cost more.
 const LEAVES_AFTER: u64 = 4;
-/// Losses are forgotten after this number of round-trip times, and at least this duration, without further ones: at most
-/// `MAX_FORGOTTEN` times, with `FORGETS_UP_TO` as the highest layer.
+/// Losses are forgotten after this number of round-trip times, and at least this duration, without further losses. This happens
+/// at most `MAX_FORGOTTEN` times, and only if the highest layer is at most `FORGETS_UP_TO`.
 const QUIET: (u64, Span) = (8, Span::from_millis(500));
 const MAX_FORGOTTEN: u8 = 2;
 const FORGETS_UP_TO: u8 = 1;
-/// Where layers count with their rates, another one is joined when TCP would have this much of what all bring.
+/// With `Lower::Rates`, another layer is joined if TCP's rate exceeds the total rate of the layers by this factor.
 const CLEARLY: f64 = 1.25;
 
 impl Receiver {
-    /// A receiver that has received nothing.
+    /// Creates a receiver that has received no packet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         let mut calculators = Vec::with_capacity(usize::from(config.layers));
         calculators.push(tfmcc::Receiver::new(me, &config.control));
@@ -103,12 +104,12 @@ impl Receiver {
         }))
     }
 
-    /// The highest layer it is subscribed to.
+    /// Returns the highest subscribed layer.
     pub fn level(&self) -> u8 {
         self.0.level()
     }
 
-    /// TCP's rate over all its layers.
+    /// Returns TCP's rate, calculated over all layers of this receiver.
     pub fn estimate(&self, now: Time) -> Rate {
         self.0.estimate(now)
     }
@@ -123,7 +124,7 @@ impl ReceiverState {
         self.calculators[usize::from(self.level())].calculated(now)
     }
 
-    /// The total rate of the layers below this one, in bit/s.
+    /// Returns the total rate of the layers below `layer`, in bit/s.
     fn below(&self, layer: u8) -> f64 {
         let cap = self.config.cap_below(layer).bps();
         match self.config.lower {
@@ -135,7 +136,7 @@ impl ReceiverState {
         }
     }
 
-    /// Returns the rate that TCP's must exceed for another layer.
+    /// Returns the rate that TCP's rate must exceed before another layer is joined.
     fn enough(&self) -> f64 {
         match self.config.lower {
             Lower::Caps => self.config.cap_up_to(self.level()).bps(),
@@ -146,17 +147,17 @@ impl ReceiverState {
         }
     }
 
-    /// The least rate at which `layer` is sent, in bit/s.
+    /// Returns the minimum rate at which `layer` is sent, in bit/s.
     fn least(&self, layer: u8) -> f64 {
         if self.config.least > 0.0 { self.config.least_of(layer).bps() } else { 0.0 }
     }
 
-    /// The part of `rate` that the lower layers leave for this one.
+    /// Returns the part of `rate` that the lower layers leave for `layer`.
     fn left_for(&self, layer: u8, rate: f64) -> f64 {
         (rate - self.below(layer)).max(self.config.least_of(layer).bps())
     }
 
-    /// Calls a layer's calculator, and sends its reports as those of the layer.
+    /// Calls a layer's calculator and sends its reports as reports of the layer.
     fn calculate(&mut self, layer: u8, cx: &mut Cx<'_>, act: impl FnOnce(&mut tfmcc::Receiver, &mut Cx<'_>)) {
         let mut effects = std::mem::take(&mut self.effects);
         let inner = &mut Cx { now: cx.now, rng: cx.rng, effects: &mut effects };
@@ -178,7 +179,7 @@ impl ReceiverState {
         report
     }
 
-    /// The header of a layer, as its calculator has to see it: in rates of all layers.
+    /// Converts the header of a layer for its calculator, which uses the total rate of all layers.
     fn header(&self, mark: Mark, layer: u8) -> Mark {
         match mark {
             Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting } => {
@@ -189,7 +190,7 @@ impl ReceiverState {
         }
     }
 
-    /// Joins or leaves a layer, by the estimate. `round` is that of the highest layer when its packet came.
+    /// Joins or leaves a layer, depending on the estimate. `round` is the feedback round of a packet of the highest layer.
     fn consider(&mut self, round: Option<u8>, cx: &mut Cx<'_>) {
         let (level, estimate) = (self.level(), self.estimate(cx.now).bps());
         if level > 0 && estimate < self.below(level) + self.least(level) {
@@ -216,25 +217,25 @@ impl ReceiverState {
         } else if self.above.round != Some(round) {
             let begun = self.above.round.map_or(0, |_| self.above.begun + 1);
             self.above = RoundsAbove { round: Some(round), begun, ..self.above };
-            // The second one begins: the estimate was above all through the first.
+            // The second round begins, so the estimate was above the limit during the whole first round.
             if begun >= 2 {
                 self.join(cx);
             }
         }
     }
 
-    /// For how many round-trip times the estimate must leave too little before a layer is left.
+    /// Returns the number of round-trip times with too little remaining rate before a layer is left.
     fn leaves_after(&self) -> u64 {
         if self.config.joins == Joins::Early { LEAVES_AFTER } else { 0 }
     }
 
-    /// Returns whether nothing was lost yet, or all losses are forgotten.
+    /// Returns whether no losses have occurred or all losses are forgotten.
     fn is_starting(&self) -> bool {
         self.config.joins == Joins::Early && !self.calculators[usize::from(self.level())].has_loss()
     }
 
-    /// Losses in the lowest layers, which are slow and everybody's, are those of other flows' start-ups: when no others follow, this one
-    /// goes on.
+    /// Forgets losses in the lowest layers if no further losses follow. These layers are slow, so such losses are due to the
+    /// start-up of other flows, and this receiver continues its own start-up.
     fn forget_start(&mut self, now: Time) {
         if self.config.joins != Joins::Early
             || self.forgotten == MAX_FORGOTTEN
@@ -284,7 +285,7 @@ impl ReceiverState {
         let level = self.calculators.len() as u8 - 1;
         let rtt = self.calculators[usize::from(level)].rtt();
         *wait = Wait { asks: wait.asks + 1, next_at: cx.now + rtt.max(ASK_EVERY) };
-        // Nothing of the layer has come, so no packet can be named for a round-trip sample.
+        // No packet of the layer has arrived, so the echo cannot name a packet for a round-trip sample.
         let echo = Echo { seq: Seq(0), hold: Span::MAX };
         let rate = self.left_for(level, self.estimate(cx.now).bps()) as f32;
         let content = ReportContent::Averaged {
@@ -298,7 +299,8 @@ impl ReceiverState {
         cx.effects.push(Effect::Report(Report { from: self.me, layer: Layer(level), content }));
     }
 
-    /// A packet of `layer` has come: the highest layer is there, or has been silent for long.
+    /// Processes a packet of `layer`: stops the requests if it is the highest layer, or requests the highest layer after a long
+    /// silence.
     fn watch_highest(&mut self, layer: Layer, cx: &mut Cx<'_>) {
         let level = self.level();
         if layer.0 == level {
@@ -315,7 +317,7 @@ impl ReceiverState {
 impl crate::node::Receiver for Receiver {
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         let member = &mut *self.0;
-        // A late packet's place in the one sequence is gone.
+        // The common sequence has no number for a late packet.
         if layer.0 > member.level() || arrival.late {
             return;
         }

@@ -1,4 +1,4 @@
-//! How long a receiver keeps away from a layer that it has left soon ([`super::Joins::Early`]).
+//! Delay before a receiver rejoins a layer that it has left after a short visit ([`super::Joins::Early`]).
 
 use super::config::LAYERS;
 use crate::time::{Span, Time};
@@ -11,15 +11,15 @@ pub(super) struct RejoinDelays([Visit; LAYERS]);
 #[derive(Debug, Clone, Copy, Default)]
 struct Visit {
     joined_at: Time,
-    /// Visits in a row that were short.
+    /// Number of consecutive short visits.
     short: u8,
-    /// It is not joined before.
+    /// Earliest time of the next join.
     again_at: Time,
 }
 
-/// A visit that ends sooner was a mistake.
+/// A visit shorter than this was a mistake.
 const SHORT: Span = Span::from_secs(8);
-/// The time that a receiver stays away after a visit, doubled after each short one, and the greatest number of doublings.
+/// Time before a layer is rejoined after a visit. It doubles after each short visit, up to a maximum number of doublings.
 const AWAY: Span = Span::from_secs(1);
 const MAX_DOUBLINGS: u8 = 4;
 

@@ -7,7 +7,7 @@ use crate::rate::Bounds;
 use crate::schemes::tfmcc;
 use crate::time::{Rate, Span, Time};
 
-/// The source of a session.
+/// The source of an SMCC session.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
@@ -19,32 +19,32 @@ pub struct Source {
 struct Stream {
     control: tfmcc::Source,
     state: State,
-    /// When a report about it came last, or it was switched on.
+    /// Time of the latest report about the layer, or of its switching on.
     received_at: Time,
 }
 
 /// Whether a layer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It never was.
+    /// The layer was never sent.
     New,
-    /// It was.
+    /// The layer was sent before.
     Off,
     On,
 }
 
-/// A layer without reports is off after this time. Its limiting receiver reports every round trip.
+/// Duration without reports after which a layer is switched off. Its limiting receiver reports every round trip.
 const OFF_AFTER: Span = Span::from_secs(10);
 
 impl Source {
-    /// A source that has not started.
+    /// Creates a source that has not started.
     pub fn new(config: Config) -> Source {
         let stream = |layer| {
             let mut control = config.control;
             control.sending.bounds = limits(&config, layer).unwrap_or(config.control.sending.bounds);
             if layer > 0 {
                 control.least = config.least_of(layer);
-                // Rings that grow when they are needed: sixteen full ones are much.
+                // The send histories grow on demand; sixteen full ones would need much memory.
                 control.sending.history_packets = control.sending.history_packets.min(1 << 16);
             }
             Stream { control: tfmcc::Source::new(control), state: State::New, received_at: Time::ZERO }
@@ -60,7 +60,7 @@ impl Source {
         self.layers.get(usize::from(layer.0)).filter(|stream| stream.state == State::On)
     }
 
-    /// A receiver wants `layer`: it is switched on, with those below it.
+    /// Switches on `layer` and the layers below it, because a receiver requests `layer`.
     fn switch_on(&mut self, layer: Layer, cx: &mut Cx<'_>) {
         for (layer, stream) in (0..=layer.0).zip(&mut self.layers) {
             if stream.state == State::On || limits(&self.config, layer).is_none() {
@@ -74,9 +74,9 @@ impl Source {
         }
     }
 
-    /// Makes room: a receiver that joins `layer` can take this rate of it.
+    /// Makes room in `layer` for a receiver that joins and can take this rate of it.
     fn make_room(&mut self, layer: Layer, rate: Rate, now: Time) {
-        // The base layer is joined with the session: making room there would let a newcomer stop it for all.
+        // Every receiver joins the base layer with the session. A new receiver could then stop the base layer for all receivers.
         if self.config.joins == Joins::Early
             && layer > Layer(0)
             && rate.is_usable()
@@ -98,7 +98,7 @@ impl Source {
     }
 }
 
-/// The limits of a layer; `None` when the highest rate of all leaves nothing for it.
+/// Returns the limits of a layer; `None` if the maximum rate of the session leaves no rate for it.
 fn limits(config: &Config, layer: u8) -> Option<Bounds> {
     let all = config.control.sending.bounds;
     let base = config.cap.max(all.min).min(all.max);
@@ -117,12 +117,12 @@ impl crate::node::Source for Source {
     }
 
     fn departure(&self, layer: Layer) -> Departure {
-        // Each layer's control has a single layer.
+        // The control of each layer is a session with one layer.
         self.stream(layer).map_or(Departure::At(Time::NEVER), |stream| stream.control.departure(Layer(0)))
     }
 
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        // A layer that does not exist is never due.
+        // A layer that does not exist never has a departure.
         let highest = self.layers.len() - 1;
         self.layers[usize::from(layer.0).min(highest)].control.on_departure(Layer(0), size, cx)
     }
@@ -167,7 +167,7 @@ impl crate::node::Source for Source {
         }
     }
 
-    /// The round-trip time and the receiver are the base layer's.
+    /// Round-trip time and limiting receiver are those of the base layer.
     fn observe(&self) -> Observation {
         let base = self.layers[0].control.observe();
         let max = self.config.control.sending.bounds.max;

@@ -1,4 +1,4 @@
-//! SMCC's tests: the source's layers, then the receiver's choice among them.
+//! SMCC's tests: first the source's layers, then the receiver's choice of layers.
 
 use super::{Config, Joins, Receiver, Source};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
@@ -35,12 +35,12 @@ impl Sender {
         Bench::by_hand(Source::new(config), 1000)
     }
 
-    /// The number of this layer's newest packet.
+    /// Returns the number of this layer's newest packet.
     fn number(&self, layer: u8) -> Seq {
         self.newest(layer).map_or(Seq(0), |sent| sent.stamp.seq)
     }
 
-    /// A receiver 50 ms away reports about each of these layers every 50 ms: so fast.
+    /// Runs until `end`. A receiver 50 ms away reports this rate for each of these layers every 50 ms.
     fn run_with_reports(&mut self, end: f64, layers: &[u8], rate: Rate) {
         while self.now < at(end) {
             let newest: Vec<Seq> = (0..8).map(|layer| self.number(layer)).collect();
@@ -58,7 +58,7 @@ impl Sender {
         self.ask_for_at(layer, 0.0);
     }
 
-    /// A receiver requests a layer of which it can take `rate` bit/s.
+    /// Delivers a receiver's request for a layer of which it can take `rate` bit/s.
     fn ask_for_at(&mut self, layer: u8, rate: f32) {
         let echo = Echo { seq: Seq(0), hold: Span::MAX };
         let content = ReportContent::Averaged {
@@ -155,7 +155,7 @@ fn session_limits_cut_top_layers_and_raise_the_base() {
     }
 }
 
-/// A receiver of layers that each come at a steady rate, with 20 ms for a feedback round.
+/// A receiver whose layers each arrive at a steady rate, with feedback rounds of 20 ms.
 struct Fed {
     receiver: Receiver,
     rng: Rng,
@@ -187,7 +187,7 @@ impl Fed {
         }
     }
 
-    /// Packets of the layers come at these rates in Mbit/s; each is lost with this probability.
+    /// Delivers packets of the layers at these rates in Mbit/s; each is lost with this probability.
     fn feed(&mut self, seconds: f64, rates: &[f64], loss: f64) {
         let end = self.now + Span::from_secs_f64(seconds);
         let mut lost = [0; 8];
@@ -258,7 +258,7 @@ impl Fed {
 
 #[test]
 fn a_receiver_joins_after_a_round_of_estimates_above_the_cap() {
-    // Without loss the estimate is twice what comes.
+    // Without loss the estimate is twice the received rate.
     for (rate, joins) in [(0.45, 0), (0.6, 1)] {
         let mut fed = Fed::new();
         fed.feed(1.5, &[rate], 0.0);
