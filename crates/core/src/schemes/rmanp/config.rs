@@ -12,20 +12,20 @@ use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
 configuration! {
-    /// Everything that can be chosen at source and receivers. [`Config::published`] is the paper, [`Config::transport`] is for real
-    /// networks. Active routers have parameters of their own ([`crate::schemes::rmanp::router::Config`]).
+    /// Parameters of source and receivers. [`Config::published`] is the paper, [`Config::transport`] is for real networks. Active
+    /// routers have separate parameters ([`crate::schemes::rmanp::router::Config`]).
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Parameters of sending that all schemes share.
         sending: Sending = published_sending();
-        /// The least rate that the application accepts, "Rm", which is also the first one.
+        /// Minimum rate that the application accepts, "Rm"; also the initial rate.
         least: Rate = Rate::from_bps(16_000.0)
             => option[Opt::rate("least", NumberRange::POSITIVE, least(),
                 "minimum rate that the application accepts, and the first rate")];
-        /// Part of the rate at which a lost packet was sent that is asked for, "Da".
+        /// Requested rate after a loss, as a fraction of the sending rate, "Da".
         decrease: f64 = 0.8
             => number["da", NumberRange::of(0.01, 1.0),
                 "part of the rate of a lost packet that a congestion indication asks for"];
-        /// Part of the least rate that the rate grows by with each packet acknowledged, "Is".
+        /// Growth of the rate per acknowledged packet, as a fraction of the least rate, "Is".
         increase: f64 = 0.005
             => number["is", NumberRange::of(0.0, 100.0),
                 "part of the least rate that the rate grows by with each packet acknowledged"];
@@ -33,48 +33,49 @@ configuration! {
         repair: Repair = Repair::Tree
             => choice["repair", { "tree" => Tree, "session" => Session },
                 "source and active routers send again what is lost, or a delivery beside the scheme repairs"];
-        /// The feedback of receivers, and its times.
+        /// Amount and timing of the receivers' feedback.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
                 "all receivers acknowledge each packet, or as many as the source can hear"];
-        /// Where a receiver begins.
+        /// First packet that a receiver requires.
         begin: Begin = Begin::Here
             => choice["begin", { "here" => Here, "start" => AtStart },
                 "a receiver begins with the first packet that it receives, or with the session's first"];
-        /// Packets that are sent and not acknowledged, at most; `None` for any number.
+        /// Maximum number of sent packets without an acknowledgement; `None`: no limit.
         outstanding: Option<u16> = Some(100)
             => whole["outstanding" or "any", 2, 10_000, "packets that are sent and not acknowledged, at most"];
         /// The number of requests for a packet after which a receiver signals congestion.
-        // Paper gap: "a certain threshold".
+        // Paper gap: the paper requires only "a certain threshold".
         requests: u8 = 3 => whole["requests", 1, 100, "requests for a packet until a receiver signals congestion"];
-        /// The number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; never when 0.
+        /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0:
+        /// never.
         exclude: u8 = 5
             => whole["exclude", 0, 100,
                 "requests for less than the least rate until a receiver is excluded; 0: never"];
-        /// In this time.
+        /// Time within which such requests are counted.
         exclude_within: Span = Span::from_secs(10) => seconds["exclude-within", NumberRange::POSITIVE, "in this time"];
-        /// The duration of silence after which a receiver holds no other back.
+        /// Duration of silence after which the source stops waiting for a receiver.
         silence: Span = Span::from_secs(3)
             => seconds["silence", NumberRange::POSITIVE, "time of silence after which a receiver no longer holds others back"];
-        /// Shortest acknowledgement time-out.
-        // Paper gap: the time-out is named and not defined.
+        /// Minimum acknowledgement timeout.
+        // Paper gap: the paper names the timeout but does not define it.
         min_rto: Span = Span::from_secs(1)
             => seconds["rto-min", NumberRange::up_to(60.0), "shortest acknowledgement time-out"];
-        /// Before the first round-trip sample.
+        /// Timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", NumberRange::up_to(60.0), "time-out before the first round-trip sample"];
-        /// No time-out is longer, however often it was doubled.
+        /// Maximum timeout after doublings.
         max_rto: Span = Span::from_secs(64) => seconds["rto-max", NumberRange::up_to(3600.0), "longest time-out"];
-        /// Where few answer: the number of acknowledgements of all receivers together, per second.
+        /// With limited feedback: number of acknowledgements of all receivers together, per second.
         answers_per_second: f64 = 50.0
             => number["others", NumberRange::of(0.1, 1e6),
                 "acknowledgements per second of all receivers together, where few answer"];
-        /// Where few answer: the law of the delay of congestion indications, and of answers to the start-up.
+        /// With limited feedback: distribution of the delay of congestion indications and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of congestion indications' delays, where few answer"];
     }
 
-    /// The paper: packets of 1057 bytes, 16 kb/s at first (paper 003, 3).
+    /// The paper: packets of 1057 bytes, 16 kb/s initially (paper 003, 3).
     pub fn published;
 
     impl Configure for Config {
@@ -89,7 +90,7 @@ configuration! {
                 queue: REAL_QUEUE,
                 absolute: self.decrease,
                 increase: self.increase * FASTER_HOPS,
-                // Receivers that are too slow on a real network are the session's matter.
+                // On a real network the session handles receivers that are too slow.
                 exclude: 0,
                 silence: self.silence,
                 ..router::Config::default()
@@ -101,36 +102,37 @@ configuration! {
 /// The nodes that repair losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
-    /// Source and active routers, under the old numbers: the paper.
+    /// Source and active routers, with the original packet numbers: the paper.
     Tree,
-    /// A delivery next to the scheme, under new numbers. Active routers repeat stored packets; those that they lack never come, and no
-    /// receiver waits for them.
+    /// A separate delivery, which repairs with new packet numbers. Active routers repeat only the packets that they store, and
+    /// receivers do not wait for other missing packets.
     Session,
 }
 
-/// The feedback of receivers, and its times.
+/// Amount and timing of the receivers' feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
-    /// Every receiver acknowledges each packet and reports each loss at once: the paper, whose active routers merge reports.
+    /// Every receiver acknowledges each packet and reports each loss at once. This is the paper, whose active routers merge
+    /// reports.
     All,
-    /// As many as the source can process, until an active router states that it listens.
-    // Paper gap: the paper has no answer to a large group without active routers.
+    /// Receivers limit their feedback to the capacity of the source, unless an active router on the path merges it.
+    // Paper gap: the paper has no rule for a large group without active routers.
     Few,
 }
 
-/// Where a receiver begins.
+/// First packet that a receiver requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// With the first packet that it receives.
+    /// The first packet that it receives.
     Here,
-    /// With the first packet of the session, whatever it has missed.
+    /// The first packet of the session, even if the receiver joins later.
     AtStart,
 }
 
 impl Config {
-    /// A real network: delivery repairs, few answer, no receiver is excluded, the rate starts by doubling and then grows by 800 bit/s with
-    /// each packet, e-fold in 15 s with packets of 1,500 bytes.
-    // Paper gap: with the paper's values the rate grows e-fold in 106 s, whatever it is.
+    /// Returns the parameters for a real network: delivery repairs losses, feedback is limited, and no receiver is excluded. The
+    /// rate starts by doubling. Then it grows by 800 bit/s with each packet, which is e-fold in 15 s with packets of 1,500 bytes.
+    // Paper gap: with the paper's values any rate needs 106 s to grow e-fold.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -145,7 +147,7 @@ impl Config {
         }
     }
 
-    /// When a receiver is excluded; `None` for never.
+    /// Returns the rule for excluding receivers; `None` if receivers are never excluded.
     pub(super) const fn exclusion(&self) -> Option<Exclusion> {
         match self.exclude {
             0 => None,
@@ -154,14 +156,14 @@ impl Config {
     }
 }
 
-/// How packets are sent in the paper's simulations.
+/// Returns the parameters of sending in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published().with_packet_size(1057);
     let least = Rate::from_bps(16_000.0);
     Sending { bounds: Bounds { min: least, max: sending.bounds.max }, ..sending }
 }
 
-/// The scheme as a user sees it.
+/// Catalogue entry of the scheme.
 const ENTRY: Entry = Entry {
     name: "rmanp",
     number: 12,
@@ -186,13 +188,13 @@ const ENTRY: Entry = Entry {
     ],
 };
 
-/// The number of packets that active routers store on real networks, and that may wait at an exit.
+/// Number of packets that an active router stores on a real network. `REAL_QUEUE` is the number that may wait at an exit.
 const REAL_CACHE: u16 = 1000;
 const REAL_QUEUE: u16 = 200;
-/// Limits at exits grow faster than the source's rate by this, "In" over "Is".
+/// Growth of the limits at exits relative to that of the source's rate, "In" / "Is".
 const FASTER_HOPS: f64 = 10.0;
 
-/// The least rate is the lower limit as well, where the paper has no other.
+/// Option for the least rate. It also sets the minimum of the limits if both were equal before.
 const fn least() -> Field<Config, crate::time::Rate> {
     Field {
         get: |config| Some(config.least),

@@ -1,15 +1,16 @@
-//! Receivers that cannot have the least rate are excluded (paper 003, 2).
+//! Exclusion of receivers whose paths cannot carry the least rate (paper 003, 2).
 
 use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
 
-/// When a receiver is excluded.
-// Paper gap: how it is found that a receiver cannot have the least rate is open: so many congestion indications below it within a time.
+/// Rule for excluding a receiver.
+// Paper gap: the paper does not define how to detect that a receiver cannot have the least rate. Here it is a number of
+// congestion indications below the least rate within a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Exclusion {
-    /// The number of congestion indications below the least rate.
+    /// Number of congestion indications below the least rate.
     pub count: u8,
-    /// In this time.
+    /// Time within which they are counted.
     pub within: Span,
 }
 
@@ -17,11 +18,11 @@ pub(crate) struct Exclusion {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LowRates(Vec<(ReceiverId, u8, Time)>);
 
-/// The number of receivers that are remembered.
+/// Maximum number of stored receivers.
 const MAX: usize = 16;
 
 impl LowRates {
-    /// A receiver asks for less than the least rate: whether that was once too often.
+    /// Counts a request of a receiver for less than the least rate. Returns whether the receiver is to be excluded.
     pub(crate) fn on_low(&mut self, from: ReceiverId, rule: Exclusion, now: Time) -> bool {
         self.0.retain(|(_, _, since)| now.since(*since) <= rule.within);
         let place = match self.0.iter().position(|(id, _, _)| *id == from) {

@@ -1,22 +1,23 @@
-//! ACK fusion: the least of several acknowledgements counts (paper 003, 2.4 and 3: packets are stored until all have them).
+//! ACK fusion: the smallest of several acknowledgements counts (paper 003, 2.4 and 3: packets are stored until all receivers have
+//! them).
 
 use crate::packet::{Echo, ReportContent, Seq};
 use crate::time::{Span, Time};
 
-/// Acknowledgements of several children. The kind of a child is the user's matter.
+/// Acknowledgements of several children, which are identified by keys of type `K`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fusion<K> {
-    /// In the order of their keys.
+    /// Children, sorted by key.
     children: Vec<Child<K>>,
     least: u64,
-    /// The number of children that have acknowledged just that.
+    /// Number of children that have acknowledged exactly `least`.
     at_least: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Child<K> {
     key: K,
-    /// It has all packets below this one.
+    /// Number below which the child has all packets.
     acked: u64,
     received_at: Time,
 }
@@ -26,7 +27,7 @@ impl<K: Copy + Ord> Fusion<K> {
         Fusion { children: Vec::new(), least: 0, at_least: 0 }
     }
 
-    /// All children have all packets below this one; `None` without children.
+    /// Returns the number below which all children have all packets; `None` without children.
     pub(crate) fn least(&self) -> Option<u64> {
         (!self.children.is_empty()).then_some(self.least)
     }
@@ -43,7 +44,7 @@ impl<K: Copy + Ord> Fusion<K> {
         self.place(key).is_ok()
     }
 
-    /// One of them.
+    /// Returns the key of one child; `None` without children.
     pub(crate) fn any(&self) -> Option<K> {
         self.children.first().map(|child| child.key)
     }
@@ -52,7 +53,8 @@ impl<K: Copy + Ord> Fusion<K> {
         self.children.binary_search_by(|child| child.key.cmp(&key))
     }
 
-    /// A child has all packets below `acked`. An acknowledgement that reports less than one before is a late one.
+    /// Records that a child has all packets below `acked`. A smaller number than in an earlier acknowledgement is late and
+    /// ignored.
     pub(crate) fn on_ack(&mut self, key: K, acked: u64, now: Time) {
         match self.place(key) {
             Ok(place) => {
@@ -80,7 +82,7 @@ impl<K: Copy + Ord> Fusion<K> {
         }
     }
 
-    /// A child has all packets below `acked`, and no more, whatever it reported before.
+    /// Records that a child has all packets below `acked`, even if it acknowledged more before.
     pub(crate) fn set(&mut self, key: K, acked: u64, now: Time) {
         match self.place(key) {
             Ok(place) if acked < self.children[place].acked => {
@@ -92,7 +94,7 @@ impl<K: Copy + Ord> Fusion<K> {
         }
     }
 
-    /// A child is gone: the progress of the others counts.
+    /// Removes a child, so that only the progress of the remaining children counts.
     pub(crate) fn leave(&mut self, key: K) {
         if let Ok(place) = self.place(key) {
             self.children.remove(place);
@@ -100,7 +102,7 @@ impl<K: Copy + Ord> Fusion<K> {
         }
     }
 
-    /// Children that were silent since `before` are gone. Whether there were any.
+    /// Removes children that were silent since `before`. Returns whether there were any.
     pub(crate) fn expire(&mut self, before: Time) -> bool {
         let count = self.children.len();
         self.children.retain(|child| child.received_at >= before);
@@ -111,7 +113,7 @@ impl<K: Copy + Ord> Fusion<K> {
         is_less
     }
 
-    /// The child that was silent longest is gone.
+    /// Removes the child with the longest silence.
     pub(crate) fn forget_oldest(&mut self) {
         if let Some(oldest) =
             self.children.iter().min_by_key(|child| child.received_at).map(|child| child.key)
@@ -126,13 +128,13 @@ impl<K: Copy + Ord> Fusion<K> {
     }
 }
 
-/// Returns an acknowledgement of all packets below `acked`, which must be at least one, by a receiver that has nothing beyond.
+/// Returns an acknowledgement of exactly the packets below `acked`, which must be at least 1.
 pub(crate) fn acknowledged(acked: u64, hold: Span) -> ReportContent {
     let echo = Echo { seq: Seq(acked.saturating_sub(1)), hold };
     ReportContent::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 }
 }
 
-/// Returns the content of an acknowledgement: all packets below this one have arrived.
+/// Returns the number below which an acknowledgement confirms all packets.
 pub(crate) fn newest_of(content: &ReportContent) -> Option<u64> {
     match *content {
         ReportContent::Selective { echo, behind, .. } => {

@@ -1,11 +1,13 @@
 //! RMANP: congestion control by active routers (paper 003).
 //!
-//! One rate for one group, moved by its source, and rate limits at the exits of active routers on the path. Receivers and active routers
-//! watch sequence numbers. A gap is congestion right upstream, and the first node to see it sends a *congestion indication* (CI) with the
-//! rate that would have been right, `Da` times the rate at which the packet was sent. Every active router that the CI passes limits the
-//! exit that it came in by to that rate. It queues packets that come faster, and sends `Dr` times the rate on; a CI that reports no less
-//! than one before is filtered. Acknowledgements are merged on their way and raise rates. Packets are stored until all receivers have them,
-//! and are repeated from where they are stored.
+//! The source sets one rate for the group, and active routers on the path limit the rate at their exits. Receivers and active
+//! routers watch packet numbers. A gap is congestion on the link just upstream. The first node that detects the gap sends a
+//! *congestion indication* (CI). Its rate is `Da` times the rate at which the packet was sent.
+//!
+//! Each active router that receives the CI limits the exit from which the CI arrived to that rate. It queues packets that arrive
+//! faster. It forwards the CI with `Dr` times the rate, but filters a CI whose rate is not below that of an earlier CI. Active
+//! routers merge acknowledgements, which raise rates. Nodes store packets until all receivers have them, and repeat them on
+//! request.
 //!
 //! ```text
 //!   source              active router            active router             receivers
@@ -16,15 +18,15 @@
 //!     |                      |---- data n, again ---->|---- data n, again ---->|
 //! ```
 //!
-//! Without any active router receivers report to the source itself, which repairs (`repair=tree`) or leaves that to an independent delivery
-//! (`repair=session`).
+//! Without active routers, receivers report to the source. The source repairs losses (`repair=tree`) or leaves repairs to an
+//! independent delivery (`repair=session`).
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | `fusion` | the least that several have acknowledged |
-//! | `requests` | what is missing, and when it is asked for again |
-//! | `exclusion` | who cannot have the least rate |
-//! | `source` `receiver` | the two ends; the active router is [`router`] |
+//! | `fusion` | the smallest acknowledgement of several children |
+//! | `requests` | missing packets and the times of their requests |
+//! | `exclusion` | exclusion of receivers below the least rate |
+//! | `source` `receiver` | the endpoints; the active router is [`router`] |
 
 mod config;
 mod exclusion;

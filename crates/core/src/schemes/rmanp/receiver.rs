@@ -16,12 +16,12 @@ pub struct Receiver {
     me: ReceiverId,
     received: Option<Received>,
     missing: Requests,
-    /// The congestion that is to be reported, and its time; [`Time::NEVER`] for none.
+    /// Time of the congestion report `reported`; [`Time::NEVER`] if there is none.
     reported_at: Time,
     reported: Congestion,
-    /// When an acknowledgement is due that is not sent with each packet.
+    /// Deadline of the next acknowledgement.
     ack_at: Time,
-    /// Packets that wait to be acknowledged, and when others were last.
+    /// Number of packets that wait for an acknowledgement. `acked_at` is the time of the latest acknowledgement.
     waiting: u8,
     acked_at: Time,
     start_up: StartUpReceiver,
@@ -35,7 +35,7 @@ pub struct Receiver {
     law: TruncatedExponential,
 }
 
-/// The newest packet, and its header's statements.
+/// The newest packet and the statements of its header.
 #[derive(Debug, Clone, Copy)]
 struct Received {
     newest: u64,
@@ -43,30 +43,30 @@ struct Received {
     layer: Layer,
     /// Bit k: the packet k before the newest one has arrived.
     bitmap: u32,
-    /// The rate at which the latest packet was sent, a repair or not, in bit/s.
+    /// Sending rate of the latest packet, which may be a repair, in bit/s.
     rate: f32,
     rtt_max: Span,
-    /// How often this receiver acknowledges; zero for each packet.
+    /// Interval between acknowledgements; zero for an acknowledgement per packet.
     every: Span,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Congestion {
     rate: f32,
-    /// The packet that revealed it.
+    /// Packet that revealed the congestion.
     seq: u64,
 }
 
-/// The number of missing packets that are remembered: as many as an active router stores packets (paper 003, 3).
+/// Maximum number of stored missing packets: the size of an active router's cache (paper 003, 3).
 const MAX_MISSING: usize = 100;
-/// Requests that one call has room for.
+/// Maximum number of ranges that one call requests.
 const RANGES: usize = 1;
-/// A stream that was silent this long is over: pending feedback has no value.
+/// Duration of silence after which the stream has ended and pending feedback is dropped.
 const STALE_AFTER: Span = Span::from_secs(10);
-/// The round-trip times and turns that headers can carry.
+/// Range to which the round-trip times of headers are clamped.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 const MAX_TURN: f64 = 60.0;
-/// On a real network this number of packets are acknowledged together, or all that arrived in this time.
+/// Number of packets per acknowledgement on a real network. `ACK_SPACING` is the maximum time between acknowledgements.
 const TOGETHER: u8 = 4;
 const ACK_SPACING: Span = Span::from_millis(1);
 
@@ -94,7 +94,7 @@ impl Receiver {
         }
     }
 
-    /// Take note of a packet. Whether it is the newest one.
+    /// Records a packet. Returns whether it is the newest one.
     fn note(&mut self, data: &Data, layer: Layer, now: Time) -> bool {
         let seq = data.seq.0;
         let mut fresh = Received {
@@ -116,7 +116,7 @@ impl Receiver {
         }
         let Some(received) = &mut self.received else {
             if self.begin == Begin::AtStart && seq > 0 {
-                // All packets before it count as lost, and are not reported as congestion.
+                // All packets before the first arrival count as lost, but are not reported as congestion.
                 self.missing.note(0..seq, true, MAX_MISSING);
                 self.missing.declare(u32::MAX, now);
             }
@@ -137,7 +137,7 @@ impl Receiver {
         true
     }
 
-    /// Losses that this packet reveals, by gap or by mark.
+    /// Processes congestion that this packet reveals by a gap or a mark.
     fn note_congestion(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
         let is_news = arrival.lost > 0 && self.missing.declare(arrival.lost, cx.now);
         if is_news || arrival.marked {
@@ -145,7 +145,7 @@ impl Receiver {
         }
     }
 
-    /// Handles congestion upstream that no other node has reported.
+    /// Schedules a report of congestion that no other node has reported.
     fn congested(&mut self, sent_rate: f32, seq: u64, cx: &mut Cx<'_>) {
         let rate = self.decrease * sent_rate;
         let Some(received) = self.received else { return };
@@ -153,7 +153,7 @@ impl Receiver {
             return;
         }
         if !self.reported_at.is_never() {
-            // One is on its way already: the lower rate counts.
+            // A report is pending already; the lower rate counts.
             self.suppressed += 1;
             self.reported.rate = self.reported.rate.min(rate);
             return;
@@ -165,7 +165,7 @@ impl Receiver {
         }
     }
 
-    /// Sends feedback that is due.
+    /// Sends pending feedback.
     fn speak(&mut self, cx: &mut Cx<'_>) {
         let Some(received) = self.received else { return };
         let (now, from, layer) = (cx.now, self.me, received.layer);
@@ -174,7 +174,7 @@ impl Receiver {
             (self.ack_at, self.acked_at, self.waiting) = (Time::NEVER, now, 0);
             say(self.acknowledgement(received, now));
         }
-        // Without repairs of lost packets, none is requested.
+        // If no node repairs lost packets, they are not requested.
         let is_repaired = self.repair == Repair::Tree || received.every == Span::ZERO;
         let overdue = if self.repair == Repair::Tree { Overdue::AskAgain } else { Overdue::GiveUp };
         let echo = Echo { seq: Seq(received.newest), hold: now.since(received.newest_at) };
@@ -184,7 +184,7 @@ impl Receiver {
             say(ReportContent::Lost { echo, first: Seq(range.start), count, loss: 0.0 });
         });
         if is_overdue && self.repair == Repair::Tree && self.reported_at.is_never() {
-            // Lost repairs are observed by no other node (paper 003, 2.1).
+            // No other node can detect a lost repair (paper 003, 2.1).
             self.reported = Congestion { rate: self.decrease * received.rate, seq: received.newest };
             self.reported_at = now;
         }
@@ -201,7 +201,7 @@ impl Receiver {
         }
     }
 
-    /// The acknowledgement of all that has arrived.
+    /// Returns an acknowledgement of all arrived packets.
     fn acknowledgement(&self, received: Received, now: Time) -> ReportContent {
         let acked = self.missing.first().unwrap_or(received.newest + 1);
         let behind = u32::try_from(received.newest + 1 - acked).unwrap_or(u32::MAX);
@@ -209,7 +209,7 @@ impl Receiver {
         ReportContent::Selective { echo, behind, bitmap: received.bitmap, loss: 0.0 }
     }
 
-    /// Each packet is to be acknowledged. On a real network a few together are, if they come fast.
+    /// Schedules an acknowledgement. On a real network, one acknowledgement covers several packets that arrive fast.
     fn acknowledge_soon(&mut self, arrival: Arrival, now: Time) {
         self.waiting += 1;
         let is_special = arrival.lost > 0 || arrival.marked || arrival.late;
@@ -246,7 +246,8 @@ impl crate::node::Receiver for Receiver {
         }
         let Some(received) = self.received else { return };
         if is_newest && self.few && data.rate <= self.reported.rate && !self.reported_at.is_never() {
-            // The source has come down to that rate: another node has reported it (paper 003, 2.3).
+            // The source has reduced its rate to the requested one, so another node has reported this congestion (paper 003,
+            // 2.3).
             self.reported_at = Time::NEVER;
             self.suppressed += 1;
         }
@@ -273,7 +274,7 @@ impl crate::node::Receiver for Receiver {
         }
         let stale = self.received.is_none_or(|received| now.since(received.newest_at) > STALE_AFTER);
         if stale && self.repair == Repair::Session {
-            // Packets missing at the end of a stream are the delivery's matter.
+            // The delivery handles packets that are missing at the end of a stream.
             self.fall_silent();
             return;
         }

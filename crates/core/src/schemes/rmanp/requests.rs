@@ -1,47 +1,48 @@
-//! Missing packets and the times of their requests: of receivers, and of active routers towards upstream (paper 003, 2.1).
+//! Missing packets and the times of their requests, for receivers and for active routers (paper 003, 2.1).
 
 use crate::time::{Span, Time};
 use std::ops::Range;
 
-/// Missing packets, in order.
+/// Missing packets, sorted by number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requests {
     list: Vec<Missing>,
-    /// Smoothed time from first request to arrival, in seconds: where repairs wait for their turn, an earlier request helps nobody.
+    /// Smoothed time from the first request to the arrival, in seconds. It includes the time that repairs wait in queues, because
+    /// an earlier repeated request would not help.
     rtt: Option<f64>,
-    /// The time of the next request for the first of them.
+    /// Time of the earliest next request.
     due: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Missing {
     seq: u64,
-    /// The time of its next request; [`Time::NEVER`] while it may just be late.
+    /// Time of the next request; [`Time::NEVER`] while the packet may only be late.
     at: Time,
-    /// The time of its first request, if there was one.
+    /// Time of the first request; valid if `is_asked`.
     asked_at: Time,
     is_asked: bool,
     asked: u8,
-    /// An upstream router has reported this gap.
+    /// Whether an upstream router has reported this gap.
     is_reported: bool,
 }
 
-/// The treatment of a request that was due once too often.
+/// Treatment of a packet that was requested the maximum number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// Requested again, from the beginning.
+    /// The count restarts, and the packet is requested again.
     AskAgain,
-    /// Not requested any more.
+    /// The packet is not requested again.
     GiveUp,
 }
 
-/// Between two requests of the same packet, at least: "max(0.5 s, 1.5 srtt)".
-// Paper gap: how long is waited for a repair.
+/// Minimum time between two requests of the same packet: "max(0.5 s, 1.5 srtt)".
+// Paper gap: the paper does not define the time to wait for a repair.
 pub(crate) const RETRY: Span = Span::from_millis(500);
 const RETRY_RTTS: f64 = 1.5;
 const MAX_RETRY: f64 = 10.0;
 const GAIN: f64 = 0.125;
-/// Requests that one call has no room for wait this long.
+/// Delay of requests for which one call has no room.
 const NEXT_CALL: Span = Span::from_millis(1);
 
 impl Requests {
@@ -49,7 +50,7 @@ impl Requests {
         self.list.len()
     }
 
-    /// The lowest that is missing.
+    /// Returns the lowest missing packet.
     pub(crate) fn first(&self) -> Option<u64> {
         self.list.first().map(|missing| missing.seq)
     }
@@ -58,7 +59,7 @@ impl Requests {
         self.list.binary_search_by_key(&seq, |missing| missing.seq)
     }
 
-    /// Returns the time of the next request.
+    /// Returns the time of the earliest next request.
     pub(crate) fn due(&self) -> Time {
         self.due.unwrap_or(Time::NEVER)
     }
@@ -67,7 +68,7 @@ impl Requests {
         self.due = self.list.iter().map(|missing| missing.at).min().filter(|at| !at.is_never());
     }
 
-    /// Notes missing packets, which are behind all that were missing before. At most `most` are stored, the newest ones.
+    /// Adds missing packets, whose numbers are above all earlier ones. Only the newest `most` packets are stored.
     pub(crate) fn note(&mut self, range: Range<u64>, is_reported: bool, most: usize) {
         let first = range.start.max(range.end.saturating_sub(most as u64));
         let (at, asked_at) = (Time::NEVER, Time::ZERO);
@@ -85,7 +86,8 @@ impl Requests {
         }
     }
 
-    /// Declares the first `count` possibly late packets lost, to be requested. Returns whether one of them is an unreported gap.
+    /// Declares the first `count` possibly late packets lost and schedules their requests. Returns whether one of them is in an
+    /// unreported gap.
     pub(crate) fn declare(&mut self, count: u32, now: Time) -> bool {
         let late = self.list.iter_mut().filter(|missing| missing.at.is_never());
         let mut is_news = false;
@@ -97,7 +99,7 @@ impl Requests {
         is_news
     }
 
-    /// Requests this packet, whenever it was missed; `most` are stored.
+    /// Schedules a request for this packet, unless `most` packets are stored.
     pub(crate) fn ask(&mut self, seq: u64, most: usize, now: Time) {
         if let Err(place) = self.place(seq)
             && self.list.len() < most
@@ -109,7 +111,7 @@ impl Requests {
         }
     }
 
-    /// A packet has come. Whether it was missing.
+    /// Removes an arrived packet. Returns whether it was missing.
     pub(crate) fn fill(&mut self, seq: u64, now: Time) -> bool {
         let Ok(place) = self.place(seq) else { return false };
         let missing = self.list.remove(place);
@@ -126,8 +128,8 @@ impl Requests {
         Span::from_secs_f64(rtt * RETRY_RTTS).max(RETRY)
     }
 
-    /// Hands the ranges that are due to `ask`, `ranges` at most; the rest waits for the next call. Whether one of them was due for the
-    /// `max_asked`-th time before.
+    /// Passes pending ranges to `ask`, at most `ranges`; further ranges wait for the next call. Returns whether a packet was
+    /// already requested `max_asked` times.
     pub(crate) fn take_due(
         &mut self,
         now: Time,

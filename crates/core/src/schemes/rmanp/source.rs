@@ -1,4 +1,5 @@
-//! RMANP's source: grows with packets that all have acknowledged, goes down to the rate of congestion indications (paper 003, 2.3 and 2.4).
+//! RMANP's source: its rate grows with packets that all receivers have acknowledged, and falls to the rate of congestion
+//! indications (paper 003, 2.3 and 2.4).
 
 use super::config::{Answers, Config, Repair};
 use super::exclusion::LowRates;
@@ -23,13 +24,13 @@ pub type Source = PacedSource<Policy>;
 pub struct Policy {
     config: Config,
     controller: SendController,
-    /// The acknowledging children: the first active routers, or receivers themselves.
+    /// The acknowledging children: the first active routers, or receivers.
     children: Fusion<ReceiverId>,
-    /// All have the packets below this one.
+    /// Number below which all children have all packets.
     acked: u64,
-    /// Packets that are to be sent again, in the order of their requests.
+    /// Packets to be repeated, in the order of their requests.
     again: VecDeque<u64>,
-    /// Packets repeated recently, with the time.
+    /// Recently repeated packets, with the times of repetition.
     repeated: VecDeque<(u64, Time)>,
     timeout: Timeout,
     timeout_at: Time,
@@ -43,23 +44,23 @@ pub struct Policy {
     tally: Tally,
 }
 
-/// The number of children that are distinguished; beyond, the one that was silent longest is forgotten.
+/// Maximum number of children; beyond it, the child with the longest silence is removed.
 const MAX_CHILDREN: usize = 4096;
-/// The number of packets that wait to be repeated, and of repeated packets that are remembered.
+/// Maximum number of packets that wait to be repeated, and of stored repeated packets.
 const MAX_AGAIN: usize = 100;
-/// A time-out is no shorter than the transmission of this number of packets.
+/// Minimum timeout, as a number of packet transmission times.
 const PACKETS_OF_TIMEOUT: u64 = 2;
-/// Bounds of the interval between answers of each receiver, in seconds, where few answer.
+/// Bounds of the interval between acknowledgements of each receiver if feedback is limited, in seconds.
 const TURNS: (f64, f64) = (0.02, 10.0);
-/// The number of turns that may fail until a child is silent, or acknowledgements are late.
+/// Number of intervals without an acknowledgement after which a child is silent or acknowledgements are late.
 const MISSED_TURNS: f64 = 3.0;
-/// The duration for which packets name an excluded receiver, so that one of them reaches it.
+/// Duration for which packets name an excluded receiver, in case some of them are lost.
 const EXCLUDED_FOR: Span = Span::from_secs(10);
-/// The interval at which children are checked.
+/// Interval of the check for silent children.
 const LOOK: Span = Span::from_secs(1);
 
 impl Policy {
-    /// How often each receiver acknowledges, in seconds.
+    /// Returns the interval between acknowledgements of each receiver, in seconds.
     fn turns(&self) -> f64 {
         match self.config.answers {
             Answers::All => 0.0,
@@ -67,7 +68,7 @@ impl Policy {
         }
     }
 
-    /// The same with what may go wrong.
+    /// Returns the time after which acknowledgements are late.
     fn some_turns(&self) -> Span {
         Span::from_secs_f64(self.turns() * MISSED_TURNS)
     }
@@ -89,7 +90,7 @@ impl Policy {
         self.controller.next_seq().0 > self.acked && !self.is_at_rest()
     }
 
-    /// Whether the application has nothing to send. Where the source repairs, the last packets and a closed window are waited for.
+    /// Returns whether the application has nothing to send. If the source repairs losses, all packets must be acknowledged, too.
     fn is_at_rest(&self) -> bool {
         let is_done = self.config.repair == Repair::Session || self.acked >= self.controller.next_seq().0;
         is_done && self.controller.is_idle()
@@ -101,7 +102,7 @@ impl Policy {
         self.timeout_at = if waits { now + self.timeout.span().max(least) } else { Time::NEVER };
     }
 
-    /// All have these packets more.
+    /// Raises the rate for the packets that all children have acknowledged since the previous call.
     fn on_progress(&mut self, now: Time) {
         let Some(least) = self.children.least().filter(|least| *least > self.acked) else { return };
         let count = least - self.acked;
@@ -134,7 +135,7 @@ impl Policy {
         self.on_progress(now);
     }
 
-    /// Handles missing packets of a receiver.
+    /// Schedules the repetition of packets that a receiver reports as missing.
     fn on_missing(&mut self, first: Seq, count: u16, now: Time) {
         if self.config.repair == Repair::Session {
             return;
@@ -153,7 +154,7 @@ impl Policy {
         }
     }
 
-    /// A packet leaves again, in place of the next new one.
+    /// Repeats a packet in place of the next new packet.
     fn repeat(&mut self, cx: &mut Cx<'_>) {
         let Some(seq) = self.again.pop_front() else { return };
         if self.repeated.len() >= MAX_AGAIN {
@@ -175,10 +176,10 @@ impl Policy {
         self.controller.hold_until(cx.now + self.controller.pace().span_of(self.size()));
     }
 
-    /// Handles a congestion indication, which states the rate that would have been right.
+    /// Lowers the rate to that of a congestion indication, or excludes the receiver.
     fn on_indication(&mut self, report: &Report, level: f32, now: Time) {
         let (from, seq) = (report.from, report.content.echo().seq);
-        // Losses behind a router are the router's matter.
+        // A router handles the losses behind it.
         let is_loss = matches!(report.content, ReportContent::Congested { cause: Cause::Loss, .. });
         self.tally.indications += 1;
         let asked = Rate::from_bps(f64::from(level));
@@ -200,7 +201,7 @@ impl Policy {
         }
     }
 
-    /// Another rate, lower than the present one but not below the least.
+    /// Lowers the rate, but not below the least rate.
     fn cut(&mut self, to: Rate, now: Time) {
         if self.controller.is_starting() {
             self.controller.end_start_up();
@@ -217,9 +218,9 @@ impl Policy {
         }
     }
 
-    /// No acknowledgement came in time (paper 003, 2.2).
-    // Paper gap: the time-out is named, and neither its length nor the reaction is defined: it is TCP's (RFC 6298), at least a second, and
-    // the reaction is that to a congestion indication.
+    /// Responds to the acknowledgement timeout (paper 003, 2.2).
+    // Paper gap: the paper names the timeout, but defines neither its duration nor the response. Here the duration is TCP's (RFC
+    // 6298), at least a second, and the response is that to a congestion indication.
     fn time_out(&mut self, now: Time) {
         self.timeout.back_off();
         if self.config.sending.silent_group_guard == Guard::Off {
@@ -265,7 +266,7 @@ impl PacedPolicy for Policy {
         &mut self.controller
     }
 
-    /// Round-trip time until all have acknowledged; before there is a sample, the assumed one.
+    /// Returns the round-trip time until all children have acknowledged; before the first sample, the assumed one.
     fn rtt(&self) -> Span {
         self.controller.rtt_or_max(self.timeout.smoothed())
     }
@@ -279,7 +280,7 @@ impl PacedPolicy for Policy {
         self.expire_at = now + LOOK;
     }
 
-    /// As much is out as the caches on the way can keep, or a packet that is sent again goes first.
+    /// Returns whether new packets must wait: the maximum number of packets is unacknowledged, or a repetition is pending.
     fn awaits_report(&self) -> bool {
         let out = self.controller.next_seq().0.saturating_sub(self.acked);
         let is_full = self.config.outstanding.is_some_and(|most| out >= most.into());
@@ -321,7 +322,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Once per round-trip time: see to guards.
+    /// Checks the guards once per round-trip time, and removes silent children.
     fn on_tick(&mut self, rtt: Span, now: Time) {
         self.growth = self.controller.watch(rtt, now);
         if now >= self.expire_at {
@@ -365,7 +366,7 @@ impl PacedPolicy for Policy {
         self.timeout_at = Time::NEVER;
     }
 
-    /// A packet that is due again leaves at once: a deadline is never now.
+    /// Repeats a pending packet at once if it may be sent now, because a deadline must be in the future.
     fn finish(&mut self, cx: &mut Cx<'_>) {
         if cx.now >= self.controller.departure() {
             self.repeat(cx);
@@ -385,7 +386,7 @@ impl PacedPolicy for Policy {
 
 #[cfg(test)]
 impl Source {
-    /// Packets that all have, and those that are to be sent again.
+    /// Returns the number below which all children have all packets, and the number of pending repetitions.
     pub(super) fn inside(&self) -> (u64, usize) {
         (self.policy.acked, self.policy.again.len())
     }

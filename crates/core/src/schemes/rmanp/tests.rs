@@ -1,4 +1,4 @@
-//! RMANP's source and receivers by hand, then without active routers at bottlenecks.
+//! Tests of RMANP's source and receivers without a network, then at bottlenecks without active routers.
 
 use super::*;
 use crate::node::{Effect, Receiver as _, Source as _, SourceControl};
@@ -28,7 +28,7 @@ impl Sender {
         self.report(from, ReportContent::Congested { echo, level: bps as f32, mean: 0.0, cause });
     }
 
-    /// The path gives every packet back after `RTT`, until `end`.
+    /// Runs until `end`; `from` acknowledges every packet `RTT` after its transmission.
     fn echo_until(&mut self, from: u64, end: Time) {
         let mut next = self.sent.iter().filter(|sent| sent.at + RTT <= self.now).count();
         while self.now < end {
@@ -135,7 +135,7 @@ fn a_receiver_below_the_minimum_rate_is_removed() {
     assert!(!names(&mut sender, 3), "and it is not named for ever");
 }
 
-/// Whether the next packet names this receiver.
+/// Returns whether the next packet names this receiver as excluded.
 fn names(sender: &mut Sender, id: u64) -> bool {
     let stamp = sender.depart(Layer(0));
     let Mark::Floor { excluded, .. } = stamp.mark else { panic!("{stamp:?}") };
@@ -166,19 +166,19 @@ fn the_slowest_child_counts_until_it_leaves_or_is_silent() {
     assert!(sender.source.inside().0 >= next, "three seconds without a word");
 }
 
-/// A receiver driven by hand.
+/// A receiver that the test calls directly.
 type Hearer = Ear<Receiver>;
 
 /// The report of a receiver.
 #[derive(Debug, PartialEq)]
 enum Reported {
-    /// All below this one.
+    /// An acknowledgement of all packets below this one.
     Ack(u64),
     Lost(u64, u16),
-    /// In bytes per second.
+    /// A congestion indication, in bytes per second.
     Ci(u32),
     Farewell,
-    /// It leaves by itself.
+    /// The receiver leaves without a request of its program.
     Gone,
 }
 
@@ -204,7 +204,7 @@ impl Hearer {
         it
     }
 
-    /// A packet that was sent at 8000 bytes per second.
+    /// Delivers a packet that was sent at 8000 bytes per second.
     fn data(&mut self, seq: u64, flags: Flags) -> Vec<Reported> {
         self.data_at(seq, flags, 8_000.0)
     }
@@ -298,7 +298,7 @@ fn with_suppression_one_receiver_reports_a_loss() {
         (it.mark, it.rng) = (mark, Rng::new(7, number));
         assert_eq!(it.data(0, NEW), []);
         assert_eq!(it.data(2, NEW), []);
-        // The source hears of it from one, and is slower some time later.
+        // One receiver reports the loss, and the source slows down some time later.
         let mut all = it.reports_until(it.now + Span::from_millis(150));
         all.extend(it.data_at(3, NEW, 6_400.0));
         all.extend(it.reports_until(it.now + Span::from_secs(1)));

@@ -5,36 +5,37 @@ use crate::spec::{self, NumberRange, Opt, SpecError};
 use crate::time::Span;
 use std::str::FromStr;
 
-/// The configuration of active routers.
+/// Configuration of active routers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
-    /// Packets of a session that it keeps, at most.
+    /// Maximum number of stored packets per session.
     pub cache: u16,
-    /// Packets that wait at an exit with a limit, at most ("new_queue").
+    /// Maximum number of packets that wait at an exit with a limit, "new_queue".
     pub queue: u16,
-    /// Part of the rate of a lost packet that it asks for where it sees the loss itself, "Da".
+    /// Requested rate after a loss that the router itself detects, as a fraction of the sending rate, "Da".
     pub absolute: f64,
-    /// Part of the rate that a congestion indication asks for which it sends on, "Dr".
+    /// Rate of a forwarded congestion indication, as a fraction of the received rate, "Dr".
     pub relative: f64,
-    /// Part of the least rate that limits grow by with each packet acknowledged, "In".
+    /// Growth of limits per acknowledged packet, as a fraction of the least rate, "In".
     pub increase: f64,
-    /// The number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; never when 0.
+    /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0: never.
     pub exclude: u8,
-    /// In this time.
+    /// Time within which such requests are counted.
     pub exclude_within: Span,
-    /// Requests for a packet that it makes upstream until it gives up; receivers that still want it send further requests.
+    /// Number of requests for a packet that the router sends upstream before it gives up. Receivers that still need the packet
+    /// send further requests.
     pub requests: u8,
-    /// The duration of silence after which a receiver holds no other back.
+    /// Duration of silence after which the router stops waiting for a receiver.
     pub silence: Span,
-    /// The duration after its first packet in which an exit acknowledges nothing: other receivers behind it may have less than the first
-    /// one to report.
+    /// Duration after an exit's first packet in which the exit acknowledges no packets. The first receiver that reports may have
+    /// more packets than other receivers behind the exit.
     pub settle: Span,
-    /// The duration of silence after which a session is forgotten.
+    /// Duration of silence after which a session is removed.
     pub forget: Span,
 }
 
 impl Default for Config {
-    /// The paper (paper 003, 3).
+    /// Returns the values of the paper (paper 003, 3).
     fn default() -> Config {
         Config {
             cache: 100,
@@ -42,12 +43,13 @@ impl Default for Config {
             absolute: 0.8,
             relative: 0.99,
             increase: 0.05,
-            // Paper gap: how it is found that a receiver cannot have the least rate.
+            // Paper gap: the paper does not define how to detect that a receiver cannot have the least rate.
             exclude: 5,
             exclude_within: Span::from_secs(10),
             requests: 3,
             silence: Span::from_secs(3),
-            // Paper gap: how a router that comes to a session learns who is behind its exits.
+            // Paper gap: the paper does not define how a router that starts during a session detects the receivers behind its
+            // exits.
             settle: Span::from_secs(1),
             forget: Span::from_secs(60),
         }
@@ -55,7 +57,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Its parameters as text.
+    /// Text form of the parameters.
     pub const OPTIONS: &'static [Opt<Config>] = &[
         Opt::whole("cache", 2, 10_000, field!(cache as u16), "packets of a session that are kept, at most"),
         Opt::whole(
@@ -119,7 +121,7 @@ impl Config {
     ];
 }
 
-/// Options, separated by commas: `da=0.9,queue=20`; all others have the paper's values.
+/// Parses options separated by commas, such as `da=0.9,queue=20`. Options that are not given have the paper's values.
 impl FromStr for Config {
     type Err = SpecError;
 

@@ -1,4 +1,5 @@
-//! An exit of an active router: its limit, the packets that wait for it, and the requests from behind it (paper 003, 2.3 and 2.4).
+//! An exit of an active router: its limit, the packets that wait for it, and the requests from receivers behind it (paper 003,
+//! 2.3 and 2.4).
 
 use super::config::Config;
 use super::store::Store;
@@ -8,55 +9,55 @@ use crate::schemes::rmanp::{Fusion, LowRates};
 use crate::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// An exit that a session's data leaves by.
+/// An exit through which a session's data is sent.
 #[derive(Debug)]
 pub(super) struct Exit {
     pub port: Port,
-    /// Behind the newest packet that left or waits.
+    /// Number after the newest packet that was sent or waits.
     pub next: u64,
-    /// The newest packets before that one that neither left nor wait, up to a limit.
+    /// The newest packets below `next` that were not sent and do not wait; at most `MAX`.
     skipped: VecDeque<u64>,
-    /// Requested packets that are not here.
+    /// Requested packets that this router does not store.
     asked: VecDeque<u64>,
     limit: Option<Rate>,
     limited_at: Time,
-    /// With a limit: when the next packet may leave.
+    /// Earliest time of the next packet under the limit.
     next_at: Time,
-    /// "new_queue": numbers, and whether the gap before has been reported.
+    /// "new_queue": packet numbers, and whether the gap before the packet has been reported.
     queue: VecDeque<(u64, bool)>,
-    /// To be sent again; go first.
+    /// Packets to be repeated; they are sent before the queue.
     again: VecDeque<u64>,
-    /// The packet before the next one was dropped here, and upstream knows.
+    /// Whether the latest packet was dropped here. This router has reported the drop upstream.
     has_dropped: bool,
-    /// The sources of acknowledgements behind it.
+    /// Sources of acknowledgements behind the exit.
     pub children: Fusion<ReceiverId>,
-    /// All receivers behind it have left: packets leave only now and then, so that a new receiver is noticed.
+    /// Whether all receivers behind the exit have left. A few packets still pass, so that a new receiver is detected.
     pub is_pruned: bool,
     probe_at: Time,
     pub low: LowRates,
     pub excluded: Option<(ShortId, Time)>,
-    /// Smoothed time from a packet's arrival here until all behind the exit acknowledge it, in seconds.
+    /// Smoothed time from a packet's arrival at the router until all receivers behind the exit have acknowledged it, in seconds.
     rtt: Option<f64>,
     pub data_at: Time,
-    /// When the first packet left by it.
+    /// Time of the exit's first packet.
     pub since: Time,
 }
 
-/// The fate of a packet at an exit.
+/// Outcome of a packet at an exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// By the verdict.
+    /// The verdict applies.
     Settled(Verdict),
-    /// The queue is full: it is dropped, which is congestion.
+    /// The packet is dropped because the queue is full. This is congestion.
     Overflow,
 }
 
-/// The interval at which packets leave through an exit without receivers.
+/// Interval of packets through an exit without receivers.
 const PROBE: Span = Span::from_secs(1);
-/// Before a round trip is measured.
+/// Assumed round-trip time before the first measurement, in seconds.
 const FIRST_RTT: f64 = 1.0;
 const GAIN: f64 = 0.125;
-/// The number of skipped packets, and of requested ones, that are remembered.
+/// Maximum number of stored skipped packets, and of stored requested packets.
 const MAX: usize = 100;
 
 impl Exit {
@@ -83,7 +84,7 @@ impl Exit {
         }
     }
 
-    /// Entries in its memory.
+    /// Returns the number of stored entries.
     pub(super) fn entries(&self) -> usize {
         1 + self.children.len() + self.skipped.len() + self.asked.len() + self.queue.len() + self.again.len()
     }
@@ -96,17 +97,17 @@ impl Exit {
         !self.queue.is_empty() || !self.again.is_empty()
     }
 
-    /// Returns whether this receiver was excluded a moment ago: its later feedback is ignored.
+    /// Returns whether this receiver was excluded recently. Its feedback is ignored then.
     pub(super) fn has_excluded(&self, who: ReceiverId, now: Time) -> bool {
         self.excluded.is_some_and(|(id, until)| now < until && ReceiverId::from(id) == who)
     }
 
-    /// When something that waits may leave.
+    /// Returns the time at which the next waiting packet may be sent.
     pub(super) fn due(&self) -> Time {
         if self.waits() { self.next_at } else { Time::NEVER }
     }
 
-    /// Sets a limit from now on, unless there is a lower one.
+    /// Sets a limit, unless the exit has a lower one.
     pub(super) fn restrict(&mut self, rate: Rate, now: Time) {
         if self.limit.is_some_and(|limit| limit.bps() <= rate.bps()) {
             return;
@@ -117,15 +118,15 @@ impl Exit {
         (self.limit, self.limited_at) = (Some(rate), now);
     }
 
-    /// Raises the limit by this rate because packets were acknowledged; it ends once nothing waits.
+    /// Raises the limit by this rate, because packets were acknowledged.
     pub(super) fn grow(&mut self, by: Rate) {
         if let Some(limit) = &mut self.limit {
             *limit = *limit + by;
         }
     }
 
-    /// The congestion is over when what waited has left (paper 003, 2.4). Whether the limit was taken away.
-    // Paper gap: a limit stays for a round trip, or it would end before anything could wait.
+    /// Removes the limit if no packet waits: the congestion has ended (paper 003, 2.4). Returns whether it removed the limit.
+    // Paper gap: a limit lasts for at least a round trip. Otherwise it would end before any packet could wait.
     pub(super) fn relax(&mut self, now: Time) -> bool {
         let rtt = Span::from_secs_f64(self.rtt.unwrap_or(FIRST_RTT));
         let ends = self.limit.is_some() && !self.waits() && now.since(self.limited_at) >= rtt;
@@ -135,13 +136,13 @@ impl Exit {
         ends
     }
 
-    /// All behind the exit have a packet that came at that moment.
+    /// Adds the time from a packet's arrival until all receivers behind the exit have acknowledged it.
     pub(super) fn on_sample(&mut self, sample: Span) {
         let secs = sample.as_secs_f64();
         self.rtt = Some(self.rtt.map_or(secs, |rtt| rtt + GAIN * (secs - rtt)));
     }
 
-    /// A packet is on its way through this exit that is newer than all before.
+    /// Processes a packet that is newer than all earlier packets at this exit.
     pub(super) fn on_new(&mut self, packet: &mut Packet, gap: bool, config: &Config, now: Time) -> Outcome {
         let Body::Data(data) = &mut packet.body else { return Outcome::Settled(Verdict::Pass) };
         let seq = data.seq.0;
@@ -176,14 +177,15 @@ impl Exit {
         Outcome::Settled(Verdict::Pass)
     }
 
-    /// A packet that is older than one that has left by this exit; `is_requested` when this router asked for it.
+    /// Processes a packet that is older than one that has passed this exit. `is_requested`: whether this router has requested it.
     pub(super) fn on_late(&mut self, packet: &mut Packet, is_requested: bool, now: Time) -> Verdict {
         let Body::Data(data) = &mut packet.body else { return Verdict::Pass };
         let seq = data.seq.0;
         let is_repair = data.flags.has(Flags::REPAIR);
         let is_asked = take(&mut self.asked, seq);
         let is_owed = !is_repair && take(&mut self.skipped, seq);
-        // Upstream repeats packets without a request when an acknowledgement is late: the last packet may have been lost.
+        // When an acknowledgement is late, upstream repeats packets without a request, because the last packet may have been
+        // lost.
         let is_late = is_repair && !is_requested && self.children.least().is_some_and(|least| least <= seq);
         if !is_asked && !is_owed && !is_late {
             return Verdict::Drop;
@@ -201,7 +203,7 @@ impl Exit {
         Verdict::Pass
     }
 
-    /// A receiver behind the exit requests a packet that is not here.
+    /// Records a receiver's request for a packet that this router does not store.
     pub(super) fn wants(&mut self, seq: u64) {
         if !self.asked.contains(&seq) {
             if self.asked.len() >= MAX {
@@ -211,12 +213,12 @@ impl Exit {
         }
     }
 
-    /// Whether this packet waits here.
+    /// Returns whether this packet waits at the exit.
     pub(super) fn holds(&self, seq: u64) -> bool {
         self.again.contains(&seq) || self.queue.iter().any(|(queued, _)| *queued == seq)
     }
 
-    /// A packet that is here leaves again as soon as it may. Whether it was not to do so already.
+    /// Schedules the repetition of a stored packet. Returns whether the packet was not waiting already.
     pub(super) fn repeat(&mut self, seq: u64) -> bool {
         let waits = self.holds(seq);
         if !waits && self.again.len() < MAX {
@@ -225,7 +227,7 @@ impl Exit {
         !waits
     }
 
-    /// Sends the packets that may leave by now: one where there is a limit, all that wait otherwise.
+    /// Sends the waiting packets that may be sent now: one under a limit, otherwise all.
     pub(super) fn pump(&mut self, store: &mut Store, cx: &mut Cx<'_>) {
         while self.waits() && (self.limit.is_none() || self.next_at <= cx.now) {
             let (seq, gap, is_again) = match self.again.pop_front() {
@@ -251,14 +253,15 @@ impl Exit {
         }
     }
 
-    /// Paces a packet at the limit's rate, and writes that rate into it.
+    /// Sets the time of the next packet by the limit, and lowers the rate stated in this packet to the limit.
     fn pace(&mut self, data: &mut Data, size: u16, now: Time) {
         let Some(limit) = self.limit else { return };
         data.rate = data.rate.min(limit.bps() as f32);
         self.next_at = now + limit.span_of(size.into()).max(Span::from_nanos(1));
     }
 
-    /// Writes into packets the statements for receivers behind this exit: the router listens, and the excluded receiver.
+    /// Writes into a packet the statements for receivers behind this exit: the router accepts all feedback, and the excluded
+    /// receiver.
     fn address(&self, data: &mut Data, now: Time) {
         if let Mark::Floor { every, excluded, .. } = &mut data.mark {
             *every = 0.0;
@@ -277,7 +280,7 @@ impl Exit {
     }
 }
 
-/// Returns the flags with or without the mark that the gap before a packet is reported.
+/// Returns the flags with or without `GAP_SEEN`, the mark of a reported gap before the packet.
 fn with_gap(flags: Flags, gap: bool) -> Flags {
     if gap { flags.with(Flags::GAP_SEEN) } else { Flags(flags.0 & !Flags::GAP_SEEN.0) }
 }

@@ -1,19 +1,21 @@
-//! RMANP's active router (paper 003, 2): sequence control, rate limits at exits, a cache with local repair, filtered congestion
-//! indications, and one acknowledgement of many.
+//! RMANP's active router (paper 003, 2): sequence control, rate limits at exits, a cache for local repairs, filtering of
+//! congestion indications, and merging of acknowledgements.
 //!
-//! It knows a session by the mark of its data ([`Mark::Floor`]); packets and reports of all others pass as they are, and nothing of them is
-//! stored. Its neighbours are ports: it learns which of them lead to receivers from the data that leaves by them.
+//! The router recognises a session by the mark of its data packets ([`Mark::Floor`]). It forwards packets and reports of other
+//! sessions unchanged and stores no state for them. Its neighbours are ports. A port leads to receivers if data is sent through
+//! it.
 //!
-//! **What it keeps.** Up to [`Config::cache`] packets of each session, until all behind its exits have acknowledged them. A packet that it
-//! sends by [`Effect::Send`] out of an exit always left or was held at that router before, by its number, and is one of the newest
-//! [`Config::cache`] ones that came. A driver that stores as many datagrams of a session has all it needs ([`Router::keeps`]).
+//! **Stored packets.** The router stores up to [`Config::cache`] packets of each session, until all receivers behind its exits
+//! have acknowledged them. Each packet that it sends by [`Effect::Send`] through an exit has passed this router or was held there
+//! before, and is one of the newest [`Config::cache`] packets. A driver that stores this number of datagrams per session has all
+//! datagrams that the router needs ([`Router::keeps`]).
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | `config` | its parameters, also as text |
-//! | `session` | what it knows of a session: sequence control, indications, acknowledgements |
-//! | `exit` | an exit: its limit, what waits there, what was asked for |
-//! | `store` | the packets that are kept |
+//! | `config` | the parameters, also as text |
+//! | `session` | state of a session: sequence control, indications, acknowledgements |
+//! | `exit` | an exit: its limit, waiting packets, requests |
+//! | `store` | the stored packets |
 
 mod config;
 mod exit;
@@ -32,26 +34,26 @@ use session::Session;
 #[cfg(doc)]
 use crate::node::Effect;
 
-/// The number of known sessions; beyond, the one that was silent longest is forgotten.
+/// Maximum number of sessions; beyond it, the session with the longest silence is removed.
 const MAX_SESSIONS: usize = 256;
 
 /// An active router.
 #[derive(Debug)]
 pub struct ActiveRouter {
     config: Config,
-    /// In order of their names.
+    /// Sessions, sorted by ID.
     sessions: Vec<(SessionId, Session)>,
     deadline: Time,
     totals: Totals,
 }
 
-/// Counters of the router, of all sessions together.
+/// Counters over all sessions of the router.
 #[derive(Debug, Clone, Copy, Default)]
 struct Totals {
     seen: RouterObservation,
-    /// Packets in all stores.
+    /// Number of packets in all stores.
     stored: usize,
-    /// Since when that many are stored.
+    /// Time of the latest change of `stored`.
     stored_at: Time,
 }
 
@@ -83,7 +85,7 @@ impl ActiveRouter {
         self.sessions.binary_search_by_key(&id, |(id, _)| *id)
     }
 
-    /// The place of a session that there may not have been.
+    /// Returns the index of a session, which is created if necessary.
     fn place_or_new(&mut self, id: SessionId, now: Time) -> usize {
         if let Ok(place) = self.place(id) {
             return place;
@@ -110,7 +112,7 @@ impl ActiveRouter {
         self.deadline = self.sessions.iter().map(|(_, it)| it.deadline()).min().unwrap_or(Time::NEVER);
     }
 
-    /// Something happens to a session.
+    /// Calls `act` for a session and updates the counters and the deadline.
     fn with<T>(
         &mut self,
         place: usize,
@@ -189,7 +191,7 @@ impl Router for ActiveRouter {
     fn control(&mut self, control: RouterControl, now: Time) {
         match control {
             RouterControl::Forget(session) => self.forget(session, now),
-            // Neighbours are distinguished by their names at every port.
+            // Every port already distinguishes neighbours by their receiver IDs.
             RouterControl::Shared(_) => {}
             RouterControl::Left { session, port, neighbour } => {
                 if let Ok(place) = self.place(session) {

@@ -11,64 +11,64 @@ use crate::routers::start_up::Answers;
 use crate::schemes::rmanp::{Exclusion, Fusion, Overdue, RETRY, Requests, acknowledged, newest_of};
 use crate::time::{Rate, Span, Time};
 
-/// A session that passes the router.
+/// State of a session that passes the router.
 #[derive(Debug)]
 pub(super) struct Session {
     id: SessionId,
-    /// Behind the newest packet that came; `None` before the first one.
+    /// Number after the newest arrived packet; `None` before the first packet.
     expected: Option<u64>,
-    /// The newest packet, when there is a reported gap before it.
+    /// The newest packet, if a reported gap precedes it.
     gap_at: Option<u64>,
     store: Store,
-    /// Packets that did not arrive, and are requested upstream.
+    /// Missing packets that are requested from upstream.
     lacking: Requests,
-    /// The packet that came last, when it was asked for.
+    /// The latest arrived packet, if this router has requested it.
     requested: Option<u64>,
-    /// In the order of their ports.
+    /// Exits, sorted by port.
     exits: Vec<Exit>,
-    /// By port: the progress of all receivers behind it.
+    /// Common progress of the receivers behind each port.
     acks: Fusion<Port>,
-    /// The newest packet acknowledged upstream, and the time of that.
+    /// Number below which all receivers have all packets. `acked_at` is the time of the latest acknowledgement sent upstream.
     acked: u64,
     acked_at: Time,
-    /// When an acknowledgement is due that did not leave at once.
+    /// Deadline of a pending acknowledgement.
     ack_at: Time,
-    /// The lowest rate that was indicated upstream, grown with acknowledgements since.
+    /// Lowest rate that was indicated upstream, raised by later acknowledgements.
     indicated: Option<Rate>,
-    /// Packets have come since that were sent at about that rate.
+    /// Whether later packets were sent at about the indicated rate.
     has_come_down: bool,
-    /// Under whose name it speaks: that of a receiver behind it.
+    /// The receiver behind this router in whose name the router reports.
     speaker: Option<ReceiverId>,
     least: Rate,
-    /// The interval at which upstream expects feedback of each receiver.
+    /// Interval of feedback that upstream expects from each receiver.
     every: Span,
     report_size: u16,
     start_up: Answers,
     pub received_at: Time,
     look_at: Time,
-    /// Exits that something waits at.
+    /// Number of exits with waiting packets.
     busy: usize,
 }
 
-/// The interval at which children are checked.
+/// Interval of the check for silent children.
 const LOOK: Span = Span::from_secs(1);
-/// Children of an exit that are distinguished; beyond, the one that was silent longest is forgotten.
+/// Maximum number of children per exit; beyond it, the child with the longest silence is removed.
 const MAX_CHILDREN: usize = 4096;
-/// Exits that are distinguished.
+/// Maximum number of exits with state.
 const MAX_EXITS: usize = 4096;
-/// Ranges in the requests of one call.
+/// Maximum number of ranges that one call requests.
 const RANGES: usize = 2;
-/// A packet is not sent again out of the same exit within this part of the time after which a receiver asks again.
+/// Fraction of `RETRY` during which a packet is not repeated again through the same exit.
 const PART_OF_RETRY: f64 = 0.5;
-/// A part of the tree with nothing new sends this number of signs of life within the time after which it would be forgotten.
+/// Number of acknowledgements without progress that the router sends within the silence timeout.
 const SIGNS_OF_LIFE: u64 = 3;
-/// The duration for which packets name an excluded receiver, so that one of them reaches it.
+/// Duration for which packets name an excluded receiver, in case some of them are lost.
 const EXCLUDED_FOR: Span = Span::from_secs(10);
 const REPORT_SIZE: u16 = 40;
 const MAX_TURN: f64 = 60.0;
-/// Where few answer, acknowledgements leave so far apart.
+/// Minimum time between acknowledgements if feedback is limited.
 const MIN_TURN: Span = Span::from_millis(10);
-/// Unsolicited feedback that is pending leaves by a deadline.
+/// Delay of feedback that no packet or report triggers.
 const SOON: Span = Span::from_millis(1);
 
 impl Session {
@@ -114,7 +114,7 @@ impl Session {
         self.exits.iter().map(Exit::due).min().unwrap_or(Time::NEVER).min(own)
     }
 
-    /// Whether this packet waits at an exit and is still here.
+    /// Returns whether this packet waits at an exit and is still stored.
     pub(super) fn holds(&self, port: Port, seq: u64) -> bool {
         let waits = self.place(port).is_ok_and(|place| self.exits[place].holds(seq));
         waits && self.store.get(seq).is_some()
@@ -124,7 +124,7 @@ impl Session {
         self.exits.binary_search_by_key(&port, |exit| exit.port)
     }
 
-    /// Something happens at an exit, after which more or less may wait there.
+    /// Calls `act` for an exit and updates the number of busy exits.
     fn at_exit<T>(&mut self, place: usize, act: impl FnOnce(&mut Exit, &mut Store) -> T) -> T {
         let exit = &mut self.exits[place];
         self.busy -= usize::from(!exit.due().is_never());
@@ -133,7 +133,7 @@ impl Session {
         result
     }
 
-    /// A report came in.
+    /// Records the arrival of a report.
     pub(super) fn receives(&mut self, report: &Report, size: u16, now: Time) {
         (self.report_size, self.received_at) = (size, now);
         if !matches!(report.content, ReportContent::Congested { cause: Cause::Leaving, .. }) {
@@ -141,9 +141,9 @@ impl Session {
         }
     }
 
-    // Data.
+    // Data packets.
 
-    /// A packet wants to leave by an exit.
+    /// Processes a packet before it is sent through an exit.
     pub(super) fn on_data(
         &mut self,
         port: Port,
@@ -166,7 +166,7 @@ impl Session {
             Err(_) if self.exits.len() >= MAX_EXITS => return Verdict::Pass,
             Err(place) => {
                 self.exits.insert(place, Exit::new(port, seq, now));
-                // Until all receivers behind it may have reported, nothing is acknowledged there.
+                // The exit acknowledges no packets until all receivers behind it have had time to report.
                 self.acks.set(port, 0, now);
                 place
             }
@@ -190,7 +190,7 @@ impl Session {
         }
     }
 
-    /// The first copy of a packet that is newer than all before.
+    /// Processes the first copy of a packet that is newer than all earlier ones.
     fn on_new(
         &mut self,
         seq: u64,
@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    /// A copy of a packet that is not newer than all before.
+    /// Processes a copy of a packet that is not newer than all earlier ones.
     fn on_old(
         &mut self,
         seq: u64,
@@ -239,15 +239,15 @@ impl Session {
             self.store.put(seq, *packet, cx.now);
         }
         if data.flags.has(Flags::REPAIR) && seq < self.acked && self.acked_at < cx.now {
-            // Upstream does not know that all have it.
+            // Upstream has not received the acknowledgement of this packet.
             self.ack_at = Time::ZERO;
             self.acknowledge(config, seen, cx);
         }
     }
 
-    /// Upstream has come down to the indicated rate and has since grown back: its present rate is no longer the one that was indicated.
-    // Paper gap: what was indicated ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
-    // it would never again be told of anything.
+    /// Forgets the indicated rate after the source has followed it and has grown back to the former rate.
+    // Paper gap: the indicated rate ages only with acknowledgements (2.4). If the source grows faster than a router assumes, the
+    // router would filter all further indications.
     fn see_rate(&mut self, sent: f64, config: &Config) {
         let Some(reported) = self.indicated.map(Rate::bps) else { return };
         let before = reported / config.absolute;
@@ -258,7 +258,7 @@ impl Session {
         }
     }
 
-    /// Reports congestion that this router has observed itself upstream.
+    /// Sends an indication of congestion that this router itself has detected.
     fn indicate(
         &mut self,
         sent_rate: f32,
@@ -277,7 +277,7 @@ impl Session {
         self.send_up(ReportContent::Congested { echo, level, mean, cause }, cx);
     }
 
-    /// Returns whether no rate as low has been indicated upstream (paper 003, 2.3: filtered).
+    /// Returns whether the rate is below the one indicated upstream before. Other indications are filtered (paper 003, 2.3).
     fn is_news(&mut self, rate: Rate, seen: &mut RouterObservation) -> bool {
         let is_news =
             self.speaker.is_some() && self.indicated.is_none_or(|reported| rate.bps() < reported.bps());
@@ -297,7 +297,7 @@ impl Session {
         cx.effects.push(Effect::Send { to: To::Parent, packet });
     }
 
-    /// Sends requests that are due upstream.
+    /// Sends pending requests upstream.
     fn ask(&mut self, config: &Config, cx: &mut Cx<'_>) {
         if self.speaker.is_none() {
             return;
@@ -331,7 +331,7 @@ impl Session {
             return Verdict::Pass;
         };
         if self.expected.is_none_or(|expected| acked > expected) {
-            return Verdict::Pass; // of packets that did not come this way
+            return Verdict::Pass; // acknowledges packets that this router has not received
         }
         let now = cx.now;
         let exit = &mut self.exits[place];
@@ -360,18 +360,18 @@ impl Session {
         }
         self.on_progress(config);
         self.acknowledge(config, seen, cx);
-        // The router itself sends the acknowledgements that go on, in its own name.
+        // Upstream receives the merged acknowledgements of this router instead.
         Verdict::Drop
     }
 
-    /// All limits are gone: the next indication is of another congestion.
+    /// Forgets the indicated rate if no exit has a limit: the next indication belongs to another congestion.
     fn end_episode(&mut self) {
         if !self.exits.iter().any(Exit::is_limited) {
             self.indicated = None;
         }
     }
 
-    /// Drops packets that all receivers have.
+    /// Updates the common progress and drops packets that all receivers have.
     fn on_progress(&mut self, config: &Config) {
         let Some(least) = self.acks.least().filter(|least| *least > self.acked) else { return };
         if let Some(reported) = &mut self.indicated
@@ -385,7 +385,7 @@ impl Session {
         self.store.forget_below(least);
     }
 
-    /// Sends one acknowledgement for all, when it carries news or is the sign that this part of the tree is there.
+    /// Sends one acknowledgement for all receivers, if there is progress or upstream needs a sign of life.
     fn acknowledge(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
         let now = cx.now;
         let is_news = self.ack_at == Time::ZERO;
@@ -395,7 +395,7 @@ impl Session {
             return;
         }
         let receivers = self.exits.iter().map(|exit| exit.children.len()).sum::<usize>().max(1);
-        // However many are behind it, it is one voice.
+        // The router may acknowledge as often as all receivers behind it together.
         let turn = match self.every {
             Span::ZERO => Span::ZERO,
             every => (every / receivers as u64).max(MIN_TURN),
@@ -442,7 +442,7 @@ impl Session {
         Verdict::Drop
     }
 
-    /// A receiver leaves.
+    /// Processes the leave of a receiver.
     pub(super) fn on_leave(
         &mut self,
         entry: Port,
@@ -461,7 +461,7 @@ impl Session {
         Verdict::Pass
     }
 
-    /// A neighbour is gone without notice. The progress of the others is sent with the next report of one of them.
+    /// Processes the departure of a neighbour without notice. The progress of the remaining receivers is sent after `SOON`.
     pub(super) fn on_gone(&mut self, port: Port, who: ReceiverId, config: &Config, now: Time) {
         if let Ok(place) = self.place(port) {
             self.lose(place, who, now);
@@ -472,7 +472,7 @@ impl Session {
         }
     }
 
-    /// A report of another kind: of answers to a round of the start-up those go on that are news.
+    /// Processes a report of another kind. Of the answers to a start-up round, only useful ones pass.
     pub(super) fn on_other(&mut self, report: &Report, seen: &mut RouterObservation) -> Verdict {
         if self.start_up.lets_through(&report.content).unwrap_or(true) {
             return Verdict::Pass;
@@ -481,7 +481,7 @@ impl Session {
         Verdict::Drop
     }
 
-    /// A receiver behind an exit is gone.
+    /// Removes a receiver behind an exit.
     fn lose(&mut self, place: usize, who: ReceiverId, now: Time) {
         let exit = &mut self.exits[place];
         exit.children.leave(who);
@@ -497,7 +497,7 @@ impl Session {
         }
     }
 
-    /// A congestion indication from behind an exit (paper 003, 2.3).
+    /// Processes a congestion indication from behind an exit (paper 003, 2.3).
     pub(super) fn on_indication(
         &mut self,
         entry: Port,
@@ -519,8 +519,8 @@ impl Session {
         }
         let rate = Rate::from_bps(f64::from(level));
         let rule = Exclusion { count: config.exclude, within: config.exclude_within };
-        // Only losses on the path from here count, not those behind another router. While this router waits for packets itself, it does
-        // not know where they are lost.
+        // Only losses on the path to the next node count, not losses behind another router. While this router misses packets, it
+        // cannot locate the loss.
         let is_loss = matches!(report.content, ReportContent::Congested { cause: Cause::Loss, .. });
         if config.exclude > 0
             && is_loss
@@ -542,14 +542,14 @@ impl Session {
             return Verdict::Drop;
         }
         if let ReportContent::Congested { level, cause, .. } = &mut report.content {
-            // Losses here are losses behind this router, where packets wait from now on.
+            // For upstream nodes these losses are behind this router, where packets now wait.
             (*level, *cause) = (further.bps() as f32, Cause::Accumulation);
         }
         report.from = self.speaker.unwrap_or(report.from);
         Verdict::Pass
     }
 
-    /// An excluded receiver holds no other back; the next packets name it, and the exit is pruned once it has left.
+    /// Removes an excluded receiver. The next packets name it, and the exit is pruned after the receiver has left.
     fn lose_excluded(
         &mut self,
         place: usize,
@@ -566,9 +566,9 @@ impl Session {
         }
     }
 
-    // Time.
+    // Deadlines.
 
-    /// Something is due. Whether the session is over.
+    /// Processes expired deadlines. Returns whether the session has ended.
     pub(super) fn on_deadline(
         &mut self,
         config: &Config,
@@ -603,7 +603,7 @@ impl Session {
         now.since(self.received_at) >= config.forget
     }
 
-    /// Forgets silent children, while an acknowledgement is awaited.
+    /// Removes silent children while stored packets wait for acknowledgements.
     fn look_around(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
         let now = cx.now;
         if self.stored() == 0 {

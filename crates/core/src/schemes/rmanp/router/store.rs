@@ -1,28 +1,28 @@
-//! The packets that an active router keeps: a ring by number.
+//! Packets that an active router stores: a ring indexed by packet number.
 
 use crate::node::Port;
 use crate::packet::Packet;
 use crate::time::Time;
 
-/// Packets of a session, the newest ones up to a number.
+/// The newest packets of a session, up to a maximum number.
 #[derive(Debug)]
 pub(super) struct Store {
     ring: Vec<Option<Slot>>,
     most: usize,
-    /// Above this no packet was kept so far.
+    /// Number after the highest packet stored so far.
     end: u64,
-    /// Below this nothing is stored.
+    /// Number below which no packet is stored.
     first: u64,
     count: usize,
 }
 
-/// A packet, as it came, or as it goes on.
+/// A stored packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     seq: u64,
     pub packet: Packet,
     pub came_at: Time,
-    /// Where it was sent again last, and when.
+    /// Exit and time of its latest repetition.
     pub repaired: Option<(Port, Time)>,
 }
 
@@ -48,7 +48,7 @@ impl Store {
         self.ring.get_mut(place)?.as_mut().filter(|slot| slot.seq == seq)
     }
 
-    /// Keep a packet, unless all have it or it is older than what there is room for.
+    /// Stores a packet, unless all receivers have it or it is too old for the ring.
     pub(super) fn put(&mut self, seq: u64, packet: Packet, now: Time) {
         if seq < self.first || seq.saturating_add(self.most as u64) < self.end {
             return;
@@ -56,7 +56,7 @@ impl Store {
         if self.ring.is_empty() {
             self.ring.resize(self.most, None);
         }
-        // Packets in the places of skipped ones are too old.
+        // The slots of skipped packets contain packets that are now too old.
         for skipped in self.end.max(seq.saturating_sub(self.most as u64))..seq {
             let place = self.place(skipped);
             self.count -= usize::from(self.ring[place].take().is_some());
@@ -68,7 +68,7 @@ impl Store {
         *slot = Some(Slot { seq, packet, came_at: now, repaired: None });
     }
 
-    /// All receivers have the packets below `seq`.
+    /// Drops the packets below `seq`, which all receivers have.
     pub(super) fn forget_below(&mut self, seq: u64) {
         if seq <= self.first {
             return;

@@ -1,4 +1,4 @@
-//! Active routers by hand: one, and three behind one another.
+//! Tests of active routers without a network: a single router, and three in series.
 
 use super::*;
 use crate::node::{Effect, Effects, To};
@@ -13,7 +13,7 @@ const SIZE: u16 = 1000;
 /// The output of a router.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Out {
-    /// A packet leaves: by which port, its number, its rate in bytes per second, what of gaps and repairs it says.
+    /// A packet sent through a port: number, rate in bytes per second, and its flags for gaps and repairs.
     Data {
         port: u16,
         seq: u64,
@@ -21,11 +21,11 @@ enum Out {
         gap: bool,
         again: bool,
     },
-    /// An acknowledgement goes up of all below this one.
+    /// An acknowledgement sent upstream, of all packets below this one.
     Ack(u64),
-    /// A request goes up.
+    /// A request sent upstream: first packet and number of packets.
     Lost(u64, u16),
-    /// An indication goes up: in bytes per second.
+    /// A congestion indication sent upstream, in bytes per second.
     Ci(f64),
     Leaves(u64),
 }
@@ -91,7 +91,8 @@ impl Bench {
         Bench { router: config.router(), now: Time::from_secs_f64(10.0), mark }
     }
 
-    /// One that has seen packet 0, which all have, and is no more new to its exits.
+    /// Creates a router that has forwarded packet 0, which all receivers have acknowledged. The settling time of its exits has
+    /// passed.
     fn known(config: Config) -> Bench {
         let mut it = Bench::new(config);
         it.data(0, 8_000.0);
@@ -116,7 +117,7 @@ impl Bench {
         out
     }
 
-    /// A packet comes and leaves by all three exits.
+    /// Delivers a packet to all three exits.
     fn data(&mut self, seq: u64, rate: f64) -> Vec<Out> {
         self.flagged(seq, rate, Flags::default())
     }
@@ -174,12 +175,12 @@ fn close(out: &[Out], rates: &[f64]) {
 
 #[test]
 fn figure_1_reduces_8_to_6_4_and_then_6_336() {
-    // AR4 sees the gap: 0.8 * 8.
+    // AR4 detects the gap: 0.8 * 8.
     let mut ar4 = Bench::known(Config::default());
     let out = ar4.data(2, 8_000.0);
     close(&out, &[6_400.0]);
     assert!(out.contains(&Out::Data { port: 1, seq: 2, rate: 8_000, gap: true, again: false }));
-    // AR2 limits the exit that it came by, and sends 0.99 of it on.
+    // AR2 limits the exit from which the indication arrived, and forwards 0.99 of the rate.
     let mut ar2 = Bench::known(Config::default());
     ar2.data(1, 8_000.0);
     close(&ar2.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
@@ -211,7 +212,7 @@ fn three_routers_in_series_report_a_gap_once() {
         flags = Flags::GAP_SEEN;
     }
     assert_eq!(reported, [1, 0, 0]);
-    // A mark without a gap here is of one that is repaired already.
+    // The flag without a gap at this router belongs to a gap that is repaired already.
     let packet = data(4, 8_000.0, Flags::GAP_SEEN, chain[0].mark);
     let out = chain[0].call(1, packet);
     assert_eq!(out, [new(1, 4, 8_000)]);
@@ -227,7 +228,7 @@ fn two_indications_of_one_incident_are_one() {
     close(&it.report(3, ci(5_000.0, Cause::Loss)), &[4_950.0]);
     let seen = it.router.observe();
     assert_eq!((seen.indications, seen.filtered), (2, 2));
-    // Both exits have a limit of their own, whoever was filtered.
+    // Each exit has a separate limit, even if its indication was filtered.
     let out = it.data(2, 8_000.0);
     assert_eq!(out, [new(1, 2, 6_400), new(2, 2, 6_400), new(3, 2, 5_000)]);
 }
@@ -238,7 +239,7 @@ fn indications_age_with_acknowledgements() {
     it.data(1, 8_000.0);
     it.now += Span::from_millis(100);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
-    // 0.05 * 2000 for each packet that all have.
+    // The indicated rate grows by 0.05 * 2000 for each packet that all receivers have.
     (1..4).for_each(|from| drop(it.report(from, acknowledged(2, Span::ZERO))));
     assert_eq!(it.report(2, ci(6_510.0, Cause::Loss)), []);
     close(&it.report(2, ci(6_490.0, Cause::Loss)), &[6_490.0 * 0.99]);
@@ -249,7 +250,7 @@ fn a_source_that_grows_too_fast_gets_another_indication() {
     let mut it = Bench::known(Config { increase: 0.0, ..Config::default() });
     it.data(1, 8_000.0);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
-    // Packets in flight are of the same congestion.
+    // Packets in flight belong to the same congestion.
     it.data(2, 8_000.0);
     assert_eq!(it.report(2, ci(6_400.0, Cause::Loss)), []);
     for (seq, rate) in [(3, 6_336.0), (4, 7_000.0), (5, 7_900.0)] {
@@ -270,7 +271,7 @@ fn a_full_queue_sets_a_limit_until_it_is_empty() {
         out.extend(it.data(seq, 8_000.0));
     }
     assert_eq!(at_port(&out, 1), [new(1, 2, 4_000)], "ten wait, and one is dropped");
-    // 0.8 * 8000 is no lower than the 0.99 * 4000 that were indicated.
+    // 0.8 * 8000 is not below the 0.99 * 4000 that were indicated.
     assert_eq!((it.router.observe().overflows, it.router.observe().filtered), (1, 1));
     let out = it.data(14, 3_000.0);
     close(&out, &[2_400.0]);
@@ -299,7 +300,7 @@ fn retransmissions_precede_new_packets_on_requesting_branches() {
     assert_eq!(it.report(2, lost(5, 1)), [again(2, 5, 8_000)], "at once where there is no limit");
     assert_eq!(it.report(2, lost(5, 1)), [], "not twice for two who lost the same");
     assert_eq!(it.router.observe().repairs, 2);
-    // It requests packets that it lacks itself, and hands them to the requesting exits.
+    // The router requests packets that it lacks, and sends them to the exits that requested them.
     it.data(9, 8_000.0);
     assert_eq!(it.report(3, lost(6, 3)), [], "it has asked");
     assert_eq!(it.flagged(7, 2_000.0, Flags::REPAIR), [again(3, 7, 2_000)]);
@@ -318,7 +319,7 @@ fn acknowledgements_merge_and_release_cached_packets() {
     assert_eq!(it.report(3, ci(0.0, Cause::Leaving)), [Out::Ack(4), Out::Leaves(3)]);
     assert_eq!(it.report(2, acknowledged(5, Span::ZERO)), [Out::Ack(5)]);
     assert_eq!(it.router.observe().stored, 0);
-    // Upstream does not know: an acknowledgement was lost.
+    // Upstream repeats a packet because an acknowledgement was lost.
     it.now += Span::from_millis(1);
     assert_eq!(it.flagged(2, 2_000.0, Flags::REPAIR), [Out::Ack(5)]);
 }
@@ -378,7 +379,7 @@ fn a_restarted_router_acknowledges_nothing_at_first() {
     assert_eq!(it.report(1, acknowledged(53, Span::ZERO)), []);
     assert_eq!(it.report(3, acknowledged(53, Span::ZERO)), []);
     assert_eq!(it.report(2, acknowledged(40, Span::ZERO)), [Out::Ack(40)]);
-    // It requests packets from before its time upstream.
+    // The router requests packets from before its start from upstream.
     assert_eq!(it.report(2, lost(40, 2)), [Out::Lost(40, 2)]);
 }
 
