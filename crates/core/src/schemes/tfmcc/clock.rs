@@ -1,7 +1,8 @@
-//! Round-trip times at a receiver (RFC 4654, 5.2 and 6.2), from stamps of its own and from one-way delays.
+//! Round-trip times at a receiver (RFC 4654, 5.2 and 6.2), from returned stamps and from one-way delays.
 //!
-//! The clocks of source and receiver differ by any amount. A measurement is of the receiver's clock alone. Between measurements the forward
-//! delay is followed; the reverse delay, with the difference of the clocks, is stored from the latest measurement.
+//! The clocks of source and receiver differ by any amount. A measurement uses only the receiver's clock. Between measurements the
+//! estimate follows the forward delay. The reverse delay, which includes the difference of the clocks, is stored from the latest
+//! measurement.
 //!
 //! ```text
 //!   source    ------ ts_i ------------- ts_j ---     D  = ts_i - tr'          (reverse delay + clock difference)
@@ -11,56 +12,56 @@
 
 use crate::time::{Span, Time};
 
-/// A receiver's knowledge of its round-trip time.
+/// A receiver's estimate of its round-trip time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
-    /// Smoothed round-trip time, "R"; before a measurement the largest one of the group.
+    /// Smoothed round-trip time, "R"; valid after a measurement.
     rtt: Span,
-    /// Reverse delay plus the source's clock less the receiver's, in nanoseconds; `None` before a measurement.
+    /// Reverse delay plus the source's clock minus the receiver's, in nanoseconds; `None` before a measurement.
     reverse: Option<i64>,
     shortest: Span,
 }
 
-/// Whether the receiver that measures is the limiting one, whose estimate is steadier.
+/// Whether the measuring receiver is the limiting one, whose estimate is smoothed more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It is.
+    /// The limiting receiver.
     Limiting,
-    /// It is not.
+    /// Any other receiver.
     Other,
 }
 
-/// Part of the old estimate that a measurement leaves, by role.
+/// Weight of the old estimate at a measurement, by role.
 const KEPT_LIMITING: f64 = 0.9;
 const KEPT_OTHER: f64 = 0.5;
-/// A one-way delay moves the estimate by this part: there is one with every packet.
+/// Weight of a one-way delay in the estimate; it is small because every packet has one.
 const ONE_WAY_GAIN: f64 = 0.005;
-/// Longer round trips are mistakes.
+/// Maximum plausible round-trip time; longer samples are errors.
 const MAX: Span = Span::from_secs(10);
 
 impl Clock {
-    /// Without a measurement.
+    /// Creates a clock without a measurement.
     pub(super) const fn new(shortest: Span) -> Clock {
         Clock { rtt: Span::ZERO, reverse: None, shortest }
     }
 
-    /// Whether there was a measurement ("have_RTT").
+    /// Returns whether there was a measurement ("have_RTT").
     pub(super) const fn is_measured(&self) -> bool {
         self.reverse.is_some()
     }
 
-    /// The round-trip time; `rtt_max` before a measurement.
+    /// Returns the round-trip time; `rtt_max` before a measurement.
     pub(super) fn rtt(&self, rtt_max: Span) -> Span {
         if self.is_measured() { self.rtt } else { rtt_max }
     }
 
-    /// This clock's reading for a report.
+    /// Returns the time of this clock for a report, in microseconds.
     pub(super) const fn stamp(now: Time) -> u32 {
         (now.as_nanos() / 1_000) as u32
     }
 
-    /// A packet that left at `sent_at` by the source's clock returned this receiver's stamp. Whether it is a measurement,
-    /// no absurdity.
+    /// Measures the round-trip time with a packet that returned this receiver's stamp and was sent at `sent_at` on the source's
+    /// clock. Returns whether the measurement is plausible.
     pub(super) fn measure(&mut self, echo: u32, sent_at: Time, role: Role, now: Time) -> bool {
         let passed = Span::from_micros(u64::from(Clock::stamp(now).wrapping_sub(echo)));
         if passed > MAX {
@@ -73,20 +74,20 @@ impl Clock {
         } else {
             sample
         };
-        // RFC 4654 prints tr' - ts_i, with which the difference of the clocks would count twice.
+        // RFC 4654 prints tr' - ts_i, which would count the difference of the clocks twice.
         self.reverse = Some(difference(sent_at, now).wrapping_add(passed.as_nanos() as i64));
         true
     }
 
-    /// Returns the round-trip time by the one-way delay of a packet that left at `sent_at`; `None` before a measurement and for impossible
-    /// values.
+    /// Returns the round-trip time by the one-way delay of a packet that was sent at `sent_at`; `None` before a measurement and
+    /// for impossible values.
     pub(super) fn by_one_way(&self, sent_at: Time, now: Time) -> Option<Span> {
         let nanos = self.reverse?.wrapping_sub(difference(sent_at, now));
         let span = Span::from_nanos(u64::try_from(nanos).unwrap_or(0)).max(self.shortest);
         (span <= MAX).then_some(span)
     }
 
-    /// Follow the one-way delay of a packet.
+    /// Moves the estimate towards the value from the one-way delay of a packet.
     #[inline]
     pub(super) fn follow(&mut self, sent_at: Time, now: Time) {
         if let Some(sample) = self.by_one_way(sent_at, now) {
@@ -95,7 +96,7 @@ impl Clock {
     }
 }
 
-/// The source's clock less the receiver's, as far as a number of nanoseconds goes.
+/// Returns the source's clock minus the receiver's in nanoseconds, with wrapping.
 const fn difference(source: Time, receiver: Time) -> i64 {
     (source.as_nanos() as i64).wrapping_sub(receiver.as_nanos() as i64)
 }
@@ -117,7 +118,7 @@ mod tests {
             let source = |secs: f64| at(10_000.0 + hour + secs);
             let receiver = |secs: f64| at(10_000.0 + secs);
             let mut clock = Clock::new(SHORTEST);
-            // The report takes 30 ms, the packet 20 ms; later another packet takes 45 ms.
+            // The report takes 30 ms and the packet 20 ms; a later packet takes 45 ms.
             let stamp = Clock::stamp(receiver(0.0));
             assert!(clock.measure(stamp, source(0.030), Role::Other, receiver(0.050)));
             assert_eq!(clock.rtt(Span::MAX), Span::from_millis(50));

@@ -9,21 +9,21 @@ use crate::spec::NumberRange;
 use crate::time::{Rate, Span};
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] is RFC 4654, [`Config::transport`] is for real networks.
+    /// Parameters of TFMCC. [`Config::published`] is RFC 4654, [`Config::transport`] is for real networks.
     ///
-    /// The common option `rtt` is the first largest round-trip time, "R_max". `start=doubling` is the RFC's own slow start: up to twice the
-    /// rate that the slowest receiver gets, until a receiver loses a packet. `start=linear` begins with the increase that holds after it, a
-    /// packet per largest round-trip time each time.
+    /// The common option `rtt` is the initial largest round-trip time, "R_max". `start=doubling` is the RFC's slow start: up to
+    /// twice the rate that the slowest receiver gets, until a receiver loses a packet. `start=linear` uses the increase after
+    /// slow start from the beginning: one packet per largest round-trip time in each such time.
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Parameters of sending that all schemes share.
         sending: Sending = published_sending();
-        /// The law of report delays.
+        /// Distribution of report delays.
         timer: TimerLaw = TimerLaw::Rfc
             => choice["timer", { "rfc" => Rfc, "2001" => Of2001 }, "the law of report delays"];
-        /// Reports less than this part below the lowest of a round are suppressed, "g".
+        /// Reports are suppressed unless their rate is below the lowest of the round by this fraction, "g".
         near: f64 = 0.1
             => number["g", NumberRange::of(0.0, 0.5), "reports this near the lowest of a round are suppressed"];
-        /// The largest round-trip time keeps this part in a round without a larger one.
+        /// Factor on the largest round-trip time after a round without a larger one.
         rtt_max_kept: f64 = 0.9
             => number["rtt-max-kept", NumberRange::of(0.1, 1.0),
                 "part of the largest round-trip time that is kept in a round without a larger one"];
@@ -34,24 +34,24 @@ configuration! {
         /// Whether long open loss intervals discount older ones.
         discounting: Discounting = Discounting::On
             => choice["discounting", { "on" => On, "off" => Off }, "long loss intervals discount older ones"];
-        /// Where the first loss interval comes from.
+        /// Rule for the first loss interval.
         first: FirstInterval = FirstInterval::Rfc4654
             => choice["first", { "4654" => Rfc4654, "5348" => Rfc5348 },
                 "the RFC whose rule gives the loss interval before the first loss"];
-        /// The number of round-trip times from the first within which losses are one event; one is RFC 4654, 5.
+        /// Number of round-trip times after the first loss within which losses belong to one event; 1 in RFC 4654, 5.
         event: f64 = 1.0;
-        /// The increase of a calculated rate after a loss event.
+        /// Increase of a calculated rate after a loss event.
         recovery: Recovery = Recovery::Equation;
-        /// How fast the source rises to the rate that the limiting receiver reports.
+        /// Rise of the rate towards the rate that the limiting receiver reports.
         rise: Rise = Rise::Packet;
-        /// The rate does not rise so soon after the limiting receiver has left, nor in six largest round-trip times.
+        /// Duration without a rise of the rate after the limiting receiver has left; at least the longest report delay.
         hold: Span = Span::ZERO;
-        /// Nothing that a receiver calculates lowers the rate below this; silence does.
+        /// Minimum rate that calculated rates can cause; silence can reduce the rate further.
         least: Rate = Rate::ZERO;
-        /// Over how many round-trip times receivers measure the rate that they get, "k".
+        /// Number of round-trip times over which receivers measure their received rate, "k".
         received_over: f64 = 3.0
             => number["k", NumberRange::of(1.0, 10.0), "over how many round-trip times a received rate is measured"];
-        /// The limiting receiver is not missed before this time, whatever the round-trip time.
+        /// Minimum silence of the limiting receiver before the source responds, for any round-trip time.
         patience: Span = Span::ZERO
             => seconds["patience", NumberRange::of(0.0, 60.0), "the limiting receiver is not missed before this time"];
     }
@@ -66,67 +66,68 @@ configuration! {
     }
 }
 
-/// The law of report delays.
+/// Distribution of report delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimerLaw {
-    /// Exponential up to six largest round-trip times.
+    /// Exponential distribution up to six largest round-trip times.
     Rfc,
-    /// The simulations of the paper of 2001: up to four, a third of it by the rate.
+    /// The simulations of the paper of 2001: up to four largest round-trip times. A third of the delay depends on the rate.
     Of2001,
 }
 
 /// Whether a receiver follows the one-way delay between measurements of its round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OneWay {
-    /// It does.
+    /// Every packet's one-way delay moves the estimate.
     Followed,
-    /// Measurements alone count.
+    /// Only measurements change the estimate.
     Ignored,
 }
 
 /// Whether long open loss intervals discount older ones (RFC 4654, 5.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discounting {
-    /// They do.
+    /// A long open interval reduces the weight of older intervals.
     On,
-    /// All intervals count by their place alone.
+    /// The weight of an interval depends only on its position.
     Off,
 }
 
-/// The basis of the loss interval before the first loss.
+/// Rule for the loss interval before the first loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstInterval {
-    /// The square root alone (RFC 4654, 5.6). At a few packets per round-trip time the equation turns it into much less than the received
-    /// rate: at one packet, a thirtieth.
+    /// Only the square root (RFC 4654, 5.6). At a few packets per round-trip time the equation converts this interval into much
+    /// less than the received rate: at one packet, a thirtieth.
     Rfc4654,
-    /// The whole equation (RFC 5348, 6.3.1): it gives back the received rate.
+    /// The whole equation (RFC 5348, 6.3.1), which yields the received rate.
     Rfc5348,
 }
 
-/// The increase of a calculated rate after a loss event.
+/// Increase of a calculated rate after a loss event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// The equation's result for the open loss interval: at most a seventh of a packet per round-trip time in each, or a quarter where
-    /// older intervals are discounted.
+    /// The equation's result for the open loss interval: an increase of at most a seventh of a packet per round-trip time in each
+    /// round trip. It is at most a quarter of a packet while older intervals are discounted.
     Equation,
-    /// At least TCP's increase: from half of the received rate, a packet per round-trip time in each (RFC 5681, 3.1).
+    /// At least TCP's increase: from half of the received rate, by one packet per round-trip time in each round trip (RFC 5681,
+    /// 3.1).
     Tcp,
 }
 
-/// How fast the source rises.
+/// Rise of the source's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rise {
-    /// By a packet per largest round-trip time in each (RFC 4654, 2.2).
+    /// By one packet per largest round-trip time in each such time (RFC 4654, 2.2).
     Packet,
-    /// Up to twofold in a largest round-trip time, as a single TFRC flow may (RFC 5348, 4.3).
+    /// At most doubling in a largest round-trip time, as in a single TFRC flow (RFC 5348, 4.3).
     Double,
 }
 
 impl Config {
-    /// A real network: the first largest round-trip time is 20 ms (a longer one counts at once) and is halved per round where paths are
-    /// shorter. The first loss interval is that of RFC 5348. Slow start doubles the rate received in the latest round trip alone (over
-    /// three it grows by a third in each, and a competing TCP flow takes the path first). A host that is held up for less than 200 ms is
-    /// not missed.
+    /// Returns the parameters for a real network. The initial largest round-trip time is 20 ms. A longer one counts at once; on
+    /// shorter paths the value is halved per round. The first loss interval is that of RFC 5348. Slow start doubles the rate
+    /// received in the latest round trip only. Over three round trips the rate would grow by a third in each, and a competing TCP
+    /// flow would take the path first. The source does not respond to a host that is silent for less than 200 ms.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending { initial_rtt: Span::from_millis(20), ..Sending::transport(packet_size) },
@@ -139,7 +140,7 @@ impl Config {
     }
 }
 
-/// How packets are sent in the paper's simulations.
+/// Returns the parameters of sending in the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published();
     let slowest = Rate::of(u64::from(sending.packet_size), Span::from_secs(8));
@@ -152,7 +153,7 @@ fn published_sending() -> Sending {
     }
 }
 
-/// The scheme as a user sees it.
+/// Catalogue entry of the scheme.
 const ENTRY: Entry = Entry {
     name: "tfmcc",
     number: 6,

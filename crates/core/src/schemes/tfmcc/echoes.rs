@@ -3,33 +3,33 @@
 use crate::packet::ReceiverId;
 use crate::time::Time;
 
-/// Stamps that wait to be returned, a few of the latest.
+/// The latest stamps that wait to be returned.
 #[derive(Debug, Clone)]
 pub(super) struct Echoes {
     waiting: Vec<Echo>,
 }
 
-/// A receiver's stamp.
+/// A receiver's stamp and the data for its order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Echo {
     pub(super) to: ReceiverId,
-    /// The receiver's clock when the report left, in microseconds.
+    /// Receiver's clock at the sending of the report, in microseconds.
     pub(super) stamp: u32,
-    /// When the report came.
+    /// Arrival of the report.
     pub(super) came: Time,
     pub(super) urgency: Urgency,
-    /// The feedback round that was answered.
+    /// Feedback round that the report answers.
     pub(super) round: u8,
-    /// The rate that was reported.
+    /// Reported rate.
     pub(super) rate: f32,
 }
 
 /// Classes of echoes, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
-    /// A receiver that has just become the limiting one, or is that without knowing its round-trip time.
+    /// A receiver that has just become the limiting one, or a limiting receiver without a measured round-trip time.
     NewlyLimiting,
-    /// Another receiver that does not know its round-trip time.
+    /// Another receiver without a measured round-trip time.
     Unmeasured,
     /// Another receiver.
     Measured,
@@ -38,13 +38,13 @@ pub(super) enum Urgency {
 }
 
 impl Echo {
-    /// The stamp, and for how long it was held, as the receiver's clock would be without the hold.
+    /// Returns the stamp plus the time for which the source has held it.
     pub(super) fn adjusted(&self, now: Time) -> u32 {
         self.stamp.wrapping_add((now.since(self.came).as_nanos() / 1_000) as u32)
     }
 }
 
-/// Reports of a round are about ten; more than this wait only in strange groups.
+/// Maximum number of stored stamps. A normal round has about ten reports.
 const MAX: usize = 64;
 
 impl Echoes {
@@ -52,34 +52,34 @@ impl Echoes {
         Echoes { waiting: Vec::with_capacity(MAX) }
     }
 
-    /// A stamp is to be returned, instead of an older one of the same receiver.
+    /// Adds a stamp, which replaces an older stamp of the same receiver.
     pub(super) fn add(&mut self, echo: Echo) {
         self.forget(echo.to);
         if self.waiting.len() == MAX {
             self.waiting.remove(MAX - 1);
         }
-        // Kept in order, the least urgent last; equal ones in order of coming.
+        // The list is sorted by urgency, the least urgent last; equal stamps stay in the order of arrival.
         let place = self.waiting.partition_point(|other| !comes_before(&echo, other));
         self.waiting.insert(place, echo);
     }
 
-    /// The most urgent stamp.
+    /// Removes and returns the most urgent stamp.
     pub(super) fn take(&mut self) -> Option<Echo> {
         if self.waiting.is_empty() { None } else { Some(self.waiting.remove(0)) }
     }
 
-    /// Nothing is returned to this receiver.
+    /// Removes the stamp of this receiver.
     pub(super) fn forget(&mut self, receiver: ReceiverId) {
         self.waiting.retain(|echo| echo.to != receiver);
     }
 
-    /// Nothing is returned to anybody.
+    /// Removes all stamps.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
     }
 }
 
-/// By class, then by the older round, then by the lower rate.
+/// Compares by class, then by the older round, then by the lower rate.
 fn comes_before(one: &Echo, other: &Echo) -> bool {
     let age = one.round.wrapping_sub(other.round) as i8;
     one.urgency.cmp(&other.urgency).then(age.cmp(&0)).then(one.rate.total_cmp(&other.rate)).is_lt()

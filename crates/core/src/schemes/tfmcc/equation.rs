@@ -1,11 +1,11 @@
-//! TCP's rate by its loss event rate (RFC 4654, 2.1), without a limit on the part of timeouts.
+//! TCP's rate at a loss event rate (RFC 4654, 2.1), without a limit on the contribution of timeouts.
 //!
-//! [`crate::rate::formula`] is the original formula, whose probability of timeouts is at most one; RFC 4654 and RFC
-//! 5348 print it without that limit. The two differ where more than three packets in ten are lost.
+//! [`crate::rate::formula`] is the original formula, whose probability of timeouts is at most one. RFC 4654 and RFC 5348 omit
+//! this limit. The formulas differ if more than three packets in ten are lost.
 
 use crate::time::{Rate, Span};
 
-/// The rate at loss event rate `loss`; unlimited without loss.
+/// Returns the rate at loss event rate `loss`; unlimited without loss.
 pub(super) fn rate(packet_size: f64, rtt: Span, loss: f64) -> Rate {
     let per_rtt =
         (2.0 * loss / 3.0).sqrt() + 12.0 * (3.0 * loss / 8.0).sqrt() * loss * (1.0 + 32.0 * loss * loss);
@@ -13,17 +13,17 @@ pub(super) fn rate(packet_size: f64, rtt: Span, loss: f64) -> Rate {
     if secs > 0.0 { Rate::from_bps(8.0 * packet_size / secs) } else { Rate::UNLIMITED }
 }
 
-/// The loss interval before the first loss event: the interval that corresponds to the rate received then by the square root alone (RFC
-/// 4654, 5.6). At least one packet.
+/// Returns the loss interval before the first loss event. It corresponds to the received rate by the square root only (RFC 4654,
+/// 5.6), and is at least one packet.
 pub(super) fn first_interval(packet_size: f64, received: Rate, rtt: Span) -> f64 {
     let packets = received.bps() * rtt.as_secs_f64() / (8.0 * packet_size);
     (packets * packets / 1.5).max(1.0)
 }
 
-/// The same by the whole equation (RFC 5348, 6.3.1): the interval at which it gives the received rate.
+/// Returns the first loss interval by the whole equation (RFC 5348, 6.3.1): the interval that yields the received rate.
 pub(super) fn first_interval_exactly(packet_size: f64, received: Rate, rtt: Span) -> f64 {
     let (mut low, mut high) = (1e-8f64, 1.0f64);
-    // Halves the interval's logarithm each time.
+    // Each step halves the logarithm of the search interval.
     for _ in 0..32 {
         let middle = (low * high).sqrt();
         if rate(packet_size, rtt, middle).bps() > received.bps() { low = middle } else { high = middle }

@@ -1,8 +1,8 @@
 //! Loss events of a receiver, and the loss event rate (RFC 4654, 5; RFC 5348, 5).
 //!
-//! Losses within a round-trip time of the first are one event. The interval from one event to the next counts in
-//! packets; the loss event rate is the inverse of a weighted mean of the last eight. A packet that counted as lost and
-//! comes after all is taken out again.
+//! Losses within a round-trip time of the first loss are one event. The interval from one event to the next is counted in
+//! packets. The loss event rate is the inverse of a weighted mean of the last eight intervals. A packet that counted as lost and
+//! arrives later is removed from its event.
 
 use super::config::Discounting;
 use crate::packet::Seq;
@@ -11,22 +11,22 @@ use crate::time::{Span, Time};
 /// Weights of intervals, newest first.
 const WEIGHTS: [f64; CLOSED] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 const CLOSED: usize = 8;
-/// One more event than closed intervals: the newest one begins the open interval.
+/// One more than the closed intervals: the newest event starts the open interval.
 const EVENTS: usize = CLOSED + 1;
-/// Discounting goes no further than this (RFC 4654, 5.5; a quarter in RFC 5348).
+/// Minimum discount factor (RFC 4654, 5.5; a quarter in RFC 5348).
 const MIN_DISCOUNT: f64 = 0.5;
-/// Missing stretches that wait for their packets at most; of more, the place is not known exactly.
+/// Maximum number of stored stretches of missing packets. The position of losses in further stretches is approximate.
 const STRETCHES: usize = 8;
 
-/// A receiver's loss history. Boxed by those that have losses.
+/// A receiver's loss history. It is allocated when packets are missing for the first time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
-    /// Newest first.
+    /// Loss events, newest first.
     events: [Event; EVENTS],
     count: usize,
-    /// The interval before the first event, while that is remembered.
+    /// The interval before the first event, while it has a weight.
     first: Option<First>,
-    /// Missing, and not yet lost; oldest first.
+    /// Stretches of packets that are missing but not declared lost, oldest first.
     missing: [Stretch; STRETCHES],
     stretches: usize,
 }
@@ -34,25 +34,25 @@ pub(super) struct History {
 /// Losses within a round-trip time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Event {
-    /// The packet that began it, and when that would have come.
+    /// First packet of the event; `at` is its estimated arrival time.
     first: u64,
     at: Time,
     /// Bit k: packet `first + k` is lost.
     lost: u64,
-    /// Lost packets beyond the bits, and marked ones.
+    /// Number of lost packets beyond the bits, and of marked packets.
     others: u32,
-    /// How much the interval that it began still counts.
+    /// Remaining weight of the interval that starts with this event.
     discount: f32,
 }
 
-/// The interval before the first event: not counted but calculated.
+/// The interval before the first event, which is calculated from the rate instead of counted.
 #[derive(Debug, Clone, Copy)]
 struct First {
     length: f64,
     discount: f64,
 }
 
-/// Packets `from..to` have not come; those before and behind have, at these times.
+/// The missing packets `from..to`. `before` and `behind` are the arrival times of the packets around them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stretch {
     from: u64,
@@ -62,7 +62,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// When packet `seq` would have come.
+    /// Returns the estimated arrival time of packet `seq`.
     fn time_of(&self, seq: u64) -> Time {
         let part = (seq + 1 - self.from) as f64 / (self.to + 1 - self.from) as f64;
         self.before + self.behind.since(self.before).scaled(part)
@@ -70,24 +70,25 @@ impl Stretch {
 }
 
 impl History {
-    /// Whether there was a loss event ("have_loss").
+    /// Returns whether there was a loss event ("have_loss").
     pub(super) const fn has_loss(&self) -> bool {
         self.count > 0
     }
 
-    /// Set the interval before the first event.
+    /// Sets the interval before the first event.
     pub(super) fn set_first(&mut self, packets: f64) {
         self.first = Some(First { length: packets, discount: 1.0 });
     }
 
-    /// It was calculated with a round-trip time this many times too long.
+    /// Corrects the interval before the first event. `factor`: the measured round-trip time divided by the assumed one.
     pub(super) fn rescale_first(&mut self, factor: f64) {
         if let Some(first) = &mut self.first {
             first.length = (first.length * factor * factor).max(1.0);
         }
     }
 
-    /// Packets `from..to` have not come: the packet before them came at `before`, the one behind at `behind`.
+    /// Records that packets `from..to` are missing. The packet before them arrived at `before`, the packet after them at
+    /// `behind`.
     pub(super) fn miss(&mut self, from: Seq, to: Seq, before: Time, behind: Time) {
         if self.stretches == STRETCHES {
             self.missing.copy_within(1.., 0);
@@ -97,7 +98,8 @@ impl History {
         self.stretches += 1;
     }
 
-    /// The `packets` oldest missing ones are lost, as packet `by` reveals now. Whether that began an event.
+    /// Declares the `packets` oldest missing packets lost, as the arrival of packet `by` shows. Returns whether a loss event has
+    /// begun.
     pub(super) fn lose(
         &mut self,
         packets: u32,
@@ -122,7 +124,7 @@ impl History {
             }
         }
         if left > 0 {
-            // The place is unknown: as if it were the packet before the one that reveals it.
+            // The positions of these losses are unknown. They count as the packet before `by`.
             begun |= self.lose_one(by.0.saturating_sub(1), now, rtt, discounting);
         }
         begun
@@ -142,7 +144,7 @@ impl History {
         true
     }
 
-    /// Packet `seq` carries a mark: congestion at once, and nothing to be found again. Whether that began an event.
+    /// Records a mark on packet `seq`, which is congestion and never revoked. Returns whether a loss event has begun.
     pub(super) fn mark(&mut self, seq: Seq, now: Time, rtt: Span, discounting: Discounting) -> bool {
         if self.events[..self.count].first().is_some_and(|newest| now <= newest.at + rtt) {
             return false;
@@ -166,8 +168,7 @@ impl History {
         self.events[0] = event;
     }
 
-    /// A packet has come late: it is not missing any more, and if it counted as lost, it does not any longer. Whether
-    /// loss events have changed.
+    /// Removes a late packet from the missing or lost packets. Returns whether loss events have changed.
     pub(super) fn find(&mut self, seq: Seq, rtt: Span) -> bool {
         let seq = seq.0;
         if let Some(at) = self.missing[..self.stretches].iter().position(|s| (s.from..s.to).contains(&seq)) {
@@ -208,7 +209,7 @@ impl History {
         }
     }
 
-    /// An event had no loss after all: the intervals around it are one.
+    /// Removes an event whose packets have all arrived, which merges the intervals around it.
     fn remove(&mut self, index: usize) {
         self.events.copy_within(index + 1..self.count, index);
         self.count -= 1;
@@ -217,7 +218,8 @@ impl History {
         }
     }
 
-    /// The packet that began an event has arrived: the event begins with the next one that is lost, and may extend into the event after it.
+    /// Moves the start of an event to its next lost packet, because its first packet has arrived. The event may then include the
+    /// event after it.
     fn begin_later(&mut self, index: usize, rtt: Span) {
         let later = index.checked_sub(1).map(|newer| self.events[newer]);
         let event = &mut self.events[index];
@@ -233,7 +235,7 @@ impl History {
         }
     }
 
-    /// The loss event rate with `highest` as the newest packet; zero without a loss event.
+    /// Returns the loss event rate with `highest` as the newest packet; zero without a loss event.
     pub(super) fn rate(&self, highest: Seq, discounting: Discounting) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -247,7 +249,7 @@ impl History {
         1.0 / mean.max(1.0)
     }
 
-    /// How much the open interval, up to before packet `end`, discounts the closed ones.
+    /// Returns the factor by which the open interval, which ends before packet `end`, discounts the closed intervals.
     fn open_discount(&self, end: u64, discounting: Discounting) -> f64 {
         let (closed, weight) = self.closed(0, 1.0, CLOSED);
         if discounting == Discounting::Off || weight <= 0.0 {
@@ -258,8 +260,8 @@ impl History {
         if open > 2.0 * mean { (2.0 * mean / open).max(MIN_DISCOUNT) } else { 1.0 }
     }
 
-    /// Weighted sum of the newest closed intervals, and the sum of the weights: `shift` is 1 where the open interval has
-    /// taken the first weight; then the oldest of the intervals has no weight left.
+    /// Returns the weighted sum of the newest closed intervals, and the sum of the weights. `shift` is 1 if the open interval has
+    /// the first weight; then the oldest interval has no weight.
     fn closed(&self, shift: usize, discount: f64, most: usize) -> (f64, f64) {
         let (mut sum, mut weights) = (0.0, 0.0);
         let all = self.count.saturating_sub(1) + usize::from(self.first.is_some());
@@ -289,13 +291,13 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// Packet `seq` would have come at `seq` ms, and is found to be lost by the next one.
+    /// Declares packet `seq` lost. It should have arrived at `seq` ms, and the next packet reveals the loss.
     fn lose(history: &mut History, seq: u64) -> bool {
         history.miss(Seq(seq), Seq(seq + 1), at(seq - 1), at(seq + 1));
         history.lose(1, Seq(seq + 1), at(seq + 1), RTT, ON)
     }
 
-    /// Losses of one packet, this far apart.
+    /// Creates a history of single losses at this distance.
     fn regular(interval: u64, events: u64) -> History {
         let mut history = History::default();
         for event in 1..=events {
@@ -319,16 +321,16 @@ mod tests {
         }
     }
 
-    /// T-TF-2: a long open interval counts where it lowers the rate.
+    /// T-TF-2: a long open interval counts only if it lowers the loss rate.
     #[test]
     fn only_a_long_open_interval_lowers_the_loss_rate() {
         let history = regular(200, 12);
         let newest = 2400;
         assert!((history.rate(Seq(newest), ON) * 200.0 - 1.0).abs() < 1e-9);
-        // 400 packets: not discounted yet. Weights: 1 open, 5 closed ones.
+        // 400 packets: no discount. Weights: one open and five closed intervals.
         let mean = (400.0 + 5.0 * 200.0) / 6.0;
         assert!((history.rate(Seq(newest + 399), ON) * mean - 1.0).abs() < 1e-9);
-        // 1600 packets: closed ones count half (2 * 200 / 1600 is less).
+        // 1600 packets: closed intervals have half their weight, because 2 * 200 / 1600 is less.
         let mean = (1600.0 + 0.5 * 1000.0) / (1.0 + 2.5);
         assert!((history.rate(Seq(newest + 1599), ON) * mean - 1.0).abs() < 1e-9);
         let mean = (1600.0 + 1000.0) / 6.0;
@@ -358,7 +360,7 @@ mod tests {
     #[test]
     fn losses_of_a_long_gap_are_dated_between_the_packets_around_it() {
         let mut history = History::default();
-        // 400 packets are missing between 1.0 s and 1.4 s: an event each 100 ms and a bit.
+        // 400 packets are missing between 1.0 s and 1.4 s: a new event starts after slightly more than 100 ms each time.
         history.miss(Seq(1000), Seq(1400), at(999), at(1400));
         assert!(history.lose(400, Seq(1400), at(1400), RTT, ON));
         assert_eq!(history.count, 4);

@@ -1,8 +1,8 @@
 //! TFMCC: TCP-friendly multicast congestion control (RFC 4654; paper 000, 1.6.2.3).
 //!
-//! Receivers measure their loss event rate and their round-trip time and calculate how fast a TCP flow would be there. The source goes as
-//! fast as the *current limiting receiver* reports. Reports of all others are few: each waits for a random time, biased towards low rates
-//! by values that the source repeats in its packets.
+//! Receivers measure their loss event rate and their round-trip time, and calculate the rate of a TCP flow on the same path. The
+//! source sends at the rate that the *current limiting receiver* reports. Other receivers report rarely. Each waits for a random
+//! time, which is biased towards low rates by values that the source repeats in its packets.
 //!
 //! ```text
 //!   source                          limiting receiver         others
@@ -13,13 +13,13 @@
 //!     | X_supp = 0.9 X_r for all; is X_r below the rate? then it limits from now on
 //! ```
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | `equation` | TCP's rate at a loss event rate, and the first loss interval |
 //! | `history` | loss events of a receiver and the loss event rate |
-//! | `timer` | the law of report delays |
+//! | `timer` | the distribution of report delays |
 //! | `clock` | round-trip times at a receiver, between clocks that differ |
-//! | `echoes` | whose stamp the next packet returns |
+//! | `echoes` | the choice of the stamp that the next packet returns |
 
 mod clock;
 mod config;

@@ -1,4 +1,4 @@
-//! TFMCC's receiver: calculates how fast TCP would be here, and reports it now and then (RFC 4654, 5 and 6).
+//! TFMCC's receiver: calculates TCP's rate on its path, and reports it occasionally (RFC 4654, 5 and 6).
 
 use super::clock::{Clock, Role};
 use super::config::{Config, Discounting, FirstInterval, OneWay, Recovery, TimerLaw};
@@ -24,10 +24,10 @@ pub struct Receiver {
     size: f32,
     /// The time of the latest loss event, and half of the rate received then.
     cut: Option<(Time, Rate)>,
-    /// `None` before anything was missing.
+    /// Loss history; `None` before the first missing packet.
     history: Option<Box<History>>,
     report: Option<Planned>,
-    /// The newest packet when it reported last.
+    /// Newest packet at the latest report.
     reported: Option<Seq>,
     suppressed: u32,
 }
@@ -53,7 +53,7 @@ struct NewestHeader {
     at: Time,
     sent_at: Time,
     layer: Layer,
-    /// The rate at which it was sent, by its header.
+    /// Sending rate stated in its header, bit/s.
     rate: f32,
     suppress_above: f32,
     rtt_max: Span,
@@ -61,38 +61,38 @@ struct NewestHeader {
     round: u8,
 }
 
-/// A report that waits for its moment.
+/// A report that waits for its deadline.
 #[derive(Debug, Clone, Copy)]
 struct Planned {
     at: Time,
-    /// The rate when it was planned, "X_fbr".
+    /// Calculated rate at the time of planning, "X_fbr".
     rate: f32,
 }
 
-/// Largest round-trip times that a header can carry.
+/// Range to which the largest round-trip time of a header is clamped.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
-/// The largest round-trip time before a header states one.
+/// Assumed largest round-trip time before a header states it.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(500);
-/// A stream that paused this many largest round-trip times has forgotten its losses (RFC 4654, 6.1).
+/// Number of largest round-trip times of pause after which a receiver forgets its losses (RFC 4654, 6.1).
 const FORGOTTEN_AFTER: u64 = 10;
-/// How fast the mean packet size follows.
+/// Gain of the mean packet size.
 const SIZE_GAIN: f32 = 1.0 / 16.0;
-/// Four packets that came within less came as a burst.
+/// Four packets that arrive within less than this time are a burst.
 const MIN_SPAN: Span = Span::from_micros(20);
-/// No measurement of a received rate is over a shorter time.
+/// Minimum time for measuring a received rate.
 const MIN_WINDOW: Span = Span::from_millis(2);
 
-/// Where the stream began, for the last time.
+/// The latest beginning of the stream.
 #[derive(Debug, Clone, Copy)]
 struct Began {
     first: Seq,
-    /// Packets since then, in order.
+    /// Number of packets that have arrived in order since then.
     came: u32,
 }
 
 impl Began {
-    /// Returns the number of those lost packets that belong to the stream. A gap shows itself some packets late, thus also one before which
-    /// everything is forgotten.
+    /// Returns the number of lost packets that belong to the stream. A gap is detected some packets late, so it may precede the
+    /// beginning of the stream.
     fn of_stream(self, lost: u32, by: Seq) -> u32 {
         let sent = (by.0.saturating_sub(self.first.0)).min(u64::from(u32::MAX)) as u32;
         lost.min(sent.saturating_sub(self.came - 1))
@@ -130,33 +130,33 @@ impl Receiver {
         }
     }
 
-    /// Loss event rate; zero before a loss.
+    /// Returns the loss event rate; zero before a loss.
     pub fn loss(&self) -> f64 {
         let (Some(history), Some(newest)) = (&self.history, &self.newest) else { return 0.0 };
         history.rate(newest.seq, self.settings.discounting)
     }
 
-    /// Round-trip time; the largest one of the group before a measurement.
+    /// Returns the round-trip time; before a measurement, the largest one of the group.
     pub fn rtt(&self) -> Span {
         self.clock.rtt(self.rtt_max())
     }
 
-    /// Returns whether the source follows this receiver, as far as headers have stated.
+    /// Returns whether this is the limiting receiver, according to the headers received so far.
     pub fn is_limiting(&self) -> bool {
         self.role == Role::Limiting
     }
 
-    /// When the latest loss event that is remembered was seen.
+    /// Returns the time of the latest loss event in the history.
     pub fn lost_at(&self) -> Option<Time> {
         self.cut.map(|(at, _)| at)
     }
 
-    /// Forget all losses: start-up goes on.
+    /// Removes all losses, so that start-up continues.
     pub fn forget_losses(&mut self) {
         (self.cut, self.history) = (None, None);
     }
 
-    /// Reports now, whatever others have reported.
+    /// Sends a report now, regardless of the reports of other receivers.
     pub fn report_now(&mut self, cx: &mut Cx<'_>) {
         self.send(Knows::default(), cx);
     }
@@ -165,17 +165,17 @@ impl Receiver {
         self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
-    /// Whether a loss event is remembered.
+    /// Returns whether the history contains a loss event.
     pub fn has_loss(&self) -> bool {
         self.history.as_ref().is_some_and(|history| history.has_loss())
     }
 
-    /// Returns the rate at which packets came, over this number of round-trip times up to the latest of them ("X_recv"): a pause of the
-    /// source is no evidence about the path.
+    /// Returns the received rate over this number of round-trip times before `latest`, the arrival of a packet ("X_recv"). A
+    /// later pause of the source does not count, because it shows nothing about the path.
     fn received(&self, round_trips: f64, latest: Time) -> Rate {
         let four = self.arrivals.latest_four(latest).filter(|four| *four >= MIN_SPAN);
         let Some(four) = four else {
-            // Too few to measure: the rate that the source states, where it does.
+            // Too few packets to measure: use the rate that the source states, if any.
             let stated = self.newest.map_or(0.0, |newest| f64::from(newest.rate));
             return if stated > 0.0 { Rate::from_bps(stated) } else { Rate::UNLIMITED };
         };
@@ -187,7 +187,7 @@ impl Receiver {
         self.arrivals.rate(latest, window.min(self.arrivals.covered()))
     }
 
-    /// The rate that this receiver would report now ("X_r").
+    /// Returns the rate that this receiver would report now ("X_r").
     pub fn calculated(&self, now: Time) -> Rate {
         let size = f64::from(self.size);
         let rate = if self.has_loss() {
@@ -199,7 +199,7 @@ impl Receiver {
         rate.max(Rate::of(size as u64, self.settings.slowest_gap))
     }
 
-    /// Returns the rate to which TCP would have grown since the latest loss event, where that counts.
+    /// Returns the rate to which TCP would have grown since the latest loss event; zero unless `Recovery::Tcp` is set.
     fn recovered(&self, now: Time) -> Rate {
         match (self.settings.recovery, self.cut) {
             (Recovery::Tcp, Some((at, half))) => {
@@ -210,12 +210,12 @@ impl Receiver {
         }
     }
 
-    /// Losses within this time are one event.
+    /// Returns the duration within which losses are one event.
     fn event(&self) -> Span {
         self.rtt().scaled(f64::from(self.settings.event))
     }
 
-    /// Copy the header of a packet that is newer than all before.
+    /// Copies the header of a packet that is newer than all earlier ones.
     fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
         let before = self.newest;
         let mut newest = before.unwrap_or(NewestHeader {
@@ -277,7 +277,7 @@ impl Receiver {
         }
     }
 
-    /// A packet has come while a report is planned: is there still a reason, and does it come at the right time?
+    /// Reschedules or drops the planned report of this receiver after a header.
     fn reconsider(&mut self, other_limit: bool, old_rtt_max: Span, now: Time) {
         let Some(newest) = self.newest else { return };
         if newest.rtt_max != old_rtt_max
@@ -298,7 +298,7 @@ impl Receiver {
         }
     }
 
-    /// A new feedback round has begun: plan a report.
+    /// Plans a report for a new feedback round.
     fn plan(&mut self, pause: Span, cx: &mut Cx<'_>) {
         let Some(newest) = self.newest else { return };
         let rate = self.calculated(cx.now).bps();
@@ -309,16 +309,16 @@ impl Receiver {
         self.report = Some(Planned { at: cx.now + delay + excess.min(RTT_RANGE.1), rate: rate as f32 });
     }
 
-    /// The limiting receiver reports once per round-trip time.
+    /// Plans the next report of the limiting receiver, which reports once per round-trip time.
     fn plan_next_of_limiting(&mut self, now: Time) {
         self.report = Some(Planned { at: now + self.rtt(), rate: 0.0 });
     }
 
-    /// Packets before `data` are missing, or lost, or it carries a mark.
+    /// Processes packets missing or declared lost before `data`, or a mark on it.
     #[inline(never)]
     fn on_gap(&mut self, data: &Data, arrival: Arrival, before: NewestHeader, cx: &mut Cx<'_>) {
         let (rtt, rtt_max) = (self.rtt(), self.rtt_max());
-        // Over the round trip before the gap.
+        // The rate is measured over the round trip before the gap.
         let received = self.received(1.0, before.at);
         let (now, discounting) = (cx.now, self.settings.discounting);
         let (measured, event) = (self.clock.is_measured(), self.event());
@@ -348,7 +348,7 @@ impl Receiver {
         }
     }
 
-    /// The stream begins, or begins again after a time that voids all earlier state.
+    /// Starts or restarts the stream. A restart discards all earlier state.
     fn begin(&mut self, seq: Seq, now: Time) {
         self.began = Began { first: seq, came: 0 };
         (self.joined_at, self.cut, self.history, self.report) = (now, None, None, None);
@@ -379,7 +379,7 @@ impl Receiver {
         cx.effects.push(Effect::Report(Report { from: self.me, layer: newest.layer, content }));
     }
 
-    /// Whether there is something to report: a lower rate than all that were reported, or a longer round trip.
+    /// Returns whether a report is needed: the rate is below all reported rates, or the round-trip time is above the largest one.
     fn has_reason(&self, newest: &NewestHeader, now: Time) -> bool {
         self.calculated(now).bps() < f64::from(newest.suppress_above) || self.rtt() > newest.rtt_max
     }
@@ -445,7 +445,7 @@ impl crate::node::Receiver for Receiver {
         }
         let Some(newest) = self.newest else { return };
         match self.role {
-            // Without packets there is nothing new to report (RFC 5348, 6.2), and the next one will wake it.
+            // Without packets there is nothing new to report (RFC 5348, 6.2). The next packet triggers a report.
             Role::Limiting if self.reported == Some(newest.seq) => {}
             Role::Limiting => self.send_as_limiting(cx),
             Role::Other if self.has_reason(&newest, cx.now) => self.send(Knows::default(), cx),

@@ -1,4 +1,4 @@
-//! TFMCC's source: follows the limiting receiver, times the feedback rounds, returns stamps (RFC 4654, 3 and 4).
+//! TFMCC's source: follows the limiting receiver, times the feedback rounds, and returns stamps (RFC 4654, 3 and 4).
 
 use super::config::{Config, Rise};
 use super::echoes::{Echo, Echoes, Urgency};
@@ -18,13 +18,13 @@ pub type Source = PacedSource<Policy>;
 #[derive(Debug, Clone)]
 pub struct Policy {
     config: Config,
-    /// Sends at the rate that the scheme allows, "X".
+    /// Controls sending at the rate of the scheme, "X".
     controller: SendController,
     phase: Phase,
     limiting: Option<Limiting>,
-    /// No rise before this moment: a slower receiver has just left.
+    /// The rate does not rise before this time, because a slower receiver has just left.
     hold_until: Time,
-    /// When the rate was last allowed to rise.
+    /// Time up to which rises of the rate are accounted for.
     raised_at: Time,
     growth: Growth,
     rtt_max: Span,
@@ -33,27 +33,27 @@ pub struct Policy {
     received_at: Time,
     /// Whether the rate was lowered for lack of reports, and no report has arrived since.
     is_silent: bool,
-    /// That is over since the latest tick.
+    /// Whether that silence has ended since the latest tick.
     is_received_again: bool,
     cuts: u64,
     tally: Tally,
 }
 
-/// How the rate moves.
+/// Mode of the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
-    /// No receiver has lost anything: up to twice the rate of the slowest one, in the course of a round trip.
+    /// No receiver has lost a packet. The rate moves to twice the rate of the slowest receiver within a round trip.
     SlowStart(Ramp),
-    /// After a pause: doubling up to the rate before it.
+    /// After a pause or a silence the rate doubles up to its earlier value.
     Resuming {
-        /// That rate.
+        /// The earlier rate.
         to: Rate,
     },
-    /// The equation decides.
+    /// The equation determines the rate.
     Steady,
 }
 
-/// A rate that moves evenly within a largest round-trip time.
+/// A rate that changes linearly within a largest round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ramp {
     from: Rate,
@@ -67,15 +67,15 @@ struct Limiting {
     id: ReceiverId,
     since: Time,
     received_at: Time,
-    /// Its latest rate, adjusted.
+    /// Its latest adjusted rate.
     rate: Rate,
-    /// Its latest round-trip time, as the source has measured it.
+    /// Its latest round-trip time, measured by the source.
     rtt: Span,
     /// Its latest stamp.
     echo: Echo,
-    /// When its stamp was last returned.
+    /// Latest time at which its stamp was returned.
     echoed_at: Time,
-    /// When the rate was halved because it was silent.
+    /// Latest time at which the rate was halved because of its silence.
     halved_at: Time,
     leaves: bool,
 }
@@ -85,13 +85,13 @@ struct Limiting {
 struct FeedbackRound {
     number: u8,
     since: Time,
-    /// Reports above this are suppressed, "X_supp".
+    /// Reports with a rate above this value are suppressed, "X_supp".
     suppress_above: f32,
-    /// Whether anybody but the limiting receiver has reported.
+    /// Whether another receiver than the limiting one has reported.
     answered: bool,
     /// The largest round-trip time of the round, "R_peak".
     peak: Span,
-    /// Whether one was above all before.
+    /// Whether a round-trip time exceeded the largest one before.
     grew: bool,
 }
 
@@ -108,33 +108,33 @@ impl FeedbackRound {
     }
 }
 
-/// A report of a calculated rate, checked.
+/// A validated report of a calculated rate.
 #[derive(Debug, Clone, Copy)]
 struct Calculated {
     from: ReceiverId,
     rate: Rate,
-    /// With the round-trip time that the source has measured, where the receiver did not know its own.
+    /// The rate, corrected with the round-trip time that the source has measured if the receiver has no measurement.
     adjusted: Rate,
     rtt: Span,
     knows: Knows,
     echo: Echo,
 }
 
-/// The rate is halved when the limiting receiver was silent for this number of largest round-trip times.
+/// Number of largest round-trip times of silence of the limiting receiver after which the rate is halved.
 const MISSED_AFTER: u64 = 4;
-/// The number of largest round-trip times for which it is followed before it can be missed, and for which it is missed before it is given
-/// up.
+/// Number of largest round-trip times of silence after which the limiting receiver is given up. A new limiting receiver's silence
+/// halves the rate only after this time.
 const GIVEN_UP_AFTER: u64 = 10;
-/// Round-trip times above this are mistakes.
+/// Maximum plausible round-trip time; longer samples are errors.
 const MAX_RTT: Span = Span::from_secs(10);
 
 impl Policy {
-    /// A packet per largest round-trip time: the permitted rise of the rate in that time.
+    /// Returns one packet per largest round-trip time: the permitted rise of the rate in that time.
     fn step(&self) -> Rate {
         Rate::of(u64::from(self.config.sending.packet_size), self.rtt_max)
     }
 
-    /// Returns this number of largest round-trip times, and not less than a host may be held up.
+    /// Returns this number of largest round-trip times, or a minimum that tolerates delayed hosts.
     fn rounds(&self, rtts: u64) -> Span {
         (self.rtt_max * rtts).max(self.config.patience * rtts / MISSED_AFTER)
     }
@@ -154,8 +154,8 @@ impl Policy {
         (self.limiting, self.received_at, self.raised_at) = (None, now, now);
     }
 
-    /// Where probes have measured the round-trip time, slow start begins as the other schemes' start-up does, with an initial window (RFC
-    /// 6928) in place of a packet.
+    /// Sets the initial rate if probes have measured the round-trip time. Slow start then begins with an initial window (RFC
+    /// 6928) instead of one packet, as the start-up of the other schemes does.
     fn begin_at_known_distance(&mut self, now: Time) {
         if let Start::Doubling(doubling) = self.config.sending.start
             && self.controller.rtt_is_known()
@@ -176,7 +176,7 @@ impl Policy {
         matches!(self.phase, Phase::SlowStart(_))
     }
 
-    /// Where slow start has come to by now.
+    /// Sets the present rate of slow start.
     fn advance(&mut self, now: Time) {
         let Phase::SlowStart(ramp) = self.phase else { return };
         if self.controller.is_idle() || ramp.to.bps() <= ramp.from.bps() {
@@ -212,7 +212,7 @@ impl Policy {
         }
     }
 
-    /// Checks a report; `None` for impossible values.
+    /// Validates a report; returns `None` for impossible values.
     fn checked(&self, report: &Report, now: Time) -> Option<Calculated> {
         let ReportContent::Calculated { echo, rate, stamp, round, knows } = report.content else {
             return None;
@@ -222,7 +222,7 @@ impl Policy {
         if !bps.is_usable() {
             return None;
         }
-        // A receiver that has not measured its round-trip time has calculated with the largest one.
+        // A receiver without a measured round-trip time has calculated with the largest one.
         let guessed = knows.has(Knows::LOSS) && !knows.has(Knows::RTT);
         let adjusted =
             if guessed { bps * (self.rtt_max.as_secs_f64() / rtt.as_secs_f64()).max(1.0) } else { bps };
@@ -242,16 +242,17 @@ impl Policy {
         }
     }
 
-    /// "R_max" follows the group's recent samples.
-    // RFC 4654, 2.4.2 takes any larger sample at once, so that one late answer would stretch the rounds of feedback for
-    // minutes. On real networks a receiver has to confirm it.
+    /// Sets "R_max" from the group's recent samples.
+    // RFC 4654, 2.4.2 accepts any larger sample at once, so one late answer would lengthen the feedback rounds for minutes. On
+    // real networks a receiver has to confirm the sample.
     fn follow_group(&mut self) {
         let packet = self.controller.rate().span_of(u64::from(self.config.sending.packet_size));
         let largest = self.controller.rtt_max().max(packet);
         self.rtt_max = largest.clamp(self.config.sending.min_rtt, MAX_RTT);
     }
 
-    /// A receiver that does not limit has answered: its rate silences those that are hardly lower.
+    /// Records an answer of a receiver that is not the limiting one. Its rate suppresses reports of rates that are not clearly
+    /// lower.
     fn note_answer(&mut self, report: &Calculated) {
         self.round.answered = true;
         let rate = report.rate.bps() as f32;
@@ -260,7 +261,7 @@ impl Policy {
         }
     }
 
-    /// Whether this receiver limits the rate from now on, and how fast that is (RFC 4654, 3.2).
+    /// Updates the limiting receiver and the rate from a report (RFC 4654, 3.2).
     fn follow(&mut self, report: &Calculated, now: Time) {
         let leaves = report.knows.has(Knows::LEAVING);
         match &mut self.limiting {
@@ -271,7 +272,7 @@ impl Policy {
             }
             _ if leaves => {}
             Some(limiting) if !limiting.leaves => {
-                // While no receiver has lost anything the rate is still below all; compare their received rates.
+                // Before the first loss the sending rate is below all reported rates, so the reported rates are compared.
                 let level = if matches!(self.phase, Phase::SlowStart(_)) {
                     limiting.rate
                 } else {
@@ -306,7 +307,7 @@ impl Policy {
         });
     }
 
-    /// Move the rate towards `target`: down at once, up by a packet per largest round-trip time in such a time.
+    /// Moves the rate towards `target`: down at once, up by at most the permitted rise.
     fn approach(&mut self, target: Rate, now: Time) {
         let (rate, target) = (self.controller.rate(), target.max(self.config.least));
         if let Phase::SlowStart(_) = self.phase {
@@ -341,7 +342,7 @@ impl Policy {
         self.controller.set_rate(raised.min(target), now);
     }
 
-    /// How long the rate does not rise after the limiting receiver has left.
+    /// Returns the duration without a rise after the limiting receiver has left.
     fn hold(&self) -> Span {
         timer::longest(self.config.timer, self.rtt_max).max(self.config.hold)
     }
@@ -361,7 +362,8 @@ impl Policy {
         self.echoes.add(echo);
     }
 
-    /// The stamp that the next packet returns: the most urgent one, the limiting receiver's at least once a round.
+    /// Returns the stamp for the next packet. This is the most urgent one, but the limiting receiver's stamp is returned at least
+    /// once per round.
     fn next_echo(&mut self, now: Time) -> Option<Echo> {
         let overdue = timer::longest(self.config.timer, self.rtt_max);
         if let Some(limiting) = &mut self.limiting
@@ -401,7 +403,7 @@ impl Policy {
         self.round = FeedbackRound::new(self.round.number.wrapping_add(1), now);
     }
 
-    /// No reports arrive: halves the rate. Once the receivers' rates are known again, the rate comes back by doubling.
+    /// Halves the rate because no reports arrive. After reports have returned, the rate grows back by doubling.
     fn halve(&mut self, now: Time) {
         let before = self.controller.rate();
         let sending = &self.config.sending;
@@ -419,14 +421,14 @@ impl Policy {
         self.set_rate(lower, now);
     }
 
-    /// The limiting receiver is gone. The next one to report takes its place, and the rate does not rise at once.
+    /// Removes the limiting receiver. The next receiver that reports replaces it, and the rate does not rise during `hold`.
     fn forget_limiting(&mut self, hold: Span, now: Time) {
         self.limiting = None;
         self.hold_until = now + hold;
         self.received_at = now;
     }
 
-    /// Reports arrive again: begins as at the start, unless the rate before was lower.
+    /// Sets the initial rate after a silence, but not above the rate before the silence.
     fn come_back(&mut self, now: Time) {
         let sending = &self.config.sending;
         let Start::Doubling(doubling) = sending.start else { return };
@@ -449,7 +451,7 @@ impl Policy {
 }
 
 impl Source {
-    /// A receiver that can take this rate is about to join: the rate is at most that now, whichever receiver limits it.
+    /// Limits the present rate to `rate` for a receiver that is about to join, whichever receiver is the limiting one.
     pub fn make_room(&mut self, rate: Rate, now: Time) {
         let policy = &mut self.policy;
         let rate = rate.max(policy.config.least);
@@ -464,7 +466,7 @@ impl PacedPolicy for Policy {
     type Config = Config;
 
     fn new(config: Config) -> Policy {
-        // Start-up and silence are the RFC's own.
+        // TFMCC has its own rules for start-up and silence.
         let sending = Sending { start: Start::Linear, silent_group_guard: Guard::Off, ..config.sending };
         Policy {
             config,
@@ -493,7 +495,7 @@ impl PacedPolicy for Policy {
         &mut self.controller
     }
 
-    /// The largest one, "R_max".
+    /// Returns the largest round-trip time, "R_max".
     fn rtt(&self) -> Span {
         self.rtt_max
     }
@@ -525,14 +527,14 @@ impl PacedPolicy for Policy {
         self.on_calculated(report, cx.now);
     }
 
-    /// A receiver shows that it is there, and how far away.
+    /// Records the round-trip time of a receiver that sends a sign of life.
     fn on_alive(&mut self, from: ReceiverId, echo: packet::Echo, now: Time) {
         if let Some(sample) = self.controller.sample(echo, now) {
             self.note_round_trip(from, sample.max(self.config.sending.min_rtt), now);
         }
     }
 
-    /// Every largest round-trip time: is anybody missing?
+    /// Checks once per largest round-trip time whether the limiting receiver or the whole group is silent.
     fn on_tick(&mut self, _period: Span, now: Time) {
         if std::mem::take(&mut self.is_received_again) {
             self.come_back(now);
@@ -560,7 +562,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// The application sends again: after a long pause the rate comes back step by step.
+    /// Restores timers after a pause of the application. After a long pause the rate restarts low and doubles.
     fn on_resume(&mut self, pause: Span, now: Time) {
         if let Some(limiting) = &mut self.limiting {
             limiting.received_at += pause;
@@ -587,20 +589,20 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// The group is silent when nothing newer has arrived anywhere.
+    /// Records the arrival of packet `seq` at a receiver. The group is silent while no newer packet arrives at any receiver.
     fn on_arrived(&mut self, seq: Seq, now: Time) -> bool {
         let Some(confirmed_at) = self.controller.confirmed_at(seq, now) else { return false };
         let is_news = confirmed_at > self.received_at;
         if is_news {
             self.received_at = confirmed_at;
         }
-        // No report raises the rate; a tick does.
+        // Reports do not raise the rate; the next tick raises it.
         let is_over = is_news && std::mem::take(&mut self.is_silent);
         self.is_received_again |= is_over;
         is_over
     }
 
-    /// The group is another one now.
+    /// Resets the state for a new group.
     fn on_start_again(&mut self, now: Time) {
         self.echoes.clear();
         self.rtt_max = self.config.sending.initial_rtt;
@@ -618,7 +620,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    // A group of any size up to the assumed bound gives about as many reports.
+    // The number of members is not needed: groups of any size up to the assumed bound send a similar number of reports.
     fn control(&mut self, control: SourceControl, now: Time) {
         if control == SourceControl::SignOfLife {
             self.received_at = now;

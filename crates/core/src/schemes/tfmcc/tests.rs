@@ -31,7 +31,7 @@ struct Header {
 }
 
 impl Sender {
-    /// Has sent one packet at 1 s.
+    /// Creates a source that has sent one packet at 1 s.
     fn new(config: Config) -> Sender {
         let mut sender = Bench::by_hand_at(Source::new(config), SIZE, at(1.0));
         sender.send();
@@ -44,14 +44,14 @@ impl Sender {
         Sender::new(config)
     }
 
-    /// The largest round-trip time stays what it is.
+    /// Creates a source whose largest round-trip time does not fall.
     fn steady_at_one_distance() -> Sender {
         let mut config = Config { rtt_max_kept: 1.0, ..Config::published() };
         config.sending.start = Start::Linear;
         Sender::new(config)
     }
 
-    /// A packet leaves now, whatever the schedule.
+    /// Sends a packet now, regardless of the schedule.
     fn send(&mut self) -> Header {
         let stamp = self.depart(Layer(0));
         let Mark::Equation { suppress_above, to, echo, limiting, .. } = stamp.mark else {
@@ -60,7 +60,7 @@ impl Sender {
         Header { suppress_above, to: to.map(|id| id.get()), echo, limiting }
     }
 
-    /// A report that answers the newest packet; it took as long as is given.
+    /// Delivers a report that answers the newest packet, with this round-trip time.
     fn calculated(&mut self, from: u64, kbps: f64, rtt: Span, knows: Knows) {
         let (sent_at, stamp) = (self.now, self.depart(Layer(0)));
         self.now = sent_at + rtt;
@@ -75,7 +75,7 @@ impl Sender {
         self.source.allowed().bps() / 1e3
     }
 
-    /// Receiver 1 limits the rate to this, with a largest round-trip time of 500 ms.
+    /// Creates a source that receiver 1 limits to this rate, with a largest round-trip time of 500 ms.
     fn limited_to(kbps: f64) -> Sender {
         Sender::steady().limited(kbps)
     }
@@ -96,7 +96,7 @@ fn the_first_to_report_limits_the_rate() {
     sender.run_for(millis(500));
     sender.calculated(4, 900.0, millis(100), ALL);
     assert_eq!(sender.limiting(), Some(4));
-    // From 16 kbit/s, by at most a packet per half a second.
+    // The rate rises from 16 kbit/s by at most a packet per half a second.
     assert!((16.0..=32.0).contains(&sender.kbps()), "{}", sender.kbps());
     sender.calculated(4, 10.0, millis(100), ALL);
     assert_eq!(sender.kbps(), 10.0, "down at once");
@@ -147,7 +147,7 @@ fn the_rate_rises_by_a_packet_per_maximum_rtt() {
         for _ in 0..reports_per_second {
             sender.calculated(1, 9000.0, gap, ALL);
         }
-        // 16 kbit/s more in each half second.
+        // The rate rises by 16 kbit/s in each half second.
         let raised = sender.kbps() - 1000.0;
         assert!((raised - 32.0).abs() < 4.0, "{raised} with {reports_per_second}");
     }
@@ -168,8 +168,8 @@ fn only_reports_of_other_receivers_lower_the_suppression_rate() {
     assert_eq!(sender.send().suppress_above, 720_000.0);
 }
 
-/// T-TF-5: a receiver that does not know its round-trip time calculates with the largest one. The source corrects that for the rate and not
-/// for the suppression, since others without a measurement make the same mistake.
+/// T-TF-5: a receiver without a measured round-trip time calculates with the largest one. The source corrects this for the rate
+/// but not for suppression, because other receivers without a measurement have the same error.
 #[test]
 fn suppression_uses_the_reported_and_control_the_corrected_rate() {
     let mut sender = Sender::limited_to(1000.0);
@@ -252,7 +252,7 @@ fn the_maximum_rtt_falls_by_a_tenth_per_round_to_the_samples() {
     assert_eq!(before, millis(60));
     sender.calculated(2, 2000.0, millis(90), ALL);
     assert_eq!(sender.source.observe().rtt_max, millis(90), "a longer one counts at once");
-    // At 8 kbit/s a packet takes a second.
+    // At 8 kbit/s a packet lasts one second.
     sender.calculated(1, 8.0, millis(60), ALL);
     for _ in 0..40 {
         sender.calculated(1, 8.0, millis(60), ALL);
@@ -261,7 +261,7 @@ fn the_maximum_rtt_falls_by_a_tenth_per_round_to_the_samples() {
     assert!(sender.source.observe().rtt_max >= Span::from_secs(1));
 }
 
-/// Spec 3: a round ends when somebody else has reported, or after twice its time.
+/// Spec 3: a round ends after a report of a receiver that is not the limiting one, or after twice its duration.
 #[test]
 fn a_round_without_answers_is_twice_as_long() {
     for (answered, rounds) in [(true, 4), (false, 2)] {
@@ -322,7 +322,7 @@ fn slow_start_ends_with_the_first_loss_of_any_receiver() {
 #[test]
 fn after_a_long_pause_the_rate_doubles_to_its_old_value() {
     let mut sender = Sender::limited_to(1000.0);
-    // While nothing leaves, deadlines go on.
+    // Deadlines expire although no packet is sent.
     let end = sender.now + Span::from_secs(8);
     while sender.source.deadline() <= end {
         sender.now = sender.source.deadline().max(sender.now);
@@ -370,7 +370,7 @@ impl Ear {
         self.receive(&Data { rate: 1e6, ..data(seq, sent_at, mark) }, arrival)
     }
 
-    /// A packet each 8 ms from `from` on, 1 Mbit/s, without loss; the last one's number and time.
+    /// Delivers a packet every 8 ms from number `from` on, 1 Mbit/s, without loss. Returns the reports.
     fn stream(&mut self, from: u64, packets: u64, mark: Mark) -> Vec<ReportContent> {
         let mut all = Vec::new();
         for seq in from..from + packets {
@@ -415,7 +415,7 @@ fn a_report_that_is_not_lower_than_anothers_is_not_sent() {
 fn the_receiver_with_the_longest_rtt_always_reports() {
     let mut ear = Ear::new();
     ear.stream(0, 10, header(0, 1.0));
-    // A round trip of 150 ms is measured, where the header says 100 ms.
+    // The measured round-trip time is 150 ms; the header states 100 ms.
     let now = at(10.0) + millis(80);
     let stamp = ((now - millis(150)).as_nanos() / 1000) as u32;
     ear.deliver(now, 10, echo(2, stamp, false), PLAIN);
@@ -446,10 +446,10 @@ fn a_first_loss_starts_the_equation_at_the_received_rate() {
     ear.stream(0, 100, header(0, f32::INFINITY));
     let lossy = Arrival { lost: 1, ..PLAIN };
     ear.deliver(at(10.0) + millis(808), 101, header(0, f32::INFINITY), lossy);
-    // 1 Mbit/s over an assumed 100 ms: 104 packets, with the received rate known to within a packet of 12.
+    // 1 Mbit/s over an assumed 100 ms gives 104 packets. The received rate is accurate to one packet in 12.
     let interval = 1.0 / ear.receiver.loss();
     assert!((85.0..125.0).contains(&interval), "{interval}");
-    // The round trip is half as long: a fourth as many packets.
+    // With half the round-trip time, the interval has a quarter of the packets.
     let now = at(10.0) + millis(816);
     let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
     ear.deliver(now, 102, echo(2, stamp, false), PLAIN);
@@ -531,7 +531,8 @@ fn a_group_of_sixty_four_gives_few_reports() {
     let most = reports.iter().max().copied().unwrap_or(0);
     let all: u32 = reports.iter().sum();
     println!("{all} reports, {most} of one receiver");
-    // The limiting one reports each round trip, some 10 a second; of the others 5 to 10 a round of six round trips.
+    // The limiting receiver reports each round trip, about 10 times a second. The other receivers send 5 to 10 reports per round
+    // of six round trips.
     assert!(all < 60 * 30, "{all}");
 }
 
@@ -543,7 +544,7 @@ fn a_pause_of_the_source_says_nothing_about_the_path() {
     let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
     ear.deliver(now, 100, echo(2, stamp, true), PLAIN);
     assert!(ear.receiver.is_limiting());
-    // Until packets come again, only reports with one to acknowledge are sent; none states that less arrives.
+    // During the pause only reports that acknowledge a packet are sent, and none of them states a lower rate.
     let mut reports = ear.wait_until(at(12.0));
     assert!(reports.len() <= 1, "{reports:?}");
     reports.extend(ear.deliver(at(12.0), 101, echo(2, stamp, true), PLAIN));

@@ -1,15 +1,15 @@
-//! How long a receiver waits before it reports (RFC 4654, 6.4): most wait long, and the few that do not silence them.
+//! Delay of a receiver's report (RFC 4654, 6.4): most delays are long, and the few early reports suppress the late ones.
 
 use super::config::TimerLaw;
 use crate::rng::Rng;
 use crate::time::Span;
 
-/// Upper bound of the number of receivers, "N". A larger group gets a few more reports per round.
+/// Assumed upper bound of the number of receivers, "N". A larger group sends a few more reports per round.
 pub(super) const RECEIVERS: f64 = 10_000.0;
-/// The part of the 2001 law's delay that follows the rate.
+/// Fraction of the delay that depends on the rate, in the rule of 2001.
 const BIASED: f64 = 1.0 / 3.0;
 
-/// A delay of at most `longest`. `part` is the receiver's rate over the source's.
+/// Returns a random delay of at most `longest`. `part` is the receiver's rate divided by the source's.
 pub(super) fn delay(law: TimerLaw, longest: Span, part: f64, rng: &mut Rng) -> Span {
     let uniform = 1.0 - rng.unit();
     let random = (1.0 + uniform.ln() / RECEIVERS.ln()).max(0.0);
@@ -22,7 +22,7 @@ pub(super) fn delay(law: TimerLaw, longest: Span, part: f64, rng: &mut Rng) -> S
     }
 }
 
-/// A round's time for reports, "T", for this largest round-trip time.
+/// Returns the maximum report delay in a round, "T", for this largest round-trip time.
 pub(super) fn longest(law: TimerLaw, rtt_max: Span) -> Span {
     match law {
         TimerLaw::Rfc => rtt_max * 6,
@@ -34,7 +34,7 @@ pub(super) fn longest(law: TimerLaw, rtt_max: Span) -> Span {
 mod tests {
     use super::*;
 
-    /// T-TF-6: one in N reports at once; otherwise the logarithm of N^(t/T) is uniform.
+    /// T-TF-6: one receiver in N reports at once; otherwise the logarithm of N^(t/T) is uniform.
     #[test]
     fn delays_follow_the_law() {
         let (mut rng, draws) = (Rng::new(6, 1), 400_000u32);
@@ -63,8 +63,8 @@ mod tests {
         assert!((mean(0.7) - mean(0.4) - 1.0 / 6.0).abs() < 1e-6);
     }
 
-    /// T-TF-7: reports per round from many receivers of equal or spread rates, with half a largest round-trip time to the
-    /// source and back again before a report silences others.
+    /// T-TF-7: reports per round from many receivers of equal or spread rates. A report suppresses others after one largest
+    /// round-trip time.
     #[test]
     fn a_round_has_few_reports_and_nearly_the_lowest_rate() {
         let mut rng = Rng::new(7, 7);
@@ -87,7 +87,8 @@ mod tests {
         }
     }
 
-    /// One round: reports sent, and how far above the lowest rate the lowest reported one is.
+    /// Simulates one round. Returns the number of reports, and the relative difference between the lowest reported and the lowest
+    /// rate.
     fn round(receivers: usize, spread: f64, rng: &mut Rng) -> (usize, f64) {
         let rtt_max = 1.0;
         let mut all: Vec<(f64, f64)> = (0..receivers)
