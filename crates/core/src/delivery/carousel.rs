@@ -1,8 +1,8 @@
-//! A digital fountain over layers: which symbol of which block leaves next on each layer (paper 004, 5).
+//! A digital fountain over layers: chooses the block and symbol that each layer sends next (paper 004, 5).
 //!
-//! Receivers send no requests. Every symbol is sent once, on one layer, and any K of a block's symbols give the block, so a receiver of any
-//! level needs about as many packets as the content has symbols. For that, the layers of any subscription must bring all blocks forward at
-//! the same pace, at any time and for any while:
+//! Receivers send no requests. Every symbol is sent once, on one layer, and any K of a block's symbols are enough for the block.
+//! So a receiver of any level needs about as many packets as the content has symbols. This requires that the layers of each
+//! subscription advance all blocks at the same pace, over any period:
 //!
 //! ```text
 //!  layer 0     |==|==|==|==|  |  |  |  |     a goal per level: every block has had so many symbols on layers 0..=level
@@ -11,84 +11,85 @@
 //!               0  1  2  3  4  5  6  7       at each turn (by a run)
 //! ```
 //!
-//! The first blocks, which describe the content, lead on the base layer when receivers come.
+//! After receivers have joined, the first blocks, which describe the content, have priority on the base layer.
 
 use super::repair_scheduler::{Pick, PickKind, ids_of};
 use crate::packet::Layer;
 
-/// The number of symbols that the weight of a block has beyond its own: small blocks are cheap, and suffer more from single losses.
+/// Number of symbols by which the weight of a block exceeds its source symbols: small blocks are cheap, and suffer more from
+/// single losses.
 const MARGIN: u16 = 8;
 
-/// With fewer blocks per describing one than this, those come soon enough without a lead.
+/// Below this ratio of all blocks to describing blocks, the describing blocks need no priority.
 const LEAD_FROM: usize = 8;
 
-/// The account of all blocks and layers. Memory grows with blocks times layers, never with the receivers.
+/// State of all blocks and layers. Its memory grows with blocks times layers, not with the number of receivers.
 #[derive(Debug)]
 pub struct Carousel {
     layers: usize,
-    /// Symbols of a full block at one visit.
+    /// Number of symbols of a full block that one visit sends.
     run: u64,
     /// Weight of a full block.
     full: u64,
     blocks: Vec<Block>,
-    /// Weight of all blocks.
+    /// Sum of the weights of all blocks.
     weight: u64,
-    /// By block, then by level: symbols sent on all layers up to the level.
+    /// Number of symbols sent on all layers up to a level, by block and then by level.
     served: Vec<u64>,
     rings: Vec<Ring>,
     lead: Lead,
-    /// The blocks that describe the content get this number of shares.
+    /// Number of shares of each block that describes the content.
     leading_shares: u64,
-    /// Source symbols of all blocks.
+    /// Number of source symbols of all blocks.
     sources: u64,
     sent: u64,
     sent_first: u64,
     complete_to: u32,
-    /// Turns that the base layer has begun.
+    /// Number of turns that the base layer has started.
     turns: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    /// Source symbols, K.
+    /// Number of source symbols, K.
     symbols: u16,
-    /// Its share of the symbols, relative to the shares of other blocks.
+    /// Share of this block relative to the shares of other blocks.
     weight: u64,
-    /// The next symbol to be sent, on whichever layer.
+    /// Next symbol to be sent, on any layer.
     next: u32,
-    /// How often its content has changed.
+    /// Number of changes of its content.
     generation: u32,
-    /// Nothing of it is sent any more.
+    /// Whether the block is withdrawn: none of its symbols are sent.
     is_withdrawn: bool,
 }
 
-/// A layer's walk around the blocks.
+/// Position of a layer in its walk around the blocks.
 #[derive(Debug, Clone, Copy)]
 struct Ring {
     at: usize,
     is_visiting: bool,
-    /// The goal of a full block in this turn.
+    /// Goal of a full block in this turn, in symbols.
     goal: u64,
-    /// Symbols sent on all layers up to this one.
+    /// Number of symbols sent on all layers up to this one.
     total: u64,
 }
 
-/// The blocks that describe the content, sent in turns with the base layer's own visits.
+/// State of the blocks that describe the content, which alternate with the base layer's regular visits.
 #[derive(Debug, Default)]
 struct Lead {
     blocks: usize,
-    /// Symbols still to send of each of them.
+    /// Number of symbols of each such block that are still to be sent.
     due: u64,
     at: usize,
-    /// Symbols of the current block that remain in this visit.
+    /// Number of symbols of the current block that remain in this visit.
     left: u64,
-    /// The base layer's walk is next.
+    /// Whether the lead has the current turn; the base layer's walk has the next one.
     gives_way: bool,
 }
 
 impl Carousel {
-    /// A fountain on `layers` layers (at least 1), over blocks of `symbols_per_block` source symbols at most, the first
-    /// `leading` of which describe the content.
+    /// Creates a fountain on `layers` layers (at least 1), over blocks of at most `symbols_per_block` source symbols. The first
+    /// `leading` blocks describe the content.
     pub fn new(layers: u8, symbols_per_block: u16, leading: u32) -> Carousel {
         let layers = usize::from(layers.max(1));
         Carousel {
@@ -109,19 +110,19 @@ impl Carousel {
         }
     }
 
-    /// Sets the number of symbols of a full block that a layer sends at each visit. Few keep all blocks at one pace, so that the last block
-    /// of a receiver is not late; many spare the work of making a block ready.
+    /// Sets the number of symbols of a full block that a layer sends at each visit. A small number keeps all blocks at one pace,
+    /// so the last block of a receiver is not late. A large number reduces the work of preparing blocks.
     pub fn set_run(&mut self, symbols: u16) {
         self.run = u64::from(symbols.max(1));
     }
 
-    /// The blocks that describe the content get two shares from now on: without them a receiver can store no other block. This comes
-    /// before the first [`push`](Carousel::push).
+    /// Gives two shares to the blocks that describe the content, because a receiver can store no other block without them. Must
+    /// be called before the first [`push`](Carousel::push).
     pub fn double_leading(&mut self) {
         self.leading_shares = 2;
     }
 
-    /// The content has one more block, of `symbols` source symbols. One that comes late is brought up soon.
+    /// Adds a block of `symbols` source symbols to the content. A block that is added late soon catches up.
     pub fn push(&mut self, symbols: u16) {
         let shares = if self.blocks.len() < self.lead.blocks { self.leading_shares } else { 1 };
         let weight = weight_of(symbols) * shares;
@@ -136,11 +137,11 @@ impl Carousel {
         }
     }
 
-    /// The content of block `block` changes. Symbols that have left are not sent again: the block's symbols have other ids from now on.
-    /// Returns whether there are any left.
+    /// Records that the content of block `block` has changed. The new content uses other symbol IDs, so IDs that were sent are
+    /// not reused. Returns whether unused IDs remain.
     #[must_use]
     pub fn renew(&mut self, block: u32) -> bool {
-        // A block of which no symbol has left since its last change may change again.
+        // A block may change again without new IDs if no symbol was sent since its last change.
         let has_left = |block: &&mut Block| block.next != ids_of(block.generation).start;
         let Some(block) = self.blocks.get_mut(block as usize).filter(has_left) else { return true };
         block.generation += 1;
@@ -149,7 +150,7 @@ impl Carousel {
         !ids.is_empty()
     }
 
-    /// Nothing of block `block` is sent any more, and it counts as sent.
+    /// Withdraws block `block`: no symbols of it are sent, and it counts as sent.
     pub fn withdraw(&mut self, block: u32) {
         let at = block as usize;
         let Some(block) = self.blocks.get_mut(at).filter(|block| !block.is_withdrawn) else { return };
@@ -165,7 +166,7 @@ impl Carousel {
         self.pass_complete();
     }
 
-    /// Receivers have come, on the base layer: symbols that describe the content are sent to them at once, in turns with the rest.
+    /// Starts to send the symbols that describe the content to new receivers on the base layer, alternating with other symbols.
     pub fn lead(&mut self) {
         if self.blocks.len() >= self.lead.blocks * LEAD_FROM
             && let Some(first) = self.blocks.first().filter(|_| self.lead.blocks > 0)
@@ -174,7 +175,7 @@ impl Carousel {
         }
     }
 
-    /// Returns the symbol that leaves on `layer` now; `None` while there is no block, or no such layer.
+    /// Returns the symbol to send on `layer` now; `None` if there are no blocks or `layer` does not exist.
     pub fn next(&mut self, layer: Layer) -> Option<Pick> {
         let level = usize::from(layer.0);
         if level >= self.layers || self.blocks.is_empty() {
@@ -183,9 +184,9 @@ impl Carousel {
         if level == 0
             && let Some(block) = self.next_leading()
         {
-            // Half of the first lead counts for the goals. It falls into the start of the session, when much may be lost; a receiver that
-            // lost too much of it must not wait until all other blocks have caught up. The lead for late joiners does not count for the
-            // goals.
+            // Half of the first lead counts for the goals. The first lead is at the start of the session, when losses may be
+            // high. A receiver that lost too much of it must not wait until all other blocks have caught up. The lead for late
+            // joiners does not count for the goals.
             let Block { symbols, next, .. } = self.blocks[block];
             let is_ahead = self.served[block * self.layers] >= lead_of(symbols) / 2;
             let counts = !is_ahead && next % 2 == 0;
@@ -195,7 +196,7 @@ impl Carousel {
         Some(self.take(block, level))
     }
 
-    /// The block that `layer` probably visits next, so that it can be made ready.
+    /// Returns the block that `layer` probably visits next, so that it can be prepared.
     pub fn coming(&self, layer: Layer) -> Option<u32> {
         let level = usize::from(layer.0);
         let ring = self.rings.get(level)?;
@@ -203,39 +204,39 @@ impl Carousel {
         following.or(if self.blocks.is_empty() { None } else { Some(0) }).map(|block| block as u32)
     }
 
-    /// All source symbols of the blocks below this one have been sent.
+    /// Returns the number of the first block of which a source symbol was not sent yet.
     pub fn complete_to(&self) -> u32 {
         self.complete_to
     }
 
-    /// The number of blocks so far.
+    /// Returns the number of blocks so far.
     pub fn end(&self) -> u32 {
         self.blocks.len() as u32
     }
 
-    /// Symbols sent so far, on all layers.
+    /// Returns the number of symbols sent so far, on all layers.
     pub fn symbols_sent(&self) -> u64 {
         self.sent
     }
 
-    /// Source symbols among them, each counted once.
+    /// Returns the number of source symbols sent so far, each counted once.
     pub fn symbols_sent_first(&self) -> u64 {
         self.sent_first
     }
 
-    /// Turns of the base layer around all blocks that are complete.
+    /// Returns the number of complete turns of the base layer around all blocks.
     pub fn rounds(&self) -> u64 {
         if self.is_between_rounds() { self.turns } else { self.turns.saturating_sub(1) }
     }
 
-    /// Returns whether the base layer's next symbol begins another turn around the blocks.
+    /// Returns whether the base layer's next symbol starts another turn around the blocks.
     pub fn is_between_rounds(&self) -> bool {
         let Ring { at, is_visiting, .. } = self.rings[0];
         let goes_on = is_visiting && at < self.blocks.len() && self.is_below(at, 0);
         !goes_on && !(at + usize::from(is_visiting)..self.blocks.len()).any(|block| self.lacks(block, 0))
     }
 
-    /// The leading block that the base layer sends now, if it does.
+    /// Returns the leading block that the base layer sends now; `None` if its regular walk continues.
     fn next_leading(&mut self) -> Option<usize> {
         if self.lead.due == 0 {
             return None;
@@ -263,12 +264,12 @@ impl Carousel {
         Some(block)
     }
 
-    /// Where `level`'s layer sends now: at the block it visits, or at the next one that lacks something.
+    /// Returns the block that a layer sends now: the block of its visit, or the next one that needs symbols.
     fn advance(&mut self, level: usize) -> usize {
         loop {
             let at = self.rings[level].at;
             if at == self.blocks.len() {
-                // A layer that was off for long does not try to make up for it.
+                // A layer that was off for a long time does not catch up.
                 let ring = &mut self.rings[level];
                 let mean = ring.total * self.full / self.weight;
                 (ring.at, ring.goal) = (0, mean.max(ring.goal + self.run));
@@ -285,14 +286,14 @@ impl Carousel {
         }
     }
 
-    /// Whether the block has had less than its goal.
+    /// Returns whether the block has fewer symbols than its goal.
     fn is_below(&self, block: usize, level: usize) -> bool {
         !self.blocks[block].is_withdrawn
             && self.served[block * self.layers + level]
                 < self.share(self.rings[level].goal, self.blocks[block].weight)
     }
 
-    /// Returns whether it has received few enough symbols to be worth a visit.
+    /// Returns whether the block needs enough symbols for a visit.
     fn lacks(&self, block: usize, level: usize) -> bool {
         let Block { weight, is_withdrawn, .. } = self.blocks[block];
         let worth = self.share(self.run, weight).max(1).div_ceil(2);
@@ -300,12 +301,12 @@ impl Carousel {
             && self.served[block * self.layers + level] + worth <= self.share(self.rings[level].goal, weight)
     }
 
-    /// Returns the share of a block of `weight` for the share `of_full` of a full block.
+    /// Returns the share of a block of weight `weight` if a full block has the share `of_full`.
     fn share(&self, of_full: u64, weight: u64) -> u64 {
         of_full * weight / self.full
     }
 
-    /// The block's next symbol leaves, and counts for this level and those above.
+    /// Returns the block's next symbol and counts it for this level and the levels above.
     fn take(&mut self, block: usize, level: usize) -> Pick {
         for above in level..self.layers {
             self.served[block * self.layers + above] += 1;
@@ -334,7 +335,7 @@ fn weight_of(symbols: u16) -> u64 {
     u64::from(symbols) + u64::from(MARGIN)
 }
 
-/// Symbols of a leading block that are enough for nearly all who have come: it arrives in spite of a loss of a tenth.
+/// Returns the number of symbols of a leading block that are enough for nearly all new receivers, even at a loss of a tenth.
 fn lead_of(symbols: u16) -> u64 {
     u64::from(symbols) * 9 / 8 + u64::from(MARGIN)
 }

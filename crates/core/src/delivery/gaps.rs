@@ -1,17 +1,18 @@
-//! Loss detection by gaps in the sequence numbers, with tolerance for reordering.
+//! Loss detection by gaps in the packet numbers, with tolerance for reordering.
 //!
-//! A missing packet is lost when `tolerance` packets with higher numbers have arrived. A tolerance of 1 declares it lost at once (FIFO
-//! networks, the papers' simulations), 3 is for real networks (the rule of three duplicate acknowledgements, RFC 5681, 3.2).
+//! A missing packet is lost when `tolerance` packets with higher numbers have arrived. A tolerance of 1 declares it lost at once,
+//! for FIFO networks and the papers' simulations. A tolerance of 3 is for real networks (the rule of three duplicate
+//! acknowledgements, RFC 5681, 3.2).
 
 use crate::packet::{Arrival, Seq};
 
-/// How many separate gaps wait for their packets at most; the oldest is lost when more open.
+/// Maximum number of stored gaps. Beyond it, the packets of the oldest gap are declared lost.
 const OPEN_GAPS: usize = 32;
 
-/// A jump this far is a restart of the stream, not a series of losses.
+/// A gap of more than this number of packets is a restart of the stream, not a series of losses.
 const RESYNC: u64 = 1 << 15;
 
-/// Finds losses in one layer's stream. Fixed size.
+/// Detects losses in one layer's stream, with a fixed amount of memory.
 #[derive(Debug, Clone)]
 pub struct Gaps {
     tolerance: u8,
@@ -32,7 +33,7 @@ struct Gap {
 }
 
 impl Gaps {
-    /// A detector that declares a packet lost after `tolerance` higher ones (at least 1).
+    /// Creates a detector that declares a packet lost after `tolerance` packets with higher numbers (at least 1).
     pub fn new(tolerance: u8) -> Gaps {
         Gaps {
             tolerance: tolerance.max(1),
@@ -45,7 +46,7 @@ impl Gaps {
         }
     }
 
-    /// A packet has arrived. The first one starts the stream and reveals no loss.
+    /// Records the arrival of a packet. The first packet starts the stream and reveals no loss.
     pub fn on_arrival(&mut self, seq: Seq) -> Arrival {
         self.received += 1;
         if !self.started {
@@ -76,28 +77,28 @@ impl Gaps {
         Arrival { lost, ..Arrival::default() }
     }
 
-    /// The number after the highest one received.
+    /// Returns the number after the highest received one.
     pub fn next(&self) -> Seq {
         self.next
     }
 
-    /// Packets declared lost so far.
+    /// Returns the number of packets declared lost so far.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Packets received so far, duplicates included.
+    /// Returns the number of packets received so far, including duplicates.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Whether packets are missing that are not yet declared lost.
+    /// Returns whether packets are missing that are not declared lost yet.
     pub fn is_waiting(&self) -> bool {
         self.count > 0
     }
 
-    /// A packet came that was missing: it is not lost any more. How many others are: a gap that falls in two takes the place of the
-    /// oldest when there is no room.
+    /// Removes an arrived packet from its gap, and returns the number of other packets that become lost. If a gap is split and
+    /// there is no room, the oldest gap is dropped, and its packets are lost.
     fn fill(&mut self, seq: Seq) -> u32 {
         let Some(mut at) = self.open[..self.count].iter().position(|gap| (gap.from..gap.to).contains(&seq.0))
         else {
@@ -129,7 +130,7 @@ impl Gaps {
         lost
     }
 
-    /// One more packet has passed every gap.
+    /// Counts one more packet after every gap. Returns the number of packets that become lost.
     fn age(&mut self) -> u32 {
         for gap in &mut self.open[..self.count] {
             gap.later += 1;
@@ -153,17 +154,17 @@ impl Gaps {
     }
 }
 
-/// Finds losses where nothing overtakes: whatever is missing when a later packet comes is lost at once. The same as
-/// [`Gaps`] with tolerance 1, in 16 bytes.
+/// Detects losses in networks that do not reorder packets: a packet that is missing when a later one arrives is lost at once.
+/// Equivalent to [`Gaps`] with tolerance 1, in 16 bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InOrder {
-    /// One more than the number after the highest one received; 0 before the first packet.
+    /// The highest received number plus 2; 0 before the first packet.
     next: u64,
     lost: u64,
 }
 
 impl InOrder {
-    /// A packet has arrived. The first one starts the stream and reveals no loss.
+    /// Records the arrival of a packet. The first packet starts the stream and reveals no loss.
     #[inline]
     pub fn on_arrival(&mut self, seq: Seq) -> Arrival {
         if self.next == 0 {
@@ -179,7 +180,7 @@ impl InOrder {
         Arrival { lost, ..Arrival::default() }
     }
 
-    /// Packets found lost so far.
+    /// Returns the number of packets declared lost so far.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(in_order.lost(), gaps.lost());
     }
 
-    /// The number of missing packets that are not reported.
+    /// Returns the number of missing packets that are not declared lost.
     fn waiting(gaps: &Gaps) -> u64 {
         gaps.open[..gaps.count].iter().map(|gap| gap.to - gap.from).sum()
     }
@@ -214,7 +215,7 @@ mod tests {
             let (mut rng, mut gaps) = (crate::rng::Rng::new(seed, 7), Gaps::new(200));
             let first = 1_000;
             gaps.on_arrival(Seq(first));
-            // Those that came in time: the first, the newest ones, and what filled a gap.
+            // Number of packets in time: the first, the newest ones, and those that filled a gap.
             let mut came = 1;
             for _ in 0..3_000 {
                 let next = gaps.next().0;

@@ -1,8 +1,8 @@
-//! The repair scheduler, the source's record of blocks that have been sent, and that must be sent again.
+//! The repair scheduler: the source's record of sent blocks and of blocks to be repeated.
 //!
-//! Three things wait to be sent, in this order of urgency: repairs (a few symbols of a block that nearly all receivers have); the front
-//! (blocks that no receiver has yet); and the backfill (whole blocks for receivers that joined late or were deferred). The first blocks,
-//! which describe the content, are always urgent.
+//! Three kinds of symbols wait to be sent, in this order of urgency: repairs (a few symbols of a block that nearly all receivers
+//! have); the front (blocks that were not sent yet); and the backfill (whole blocks for receivers that joined late or were
+//! deferred). The first blocks, which describe the content, are always urgent.
 
 use crate::packet::Seq;
 use std::collections::BTreeSet;
@@ -13,13 +13,13 @@ use std::ops::Range;
 pub struct Pick {
     /// Block number.
     pub block: u32,
-    /// Encoding symbol id.
+    /// Encoding symbol ID.
     pub symbol: u32,
-    /// Sent for the first time in the front pass, or again.
+    /// Reason for sending the symbol.
     pub kind: PickKind,
 }
 
-/// Why a symbol is sent.
+/// Reason for sending a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PickKind {
     /// A source symbol in the first pass.
@@ -30,16 +30,16 @@ pub enum PickKind {
     Backfill,
 }
 
-/// The account of all blocks. Memory grows with the blocks, never with the receivers.
+/// State of all blocks. Its memory grows with the blocks, not with the number of receivers.
 #[derive(Debug, Default)]
 pub struct RepairScheduler {
     blocks: Vec<Block>,
-    /// Index of `blocks[0]`: older ones are forgotten (live streams).
+    /// Block number of `blocks[0]`. Older blocks are removed in live streams.
     base: u32,
-    /// The block being sent in the first pass, and the next symbol of it.
+    /// Current block of the first pass. `front_symbol` is its next symbol.
     front: u32,
     front_symbol: u32,
-    /// Blocks below this are urgent, with or without requests.
+    /// Blocks below this number are urgent.
     urgent_below: u32,
     repairs: BTreeSet<u32>,
     backfill: BTreeSet<u32>,
@@ -49,24 +49,24 @@ pub struct RepairScheduler {
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    /// Source symbols, K.
+    /// Number of source symbols, K.
     symbols: u16,
-    /// Requested symbols still to be sent.
+    /// Number of requested symbols that are still to be sent.
     want: u16,
-    /// Source symbols are being sent again from here; K when not.
+    /// Next source symbol of a repetition; K if the block is not repeated.
     resend: u16,
-    /// The next repair symbol that was never sent.
+    /// Next repair symbol that was never sent.
     fresh: u32,
-    /// How often its content has changed.
+    /// Number of changes of its content.
     generation: u32,
-    /// The first pass leaves it out.
+    /// Whether the first pass skips the block.
     is_withdrawn: bool,
-    /// The stretches of packets in which repairs left, the latest last: a receiver that lags has
-    /// several of them still to come.
+    /// Ranges of packets that contained repairs, the latest last. A receiver that lags may not have received several of these
+    /// ranges yet.
     batches: [Stretch; 3],
 }
 
-/// `count` symbols left in packets up to `last`.
+/// `count` symbols, sent in packets from `first` to `last`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stretch {
     first: u64,
@@ -74,12 +74,13 @@ struct Stretch {
     count: u16,
 }
 
-/// Symbol ids end here and start over: RaptorQ's, which are 24 bits less the padding of a block (RFC 6330, 3.2).
+/// Limit at which symbol IDs wrap around. RaptorQ's IDs have 24 bits, minus the padding of a block (RFC 6330, 3.2).
 pub const SYMBOL_LIMIT: u32 = (1 << 24) - 1024;
 
-/// The symbol ids of a block whose content has changed this often: no id has two contents. Empty when none are left.
+/// Returns the symbol IDs of a block after `generation` changes. An ID never has two contents. The range is empty if no IDs are
+/// left.
 pub(crate) fn ids_of(generation: u32) -> Range<u32> {
-    /// The first content has half of all ids, and each later one this number.
+    /// Number of IDs of each content after the first, which has half of all IDs.
     const EACH: u32 = 1 << 14;
     let (half, before) = (SYMBOL_LIMIT / 2, generation.saturating_sub(1).min(SYMBOL_LIMIT / EACH) * EACH);
     match generation {
@@ -90,12 +91,12 @@ pub(crate) fn ids_of(generation: u32) -> Range<u32> {
 }
 
 impl RepairScheduler {
-    /// An account whose blocks below `urgent_below` describe the content.
+    /// Creates a scheduler whose blocks below `urgent_below` describe the content.
     pub fn new(urgent_below: u32) -> RepairScheduler {
         RepairScheduler { urgent_below, ..RepairScheduler::default() }
     }
 
-    /// The content has one more block, of `symbols` source symbols.
+    /// Adds a block of `symbols` source symbols to the content.
     pub fn push(&mut self, symbols: u16) {
         self.blocks.push(Block {
             symbols,
@@ -108,18 +109,18 @@ impl RepairScheduler {
         });
     }
 
-    /// Everything has been sent before, in an earlier session: sends only requested symbols.
+    /// Skips the first pass, because an earlier session has sent all blocks. Only requested symbols are sent.
     pub fn skip_front(&mut self) {
         self.front = self.end();
         self.front_symbol = 0;
     }
 
-    /// The content of block `block` changes. Symbols that have left are not sent again: repairs have other symbol ids from now on. Returns
-    /// whether there are any left.
+    /// Records that the content of block `block` has changed. Repairs use other symbol IDs, so IDs that were sent are not reused.
+    /// Returns whether unused IDs remain.
     #[must_use]
     pub fn renew(&mut self, block: u32) -> bool {
         let begun = block < self.front || (block, 0) < (self.front, self.front_symbol);
-        // A block of which no symbol has left since its last change may change again.
+        // A block may change again without new IDs if no symbol was sent since its last change.
         let has_left =
             |entry: &&mut Block| entry.generation == 0 || entry.fresh != ids_of(entry.generation).start;
         let Some(entry) = self.entry(block).filter(|_| begun).filter(has_left) else { return true };
@@ -132,8 +133,8 @@ impl RepairScheduler {
         !ids.is_empty()
     }
 
-    /// The content of block `block` changes to one that no receiver needs: it counts as sent. Later requests for it, as of a relay with an
-    /// older state, are still answered.
+    /// Withdraws block `block`, which no receiver needs: it counts as sent. Later requests for it are still answered, for example
+    /// those of a relay with an older state.
     pub fn withdraw(&mut self, block: u32) {
         self.repairs.remove(&block);
         self.backfill.remove(&block);
@@ -143,14 +144,14 @@ impl RepairScheduler {
         self.pass_withdrawn();
     }
 
-    /// The front is at no block that was withdrawn.
+    /// Moves the front past withdrawn blocks.
     fn pass_withdrawn(&mut self) {
         while self.entry(self.front).is_some_and(|entry| entry.is_withdrawn) {
             (self.front, self.front_symbol) = (self.front + 1, 0);
         }
     }
 
-    /// Blocks before this one are gone, whether they were sent or not.
+    /// Removes the blocks before this one, whether they were sent or not.
     pub fn forget_before(&mut self, block: u32) {
         let block = block.clamp(self.base, self.end());
         self.blocks.drain(..(block - self.base) as usize);
@@ -162,9 +163,8 @@ impl RepairScheduler {
         self.backfill = self.backfill.split_off(&block);
     }
 
-    /// A receiver that had seen the stream up to `seen` needs `symbols` more symbols of `block`.
-    /// Symbols that left after `seen` are on their way and are not sent twice. Returns whether
-    /// anything new is to be sent.
+    /// Adds a request of a receiver that has received the stream up to `seen` and needs `symbols` more symbols of `block`.
+    /// Symbols sent after `seen` are still in the network and are not sent twice. Returns whether further symbols will be sent.
     pub fn request(&mut self, block: u32, symbols: u16, seen: Seq) -> bool {
         let (front, urgent) = (self.front, block < self.urgent_below);
         let Some(entry) = self.entry(block) else { return false };
@@ -194,7 +194,7 @@ impl RepairScheduler {
         true
     }
 
-    /// The next symbol to send. [`RepairScheduler::sent`] must follow before the next call.
+    /// Returns the next symbol to send. Call [`RepairScheduler::sent`] before the next call.
     pub fn pick(&self) -> Option<Pick> {
         if let Some(&block) = self.repairs.first() {
             return Some(self.again(block));
@@ -205,7 +205,7 @@ impl RepairScheduler {
         self.backfill.first().map(|&block| self.again(block))
     }
 
-    /// The symbol that [`RepairScheduler::pick`] named has left as packet `seq`.
+    /// Records that the symbol from [`RepairScheduler::pick`] was sent as packet `seq`.
     pub fn sent(&mut self, pick: Pick, seq: Seq) {
         self.sent += 1;
         if pick.kind == PickKind::Front {
@@ -237,7 +237,7 @@ impl RepairScheduler {
         }
     }
 
-    /// Drops all requests (the requesting receivers are deferred or gone).
+    /// Drops all requests, because the requesting receivers are deferred or have left.
     pub fn clear_requests(&mut self) {
         for block in std::mem::take(&mut self.repairs).into_iter().chain(std::mem::take(&mut self.backfill)) {
             if let Some(entry) = self.entry(block) {
@@ -246,38 +246,38 @@ impl RepairScheduler {
         }
     }
 
-    /// Symbols that will be sent again of each block that waits, urgent ones first.
+    /// Returns the blocks that wait to be repeated and their numbers of symbols, urgent blocks first.
     pub fn scheduled(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         let waiting = self.repairs.iter().chain(&self.backfill);
         waiting.map(|&block| (block, self.blocks[(block - self.base) as usize].want))
     }
 
-    /// All source symbols of the blocks below this one have been sent once.
+    /// Returns the number of the first block of which a source symbol was not sent yet.
     pub fn complete_to(&self) -> u32 {
         self.front
     }
 
-    /// The oldest block still kept.
+    /// Returns the number of the oldest stored block.
     pub fn oldest(&self) -> u32 {
         self.base
     }
 
-    /// The number of blocks so far.
+    /// Returns the number of blocks so far.
     pub fn end(&self) -> u32 {
         self.base + self.blocks.len() as u32
     }
 
-    /// Whether nothing waits to be sent.
+    /// Returns whether no symbol waits to be sent.
     pub fn is_idle(&self) -> bool {
         self.repairs.is_empty() && self.backfill.is_empty() && self.front >= self.end()
     }
 
-    /// Symbols sent so far.
+    /// Returns the number of symbols sent so far.
     pub fn symbols_sent(&self) -> u64 {
         self.sent
     }
 
-    /// Symbols sent in the first pass.
+    /// Returns the number of symbols sent in the first pass.
     pub fn symbols_sent_first(&self) -> u64 {
         self.sent_first
     }
@@ -297,7 +297,7 @@ impl RepairScheduler {
 }
 
 impl Block {
-    /// Opens a batch for packets sent from now on; the two oldest become one.
+    /// Opens a batch for packets sent from now on; the two oldest batches are merged.
     fn open_batch(&mut self) {
         let [oldest, older, latest] = self.batches;
         if latest.count > 0 {
@@ -307,7 +307,7 @@ impl Block {
 }
 
 impl Stretch {
-    /// This one and a later one as one.
+    /// Merges this stretch with a later one.
     fn and(self, later: Stretch) -> Stretch {
         match (self.count, later.count) {
             (0, _) => later,
@@ -324,7 +324,7 @@ impl Stretch {
         self.count = self.count.saturating_add(1);
     }
 
-    /// How many of these symbols left after packet `seen`.
+    /// Returns the number of these symbols that were sent after packet `seen`.
     fn after(&self, seen: Seq) -> u16 {
         if self.count == 0 || seen.0 >= self.last {
             0
@@ -340,7 +340,7 @@ impl Stretch {
 mod tests {
     use super::*;
 
-    /// A scheduler with `blocks` blocks of 10 symbols, all sent once in packets 0, 1, 2...
+    /// Returns a scheduler with `blocks` blocks of 10 symbols, all sent once in packets 0, 1, 2..., and the next packet number.
     fn sent_once(blocks: u32) -> (RepairScheduler, u64) {
         let mut scheduler = RepairScheduler::new(1);
         (0..blocks).for_each(|_| scheduler.push(10));

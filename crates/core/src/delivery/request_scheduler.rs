@@ -1,19 +1,20 @@
-//! The request scheduler: the times at which a receiver requests missing symbols (negative acknowledgements that count symbols).
+//! The request scheduler: times of a receiver's requests for missing symbols (negative acknowledgements that count symbols).
 //!
-//! A request is delayed by a random time: of many receivers with the same loss one sends first, and the others receive the source's notice
-//! that it schedules the repair. A request is not repeated before an answer can have come.
+//! A request is delayed by a random time. Of many receivers with the same loss, one sends its request first, and the other
+//! receivers receive the source's notice that it schedules the repair. A request is not repeated before an answer can have
+//! arrived.
 
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 use std::collections::BTreeMap;
 
-/// Requests that wait for answers at once, at most: a receiver that lacks more sends requests in turns.
+/// Maximum number of simultaneous requests. A receiver that lacks more blocks sends its requests in turns.
 const WINDOW: usize = 512;
 
-/// Exponent of the delay law: most receivers draw late, a few early (`suppress`).
+/// Exponent of the delay distribution: most receivers draw a long delay, a few a short one (`suppress`).
 const STEEPNESS: f64 = 10.0;
 
-/// The receiver's account of its requests.
+/// State of a receiver's requests.
 #[derive(Debug, Default)]
 pub struct RequestScheduler {
     asked: BTreeMap<u32, PendingRequest>,
@@ -24,13 +25,13 @@ pub struct RequestScheduler {
 
 #[derive(Debug, Clone, Copy)]
 struct PendingRequest {
-    /// The earliest time of a repeated request.
+    /// Earliest time of a repeated request.
     again_at: Time,
     tries: u32,
 }
 
 impl RequestScheduler {
-    /// No requests yet; waits as for a round trip of `rtt` and answers spread over `spread`.
+    /// Creates a scheduler without requests, for a round-trip time of `rtt` and requests spread over `spread`.
     pub fn new(rtt: Span, spread: Span) -> RequestScheduler {
         RequestScheduler { rtt, spread, ..RequestScheduler::default() }
     }
@@ -40,13 +41,13 @@ impl RequestScheduler {
         (self.rtt, self.spread) = (rtt, spread);
     }
 
-    /// Something may be missing that was not before: schedules a request soon.
+    /// Schedules a request after a random delay, because symbols may be missing.
     pub fn arm(&mut self, now: Time, rng: &mut Rng) {
         let wanted = now + self.delay(rng);
         self.timer = Some(self.timer.map_or(wanted, |timer| timer.min(wanted)));
     }
 
-    /// A symbol of `block` arrived: give the rest of the answer time.
+    /// Records the arrival of a symbol of `block`, and extends the wait for the rest of the answer.
     pub fn on_symbol(&mut self, block: u32, now: Time) {
         let patience = self.patience(0);
         if let Some(asked) = self.asked.get_mut(&block) {
@@ -54,29 +55,30 @@ impl RequestScheduler {
         }
     }
 
-    /// The source has scheduled enough symbols for `block`: no request is needed.
+    /// Records that the source has scheduled enough symbols for `block`, so that no request is needed.
     pub fn on_scheduled(&mut self, block: u32, now: Time) {
         let again_at = now + self.patience(1);
         let asked = self.asked.entry(block).or_insert(PendingRequest { again_at, tries: 0 });
         asked.again_at = asked.again_at.max(again_at);
     }
 
-    /// `block` needs nothing any more.
+    /// Drops the requests for `block`, which is complete.
     pub fn on_complete(&mut self, block: u32) {
         self.asked.remove(&block);
     }
 
-    /// Nothing below `block` is needed any more.
+    /// Drops the requests for all blocks below `block`.
     pub fn forget_before(&mut self, block: u32) {
         self.asked = self.asked.split_off(&block);
     }
 
-    /// When [`RequestScheduler::due`] wants to be called.
+    /// Returns the time of the next call of [`RequestScheduler::due`].
     pub fn deadline(&self) -> Time {
         self.timer.unwrap_or(Time::NEVER)
     }
 
-    /// Selects the entries of `missing` (block, symbols needed), in ascending order, to request now. Sets the next deadline.
+    /// Writes to `out` the entries of `missing` (block, symbols needed) that are to be requested now. `missing` is in ascending
+    /// order. Sets the next deadline.
     pub fn due(
         &mut self,
         now: Time,
@@ -109,7 +111,7 @@ impl RequestScheduler {
         }
     }
 
-    /// How long to wait for an answer to the `tries`-th repetition.
+    /// Returns the waiting time for an answer to the `tries`-th repetition.
     fn patience(&self, tries: u32) -> Span {
         let base = (self.rtt * 2 + self.spread).max(Span::from_millis(10));
         (base * (1 << tries.min(6))).min(Span::from_secs(1).max(base))

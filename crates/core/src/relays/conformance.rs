@@ -1,5 +1,5 @@
-//! The promises of every relay: `keeps_its_promises` for any [`RelaySpec`], whatever its parent and its children send: duplicates, stale
-//! summaries, orders for another node, impossible numbers, and a restart in the middle.
+//! Conformance tests of every relay: `keeps_its_promises` for any [`RelaySpec`], with any packets of its parent and its children.
+//! These include duplicates, stale summaries, orders for another node, impossible numbers, and a restart.
 
 #[path = "../../tests/toy/relay.rs"]
 mod toy;
@@ -15,34 +15,34 @@ use crate::schemes::{CATALOGUE, Feedback, Scheme};
 use crate::time::{Span, Time};
 use proptest::prelude::*;
 
-/// The highest number of effects of a call.
+/// Maximum number of effects of a call.
 const FEW: usize = 32;
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// A packet from the parent, this far on in numbers.
+    /// A packet from the parent, whose number is `step` above the newest one.
     Data {
         step: i8,
         marked: bool,
     },
-    /// A child's report: which child, about how old a packet, what kind, and a number that it may lie with.
+    /// A child's report: the child, the age of the packet that it answers, its kind, and a number that may be false.
     Report {
         child: u8,
         behind: u8,
         kind: u8,
         number: u32,
     },
-    /// The latest report comes once more: a duplicate, or a stale one.
+    /// A repetition of the latest report, which may be stale by then.
     Again,
-    /// The parent's word, for this relay or for another one.
+    /// An order of the parent, for this relay or for another one.
     Order {
         mine: bool,
         group: u8,
         from: u8,
     },
-    /// The relay is another one that has received nothing.
+    /// A restart: the new relay has received no packets.
     Restart,
-    /// This number of packets may leave to the children.
+    /// Sends up to this number of packets to the children.
     Depart(u8),
     Wait(u32),
     Members(u8),
@@ -76,7 +76,7 @@ struct Bench<'a> {
     rng: Rng,
     effects: Effects,
     spurious: bool,
-    /// Newest number from the parent, and the next one to the children.
+    /// Newest packet number from the parent, and next packet number to the children.
     numbers: (i64, u64),
     latest: Option<Report>,
     trace: Vec<String>,
@@ -145,7 +145,7 @@ impl Bench<'_> {
     }
 
     fn report(&mut self, from: u8, behind: u8, kind: u8, number: u32) {
-        // Children of relays that number their own packets answer those, others the source's.
+        // Children of relays that number packets themselves answer these numbers; other children answer the source's numbers.
         let newest = self.numbers.1.max(self.numbers.0.max(0) as u64);
         let seq = Seq(newest.saturating_sub(u64::from(behind)));
         let echo = Echo { seq, hold: Span::from_millis(u64::from(behind)) };
@@ -222,8 +222,9 @@ fn run(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op], spurious: bool) -> Vec
     bench.trace
 }
 
-/// Every call ends, served deadlines do not return, and calls that come early change nothing. Numbers to the children have no holes,
-/// effects are those that a relay may have, its rate stays within its limits, and the same calls give the same.
+/// Tests that every call ends, that processed deadlines do not return, and that early calls change nothing. Packet numbers to the
+/// children have no gaps, effects are allowed for relays, and the rate is within its limits. The same calls produce the same
+/// results.
 fn keeps_its_promises(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op]) {
     let trace = run(spec, scheme, ops, false);
     assert_eq!(run(spec, scheme, ops, false), trace, "the same again");

@@ -1,3 +1,3 @@
-//! Relays: the promises of every one. Schemes with agents make theirs themselves ([`crate::schemes::Scheme::agents`]).
+//! Conformance tests of relays. Schemes with agents create their relays themselves ([`crate::schemes::Scheme::agents`]).
 
 mod conformance;

@@ -1,29 +1,29 @@
-//! A router that passes on one loss report about a packet, and drops the others (paper 000, 2.2.3).
+//! A router that forwards one loss report about each packet and drops further ones (paper 000, 2.2.3).
 
 use crate::node::{Cx, Port, Router, RouterControl, RouterObservation, RouterSpec, Verdict};
 use crate::packet::{Body, Packet, ReportContent, Seq, SessionId};
 use crate::time::{Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Its parameters.
+/// Parameters of the router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// How long a report keeps others about the same packet back.
+    /// Duration for which a report suppresses further reports about the same packet.
     pub hold: Span,
 }
 
-/// Memory of the loss reports that a router has passed on.
+/// Record of the loss reports that a router has forwarded.
 #[derive(Debug)]
 pub struct Aggregation {
     hold: Span,
-    /// By session and packet: until when.
+    /// End of the suppression, by session and packet.
     known: BTreeMap<(SessionId, u64), Time>,
-    /// The same in the order in which they end.
+    /// The same entries, sorted by their ends.
     ends: VecDeque<(Time, (SessionId, u64))>,
     merged: u64,
 }
 
-/// The bound of the memory: beyond this number of packets the oldest are forgotten, and reports about them pass again.
+/// Maximum number of stored packets. Beyond it, the oldest are removed, and reports about them pass again.
 const MAX: usize = 1 << 20;
 
 impl RouterSpec for Config {
@@ -33,12 +33,12 @@ impl RouterSpec for Config {
 }
 
 impl Aggregation {
-    /// A router that has seen nothing.
+    /// Creates a router without records.
     pub fn new(hold: Span) -> Aggregation {
         Aggregation { hold, known: BTreeMap::new(), ends: VecDeque::new(), merged: 0 }
     }
 
-    /// The part of these packets that was not reported yet, from the first to the last of them; they are known from now on.
+    /// Returns the range from the first to the last of these packets that was not reported yet, and records these packets.
     fn news(&mut self, session: SessionId, now: Time, first: u64, count: u16) -> Option<(u64, u16)> {
         while let Some(&(end, key)) = self.ends.front()
             && (end <= now || self.ends.len() > MAX)

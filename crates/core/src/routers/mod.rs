@@ -1,4 +1,5 @@
-//! Routers: nodes on the path of packets that do more than forward them. Those of one scheme alone are with their scheme.
+//! Routers: nodes on the path of packets that do more than forward them. Routers of a single scheme are in the module of the
+//! scheme.
 
 pub mod aggregation;
 pub mod start_up;

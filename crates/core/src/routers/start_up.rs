@@ -1,17 +1,17 @@
-//! Answers to the rounds of a source's doubling start-up ([`crate::rate::start`]): a router forwards those with news.
+//! Answers to the rounds of a source's doubling start-up ([`crate::rate::start`]). A router forwards only answers with news.
 
 use crate::packet::{ReportContent, Seq};
 
-/// The answers to the latest round that went on.
+/// The forwarded answers to the latest round.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Answers {
-    /// The packet that ended the round, and the least rate and the highest loss reported of it.
+    /// The packet that ended the round, with the lowest rate and the highest loss reported for the round.
     round: Option<(Seq, f32, f32)>,
 }
 
 impl Answers {
-    /// Returns whether an answer goes on: the first to a round, and those that state a lower rate or a higher loss. `None` for reports of
-    /// another kind.
+    /// Returns whether an answer is forwarded: the first answer to a round, or one with a lower rate or a higher loss. `None` for
+    /// reports of another kind.
     pub fn lets_through(&mut self, content: &ReportContent) -> Option<bool> {
         let ReportContent::Received { echo, rate, loss } = *content else { return None };
         let is_news = match self.round {

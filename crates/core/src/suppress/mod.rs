@@ -1,4 +1,4 @@
-//! Random delays that keep a large group from answering at once.
+//! Random delays that prevent simultaneous answers of a large group.
 
 mod truncated_exponential;
 

@@ -1,39 +1,39 @@
-//! Delays on `[0, T]` whose density rises exponentially (paper 000, 3.1.4): a few answer early, and
-//! their effect silences the many that would have answered late.
+//! Delays on `[0, T]` whose density rises exponentially (paper 000, 3.1.4): a few receivers answer early, and their answers
+//! suppress the many later ones.
 
 use crate::rng::Rng;
 use crate::time::Span;
 
-/// The law with density `L / (T (e^L - 1)) * e^(L x / T)` on `[0, T]`.
+/// The distribution with density `L / (T (e^L - 1)) * e^(L x / T)` on `[0, T]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TruncatedExponential {
     steepness: f32,
 }
 
 impl TruncatedExponential {
-    /// With steepness `L` > 0: larger is better for large groups and slower for small ones.
+    /// Creates a distribution with steepness `L` > 0. A larger steepness is better for large groups and slower for small ones.
     pub const fn new(steepness: f32) -> TruncatedExponential {
         TruncatedExponential { steepness }
     }
 
-    /// The steepness.
+    /// Returns the steepness.
     pub const fn steepness(&self) -> f32 {
         self.steepness
     }
 
-    /// A delay between zero and `longest`.
+    /// Returns a random delay between zero and `longest`.
     pub fn delay(&self, longest: Span, rng: &mut Rng) -> Span {
         longest.scaled(self.quantile(rng.unit())).min(longest)
     }
 
-    /// The fraction of the longest delay below which a delay lies with `probability`.
+    /// Returns the quantile for `probability`, as a fraction of the longest delay.
     pub fn quantile(&self, probability: f64) -> f64 {
         let steepness = f64::from(self.steepness);
         (1.0 + probability * steepness.exp_m1()).ln() / steepness
     }
 }
 
-// Paper gap: 3.1.4 leaves the steepness open (it prints the letter lambda). 10 is ln(N) + 1 for about 8000 receivers.
+// Paper gap: 3.1.4 does not state the steepness (it prints the letter lambda). 10 is ln(N) + 1 for about 8000 receivers.
 impl Default for TruncatedExponential {
     fn default() -> TruncatedExponential {
         TruncatedExponential::new(10.0)
@@ -44,7 +44,7 @@ impl Default for TruncatedExponential {
 mod tests {
     use super::*;
 
-    /// T-OR-4: Kolmogorov and Smirnov's distance below the critical value at 1 in 1000.
+    /// T-OR-4: the Kolmogorov-Smirnov distance is below the critical value at 1 in 1000.
     #[test]
     fn delays_follow_the_truncated_exponential_law() {
         let (law, longest, draws) = (TruncatedExponential::default(), Span::from_millis(200), 20_000);

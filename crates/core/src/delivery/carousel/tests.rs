@@ -1,4 +1,4 @@
-//! Packets that a receiver of any level needs with the schedule.
+//! Tests of the carousel: the number of packets that a receiver of any level needs.
 
 use super::super::repair_scheduler::SYMBOL_LIMIT;
 use super::*;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 const K: u16 = 256;
 
-/// A fountain over these blocks, the first one describing the content.
+/// Creates a fountain over these blocks; the first block describes the content.
 fn fountain(layers: u8, run: u16, blocks: &[u16]) -> Carousel {
     let mut carousel = Carousel::new(layers, K, 1);
     carousel.set_run(run);
@@ -16,14 +16,15 @@ fn fountain(layers: u8, run: u16, blocks: &[u16]) -> Carousel {
     carousel
 }
 
-/// `full` full blocks and a rest.
+/// Returns `full` full blocks and one smaller block.
 fn blocks(full: usize, rest: u16) -> Vec<u16> {
     let mut blocks = vec![K; full];
     blocks.push(rest);
     blocks
 }
 
-/// Layers in the order in which they send, when each one doubles what those below it send together.
+/// Returns the layers in their order of sending. Each layer sends as often as all layers below it together, so it doubles their
+/// rate.
 fn departures(layers: u8) -> Vec<Layer> {
     let slots = 1_u32 << (layers - 1);
     let layer = |slot: u32| if slot == 0 { 0 } else { layers - 1 - slot.trailing_zeros() as u8 };
@@ -68,7 +69,7 @@ fn a_doubled_leading_block_gets_two_shares_of_each_round() {
     assert!(sent[1..9].iter().all(|count| *count == 3 * 288), "{sent:?}");
 }
 
-/// A receiver of layers 0 to `level` that comes after `late` rounds of departures and loses this fraction.
+/// A receiver of layers 0 to `level` that joins after `late` rounds of departures and loses this fraction.
 struct Member {
     level: u8,
     late: usize,
@@ -94,7 +95,7 @@ impl Member {
     }
 }
 
-/// The symbols that each member needed, over those of the content.
+/// Returns the number of symbols that each member needed, divided by that of the content.
 fn ratios(carousel: &mut Carousel, layers: u8, blocks: &[u16], members: &mut [Member]) -> Vec<f64> {
     let mut rng = Rng::new(7, 7);
     let order = departures(layers);
@@ -112,7 +113,7 @@ fn ratios(carousel: &mut Carousel, layers: u8, blocks: &[u16], members: &mut [Me
     panic!("somebody never has everything");
 }
 
-/// A member of every level, from the start and coming later, with this loss.
+/// Returns members of every level, which join at the start or later, with this loss.
 fn crowd(layers: u8, blocks: usize, loss: f64) -> Vec<Member> {
     let member = |level: u8| {
         [0, 1, 37, 1_001].map(|late| Member::new(level, late << (layers - 1 - level), loss, blocks))
@@ -208,7 +209,7 @@ fn a_receiver_that_loses_the_start_gets_the_manifest_first() {
     let mut rng = Rng::new(3, 1);
     let mut packets = 0;
     while member.missing > 0 {
-        // Doubling rates at the start overshoot: a third is lost.
+        // Doubling the rate at the start overshoots: a third of the packets is lost.
         member.loss = if packets < 600 { 0.33 } else { 0.05 };
         member.take(carousel.next(Layer(0)).expect("there are blocks"), &all, &mut rng);
         packets += 1;
@@ -232,7 +233,7 @@ fn blocks_that_appear_later_are_brought_up_soon() {
     };
     send(&mut carousel, &mut counts, 20_000);
     (0..10).for_each(|_| carousel.push(K));
-    // On the base layer ten blocks take as many packets as they have symbols, and a turn around the old ones.
+    // On the base layer, ten new blocks need as many packets as they have symbols, plus a turn around the old blocks.
     send(&mut carousel, &mut counts, 2 * (10 * 272 + 10 * 8));
     assert!(counts[10..].iter().all(|count| count[0] >= K.into()), "{counts:?}");
     assert!(counts[10..].iter().all(|count| count[1] <= 3 * u32::from(K)), "{counts:?}");
@@ -283,7 +284,7 @@ proptest! {
         let mut seen = BTreeSet::new();
         let mut counts = vec![vec![0_u64; usize::from(layers)]; all.len()];
         for _ in 0..all.len() * 300 {
-            // Lower layers may send more or less than upper ones, or nothing for a while.
+            // Lower layers may send more or less than upper layers, or pause for a while.
             let most = 1 + rng.below(u64::from(layers));
             let layer = Layer(rng.below(most) as u8);
             let pick = carousel.next(layer).expect("there are blocks");
@@ -294,7 +295,7 @@ proptest! {
         for level in 0..usize::from(layers) {
             let of_full = counts[..full].iter().map(|count| count[level]);
             let (least, most) = (of_full.clone().min().unwrap_or(0), of_full.max().unwrap_or(0));
-            // A run behind and a run ahead, and what lower layers bring beside when they are the faster ones.
+            // The bound covers a run behind, a run ahead, and the symbols of lower layers that are faster.
             prop_assert!(most - least <= u64::from(run) * (level as u64 + 2) + 2, "level {}: {} to {}", level, least, most);
         }
     }
