@@ -1,8 +1,8 @@
-//! Accumulation: how many of a flow's own bytes wait inside the network (paper 000, 5.1.1, 5.1.2 and D.1).
+//! Accumulation: the number of a flow's own bytes that wait inside the network (paper 000, 5.1.1, 5.1.2 and D.1).
 //!
-//! The source flags a packet now and then as a *control packet*. Its receiver knows how far apart two of them left, so
-//! it knows when the second one should come; what arrives between that moment and the moment when it really comes was
-//! held up by queues on the way:
+//! The source flags some packets as *control packets*. The receiver calculates the expected arrival of a control packet from the
+//! sending times of two control packets. Queues on the path have delayed the bytes that arrive between the expected and the
+//! actual arrival:
 //!
 //! ```text
 //!   source     CP───────────── interval ─────────────CP
@@ -13,25 +13,25 @@
 //!                                                      └─────┘ bytes that arrive here = accumulation
 //! ```
 //!
-//! No clocks are compared but differences since the *synchronisation point*. A packet that comes earlier than expected
-//! shows that the point itself was late, and becomes the point.
+//! The two clocks are not compared, only differences since the *synchronisation point*. If a control packet arrives before its
+//! expected time, the point itself was late, and this packet becomes the new point.
 //!
 //! # Thresholds
 //!
-//! The paper takes two packets for congestion and one for its end, in a simulator whose sources send evenly and whose
-//! clocks are exact. It asks for higher ones where hosts add noise (5.1.2). [`Measuring::transport`] defends itself at
-//! four places, each against one kind of noise:
+//! The paper detects congestion at two packets and its end at one packet. Its simulated sources send evenly, and their clocks are
+//! exact. The paper recommends higher thresholds if hosts add noise (5.1.2). [`Measuring::transport`] has four protections, one
+//! for each kind of noise:
 //!
-//! - *Bursts of the sender*: a control packet is the first of a burst, never in the middle of one ([`ControlClock`]). It does not wait
-//!   behind packets that its own source sent at the same moment.
-//! - *Noise of every packet's time* (interrupts, timers): thresholds are at least the amount that the flow sends in `floor` plus `noise`
-//!   times the mean difference between the delays of two consecutive control packets. That difference is measured all the time; a queue
-//!   hardly affects it, because queues grow slowly from one control packet to the next.
-//! - *Late wake-ups*: congestion counts when `confirm` control packets in a row show it over at least `persist`, and again after each cut.
-//!   A receiver that wakes late delays the packets of that moment only. A sender that wakes late catches up by up to 10 ms of packets at
-//!   once; a path with a fifth to spare has carried them off 40 ms later. The queue of a rate that is too high stays.
-//! - *Clocks of different speed*: a quiet moment becomes the synchronisation point every `resync` (5 s: clocks differ
-//!   by less than 100 millionths, or half a millisecond in that time, half of `floor`).
+//! - *Bursts of the sender*: a control packet is the first packet of a burst ([`ControlClock`]). So it does not wait behind packets that its
+//!   source sent at the same moment.
+//! - *Noise of each packet's time* (interrupts, timers): a threshold is at least the amount that the flow sends in `floor` plus `noise` times
+//!   the mean difference between the delays of two consecutive control packets. This difference is measured continuously. A queue hardly
+//!   affects it, because queues grow slowly from one control packet to the next.
+//! - *Late wake-ups*: congestion counts only if `confirm` consecutive control packets show it over at least `persist`. After each cut it must
+//!   be confirmed again. A receiver that wakes late delays only the packets of that moment. A sender that wakes late sends up to 10 ms of
+//!   packets at once, and a path with a fifth of spare capacity has delivered them 40 ms later. The queue of an excessive rate remains.
+//! - *Clocks of different speed*: every `resync`, a moment without congestion becomes the synchronisation point. In these 5 s clocks differ by
+//!   less than half a millisecond (100 millionths), which is half of `floor`.
 
 mod control;
 mod detector;
@@ -47,64 +47,64 @@ pub use detector::{Detector, Instance};
 use self::log::ArrivalLog;
 use crate::time::{Rate, Span, Time};
 
-/// How accumulation is measured: a part of a scheme's configuration.
+/// Parameters of the accumulation measurement, a part of a scheme's configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measuring {
-    /// How often a control packet leaves, "T".
+    /// Interval of control packets, "T".
     pub interval: Interval,
-    /// Congestion from this accumulation on, in packets ("H_thresh").
+    /// Accumulation from which there is congestion, in packets ("H_thresh").
     pub high: f64,
-    /// The end of congestion at this accumulation, in packets ("L_thresh").
+    /// Accumulation at which congestion ends, in packets ("L_thresh").
     pub low: f64,
-    /// Congestion is at least the amount sent in this time.
+    /// Minimum threshold, as the amount sent in this time.
     pub floor: Span,
-    /// And in this many mean differences of successive delays.
+    /// Addition to `floor`, as a multiple of the mean difference of successive delays.
     pub noise: f64,
-    /// The number of consecutive control packets, all after the latest cut of the rate, that confirm congestion.
+    /// Number of consecutive control packets after the latest cut that confirm congestion.
     pub confirm: u8,
-    /// And for at least this long.
+    /// Minimum duration of the confirmation.
     pub persist: Span,
-    /// The amount that is carried from one epoch of congestion to the next.
+    /// Amount that is carried from one epoch of congestion to the next.
     pub carry: Carry,
-    // Paper gap: D.1 assumes that clocks do not drift between two points. Every minute (`Measuring::published`) a quiet
-    // moment becomes the synchronisation point.
-    /// After this time a quiet moment becomes the synchronisation point.
+    // Paper gap: D.1 assumes that clocks do not drift between two points. Here a moment without congestion becomes the
+    // synchronisation point regularly, every minute in `Measuring::published`.
+    /// Duration after which a moment without congestion becomes the synchronisation point.
     pub resync: Span,
-    // Paper gap: D.1 cannot tell a longer route from a queue. Where this is set, an accumulation that cuts of the rate
-    // did not change for so many control packets counts as a longer route. Off in `Measuring::published`.
-    /// The number of consecutive control packets without a quiet moment, and without any change, that mean another route; `None` for never.
+    // Paper gap: D.1 cannot distinguish a longer route from a queue. With this option, an accumulation that cuts of the rate do
+    // not change counts as a longer route. Off in `Measuring::published`.
+    /// Number of consecutive control packets with an unchanged, not low accumulation that mean another route; `None`: never.
     pub reroute: Option<u16>,
 }
 
-/// The amount that is assumed to wait at a synchronisation point that ends congestion.
-// Paper gap: D.1 carries the whole accumulation, in which the control packet counts although it has arrived. It counts
-// again in the next measurement, so one packet carried is congestion as soon as a control packet is late at all: a slow
-// session never gets out of that. Here the control packet is not carried.
+/// Amount that is assumed to wait at the synchronisation point that ends congestion.
+// Paper gap: D.1 carries the whole accumulation, which includes the control packet although it has arrived. The packet would
+// count again in the next measurement. Then one carried packet and any delay of a control packet are congestion, which a slow
+// session can never end. Here the control packet is not carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carry {
-    /// The accumulation less the control packet.
+    /// The accumulation minus the control packet.
     Rest,
-    /// All of it (the letter of the paper).
+    /// The whole accumulation, literally as in the paper.
     All,
 }
 
-/// Noise that is reckoned with before the first measurement, in seconds.
+/// Assumed noise before the first measurement, in seconds.
 const FIRST_NOISE: f32 = 1e-3;
 const NOISE_GAIN: f32 = 1.0 / 16.0;
-/// A larger difference between two consecutive delays counts as this much, in seconds: a host that stood still for a while is no evidence
-/// of ordinary noise.
+/// Maximum counted difference between two consecutive delays, in seconds. A host that stopped for a while is not evidence of
+/// ordinary noise.
 const MAX_STEP: f32 = 5e-3;
-/// Noise adds at most this to a threshold, so that a queue of a few tens of milliseconds is always noticed.
+/// Maximum contribution of noise to a threshold, in seconds, so that a queue of a few tens of milliseconds is always detected.
 const MAX_NOISE: f64 = 10e-3;
-/// The source has answered when it sends at less than this part of its rate: whether that is enough is another question.
+/// Fraction of its rate below which the source counts as having responded, whether or not the cut is sufficient.
 const ANSWERED: f64 = 0.97;
-/// An accumulation that has not fallen to this part of itself has not changed.
+/// Fraction of its maximum above which an accumulation counts as unchanged.
 const UNCHANGED: f64 = 0.5;
 
 impl Measuring {
-    /// As the thesis simulates it: two packets and one.
-    // Paper gap: D.1 leaves the interval of control packets open. Here it is 50 ms, half of the assumed round-trip time.
-    // Paper gap: 5.1.2 says "larger than two packets", D.1 at least the threshold. Here D.1.
+    /// Returns the values of the thesis's simulations: thresholds of two packets and one packet.
+    // Paper gap: D.1 does not state the interval of control packets. Here it is 50 ms, half of the assumed round-trip time. Paper
+    // gap: 5.1.2 requires more than two packets, D.1 at least the threshold. Here D.1 applies.
     pub const fn published() -> Measuring {
         Measuring {
             interval: Interval::Every(Span::from_millis(50)),
@@ -120,7 +120,8 @@ impl Measuring {
         }
     }
 
-    /// For real hosts; see the head of this module. Four packets, because a host that is late sends three at once.
+    /// Returns the values for real hosts; see the module documentation. The threshold is four packets, because a late host sends
+    /// three at once.
     pub const fn transport() -> Measuring {
         Measuring {
             interval: Interval::OfRtt,
@@ -140,17 +141,17 @@ impl Measuring {
 /// The result of a control packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// It is the new synchronisation point.
+    /// The control packet is the new synchronisation point.
     Synchronised,
-    /// This number of bytes, not more than the low threshold.
+    /// Accumulation in bytes, at most the low threshold.
     Quiet(u64),
-    /// This number of bytes, neither congestion nor its end.
+    /// Accumulation in bytes that is neither congestion nor its end.
     Between(u64),
-    /// This number of bytes: congestion.
+    /// Accumulation in bytes that is congestion.
     Congested(u64),
 }
 
-/// A receiver's measurement.
+/// State of a receiver's accumulation measurement.
 #[derive(Debug, Clone)]
 pub struct Accumulation {
     measuring: Measuring,
@@ -158,9 +159,9 @@ pub struct Accumulation {
     point: Option<Point>,
     /// Whether there was congestion since the synchronisation point.
     epoch: Epoch,
-    /// When the newest control packet left: older ones are late and carry no information.
+    /// Sending time of the newest control packet. Older control packets are late and carry no information.
     newest: Time,
-    /// When a loss was last seen.
+    /// Time of the latest detected loss.
     lost_at: Option<Time>,
     noise: Noise,
     run: Run,
@@ -168,14 +169,14 @@ pub struct Accumulation {
     max_packet: u16,
 }
 
-/// The synchronisation point: a control packet that met no queue, as far as we know.
+/// The synchronisation point: a control packet that is assumed to have met no queue.
 #[derive(Debug, Clone, Copy)]
 struct Point {
-    /// When it arrived, "t_s".
+    /// Arrival time, "t_s".
     at: Time,
-    /// When it left, in the source's time.
+    /// Sending time by the source's clock.
     sent: Time,
-    /// The bytes that are assumed to have waited then, "accu_g".
+    /// Number of bytes that are assumed to have waited then, "accu_g".
     carried: u64,
 }
 
@@ -188,21 +189,21 @@ enum Epoch {
 /// Differences between the delays of successive control packets, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Noise {
-    /// The latest delay, in nanoseconds between two clocks.
+    /// Latest delay: the receiver's clock minus the source's, in nanoseconds.
     delay: Option<i64>,
     mean: f32,
 }
 
-/// Control packets in a row that found the accumulation high.
+/// Consecutive control packets with an accumulation above the high threshold.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     count: u8,
     since: Time,
-    /// How fast the source sent at its beginning.
+    /// Sending rate at the beginning.
     rate: Rate,
 }
 
-/// Control packets in a row that did not find it low.
+/// Consecutive control packets with an accumulation above the low threshold.
 #[derive(Debug, Clone, Copy)]
 struct Stuck {
     count: u16,
@@ -214,7 +215,7 @@ const NO_RUN: Run = Run { count: 0, since: Time::ZERO, rate: Rate::ZERO };
 const NOT_STUCK: Stuck = Stuck { count: 0, lowest: u64::MAX, highest: 0 };
 
 impl Accumulation {
-    /// Before the first packet.
+    /// Creates the state before the first packet.
     pub fn new(measuring: Measuring) -> Accumulation {
         Accumulation {
             measuring,
@@ -230,20 +231,20 @@ impl Accumulation {
         }
     }
 
-    /// A packet of `size` bytes arrives, whichever it is.
+    /// Records the arrival of a packet of `size` bytes, whether or not it is a control packet.
     #[inline]
     pub fn on_arrival(&mut self, size: u16, now: Time) {
         self.max_packet = self.max_packet.max(size);
         self.log.record(size, now);
     }
 
-    /// The packet that arrives now reveals a loss.
+    /// Records that the packet that arrives now reveals a loss.
     pub fn on_loss(&mut self, now: Time) {
         self.lost_at = Some(now);
     }
 
-    /// The packet that arrives now is a control packet, which left at `sent`, while the source sent at `rate`. Called
-    /// after [`Accumulation::on_arrival`].
+    /// Evaluates a control packet that arrives now. It was sent at `sent`, while the source sent at `rate`. Must be called after
+    /// [`Accumulation::on_arrival`].
     pub fn on_control(&mut self, sent: Time, rate: Rate, now: Time) -> Reading {
         let Some(point) = self.point else { return self.synchronise(sent, 0, now) };
         if sent <= self.newest {
@@ -266,7 +267,7 @@ impl Accumulation {
             return self.on_not_low(Reading::Between(bytes), bytes, sent, now);
         }
         self.stuck = NOT_STUCK;
-        // Losses make an accumulation look smaller, so one with a loss in it ends no epoch.
+        // Losses reduce the measured accumulation, so a measurement with a loss does not end an epoch.
         let lost = self.lost_at.is_some_and(|lost| lost > expected);
         let due = now.since(point.at) >= self.measuring.resync;
         match self.epoch {
@@ -277,7 +278,7 @@ impl Accumulation {
         }
     }
 
-    /// The amount carried to the next epoch of an accumulation of `bytes` at the end of this one.
+    /// Returns the amount carried to the next epoch if this one ends with an accumulation of `bytes`.
     fn left(&self, bytes: u64) -> u64 {
         match self.measuring.carry {
             Carry::All => bytes,
@@ -309,7 +310,7 @@ impl Accumulation {
         self.on_not_low(reading, bytes, sent, now)
     }
 
-    /// An accumulation that neither ends nor changes is another route.
+    /// Detects another route: an accumulation that neither ends nor changes.
     fn on_not_low(&mut self, reading: Reading, bytes: u64, sent: Time, now: Time) -> Reading {
         let Some(most) = self.measuring.reroute else { return reading };
         self.stuck.count += 1;
@@ -325,7 +326,7 @@ impl Accumulation {
         reading
     }
 
-    /// From this accumulation on there is congestion, in bytes, while the source sends at `rate`.
+    /// Returns the accumulation in bytes from which there is congestion, while the source sends at `rate`.
     pub fn threshold(&self, rate: Rate) -> u64 {
         let Measuring { high, floor, noise, .. } = self.measuring;
         let span = floor.as_secs_f64() + (noise * f64::from(self.noise.mean)).min(MAX_NOISE);
@@ -333,19 +334,19 @@ impl Accumulation {
         (high * f64::from(self.max_packet)).max(sent) as u64
     }
 
-    /// How fast packets arrive: over the latest `window` set by [`Accumulation::measure_over`] or the latest eight
-    /// packets, whichever is longer. `None` before the ninth packet.
+    /// Returns the arrival rate. It is measured over the `window` of [`Accumulation::measure_over`] or the latest eight packets,
+    /// whichever is longer. `None` before the ninth packet.
     pub fn egress(&self, now: Time) -> Option<Rate> {
         self.log.rate(now)
     }
 
-    /// Arrival rates are taken over this time from now on.
+    /// Sets the time over which arrival rates are measured.
     #[inline]
     pub fn measure_over(&mut self, window: Span) {
         self.log.window = window;
     }
 
-    /// Restarts the measurement of the arrival rate: earlier arrivals are no evidence of it any longer.
+    /// Restarts the measurement of the arrival rate, because earlier arrivals are not valid evidence.
     pub fn remeasure(&mut self) {
         self.log.forget_rate();
     }

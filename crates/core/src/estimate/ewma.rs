@@ -1,8 +1,8 @@
 //! An exponentially weighted mean with its mean deviation (paper 000, 3.1.2).
 
-/// A smoothed mean and mean deviation. Without a sample there is neither.
-// Paper gap: 3.1.2 prints the update of the mean before that of the deviation and does not say which mean the
-// deviation takes. Here the error is taken from the old mean, as appendix D.3 demands for its own average.
+/// A smoothed mean and mean deviation. Both are undefined before the first sample.
+// Paper gap: 3.1.2 prints the update of the mean before that of the deviation, and does not state which mean the deviation uses.
+// Here the error is relative to the old mean, as appendix D.3 requires for its average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ewma {
     gain: f64,
@@ -11,12 +11,12 @@ pub struct Ewma {
 }
 
 impl Ewma {
-    /// Without samples; `gain` is the weight of a new sample, 0 to 1.
+    /// Creates an estimate without samples. `gain` is the weight of a new sample, 0 to 1.
     pub const fn new(gain: f64) -> Ewma {
         Ewma { gain, mean: None, deviation: 0.0 }
     }
 
-    /// Takes a sample. The first one becomes the mean, with the deviation `first_deviation`.
+    /// Adds a sample. The first sample becomes the mean, with the deviation `first_deviation`.
     pub fn add(&mut self, sample: f64, first_deviation: f64) {
         let Some(mean) = self.mean else { return self.restart(sample, first_deviation) };
         let error = sample - mean;
@@ -24,18 +24,18 @@ impl Ewma {
         self.mean = Some(mean + self.gain * error);
     }
 
-    /// Forgets the past, and restarts with this mean and deviation.
+    /// Restarts with this mean and deviation.
     pub fn restart(&mut self, mean: f64, deviation: f64) {
         self.mean = Some(mean);
         self.deviation = deviation;
     }
 
-    /// The mean, if there was a sample.
+    /// Returns the mean; `None` without samples.
     pub const fn mean(&self) -> Option<f64> {
         self.mean
     }
 
-    /// The mean deviation; zero without samples.
+    /// Returns the mean deviation; zero without samples.
     pub const fn deviation(&self) -> f64 {
         self.deviation
     }

@@ -1,7 +1,7 @@
 //! The largest round-trip time of a group, from recent samples of its members.
 //!
-//! It times start-up rounds, the spread of feedback and the timeouts of silent receivers. One late answer (a host that was held up) is no
-//! evidence about the path, so each member counts with the median of its latest three samples.
+//! It determines the duration of start-up rounds, the spread of feedback and the timeouts of silent receivers. One late answer of
+//! a delayed host is not evidence about the path, so each member counts with the median of its latest three samples.
 
 use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
@@ -9,47 +9,47 @@ use crate::time::{Span, Time};
 /// The largest round-trip time of a group.
 #[derive(Debug, Clone)]
 pub struct GroupRtt {
-    /// Before the first sample.
+    /// Value before the first sample.
     assumed: Span,
     estimate: Estimate,
 }
 
 #[derive(Debug, Clone)]
 enum Estimate {
-    /// The largest sample ever (paper 000, 3.1.4).
+    /// The largest sample so far (paper 000, 3.1.4).
     Largest(Span),
     /// The largest of the members' recent medians.
     Recent(Box<Recent>),
 }
 
-/// The members with the largest round-trip times, as far as they are known.
+/// The known members with the largest round-trip times.
 #[derive(Debug, Clone)]
 struct Recent {
-    /// The duration of silence after which a member is forgotten.
+    /// Duration of silence after which a member is removed.
     memory: Span,
     members: Vec<MemberRtt>,
-    /// The largest of all, kept up to date.
+    /// Current largest round-trip time of all members.
     largest: Span,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct MemberRtt {
     id: ReceiverId,
-    /// The latest last.
+    /// Latest samples, the newest last.
     samples: [Span; SAMPLES],
-    /// How many of them are samples: the last ones.
+    /// Number of valid samples, which are the last ones.
     count: usize,
     received_at: Time,
 }
 
-/// The number of latest samples of a member that count.
+/// Number of latest samples of a member that count.
 const SAMPLES: usize = 3;
-/// The number of members that are remembered: those with the largest round-trip times.
+/// Maximum number of stored members: those with the largest round-trip times.
 const MAX_MEMBERS: usize = 16;
 
 impl GroupRtt {
-    /// Nothing is known: `assumed` stands in. Without a `memory` the largest sample counts without limit, as in the paper; with one, recent
-    /// medians count, of members with samples within it.
+    /// Creates an estimate that is `assumed` until the first sample. Without `memory` the largest sample counts indefinitely, as
+    /// in the paper. With it, only medians of members with samples within `memory` count.
     pub fn new(assumed: Span, memory: Option<Span>) -> GroupRtt {
         let estimate = match memory {
             None => Estimate::Largest(Span::ZERO),
@@ -61,7 +61,7 @@ impl GroupRtt {
         GroupRtt { assumed, estimate }
     }
 
-    /// A sample of this member.
+    /// Adds a sample of this member.
     pub fn add(&mut self, from: ReceiverId, sample: Span, now: Time) {
         match &mut self.estimate {
             Estimate::Largest(largest) => *largest = sample.max(*largest),
@@ -69,7 +69,7 @@ impl GroupRtt {
         }
     }
 
-    /// This member does not belong to the group any more.
+    /// Removes a member that has left the group.
     pub fn forget(&mut self, id: ReceiverId) {
         if let Estimate::Recent(recent) = &mut self.estimate {
             recent.members.retain(|member| member.id != id);
@@ -79,12 +79,12 @@ impl GroupRtt {
         }
     }
 
-    /// The largest, or the one assumed.
+    /// Returns the largest round-trip time, or the assumed one before the first sample.
     pub fn get(&self) -> Span {
         if self.is_known() { self.largest() } else { self.assumed }
     }
 
-    /// Whether there was a sample.
+    /// Returns whether there was a sample.
     pub fn is_known(&self) -> bool {
         self.largest() > Span::ZERO
     }
@@ -111,7 +111,7 @@ impl Recent {
         self.largest = self.measure();
     }
 
-    /// In a full table a newcomer takes the place of the nearest member, if it is farther away.
+    /// Adds a member. In a full table it replaces the member with the smallest round-trip time, if its own is larger.
     fn insert(&mut self, newcomer: MemberRtt) {
         if self.members.len() < MAX_MEMBERS {
             self.members.push(newcomer);
@@ -122,7 +122,8 @@ impl Recent {
         }
     }
 
-    /// The largest of the members that have confirmed theirs; before anybody has, the median of single samples.
+    /// Returns the largest round-trip time of members with several samples. Without such members, returns the median over all
+    /// members.
     fn measure(&self) -> Span {
         let confirmed = self.members.iter().filter(|member| member.count > 1).map(MemberRtt::typical).max();
         confirmed.unwrap_or_else(|| {
@@ -149,7 +150,7 @@ impl MemberRtt {
         self.received_at = now;
     }
 
-    /// The median; of two samples the lower.
+    /// Returns the median of the samples; of two samples the lower one.
     fn typical(&self) -> Span {
         let mut known = self.samples;
         let known = &mut known[SAMPLES - self.count..];
@@ -172,7 +173,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// Samples in milliseconds of these members, 10 ms apart.
+    /// Creates a group from samples of these members, in milliseconds, 10 ms apart.
     fn group(samples: &[(u64, u64)]) -> GroupRtt {
         let mut group = GroupRtt::new(ASSUMED, Some(Span::from_secs(5)));
         for (turn, &(from, millis)) in (1..).zip(samples) {

@@ -1,13 +1,14 @@
-//! Linear prediction of a series from its latest values: the one with the least mean squared error (paper 002, 5.2.1), by Levinson's and
-//! Durbin's recursion, and one that learns from its errors (paper 002, (5.7)).
+//! Linear prediction of a series from its latest values. Two methods are available: the prediction with the smallest mean squared
+//! error (paper 002, 5.2.1) by the Levinson-Durbin recursion, and a predictor that learns from its errors (paper 002, (5.7)).
 
-/// Autocovariances below this part of the variance count as none: the recursion ends where nothing is left to predict.
+/// Remaining variance, as a fraction of the variance, below which the recursion ends.
 const NOTHING_LEFT: f64 = 1e-9;
 
-/// Computes the best weights for predicting a series with these autocovariances (`covariances[0]` is the variance): `weights[0]` belongs to
-/// the newest value. There are as many as there is room for, and covariances. Returns the remaining variance of the prediction error.
+/// Computes the best weights for predicting a series with these autocovariances. `covariances[0]` is the variance, and
+/// `weights[0]` belongs to the newest value. The number of computed weights is limited by both slices. Returns the remaining
+/// variance of the prediction error.
 ///
-/// Where fewer weights predict everything, the others are zero.
+/// If fewer weights predict the series exactly, the remaining weights are zero.
 pub fn levinson(covariances: &[f64], weights: &mut [f64]) -> f64 {
     weights.fill(0.0);
     let Some(&variance) = covariances.first() else { return 0.0 };
@@ -19,7 +20,7 @@ pub fn levinson(covariances: &[f64], weights: &mut [f64]) -> f64 {
         }
         let known: f64 = (0..k).map(|j| weights[j] * covariances[k - j]).sum();
         let reflection = (covariances[k + 1] - known) / left;
-        // weights[j] -= reflection * weights[k - 1 - j], for all at once: pairs from both ends.
+        // Computes weights[j] -= reflection * weights[k - 1 - j] for all j simultaneously, in pairs from both ends.
         for j in 0..k / 2 {
             let (low, high) = (weights[j], weights[k - 1 - j]);
             weights[j] = low - reflection * high;
@@ -34,8 +35,8 @@ pub fn levinson(covariances: &[f64], weights: &mut [f64]) -> f64 {
     left.max(0.0)
 }
 
-/// Autocovariances of a series around this mean, with the number of all values as divisor, so that they belong to some series
-/// (the matrix of normal equations has no negative eigenvalue). As many as there is room for; those beyond the series are zero.
+/// Computes the autocovariances of a series around this mean into `found`. The divisor is the number of all values, so the matrix
+/// of the normal equations has no negative eigenvalue. Autocovariances beyond the length of the series are zero.
 pub fn covariances(series: &[f64], mean: f64, found: &mut [f64]) {
     let count = series.len().max(1) as f64;
     for (lag, place) in found.iter_mut().enumerate() {
@@ -44,33 +45,34 @@ pub fn covariances(series: &[f64], mean: f64, found: &mut [f64]) {
     }
 }
 
-/// An adaptive predictor: after each value its weights move towards those that would have predicted it (normalised least mean squares).
+/// An adaptive predictor: after each value, its weights move towards weights that would have predicted the value (normalised
+/// least mean squares).
 #[derive(Debug, Clone)]
 pub struct Adaptive {
     weights: Vec<f64>,
-    /// Step, as a share of the largest that is stable twice over; below 2.
+    /// Step of the weights. It is stable below 2; at 1 the weights would have predicted the latest value exactly.
     step: f64,
 }
 
 impl Adaptive {
-    /// One that takes the newest value for the next one, of this order.
+    /// Creates a predictor of this order, which initially predicts the newest value again.
     pub fn new(order: usize, step: f64) -> Adaptive {
         let mut weights = vec![0.0; order.max(1)];
         weights[0] = 1.0;
         Adaptive { weights, step }
     }
 
-    /// The weights, that of the newest value first.
+    /// Returns the weights; the first one belongs to the newest value.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// Returns the prediction after these values, the newest first; missing ones count as zero.
+    /// Returns the prediction after these values, the newest first. Missing values count as zero.
     pub fn predict(&self, newest_first: impl Iterator<Item = f64>) -> f64 {
         self.weights.iter().zip(newest_first).map(|(weight, value)| weight * value).sum()
     }
 
-    /// `value` came after these values, the newest first.
+    /// Adapts the weights to `value`, which followed these values, the newest first.
     pub fn learn(&mut self, value: f64, newest_first: impl Iterator<Item = f64> + Clone) {
         let error = value - self.predict(newest_first.clone());
         let power: f64 = newest_first.clone().take(self.weights.len()).map(|value| value * value).sum();

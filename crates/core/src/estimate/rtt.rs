@@ -3,34 +3,34 @@
 use crate::packet::{Echo, Seq};
 use crate::time::{Span, Time};
 
-/// When the latest packets of a stream left: a ring of eight bytes a packet. A large one is allocated at once; one for up
-/// to 4096 packets, of which a simulation may have thousands, begins with few places and doubles while it would
-/// forget what left within the latest six seconds.
+/// Sending times of the latest packets of a stream: a ring of eight bytes per packet. A large ring is allocated at once. A ring
+/// for up to 4096 packets starts small, because a simulation may have thousands of them. It doubles if it would otherwise drop
+/// packets of the latest six seconds.
 #[derive(Debug, Clone)]
 pub struct SendHistory {
-    /// Departures in nanoseconds.
+    /// Sending times in nanoseconds.
     slots: Box<[u64]>,
     next: u64,
     limit: usize,
 }
 
-/// The smallest round-trip sample that counts, so that nothing divides by zero.
+/// Minimum round-trip sample, which prevents divisions by zero.
 const SHORTEST: Span = Span::from_micros(1);
-/// Packets that left within this time are remembered, as far as the limit allows.
+/// Duration for which packets are stored, within the limit.
 const REMEMBERED: Span = Span::from_secs(6);
-/// Rings up to this size begin with [`FEWEST`] places.
+/// Maximum size of rings that start with [`FEWEST`] places.
 const SMALL: usize = 4096;
 const FEWEST: usize = 64;
 
 impl SendHistory {
-    /// For the latest `packets` packets at most, rounded up to a power of two, at least 4096.
+    /// Creates a history of the latest `packets` packets, rounded up to a power of two, at least 4096.
     pub fn new(packets: usize) -> SendHistory {
         let limit = packets.max(SMALL).next_power_of_two();
         let places = if limit > SMALL { limit } else { FEWEST };
         SendHistory { slots: vec![0; places].into_boxed_slice(), next: 0, limit }
     }
 
-    /// Packet [`Self::next`] leaves now; its number is returned.
+    /// Records that packet [`Self::next`] is sent now, and returns its number.
     pub fn record(&mut self, now: Time) -> Seq {
         let seq = Seq(self.next);
         let mut place = self.place(seq);
@@ -55,21 +55,21 @@ impl SendHistory {
         self.slots = slots;
     }
 
-    /// The number of the next packet.
+    /// Returns the number of the next packet.
     pub const fn next(&self) -> Seq {
         Seq(self.next)
     }
 
-    /// When `seq` left. `None` for a packet that has not left yet or is too old.
+    /// Returns the sending time of `seq`; `None` for a packet that was not sent yet or is too old.
     pub fn sent(&self, seq: Seq) -> Option<Time> {
         let slot = *self.slots.get(self.place(seq))?;
         self.knows(seq).then_some(Time::from_nanos(slot))
     }
 
-    /// The round-trip sample of an answer to `echo` that came now: the hold at the receiver is taken off. `None` for
-    /// an unknown packet, and a hold longer than the time that has passed.
-    // Paper gap: 3.1.6 takes the whole time from sending to answer, although 3.1.4 delays answers at random; without the
-    // hold taken off, that delay would count as round-trip time.
+    /// Returns the round-trip sample of an answer to `echo` that arrives now, without the hold at the receiver. `None` for an
+    /// unknown packet, or for a hold longer than the elapsed time.
+    // Paper gap: 3.1.6 takes the whole time from sending to answer, although 3.1.4 delays answers at random. Here the hold is
+    // subtracted, because it would otherwise count as round-trip time.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
         let passed = now.since(self.sent(echo.seq)?);
         (echo.hold <= passed).then(|| passed.saturating_sub(echo.hold).max(SHORTEST))

@@ -1,8 +1,8 @@
-//! How fast packets arrive: a sliding window in constant memory.
+//! Arrival rate of packets: a sliding window in constant memory.
 //!
-//! Arrivals are added up in [`BUCKETS`] time buckets of `2^k` ns. The window's oldest bucket counts in proportion to its part inside the
-//! window, so a measurement is wrong by at most the bytes of that one bucket. At a steady rate that is less than a packet, otherwise at
-//! most 1/32 of the bytes in the widest window and typically a few tenths of a percent.
+//! Arrivals are counted in [`BUCKETS`] time buckets of `2^k` ns. The window's oldest bucket counts in proportion to its part
+//! inside the window. So the error of a measurement is at most the bytes of this bucket. At a steady rate the error is less than
+//! a packet. Otherwise it is at most 1/32 of the bytes in the widest window, and typically a few tenths of a percent.
 //!
 //! ```text
 //!            |<----------- window ----------->|
@@ -10,12 +10,12 @@
 //!          ^ taken in proportion            ^ now
 //! ```
 //!
-//! A fresh window has fine buckets (0.13 ms), so that a few milliseconds can be measured during
-//! start-up; [`Throughput::reach`] merges neighbours when a longer window is wanted.
+//! A new window has fine buckets (0.13 ms), so that a few milliseconds can be measured during start-up. [`Throughput::reach`]
+//! merges neighbours for a longer window.
 
 use crate::time::{Rate, Span, Time};
 
-/// How many buckets a window has.
+/// Number of buckets of a window.
 pub const BUCKETS: usize = 64;
 
 /// Bytes per time bucket, and the latest few arrival times.
@@ -25,16 +25,16 @@ pub struct Throughput {
     /// Index of the newest bucket: nanoseconds shifted right by `shift`.
     newest: u64,
     shift: u8,
-    /// Where the next arrival time goes.
+    /// Place of the next arrival time.
     turn: u8,
-    /// How many arrivals so far, up to [`RECENT`].
+    /// Number of arrivals so far, up to [`RECENT`].
     seen: u8,
     recent: [Time; RECENT],
     /// Bytes of bucket `index`, at place `index % BUCKETS`.
     bytes: [u32; BUCKETS],
 }
 
-/// The fewest packets a measurement stands on is one less than the arrival times kept.
+/// Number of stored arrival times; a measurement covers at least one packet fewer.
 const RECENT: usize = 5;
 
 const FINEST: u8 = 17;
@@ -47,13 +47,13 @@ impl Default for Throughput {
 }
 
 impl Throughput {
-    /// Without arrivals.
+    /// Creates a window without arrivals.
     pub const fn new() -> Throughput {
         let (bytes, recent) = ([0; BUCKETS], [Time::ZERO; RECENT]);
         Throughput { bytes, newest: 0, shift: FINEST, turn: 0, seen: 0, recent }
     }
 
-    /// `size` bytes arrive now.
+    /// Records the arrival of `size` bytes.
     #[inline]
     pub fn record(&mut self, now: Time, size: u16) {
         let index = now.as_nanos() >> self.shift;
@@ -73,31 +73,31 @@ impl Throughput {
         }
     }
 
-    /// Be able to look back this far: merge buckets until they cover `span`. Never makes them finer.
+    /// Merges buckets until they cover `span`. Buckets never become finer.
     pub fn reach(&mut self, span: Span) {
         while self.covered() < span && self.shift < COARSEST {
             self.coarsen();
         }
     }
 
-    /// The longest window that can be measured.
+    /// Returns the longest window that can be measured.
     pub const fn covered(&self) -> Span {
         Span::from_nanos((BUCKETS as u64 - 2) << self.shift)
     }
 
-    /// The span that holds exactly the latest four packets; `None` before the fifth arrival.
+    /// Returns the duration that contains exactly the latest four packets; `None` before the fifth arrival.
     pub fn latest_four(&self, now: Time) -> Option<Span> {
         let fifth_last = self.recent[usize::from(self.turn)];
         (usize::from(self.seen) == RECENT).then(|| now.since(fifth_last))
     }
 
-    /// The rate over `(now - span, now]`.
+    /// Returns the rate over `(now - span, now]`.
     pub fn rate(&self, now: Time, span: Span) -> Rate {
         let span = span.max(Span::from_nanos(1));
         Rate::from_bps(self.bytes_since(now - span, now) * 8.0 / span.as_secs_f64())
     }
 
-    /// Bytes that arrived in `(from, now]`.
+    /// Returns the number of bytes that arrived in `(from, now]`.
     fn bytes_since(&self, from: Time, now: Time) -> f64 {
         let oldest = from.as_nanos() >> self.shift;
         let first_kept = self.newest.saturating_sub(BUCKETS as u64 - 1);
@@ -114,7 +114,7 @@ impl Throughput {
         whole + f64::from(self.bytes[place_of(oldest)]) * inside
     }
 
-    /// Make `index`, which is beyond it, a bucket of the window, emptying those that are new.
+    /// Moves the window to bucket `index`, which is newer than all others, and empties the new buckets.
     fn advance(&mut self, index: u64) {
         if index == self.newest + 1 {
             self.bytes[place_of(index)] = 0;
@@ -151,7 +151,7 @@ mod tests {
 
     const SECOND: Span = Span::from_secs(1);
 
-    /// The largest relative error over a run, against the exact count.
+    /// Returns the largest relative error over a run, compared with the exact count.
     fn worst_error(window: Span, mean_gap: f64, jitter: f64) -> f64 {
         let (mut rng, mut throughput) = (Rng::new(1, 1), Throughput::new());
         throughput.reach(window);

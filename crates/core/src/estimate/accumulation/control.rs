@@ -1,14 +1,14 @@
-//! The source's half: which packets are control packets.
+//! The source's part of the measurement: choosing the control packets.
 
 use crate::packet::Signal;
 use crate::time::{Span, Time};
 
-/// How often a control packet leaves, "T".
+/// Interval of control packets, "T".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Interval {
-    /// Once in this time.
+    /// A fixed interval.
     Every(Span),
-    /// Four times per round-trip time, between once in 50 ms and once in a millisecond.
+    /// A quarter of the round-trip time, between 1 ms and 50 ms.
     OfRtt,
 }
 
@@ -17,7 +17,7 @@ const MAX: Span = Span::from_millis(50);
 const PER_RTT: u64 = 4;
 
 impl Interval {
-    /// The time of [`Interval::Every`].
+    /// Returns the interval of [`Interval::Every`].
     pub const fn time(self) -> Option<Span> {
         match self {
             Interval::Every(span) => Some(span),
@@ -25,7 +25,7 @@ impl Interval {
         }
     }
 
-    /// The interval at this round-trip time.
+    /// Returns the interval at this round-trip time.
     pub fn at(self, rtt: Span) -> Span {
         match self {
             Interval::Every(span) => span,
@@ -34,7 +34,7 @@ impl Interval {
     }
 }
 
-/// Makes a packet a control packet when one is due: at `t0 + i T`, or the first one after that (paper 000, D.1).
+/// Marks packets as control packets: at `t0 + i T`, or the first packet after that time (paper 000, D.1).
 #[derive(Debug, Clone, Copy)]
 pub struct ControlClock {
     interval: Interval,
@@ -43,14 +43,14 @@ pub struct ControlClock {
 }
 
 impl ControlClock {
-    /// The first packet is the first control packet.
+    /// Creates a clock that marks the first packet as a control packet.
     pub const fn new(interval: Interval) -> ControlClock {
         ControlClock { interval, due: Time::ZERO, last_departure: None }
     }
 
-    /// A packet leaves now; evenly paced ones are `gap` apart. Returns its signal.
-    // Paper gap: D.1 assumes that packets leave evenly. A host sends several at a moment and catches up after a delay;
-    // a control packet waits for the first one of such a burst, an interval at most.
+    /// Records a sent packet and returns its signal. Evenly paced packets are `gap` apart.
+    // Paper gap: D.1 assumes that packets are sent evenly. A host sends several packets at once and catches up after a delay.
+    // Here the control packet is the first one of such a burst, but at most one interval late.
     pub fn on_departure(&mut self, gap: Span, rtt: Span, now: Time) -> Signal {
         let interval = self.interval.at(rtt);
         let first_of_burst = self.last_departure.is_none_or(|last| now.since(last) >= gap / 2);
@@ -74,7 +74,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// Milliseconds at which control packets leave, of packets that leave at these.
+    /// Returns the times of control packets in milliseconds, for packets sent at these times.
     fn controls(clock: &mut ControlClock, gap: u64, departures: impl Iterator<Item = u64>) -> Vec<u64> {
         let gap = Span::from_millis(gap);
         departures.filter(|&now| clock.on_departure(gap, RTT, at(now)) == Signal::Control).collect()

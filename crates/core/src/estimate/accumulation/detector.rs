@@ -1,14 +1,14 @@
-//! Congestion as a receiver of MCA or MCA+ sees it: accumulation, loss, marks (paper 000, 5.2.2.1).
+//! Congestion detection at a receiver of MCA or MCA+: accumulation, loss and marks (paper 000, 5.2.2.1).
 
 use super::{Accumulation, Measuring, Reading};
 use crate::packet::{Arrival, Cause, Data, Seq, Signal};
 use crate::time::{Rate, Span, Time};
 
-/// Decides at every arrival whether it is an instance of congestion.
+/// Decides for each arrival whether it shows an instance of congestion.
 #[derive(Debug, Clone)]
 pub struct Detector {
     pub(super) accumulation: Accumulation,
-    /// When the newest packet left.
+    /// Sending time of the newest packet.
     newest_sent: Time,
     /// Whether a packet was marked since the latest control packet.
     marks: Marks,
@@ -23,28 +23,28 @@ enum Marks {
 /// An instance of congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instance {
-    /// The packet that showed it: the control packet, or the one after the lost ones. MCA+ takes round-trip samples from
-    /// it, "the packet which triggered the CI" (paper 000, 5.2.1.1).
+    /// The packet that showed the congestion: the control packet, or the one after the lost packets. MCA+ uses it for round-trip
+    /// samples: "the packet which triggered the CI" (paper 000, 5.2.1.1).
     pub trigger: Seq,
-    /// The packet that MCA takes round-trip samples from: the control packet, or the first lost one (paper 000, D.2).
+    /// The packet that MCA uses for round-trip samples: the control packet, or the first lost packet (paper 000, D.2).
     pub first: Seq,
     /// The observed sign of congestion.
     pub cause: Cause,
 }
 
-/// A pause of the source is longer than this and than a few packets.
+/// Minimum duration of a source's pause; it must also exceed the time of `PAUSE_PACKETS` packets.
 const PAUSE: Span = Span::from_millis(20);
 const PAUSE_PACKETS: u64 = 4;
 
 impl Detector {
-    /// Before the first packet.
+    /// Creates the state before the first packet.
     pub fn new(measuring: Measuring) -> Detector {
         Detector { accumulation: Accumulation::new(measuring), newest_sent: Time::ZERO, marks: Marks::None }
     }
 
-    /// A packet arrives. At most one instance each, loss before accumulation.
-    // Paper gap: 5.2.2.1 knows no marks of routers. A mark is reported with the next control packet, so that there is
-    // still at most one report per interval.
+    /// Processes an arrival and returns at most one instance of congestion, loss before accumulation.
+    // Paper gap: 5.2.2.1 does not cover marks of routers. Here a mark is reported with the next control packet, so there is still
+    // at most one report per interval.
     #[inline]
     pub fn on_data(&mut self, data: &Data, arrival: Arrival, now: Time) -> Option<Instance> {
         if arrival.marked {
@@ -76,7 +76,7 @@ impl Detector {
         Some(Instance { trigger: data.seq, first, cause })
     }
 
-    /// Where the source paused, arrivals before and after do not make a rate.
+    /// Restarts the measurement of the arrival rate after a pause of the source.
     #[inline]
     fn notice_pause(&mut self, data: &Data, arrival: Arrival) {
         let passed = data.sent_at.since(self.newest_sent);
@@ -90,19 +90,19 @@ impl Detector {
         self.newest_sent = self.newest_sent.max(data.sent_at);
     }
 
-    /// Returns the rate at which packets arrive; before there are enough of them, the sending rate that `data` states. `None` where it does
-    /// not state one.
+    /// Returns the arrival rate, or the sending rate stated by `data` if too few packets have arrived. `None` if neither is
+    /// available.
     pub fn egress(&self, data: &Data, now: Time) -> Option<Rate> {
         self.accumulation.egress(now).or(Some(data.sent_rate())).filter(|rate| rate.is_usable())
     }
 
-    /// Arrival rates are taken over this time from now on.
+    /// Sets the time over which arrival rates are measured.
     #[inline]
     pub fn measure_over(&mut self, window: Span) {
         self.accumulation.measure_over(window);
     }
 
-    /// Restarts the measurement of the arrival rate: earlier arrivals are no evidence of it any longer.
+    /// Restarts the measurement of the arrival rate, because earlier arrivals are not valid evidence.
     pub fn remeasure(&mut self) {
         self.accumulation.remeasure();
     }

@@ -1,5 +1,5 @@
-//! Tests of the thresholds with the noise of real hosts: a sender that is woken late and catches up, a bottleneck, a
-//! receiver that is woken late, and clocks of different speed.
+//! Tests of the thresholds with the noise of real hosts: a sender that wakes late and catches up, a bottleneck, a receiver that
+//! wakes late, and clocks of different speed.
 
 use super::*;
 use crate::packet::{Arrival, Cause, Data, Flags, Mark, Payload, Seq, Signal};
@@ -9,12 +9,12 @@ use crate::rng::Rng;
 
 const SIZE: u16 = 1400;
 const RTT: Span = Span::from_millis(20);
-/// A transport sends packets that are due within this time at once.
+/// Time before its departure at which a transport may already send a packet.
 const BURST: Span = Span::from_millis(1);
-/// The share of wake-ups that are late by milliseconds.
+/// Fraction of wake-ups that are late by milliseconds.
 const RARELY: f64 = 1.0 / 200.0;
 
-/// How far clocks differ.
+/// Direction of the clock difference.
 #[derive(Debug, Clone, Copy)]
 enum Drift {
     ReceiverFast,
@@ -32,7 +32,7 @@ struct Hosts {
     now: Time,
     seq: u64,
     drift: Drift,
-    /// The receiver's process does not run until then.
+    /// Time at which the receiver's process runs again.
     asleep_until: Time,
     newest_arrival: Time,
     max_waiting: u64,
@@ -58,13 +58,13 @@ impl Hosts {
         }
     }
 
-    /// A tenth of a millisecond on average, and up to `longest` rarely.
+    /// Returns a random delay: a tenth of a millisecond on average, rarely up to `longest`.
     fn lateness(&mut self, longest: Span) -> Span {
         let usual = Span::from_secs_f64(self.rng.exponential(1e-4));
         if self.rng.chance(RARELY) { usual + longest.scaled(self.rng.unit()) } else { usual }
     }
 
-    /// The sender wakes and sends due packets; returns the number of its packets that show accumulation.
+    /// Wakes the sender, which sends due packets. Returns the number of its packets that show accumulation.
     fn wake(&mut self) -> u32 {
         let late = self.lateness(Span::from_millis(10));
         self.now = self.now.max(self.pacer.departure()) + late;
@@ -78,7 +78,7 @@ impl Hosts {
         shown
     }
 
-    /// A packet crosses the bottleneck and arrives.
+    /// Sends a packet through the bottleneck to the receiver. Returns 1 if it shows accumulation.
     fn carry(&mut self, signal: Signal) -> u32 {
         let waiting = self.bottleneck.bytes_in(self.busy_until.since(self.now));
         self.max_waiting = self.max_waiting.max(waiting);
@@ -115,7 +115,8 @@ impl Hosts {
     }
 }
 
-/// How often a path that carries a fourth more than is sent shows congestion in a minute.
+/// Returns the number of times in a minute that a path shows congestion although its capacity exceeds the sending rate by a
+/// quarter.
 fn shown_in_a_minute(measuring: Measuring, mbps: f64, drift: Drift, seed: u64) -> u32 {
     let mut hosts = Hosts::new(measuring, mbps, mbps * 1.25, drift, seed);
     let mut shown = 0;
@@ -143,7 +144,7 @@ fn two_packets_would_be_exceeded_again_and_again() {
     assert!(shown > 60, "{shown}");
 }
 
-/// The rate grows by a packet per round trip, as the schemes do, until it passes that of the path.
+/// The rate grows by a packet per round trip, as in the schemes, until it exceeds that of the path.
 #[test]
 fn a_queue_shows_long_before_50_kilobytes_are_full() {
     for drift in [Drift::ReceiverFast, Drift::ReceiverSlow] {

@@ -1,9 +1,9 @@
-//! Log of arrivals: a ring of those that the next control packet may refer to.
+//! Log of arrivals: a ring of the arrivals that the next control packet may refer to.
 
 use crate::time::{Rate, Span, Time};
 
-/// Cumulative bytes at arrivals. Grows rarely, by doubling. A ring of [`MAX`] places forgets every second arrival
-/// instead: of the latest 2048 packets it knows all, of each 2048 before them half as many as of the next.
+/// Cumulative bytes at arrivals. The ring grows by doubling, up to [`MAX`] places. A full ring drops every second arrival
+/// instead. It has all of the latest 2048 packets; of each 2048 packets before them it has half as many as of the next 2048.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArrivalLog {
     places: Box<[Arrived]>,
@@ -12,17 +12,17 @@ pub(super) struct ArrivalLog {
     total: u64,
     /// The time before which arrivals are not needed.
     needed_from: Time,
-    /// Arrivals in the ring since the rate was last forgotten.
+    /// Number of arrivals in the ring since the rate was last reset.
     fresh: usize,
     pub(super) window: Span,
     /// Arrivals about an eighth of the window apart.
     marks: [Arrived; MARKS],
-    /// How many marks there are, up to [`MARKS`], and where the next one goes.
+    /// Number of marks, up to [`MARKS`]. `turn` is the place of the next mark.
     marked: u8,
     turn: u8,
 }
 
-/// An arrival, and all bytes up to and including it.
+/// An arrival, and the number of bytes up to and including it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Arrived {
     at: Time,
@@ -31,9 +31,9 @@ struct Arrived {
 
 const FEWEST: usize = 16;
 const MAX: usize = 4096;
-/// Ten marks an eighth of a window apart reach back a whole window.
+/// Number of marks. Ten marks, an eighth of a window apart, cover the whole window.
 const MARKS: usize = 10;
-/// The number of packets, after the first, over which a rate is measured at least.
+/// Minimum number of packets, after the first, over which a rate is measured.
 pub(super) const RATE_PACKETS: usize = 8;
 
 impl ArrivalLog {
@@ -58,7 +58,7 @@ impl ArrivalLog {
         self.fresh += 1;
     }
 
-    /// An arrival that is complete: nothing more of its moment will come.
+    /// Stores an arrival as a mark, unless it is too close to the latest mark. No further bytes can arrive at its time.
     #[inline]
     fn mark(&mut self, arrived: Arrived) {
         let last = self.marks[(usize::from(self.turn) + MARKS - 1) % MARKS];
@@ -71,12 +71,12 @@ impl ArrivalLog {
         self.marked = (self.marked + 1).min(MARKS as u8);
     }
 
-    /// Arrivals before `time` are not needed any more.
+    /// Lets the ring drop arrivals before `time`.
     pub(super) fn keep_from(&mut self, time: Time) {
         self.needed_from = time;
     }
 
-    /// Bytes that arrived after `time`, as far as is remembered.
+    /// Returns the number of bytes that arrived after `time`, according to the ring.
     pub(super) fn bytes_after(&self, time: Time) -> u64 {
         let (mut low, mut high) = (0, self.len);
         while low < high {
@@ -86,7 +86,7 @@ impl ArrivalLog {
         if self.len == 0 { 0 } else { self.total - self.at(low.saturating_sub(1)).total }
     }
 
-    /// The arrival rate up to the latest arrival.
+    /// Returns the arrival rate up to the latest arrival.
     pub(super) fn rate(&self, now: Time) -> Option<Rate> {
         if self.fresh <= RATE_PACKETS || self.len <= RATE_PACKETS {
             return None;
@@ -119,7 +119,7 @@ impl ArrivalLog {
         (self.oldest + index) & (self.places.len() - 1)
     }
 
-    /// The ring is full: drops unneeded arrivals, else grows, else retains every second arrival.
+    /// Makes room in a full ring: drops unneeded arrivals, otherwise grows, otherwise drops every second arrival.
     fn make_room(&mut self) {
         let spare = self.len > RATE_PACKETS + 2 && self.at(1).at <= self.needed_from;
         if spare {
@@ -132,7 +132,7 @@ impl ArrivalLog {
             }
             (self.places, self.oldest) = (places, 0);
         } else {
-            // The later one of each two stays, so the newest does.
+            // The later arrival of each pair stays, so the newest arrival stays.
             for index in 0..self.len / 2 {
                 let place = self.place(index);
                 self.places[place] = self.at(2 * index + 1);

@@ -1,4 +1,4 @@
-//! The algorithm of D.1 packet by packet.
+//! Tests of the algorithm of D.1, packet by packet.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// A receiver 20 ms away from a source that sends a packet every 10 ms, each fifth one a control packet.
+/// A receiver 20 ms away from a source. The source sends a packet every 10 ms; every fifth packet is a control packet.
 struct Path {
     accumulation: Accumulation,
     next: u64,
@@ -24,7 +24,7 @@ impl Path {
         Path { accumulation: Accumulation::new(measuring), next: 0 }
     }
 
-    /// The next packet arrives `delay` milliseconds after it left; what it shows if it is a control packet.
+    /// Delivers the next packet, `delay` milliseconds after its sending. Returns the reading if it is a control packet.
     fn packet(&mut self, delay: u64) -> Option<Reading> {
         let sent = self.next * 10;
         self.next += 1;
@@ -33,7 +33,7 @@ impl Path {
         (self.next % 5 == 1).then(|| self.accumulation.on_control(at(sent), RATE, now))
     }
 
-    /// The next five packets, up to and including a control packet, with these delays.
+    /// Delivers the next five packets, up to and including a control packet, with these delays.
     fn interval(&mut self, delays: [u64; 5]) -> Reading {
         delays
             .into_iter()
@@ -42,7 +42,7 @@ impl Path {
             .expect("one of five is a control packet")
     }
 
-    /// The same where `count` packets, the control packet among them, were held up until after it was due.
+    /// Delivers the next five packets; the last `count` packets are delayed beyond the expected time of the control packet.
     fn held(&mut self, count: u64) -> Reading {
         let delay = |from_end: u64| {
             if from_end < count { 20 + 10 * from_end + 2 * (count - from_end) } else { 20 }
@@ -50,7 +50,7 @@ impl Path {
         self.interval([4, 3, 2, 1, 0].map(delay))
     }
 
-    /// Begins with the synchronisation point.
+    /// Creates a path that has received the synchronisation point.
     fn synchronised() -> Path {
         let mut path = Path::new();
         assert_eq!(path.packet(20), Some(Reading::Synchronised));
@@ -110,7 +110,7 @@ fn no_remainder_is_carried_without_congestion() {
     assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
 }
 
-/// T-MC-5; the report of the loss is the detector's.
+/// T-MC-5. The detector reports the loss.
 #[test]
 fn a_loss_within_the_accumulation_ends_no_epoch() {
     for lost in [false, true] {
@@ -147,7 +147,7 @@ fn an_older_control_packet_says_nothing() {
     assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
 }
 
-/// A receiver's clock that runs 50 millionths fast makes packets seem later and later.
+/// A receiver's clock that runs 50 millionths fast makes packets appear increasingly late.
 #[test]
 fn drifting_clocks_are_synchronised_now_and_then() {
     let drifting = |resync| {
@@ -183,7 +183,7 @@ fn a_longer_route_counts_as_a_queue_by_default() {
     }
 }
 
-/// A queue that the source's cuts empty is no longer route.
+/// A queue that is emptied by the source's cuts does not count as a longer route.
 #[test]
 fn a_queue_that_comes_and_goes_is_no_route() {
     let mut path = Path::with(Measuring { reroute: Some(64), ..Measuring::published() });
