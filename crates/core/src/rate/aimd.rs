@@ -3,7 +3,7 @@
 use super::policy::{Congestion, Operating, RatePolicy};
 use crate::time::Rate;
 
-/// Additive increase by a packet per round-trip time, decrease to a part of the rate at congestion (paper 000, 3.1.5).
+/// Additive increase by a packet per round-trip time, and decrease to a fraction of the rate at congestion (paper 000, 3.1.5).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aimd;
 

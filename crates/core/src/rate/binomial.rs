@@ -1,13 +1,13 @@
 //! Binomial control: increase by `a / w^k` per round trip, decrease by `b * w^l` (Bansal and Balakrishnan, "Binomial
 //! Congestion Control Algorithms", 2001).
 //!
-//! `w` is the rate in packets per round-trip time. With `k + l = 1` it shares with TCP; with smaller `l` it moves more
-//! smoothly than AIMD, which is `k = 0, l = 1`.
+//! `w` is the rate in packets per round-trip time. With `k + l = 1` the control is fair to TCP. A smaller `l` is smoother than
+//! AIMD, which is `k = 0, l = 1`.
 
 use super::policy::{Congestion, Operating, RatePolicy};
 use crate::time::Rate;
 
-/// The exponents. The factors `a` and `b` follow from them.
+/// Exponents of binomial control. They determine the factors `a` and `b`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Binomial {
     /// Exponent of the increase, 0 to 1.
@@ -19,14 +19,14 @@ pub struct Binomial {
 impl Binomial {
     /// Inverse increase, additive decrease.
     pub const IIAD: Binomial = Binomial { k: 1.0, l: 0.0 };
-    /// Both by the square root.
+    /// Square root as exponent of increase and decrease.
     pub const SQRT: Binomial = Binomial { k: 0.5, l: 0.5 };
 }
 
-/// The smallest window, in packets, that the formulas are used for.
+/// Minimum window for the formulas, in packets.
 const MIN: f64 = 1.0;
 
-/// Bits of a packet over the round-trip time: the rate of a window of one.
+/// Returns the rate of a window of one packet.
 fn unit(at: Operating) -> Rate {
     Rate::of(u64::from(at.packet_size), at.rtt)
 }
@@ -52,7 +52,7 @@ mod tests {
     use crate::rate::Aimd;
     use crate::time::Span;
 
-    /// Sixteen packets per round trip.
+    /// An operating point of sixteen packets per round trip.
     const AT: Operating = Operating {
         rate: Rate::from_bps(16.0 * 80_000.0),
         rtt: Span::from_millis(100),

@@ -1,8 +1,8 @@
-//! At most one cut in a while (paper 000, 3.1.5).
+//! A gate that permits at most one cut per time window (paper 000, 3.1.5).
 
 use crate::time::{Span, Time};
 
-/// Remembers the latest cut and counts all of them.
+/// Stores the time of the latest cut and counts all cuts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CutGate {
     last: Option<Time>,
@@ -10,18 +10,18 @@ pub struct CutGate {
 }
 
 impl CutGate {
-    /// Whether `window` has passed since the latest cut. The window is the one of this moment.
+    /// Returns whether the present `window` has passed since the latest cut.
     pub fn is_open(&self, now: Time, window: Span) -> bool {
         self.last.is_none_or(|last| now.since(last) >= window)
     }
 
-    /// A cut is made now.
+    /// Records a cut at `now`.
     pub fn close(&mut self, now: Time) {
         self.last = Some(now);
         self.cuts += 1;
     }
 
-    /// Cuts so far.
+    /// Returns the number of cuts so far.
     pub const fn cuts(&self) -> u64 {
         self.cuts
     }

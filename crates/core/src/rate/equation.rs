@@ -1,6 +1,7 @@
-//! Equation-based adaptation at the source: the rate of a TCP that saw the same loss events (paper 000, 2.3).
+//! Equation-based adaptation at the source: the rate of a TCP flow with the same loss events (paper 000, 2.3).
 //!
-//! The scheme decides which loss events count. The source itself counts the packets between them, so receivers need not measure anything.
+//! The scheme decides which loss events count. The source counts the packets between loss events, so receivers need no
+//! measurements.
 
 #[cfg(test)]
 mod tests;
@@ -9,46 +10,46 @@ use super::policy::{Congestion, Operating, RatePolicy};
 use super::{Aimd, Start};
 use crate::time::{Rate, Span};
 
-/// Which weights the mean loss interval has.
+/// Weights of the mean loss interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Averaging {
-    /// The thesis: eight intervals alike, older ones fading by 0.95 each. The choice among receivers is random, so
-    /// intervals vary more than at one receiver, and the mean has to reach further back.
+    /// The thesis: eight intervals with equal weights; the weight of each older one falls by a factor of 0.95. The choice among
+    /// receivers is random, so intervals vary more than at one receiver, and the mean must include older intervals.
     #[default]
     Thesis,
-    /// Eight intervals, the older half of them fading (RFC 5348, 5.4).
+    /// Eight intervals; the weights of the older four fall (RFC 5348, 5.4).
     Rfc5348,
 }
 
-/// Behaviour before the first loss event.
-// Paper gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, but not beyond what is
-// safe without any answer: where losses take several assumed round trips to be heard of, it would be thousands of times
-// too high by then. From there on, and after a start-up in rounds that has already found the rate, it grows by a packet
-// per round-trip time.
+/// Growth before the first loss event.
+// Paper gap: 2.3.1 has no rate before the first loss event. Here the rate doubles every round-trip time, up to a rate that is
+// safe without feedback. Reports of losses may take several assumed round trips. An unlimited rate would be thousands of times
+// too high by then. Above this limit the rate grows by a packet per round-trip time. It also grows like this after a start-up in
+// rounds, which has already found the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Double,
     Add,
 }
 
-/// The rate from the equation. State and work per event do not depend on how long the session lasts.
+/// Rate policy by the equation. State and work per event do not depend on the duration of the session.
 #[derive(Debug, Clone)]
 pub struct Equation {
     averaging: Averaging,
     before: Before,
-    /// Packets since the latest loss event, "s_0".
+    /// Number of packets since the latest loss event, "s_0".
     open: f64,
     /// The latest closed intervals in packets, newest first, "s_1" to "s_n".
     closed: [f64; LATEST],
-    /// Closed intervals altogether, "N".
+    /// Number of all closed intervals, "N".
     count: u64,
-    /// All intervals before those, each weighted by "alpha" for every interval that it is older.
+    /// Sum of all intervals before `closed`, each weighted by "alpha" per interval of age.
     tail: Sum,
     /// Round-trip time and deviation at the latest loss event.
     path: (Span, Span),
-    /// The only closed interval is a guess.
+    /// Whether the only closed interval is a guess.
     guessed: bool,
-    /// The mean interval that the rate stands for; `None` while something kept the rate from following.
+    /// Mean interval that corresponds to the present rate; `None` if a limit has kept the rate from reaching it.
     enforced: Option<f64>,
 }
 
@@ -59,16 +60,16 @@ struct Sum {
     weights: f64,
 }
 
-/// Intervals with weights of their own, "n".
+/// Number of intervals with individual weights, "n".
 const LATEST: usize = 8;
-/// A real interval below this part of the guessed one is another sign of a rate that is far too high.
+/// A measured interval below this fraction of the guessed one shows that the rate is still far too high.
 const FAR_SHORTER: f64 = 0.5;
 
-/// As many packets per round-trip time are sent without any answer: half as many again as TCP's (RFC 6928).
+/// Number of packets per round-trip time that may be sent without feedback: one and a half times TCP's (RFC 6928).
 const BLIND: u64 = 15;
 
 impl Averaging {
-    /// "w_1" to "w_n".
+    /// Returns "w_1" to "w_n".
     const fn weights(self) -> [f64; LATEST] {
         match self {
             Averaging::Thesis => [1.0; LATEST],
@@ -76,7 +77,7 @@ impl Averaging {
         }
     }
 
-    /// "alpha".
+    /// Returns "alpha".
     const fn fading(self) -> f64 {
         match self {
             Averaging::Thesis => 0.95,
@@ -91,7 +92,7 @@ impl Sum {
         self.weights += weight;
     }
 
-    /// One more interval, and all of them one interval older.
+    /// Returns the sum with one more interval, when all intervals are one interval older.
     fn aged_with(self, value: f64, fading: f64) -> Sum {
         Sum { values: fading * (self.values + value), weights: fading * (self.weights + 1.0) }
     }
@@ -102,7 +103,7 @@ impl Sum {
 }
 
 impl Equation {
-    /// Before the first packet of a session that starts like this.
+    /// Creates the policy before the first packet of a session with this start.
     pub fn new(averaging: Averaging, start: Start) -> Equation {
         let before = match start {
             Start::Linear => Before::Double,
@@ -121,8 +122,8 @@ impl Equation {
         }
     }
 
-    /// The loss event rate, as far as there were loss events: one over the mean interval. The open interval counts where
-    /// that makes the mean larger.
+    /// Returns the loss event rate, which is the inverse of the mean interval; `None` before the first loss event. The open
+    /// interval counts if it increases the mean.
     pub fn loss_event_rate(&self) -> Option<f64> {
         (self.count > 0).then(|| 1.0 / self.mean())
     }
@@ -135,7 +136,7 @@ impl Equation {
         self.count.min(LATEST as u64) as usize
     }
 
-    /// "s^_1": the mean of the closed intervals, of which there is one at least.
+    /// Returns "s^_1": the mean of the closed intervals. There must be at least one.
     fn mean_of_closed(&self) -> f64 {
         let mut sum = self.tail;
         let weights = self.averaging.weights();
@@ -143,8 +144,8 @@ impl Equation {
         sum.mean()
     }
 
-    /// "s^_0": the same one interval later, as if the open one closed now. With no more than n closed intervals the oldest falls out and
-    /// there is no tail.
+    /// Returns "s^_0": the mean with the open interval as the newest one. With at most n closed intervals the oldest is left out,
+    /// and there is no tail.
     fn mean_from_open(&self) -> f64 {
         let mut sum = match self.count {
             0..=8 => Sum::default(),
@@ -174,10 +175,11 @@ impl RatePolicy for Equation {
         self.open += 1.0;
     }
 
-    /// With the round trip of the latest loss event: where only loss indications time it, as in the thesis, it does not
-    /// change in between. Answers that come in between would, at an empty queue, allow a rate that fills it at once.
-    // Paper gap: 2.3.1 sets the rate to the equation's. Between loss events that never rises by as much as a packet per
-    // round-trip time in each, and here no more than that is allowed: after an event at a shorter round trip, too.
+    /// Uses the round-trip time of the latest loss event. In the thesis only loss indications measure the round-trip time, so it
+    /// does not change between them. Samples between loss events come from an empty queue, and would allow a rate that fills the
+    /// queue at once.
+    // Paper gap: 2.3.1 sets the rate to the equation's. Between loss events that rate rises by less than a packet per round-trip
+    // time in each round trip. Here this is also the maximum increase after a loss event at a shorter round-trip time.
     fn on_tick(&mut self, at: Operating) -> Rate {
         if self.count == 0 {
             return match self.before {
@@ -196,8 +198,8 @@ impl RatePolicy for Equation {
         rate.min(most)
     }
 
-    // Paper gap: 2.3.1 sets the rate to the equation's at every loss event, which may be higher than before it. Here a loss
-    // event never raises the rate; the next round-trip time does.
+    // Paper gap: 2.3.1 sets the rate to the equation's at every loss event, which may be higher than the rate before. Here a loss
+    // event never raises the rate; the next tick does.
     fn on_congestion(&mut self, at: Operating, congestion: Congestion) -> Rate {
         self.path = (at.rtt, at.deviation);
         let still_guessing = self.guessed && self.open < FAR_SHORTER * self.closed[0];
@@ -214,11 +216,11 @@ impl RatePolicy for Equation {
 }
 
 impl Equation {
-    /// The first loss event shows that the rate is too high, but not how long intervals are. The interval is assumed to be one that lowers
-    /// the rate as the scheme would without the equation. As long as real ones are far shorter than that, the guess was too long, and the
-    /// next one is made.
-    // Paper gap: 2.3.1 has no interval before the second loss event. A guess that stayed would hold the rate many times too
-    // high for a minute, for all intervals weigh the same.
+    /// Guesses the interval before the first loss event. The event shows that the rate is too high, but not the length of
+    /// intervals. The guess is the interval that lowers the rate as the scheme would without the equation. The guess is repeated
+    /// while measured intervals are far shorter than the guessed one.
+    // Paper gap: 2.3.1 has no interval before the second loss event. A permanent guess would keep the rate many times too high
+    // for a minute, because all intervals have the same weight.
     fn guess(&mut self, at: Operating, congestion: Congestion) -> Rate {
         let rate = at.rate.min(congestion.level * congestion.keep);
         let interval = 1.0 / loss_at(at, rate);
@@ -229,13 +231,13 @@ impl Equation {
     }
 }
 
-/// The rate up to which it doubles before any feedback arrives.
+/// Returns the rate up to which the rate doubles without feedback.
 fn blind_rate(at: Operating) -> Rate {
     Rate::of(BLIND * u64::from(at.packet_size), at.rtt)
 }
 
-/// The equation as the thesis prints it, without the bound of the timeouts' share by one. [`crate::rate::formula`] has that bound, which
-/// matters above a loss event rate of 8/27.
+/// Returns the rate by the equation as printed in the thesis, which does not limit the share of timeouts to one.
+/// [`crate::rate::formula`] has this limit, which matters above a loss event rate of 8/27.
 fn tcp_rate(at: Operating, loss: f64) -> Rate {
     let rtt = at.rtt.as_secs_f64();
     let timeout = rtt + 4.0 * at.deviation.as_secs_f64();
@@ -245,7 +247,7 @@ fn tcp_rate(at: Operating, loss: f64) -> Rate {
     Rate::of(u64::from(at.packet_size), Span::from_secs_f64(sawtooth + timeouts))
 }
 
-/// The loss event rate at which the equation gives `rate`, between 10^-8 and 1, to within a thousandth.
+/// Returns the loss event rate at which the equation yields `rate`, between 10^-8 and 1, with an error of at most a thousandth.
 fn loss_at(at: Operating, rate: Rate) -> f64 {
     let (mut low, mut high) = (1e-8_f64, 1.0_f64);
     for _ in 0..16 {

@@ -1,36 +1,36 @@
-//! How fast TCP goes at a given loss rate (Padhye et al. 1998; RFC 5348, 3.1).
+//! TCP's rate at a given loss rate (Padhye et al. 1998; RFC 5348, 3.1).
 
 use crate::time::{Rate, Span};
 
 /// Inputs of the formula.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Path {
-    /// Bytes of a packet.
+    /// Packet size in bytes.
     pub packet_size: u16,
     /// Round-trip time.
     pub rtt: Span,
     /// Retransmission timeout.
     pub timeout: Span,
-    /// Packets per acknowledgement, "b".
+    /// Number of packets per acknowledgement, "b".
     pub packets_per_ack: f64,
 }
 
 impl Path {
-    /// A path whose timeout is four round trips, with an acknowledgement for every packet.
+    /// Creates a path with a timeout of four round trips and an acknowledgement for every packet.
     pub fn new(packet_size: u16, rtt: Span) -> Path {
         Path { packet_size, rtt, timeout: rtt * 4, packets_per_ack: 1.0 }
     }
 
-    /// TCP's rate at loss event rate `loss`; [`Rate::UNLIMITED`] without loss.
+    /// Returns TCP's rate at loss event rate `loss`; [`Rate::UNLIMITED`] without loss.
     pub fn tcp_rate(&self, loss: f64) -> Rate {
         let secs = self.secs_per_packet(loss);
         if secs <= 0.0 { Rate::UNLIMITED } else { Rate::from_bps(8.0 * f64::from(self.packet_size) / secs) }
     }
 
-    /// The loss event rate at which TCP goes at `rate`, between 10^-8 and 1.
+    /// Returns the loss event rate at which TCP's rate is `rate`, between 10^-8 and 1.
     pub fn loss_at(&self, rate: Rate) -> f64 {
         let (mut low, mut high) = (1e-8_f64, 1.0_f64);
-        // Halves the interval's logarithm: 10^-8 to within 10^-6 of the result.
+        // Each step halves the logarithm of the search interval, until the error is 10^-6 of the result.
         for _ in 0..24 {
             let middle = (low * high).sqrt();
             if self.tcp_rate(middle).bps() > rate.bps() { low = middle } else { high = middle }
@@ -38,7 +38,7 @@ impl Path {
         (low * high).sqrt()
     }
 
-    /// Time between packets at loss event rate `p`.
+    /// Returns the time between packets at loss event rate `p`.
     pub fn secs_per_packet(&self, p: f64) -> f64 {
         if p <= 0.0 {
             return 0.0;

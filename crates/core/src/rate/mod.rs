@@ -1,7 +1,7 @@
-//! How a rate moves: policies, pacing, gates and guards.
+//! Control of a rate: policies, pacing, gates and guards.
 //!
-//! A scheme decides *which receiver to follow*; the modules here decide *how fast to go*. The thesis (abstract) calls rate adaptation a
-//! part that can be exchanged, so a policy is a trait of its own.
+//! A scheme decides *which receiver to follow*; the modules here determine *the rate*. The thesis (abstract) calls rate
+//! adaptation an exchangeable part, so a policy is a separate trait.
 
 pub mod aimd;
 pub mod binomial;

@@ -1,18 +1,18 @@
 //! Evenly paced departures on an absolute schedule.
 //!
-//! Each packet books the departure of the next one: `8 s / rate` after its own booked time, not after the time it really left, so that a
-//! host that wakes late catches up. The catching up is limited: to a few packets within a round-trip time, or to the packets of a few
-//! milliseconds. The latter is not bound to the round-trip time. On a busy host a process waits longer for its turn than packets travel on
-//! a local network, and would send a part of its rate only. A change of rate rescales the remaining wait.
+//! Each packet books the departure of the next one: `8 s / rate` after its booked time instead of its actual time, so that a host
+//! that wakes late catches up. Catching up is limited to a few packets within a round-trip time, or to the packets of a few
+//! milliseconds. The second limit does not depend on the round-trip time: on a busy host a process may wait longer for its turn
+//! than a round trip in a local network, and would otherwise send below its rate. A change of rate rescales the remaining wait.
 
 use crate::time::{Rate, Span, Time};
 
-/// How much of a delay of the host is made up for by packets back to back.
+/// Limit on the packets that a delayed host may send back to back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CatchUp {
-    /// At least this many packets.
+    /// Minimum limit as a number of packets.
     pub packets: u32,
-    /// At least what leaves in this time.
+    /// Minimum limit as a sending time.
     pub span: Span,
 }
 
@@ -22,7 +22,7 @@ impl Default for CatchUp {
     }
 }
 
-/// The schedule of one layer.
+/// Departure schedule of one layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Pacer {
     catch_up: CatchUp,
@@ -31,34 +31,35 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// The first packet may leave at once.
+    /// Creates a schedule whose first packet may be sent at once.
     pub const fn new(rate: Rate, catch_up: CatchUp) -> Pacer {
         Pacer { catch_up, rate, next: Time::ZERO }
     }
 
-    /// Nothing leaves before `now`.
+    /// Moves the next departure to `now`.
     pub fn restart(&mut self, now: Time) {
         self.next = now;
     }
 
-    /// When the next packet may leave; in the past when the host is late or has nothing to send.
+    /// Returns the time of the next departure. It is in the past if the host is late or has nothing to send.
     pub const fn departure(&self) -> Time {
         self.next
     }
 
-    /// The rate of the schedule.
+    /// Returns the rate of the schedule.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// A packet of `size` bytes leaves now: book the next one. `rtt` limits the catching up beyond some milliseconds.
+    /// Books the next departure after a packet of `size` bytes is sent at `now`. `rtt` limits catching up beyond some
+    /// milliseconds.
     pub fn book(&mut self, now: Time, size: u16, rtt: Span) {
         let gap = self.rate.span_of(u64::from(size));
         let credit = (gap * u64::from(self.catch_up.packets)).min(rtt).max(self.catch_up.span);
         self.next = self.next.max(now - credit) + gap;
     }
 
-    /// Changes the rate from now on: the remaining wait shrinks or grows with it.
+    /// Changes the rate and rescales the remaining wait.
     pub fn set_rate(&mut self, rate: Rate, now: Time) {
         if rate == self.rate {
             return;
@@ -81,7 +82,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// 1000 bytes every 8 ms.
+    /// Creates a schedule of 1000 bytes every 8 ms.
     fn pacer() -> Pacer {
         Pacer::new(Rate::from_mbps(1.0), CatchUp::default())
     }

@@ -1,6 +1,6 @@
 //! Rate policies: the effect of a round trip without congestion, and of a congestion event, on the rate.
 //!
-//! The thesis (abstract) calls rate adaptation a part that can be exchanged: LE-SBCC, ORMCC and MCA+ take any of these.
+//! The thesis (abstract) calls rate adaptation an exchangeable part: LE-SBCC, ORMCC and MCA+ can use any of these policies.
 
 use super::equation::{Averaging, Equation};
 use super::{Aimd, Binomial, Start};
@@ -8,16 +8,16 @@ use crate::spec::{Form, NumberRange};
 use crate::time::{Rate, Span};
 use std::fmt;
 
-/// The point at which a source works.
+/// Operating point of a source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operating {
-    /// The rate now.
+    /// Present rate.
     pub rate: Rate,
-    /// The round-trip time that counts.
+    /// Round-trip time of the followed path.
     pub rtt: Span,
-    /// The round-trip time at congestion, when the bottleneck's queue is full; at least `rtt`.
+    /// Round-trip time at congestion, with a full queue at the bottleneck; at least `rtt`.
     pub full_rtt: Span,
-    /// Its mean deviation; zero where the scheme does not measure it.
+    /// Mean deviation of the round-trip time; zero if the scheme does not measure it.
     pub deviation: Span,
     /// Packet size in bytes.
     pub packet_size: u16,
@@ -26,23 +26,23 @@ pub struct Operating {
 /// A congestion event that the scheme has accepted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Congestion {
-    /// The rate that counts as reached at congestion: ORMCC's throughput at congestion, elsewhere the rate itself.
+    /// Rate reached at congestion: in ORMCC the throughput at congestion, in other schemes the sending rate.
     pub level: Rate,
-    /// The part of it that the scheme's own decrease keeps, "beta".
+    /// Fraction of `level` that remains after the scheme's decrease, "beta".
     pub keep: f64,
 }
 
-/// How a rate adapts. The scheme decides when; limits and gates are applied around it.
+/// Adaptation of a rate. The scheme decides when to adapt, and applies limits and gates.
 pub trait RatePolicy {
-    /// A packet leaves.
+    /// Records a sent packet.
     fn on_departure(&mut self) {}
-    /// The rate after a round-trip time without congestion.
+    /// Returns the rate after a round-trip time without congestion.
     fn on_tick(&mut self, at: Operating) -> Rate;
-    /// The rate after a congestion event; never above `at.rate`.
+    /// Returns the rate after a congestion event; never above `at.rate`.
     fn on_congestion(&mut self, at: Operating, congestion: Congestion) -> Rate;
 }
 
-/// Which policy, by name: a part of a scheme's configuration.
+/// Choice of a policy, a part of a scheme's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum PolicyChoice {
     /// [`Aimd`].
@@ -61,12 +61,12 @@ pub enum AnyPolicy {
     Aimd(Aimd),
     /// [`Binomial`].
     Binomial(Binomial),
-    /// [`Equation`]; boxed, for a simulation may have thousands of sources that use another.
+    /// [`Equation`]; boxed, because a simulation may have thousands of sources with other policies.
     Equation(Box<Equation>),
 }
 
 impl PolicyChoice {
-    /// The choices; `tfrc` is another name of `equation`.
+    /// Text forms of the choices; `tfrc` is another name of `equation`.
     pub const FORMS: &'static [Form<PolicyChoice>] = &[
         Form::word("aimd", |_| PolicyChoice::Aimd),
         Form::numbers("binomial", &[("K", NumberRange::PART), ("L", NumberRange::PART)], |exponents| {
@@ -79,12 +79,12 @@ impl PolicyChoice {
         Form::word("tfrc", |_| PolicyChoice::Equation(Averaging::Thesis)),
     ];
 
-    /// The policy at its beginning, where the rate begins small.
+    /// Creates the policy for a session with a low initial rate.
     pub fn policy(self) -> AnyPolicy {
         self.policy_after(Start::Linear)
     }
 
-    /// The policy at its beginning, in a session that starts like this.
+    /// Creates the policy for a session with this start.
     pub fn policy_after(self, start: Start) -> AnyPolicy {
         match self {
             PolicyChoice::Aimd => AnyPolicy::Aimd(Aimd),
@@ -122,7 +122,7 @@ impl RatePolicy for AnyPolicy {
     }
 }
 
-/// As an option's value; [`PolicyChoice::FORMS`] reads it.
+/// Writes the choice as an option's value, which [`PolicyChoice::FORMS`] parses.
 impl fmt::Display for PolicyChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

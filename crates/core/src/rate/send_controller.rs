@@ -1,4 +1,4 @@
-//! The send controller, which all rate-based sources share: limits, pacing, the record of sent packets, start-up, and guards against rates
+//! The send controller of all rate-based sources: limits, pacing, the record of sent packets, start-up, and guards against rates
 //! that the network does not confirm.
 //!
 //! ```text
@@ -17,45 +17,46 @@ use crate::node::SourceControl;
 use crate::packet::{Echo, Flags, ReceiverId, Report, Seq};
 use crate::time::{Rate, Span, Time};
 
-/// How a source sends, whatever its scheme. A part of every scheme's configuration.
+/// Parameters of sending that all schemes share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sending {
-    /// Packet size "s" in bytes, as it counts on the link.
+    /// Packet size "s" on the link, in bytes.
     pub packet_size: u16,
-    /// Round-trip time assumed before the first sample (paper 000, 3.3).
+    /// Assumed round-trip time before the first sample (paper 000, 3.3).
     pub initial_rtt: Span,
-    /// No round-trip time counts as shorter than this when the rate is controlled.
+    /// Minimum round-trip time for controlling the rate.
     pub min_rtt: Span,
-    /// How long a member counts for the largest round-trip time after its latest sample, and then with the least of its
-    /// latest samples; `None` for the largest sample ever, as in the paper.
-    // Paper gap: 3.1.4 spreads reports over the largest round-trip time ever seen, so one hiccup of one host would slow
-    // every election for the rest of a session.
+    /// Duration for which a member counts for the largest round-trip time after its latest sample. A member counts with the
+    /// median of its latest samples. `None`: the largest sample of all counts, as in the paper.
+    // Paper gap: 3.1.4 spreads reports over the largest round-trip time of the whole session. A single delay of one host would
+    // slow down every election for the rest of the session.
     pub rtt_max_memory: Option<Span>,
-    /// How the session starts.
+    /// Start of the session.
     pub start: Start,
-    /// Lowest and highest rate.
+    /// Minimum and maximum rate.
     pub bounds: Bounds,
-    /// Whether a rate that is not used is frozen and an idle source slows down.
+    /// Whether an unused rate is frozen and an idle source slows down.
     pub idle_guard: Guard,
-    /// Whether the rate falls while no receiver gives any sign of life.
+    /// Whether the rate falls while no receiver sends a sign of life.
     pub silent_group_guard: Guard,
-    /// How far a late host may catch up.
+    /// Limit on catching up by a late host.
     pub catch_up: CatchUp,
-    /// For how many packets the source remembers when they left.
+    /// Number of packets whose sending times the source stores.
     pub history_packets: usize,
 }
 
-/// How a session starts.
+/// Start of a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Start {
-    /// One packet per round-trip time, then the scheme's own increase: the paper.
+    /// One packet per round-trip time, then the scheme's increase, as in the paper.
     Linear,
-    /// In rounds that double the rate.
+    /// Rounds that double the rate.
     Doubling(Doubling),
 }
 
 impl Sending {
-    /// As the theses' simulations send: packets of 1000 bytes, linear start, never silenced by a silent group.
+    /// Returns the parameters of the theses' simulations: packets of 1000 bytes and linear start. A silent group does not stop
+    /// the source.
     pub fn published() -> Sending {
         let (packet_size, initial_rtt) = (1000, Span::from_millis(100));
         let slowest = Rate::of(u64::from(packet_size), initial_rtt * 10);
@@ -73,7 +74,7 @@ impl Sending {
         }
     }
 
-    /// On a real network: doubling start, all guards, at least a packet per 8 s.
+    /// Returns the parameters for a real network: doubling start, all guards, at least one packet per 8 s.
     pub fn transport(packet_size: u16) -> Sending {
         let slowest = Rate::of(u64::from(packet_size), Span::from_secs(8));
         Sending {
@@ -88,8 +89,8 @@ impl Sending {
         }
     }
 
-    /// The rate of the first packets.
-    // Paper gap: 3.1.5 leaves the initial rate open. Here it is a packet per assumed round-trip time.
+    /// Returns the rate of the first packets.
+    // Paper gap: 3.1.5 does not state the initial rate. Here it is a packet per assumed round-trip time.
     pub fn initial_rate(&self) -> Rate {
         let rate = match self.start {
             Start::Linear => Rate::of(u64::from(self.packet_size), self.initial_rtt),
@@ -98,7 +99,7 @@ impl Sending {
         self.bounds.clamp(rate)
     }
 
-    /// The same for packets of this size: the lowest packet rate stays.
+    /// Returns the parameters for packets of this size, with the same minimum packet rate.
     #[must_use]
     pub fn with_packet_size(mut self, bytes: u16) -> Sending {
         let span = self.bounds.min.span_of(u64::from(self.packet_size));
@@ -108,45 +109,45 @@ impl Sending {
     }
 }
 
-/// The state of a source's sending half.
+/// State of the sending side of a source.
 #[derive(Debug, Clone)]
 pub struct SendController {
     config: Sending,
-    /// The rate that the scheme allows.
+    /// Rate that the scheme allows.
     rate: Rate,
     pacer: Pacer,
     history: SendHistory,
-    /// Whether the session has started; before it, packets that leave are probes.
+    /// Whether the session has started. Packets sent before the start are probes.
     is_running: bool,
     start_up: Option<StartUp>,
-    /// The number of members that answer a start-up; 0 when it is unknown.
+    /// Number of members that answer a start-up; 0 if unknown.
     members: usize,
     rtt_max: GroupRtt,
     meter: SendMeter,
     last_departure: Time,
     idle: Option<Idle>,
     silence: Silence,
-    /// The rate up to which it comes back by doubling, after it was lowered without congestion.
+    /// Rate up to which the rate doubles again after it was lowered without congestion.
     threshold: Option<Rate>,
 }
 
-/// The application has nothing to send.
+/// State while the application has nothing to send.
 #[derive(Debug, Clone, Copy)]
 struct Idle {
     since: Time,
     slower_at: Time,
 }
 
-/// Evidence that the group is present.
+/// State of the detection of a silent group.
 #[derive(Debug, Clone, Copy)]
 struct Silence {
-    /// When the newest packet left of which it is known that it arrived anywhere.
+    /// Sending time of the newest packet that is known to have arrived at any receiver.
     confirmed_at: Time,
-    /// The rate before it was lowered because nothing was confirmed, and when it is lowered again.
+    /// Rate before it was lowered because of silence, and time of the next cut.
     lowered: Option<Lowered>,
-    /// Losses of packets before this one were no congestion: nothing arrived for a while.
+    /// Losses of packets before this one belong to an interruption and are not congestion.
     over_at: Seq,
-    /// It is over since the latest [`SendController::watch`].
+    /// Whether a silence has ended since the latest [`SendController::watch`].
     is_over: bool,
 }
 
@@ -156,59 +157,59 @@ struct Lowered {
     again_at: Time,
 }
 
-/// A packet that leaves.
+/// A sent packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Departed {
-    /// Its number.
+    /// Packet number.
     pub seq: Seq,
-    /// The rate that its header states.
+    /// Rate stated in its header.
     pub rate: Rate,
-    /// Flags of the start-up.
+    /// Start-up flags.
     pub flags: Flags,
 }
 
 /// Whether the rate may grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
-    /// It may.
+    /// The rate may grow.
     Allowed,
-    /// Start-up still decides, the application does not use the rate, or the group is silent.
+    /// Start-up still determines the rate, the application does not use it, or the group is silent.
     Frozen,
 }
 
-/// Samples above this are mistakes of a clock or a receiver.
+/// Maximum plausible sample; a longer one is an error of a clock or a receiver.
 const MAX_RTT: Span = Span::from_secs(10);
-/// When the group is another one, before its first answer.
+/// Assumed round-trip time of a new group before its first answer.
 const ASSUMED_RTT: Span = Span::from_millis(5);
-/// The number of round trips without data after which it is idle.
+/// Number of round trips without data after which the application is idle.
 const IDLE_AFTER: u64 = 4;
-/// The rate falls when idle for this number of round trips, at least for this time, as TCP's does after a timeout (RFC 2861, 3; RFC 6298,
-/// 2.4); and again each time that it has passed.
+/// Number of idle round trips, and minimum idle time, after which the rate falls, as in TCP after a timeout (RFC 2861, 3; RFC
+/// 6298, 2.4). The rate falls again each time this duration has passed.
 const SLOWER_AFTER: u64 = 10;
 const SLOWER_AFTER_LEAST: Span = Span::from_secs(1);
-/// The part of the rate up to which it comes back by doubling: after idleness (RFC 2861, 3), and after silence (RFC 5681,
+/// Fraction of the former rate up to which the rate doubles again: after idleness (RFC 2861, 3), and after silence (RFC 5681,
 /// 3.1).
 const AFTER_IDLENESS: f64 = 0.75;
 const AFTER_SILENCE: f64 = 0.5;
-/// The group is silent when no packet that left at least this number of round trips ago, and at least this long ago, has been confirmed.
-/// Some receiver sends a sign of life at least four times a second.
+/// Age of the newest confirmed packet from which the group is silent, in round trips and as a minimum. At least one receiver sends a
+/// sign of life four times a second.
 const SILENT_AFTER: u64 = 10;
 const SILENT_AFTER_LEAST: Span = Span::from_secs(1);
-/// And no slower than a packet in this time, or the end of an interruption would not be noticed.
+/// Maximum time between packets in silence, so that the end of an interruption is detected.
 pub(crate) const PROBED_EVERY: Span = Span::from_millis(250);
-/// Receivers that allow for reordering detect a gap at most this number of packets late.
+/// Maximum number of packets by which receivers that tolerate reordering detect a gap late.
 const REORDERED: u64 = 4;
-/// While it is silent the rate is halved at intervals of this number of round trips, at least of this time.
+/// Number of round trips, and minimum time, between two halvings of the rate in silence.
 const HALVED_EVERY: u64 = 4;
 const HALVED_EVERY_LEAST: Span = Span::from_millis(250);
 
-/// How long an application may be idle before it is slowed down.
+/// Returns the duration for which an application may be idle before the rate falls.
 fn slower_after(rtt: Span) -> Span {
     (rtt * SLOWER_AFTER).max(SLOWER_AFTER_LEAST)
 }
 
 impl SendController {
-    /// An controller that has not started.
+    /// Creates a controller that has not started.
     pub fn new(config: Sending) -> SendController {
         let rate = config.initial_rate();
         let start_up = match config.start {
@@ -232,7 +233,7 @@ impl SendController {
         }
     }
 
-    /// The session starts now. Only round-trip times count from before it.
+    /// Starts the session. Only round-trip times measured before the start are used.
     pub fn start(&mut self, now: Time) {
         self.is_running = true;
         self.pacer.restart(now);
@@ -246,12 +247,12 @@ impl SendController {
         }
     }
 
-    /// Whether the session has started.
+    /// Returns whether the session has started.
     pub const fn is_running(&self) -> bool {
         self.is_running
     }
 
-    /// Start-up from its beginning, over paths of this round-trip time; where the configuration has none, at a packet per
+    /// Begins start-up over paths of this round-trip time. Without start-up in the configuration, sets the rate to a packet per
     /// round trip.
     fn start_up_after(&mut self, rtt: Span, now: Time) {
         let packet_size = self.config.packet_size;
@@ -267,7 +268,7 @@ impl SendController {
         self.set_rate(rate, now);
     }
 
-    /// A layer is switched on: it begins as a session does, over paths of which another layer knows this round-trip time.
+    /// Begins a layer that is switched on, with the round-trip time of another layer.
     pub fn begin(&mut self, rtt: Span, now: Time) {
         self.rtt_max = GroupRtt::new(rtt, self.config.rtt_max_memory);
         self.start_up = None;
@@ -276,75 +277,75 @@ impl SendController {
         self.start_up_after(rtt, now);
     }
 
-    /// The rate that the scheme allows.
+    /// Returns the rate that the scheme allows.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// The rate at which packets really leave.
+    /// Returns the rate at which packets are actually sent.
     pub const fn pace(&self) -> Rate {
         self.pacer.rate()
     }
 
-    /// When the next packet may leave.
+    /// Returns the time of the next departure.
     pub const fn departure(&self) -> Time {
         self.pacer.departure()
     }
 
-    /// Holds all packets until this moment (LE-SBCC's silence). No credit is given for the time until then, and it does not count as
-    /// unused.
+    /// Holds all packets until this time (LE-SBCC's silence). The time until then gives no credit and does not count as unused.
     pub fn hold_until(&mut self, moment: Time) {
         self.pacer.restart(self.pacer.departure().max(moment));
         self.meter = SendMeter::new(moment);
     }
 
-    /// The number of the next packet.
+    /// Returns the number of the next packet.
     pub const fn next_seq(&self) -> Seq {
         self.history.next()
     }
 
-    /// When packet `seq` left, while that is remembered.
+    /// Returns the sending time of packet `seq`; `None` if it is not stored.
     pub fn sent_at(&self, seq: Seq) -> Option<Time> {
         self.history.sent(seq)
     }
 
-    /// How it was configured; limits as they are now.
+    /// Returns the configuration with the present limits.
     pub const fn config(&self) -> &Sending {
         &self.config
     }
 
-    /// The largest round-trip time of the group.
+    /// Returns the largest round-trip time of the group.
     pub fn rtt_max(&self) -> Span {
         self.rtt_max.get()
     }
 
-    /// This round-trip time of the followed path, or the largest without a sample; at least the configured minimum.
+    /// Returns `followed`, the round-trip time of the followed path, or the largest one without a sample; at least the configured
+    /// minimum.
     pub(crate) fn rtt_or_max(&self, followed: Option<Span>) -> Span {
         followed.unwrap_or(self.rtt_max()).max(self.config.min_rtt)
     }
 
-    /// Whether it comes from samples.
+    /// Returns whether the largest round-trip time is measured.
     pub fn rtt_is_known(&self) -> bool {
         self.rtt_max.is_known()
     }
 
-    /// Whether start-up still decides the rate.
+    /// Returns whether start-up still determines the rate.
     pub const fn is_starting(&self) -> bool {
         self.start_up.is_some()
     }
 
-    /// Whether the application has had nothing to send for some round trips.
+    /// Returns whether the application has had nothing to send for some round trips.
     pub const fn is_idle(&self) -> bool {
         self.idle.is_some()
     }
 
-    /// Another rate, moved into the limits.
+    /// Sets the rate, clamped to the limits.
     pub fn set_rate(&mut self, rate: Rate, now: Time) {
         self.rate = self.config.bounds.clamp(rate);
         self.adjust_pace(now);
     }
 
-    /// The rate that packet headers state.
+    /// Returns the rate that packet headers state.
     pub fn stated_rate(&self) -> Rate {
         self.config.bounds.clamp(self.rate)
     }
@@ -354,8 +355,8 @@ impl SendController {
         self.pacer.set_rate(self.config.bounds.clamp(self.stated_rate() * part), now);
     }
 
-    /// Handles driver inputs that concern every scheme alike. The receiver that a scheme follows ([`SourceControl::Forget`]) and its
-    /// learned state ([`SourceControl::StartAgain`]) are its own matter.
+    /// Handles driver inputs that are the same for every scheme. A scheme itself handles the removal of its followed receiver
+    /// ([`SourceControl::Forget`]) and the reset of its measurements ([`SourceControl::StartAgain`]).
     pub fn control(&mut self, control: SourceControl, now: Time) {
         match control {
             SourceControl::Members(members) => self.set_group(members),
@@ -366,13 +367,13 @@ impl SendController {
         }
     }
 
-    /// Change the lowest and the highest rate.
+    /// Changes the minimum and the maximum rate.
     pub fn set_bounds(&mut self, bounds: Bounds, now: Time) {
         self.config.bounds = bounds;
         self.set_rate(self.rate, now);
     }
 
-    /// Sets the number of receivers that take part and answer: start-up waits for all of a small group.
+    /// Sets the number of receivers that answer: start-up waits for all receivers of a small group.
     pub fn set_group(&mut self, members: usize) {
         self.members = members;
         if let Some(start_up) = &mut self.start_up {
@@ -380,7 +381,7 @@ impl SendController {
         }
     }
 
-    /// The group has changed: starts up again, where the configuration does so at all.
+    /// Starts up again for a new group, if the configuration has a start-up.
     pub fn start_again(&mut self, now: Time) {
         let assumed = self.config.min_rtt.max(ASSUMED_RTT);
         self.rtt_max = GroupRtt::new(assumed, self.config.rtt_max_memory);
@@ -391,7 +392,7 @@ impl SendController {
         }
     }
 
-    /// A packet of `size` bytes leaves now; `rtt` limits how far a late host catches up.
+    /// Records that a packet of `size` bytes is sent now; `rtt` limits catching up by a late host.
     pub fn depart(&mut self, size: u16, rtt: Span, now: Time) -> Departed {
         if !self.is_running {
             let (seq, rate) = (self.history.record(now), self.stated_rate());
@@ -412,8 +413,8 @@ impl SendController {
         Departed { seq, rate, flags }
     }
 
-    /// The application sends again after a pause: returns its length. Timers of the scheme continue where they stopped. Called before
-    /// [`SendController::depart`].
+    /// Ends a pause of the application and returns its duration. Timers of the scheme continue where they stopped. Must be called
+    /// before [`SendController::depart`].
     pub fn resume(&mut self, now: Time) -> Option<Span> {
         let idle = self.idle.take()?;
         let pause = now.since(idle.since);
@@ -421,7 +422,7 @@ impl SendController {
             start_up.resume();
         }
         if pause >= SILENT_AFTER_LEAST / 2 {
-            // Receivers had little to answer. A short pause is no excuse for silence.
+            // Receivers had little to answer during the pause. A short pause does not explain a silence.
             self.silence.confirmed_at = self.silence.confirmed_at.max(now);
         }
         self.meter = SendMeter::new(now);
@@ -430,7 +431,7 @@ impl SendController {
         Some(pause)
     }
 
-    /// The rate was lowered without congestion: from where it is now it doubles up to the threshold.
+    /// Starts doubling from the present rate to the threshold, after the rate was lowered without congestion.
     fn come_back(&mut self, now: Time) {
         let threshold = self.threshold.take();
         let Some(threshold) = threshold.filter(|threshold| threshold.bps() > self.rate.bps()) else { return };
@@ -446,8 +447,8 @@ impl SendController {
         self.set_rate(first, now);
     }
 
-    /// Once per round-trip time: watches for idleness and silence, lowers the rate where they last, and returns whether the scheme may
-    /// raise it.
+    /// Checks for idleness and silence once per round-trip time, and lowers the rate while they last. Returns whether the scheme
+    /// may raise the rate.
     pub fn watch(&mut self, rtt: Span, now: Time) -> Growth {
         self.watch_application(now, rtt);
         let silent = self.slow_down_in_silence(now, rtt);
@@ -461,7 +462,7 @@ impl SendController {
         if frozen || self.start_up.is_some() { Growth::Frozen } else { Growth::Allowed }
     }
 
-    /// Notice that the application has nothing to send, and slow down while that lasts.
+    /// Detects that the application has nothing to send, and lowers the rate while this lasts.
     fn watch_application(&mut self, now: Time, rtt: Span) {
         if self.config.idle_guard == Guard::Off {
             return;
@@ -483,8 +484,8 @@ impl SendController {
     }
 
     /// Stops growth and halves the rate repeatedly while no recent packet has been confirmed. Returns whether the group is silent.
-    // Paper gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow for
-    // ever. The guard is off in `Sending::published`.
+    // Paper gap: 3.1.5 interprets silence as a network without congestion, so a source without receivers would grow indefinitely.
+    // The guard is off in `Sending::published`.
     fn slow_down_in_silence(&mut self, now: Time, rtt: Span) -> bool {
         let patience = (rtt * SILENT_AFTER).max(SILENT_AFTER_LEAST);
         if self.config.silent_group_guard == Guard::Off
@@ -502,8 +503,8 @@ impl SendController {
         true
     }
 
-    /// While idle, the next thing to do is to slow down: when; [`Time::NEVER`] once that is done. `tick_at` is when the
-    /// scheme would call [`SendController::watch`] next.
+    /// Returns the time of the next [`SendController::watch`]. While idle, this is the next reduction of the rate, or
+    /// [`Time::NEVER`] after the last one. Otherwise it is `tick_at`, the scheme's next tick.
     pub fn rest_until(&self, tick_at: Time) -> Time {
         match self.idle {
             Some(_) if self.rate.bps() <= self.config.initial_rate().bps() => Time::NEVER,
@@ -512,15 +513,15 @@ impl SendController {
         }
     }
 
-    /// Packet `seq` has arrived somewhere. After silence the rate comes back, by doubling.
+    /// Records that packet `seq` has arrived at a receiver. After a silence the rate grows back by doubling.
     pub fn on_arrived(&mut self, seq: Seq, now: Time) {
         if let Some(confirmed_at) = self.confirmed_at(seq, now) {
             self.confirm(confirmed_at);
         }
     }
 
-    /// Returns the time up to which everything that left has arrived somewhere, if packet `seq` has: when nothing newer has left, there is
-    /// nothing to confirm.
+    /// Returns the time up to which the arrival of packet `seq` confirms all sent packets. This is `now` if no newer packet was
+    /// sent.
     pub fn confirmed_at(&self, seq: Seq, now: Time) -> Option<Time> {
         if seq.next() == self.next_seq() { Some(now) } else { self.sent_at(seq) }
     }
@@ -533,31 +534,32 @@ impl SendController {
         if let Some(lowered) = self.silence.lowered.take() {
             self.silence.over_at = Seq(self.next_seq().0 + REORDERED);
             self.threshold = Some(self.threshold.unwrap_or(Rate::ZERO).max(lowered.from * AFTER_SILENCE));
-            self.silence.is_over = true; // no report raises the rate
+            self.silence.is_over = true; // the next `watch` raises the rate
         }
     }
 
-    /// Whether a loss that packet `seq` has revealed is one of an interruption, in which nothing arrived: no congestion.
+    /// Returns whether a loss revealed by packet `seq` belongs to an interruption, and so is not congestion.
     pub fn is_of_interruption(&self, seq: Seq) -> bool {
         seq < self.silence.over_at
     }
 
-    /// Returns a round-trip sample from an answer to `echo` that came now. `None` for an unknown packet and for an impossible time.
+    /// Returns a round-trip sample from an answer to `echo` that arrives now. `None` for an unknown packet and for an impossible
+    /// time.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
         self.history.sample(echo, now).filter(|sample| *sample <= MAX_RTT)
     }
 
-    /// Whether `echo` names a packet that has left.
+    /// Returns whether `echo` names a packet that was sent.
     pub fn has_left(&self, echo: Echo) -> bool {
         echo.seq < self.history.next()
     }
 
-    /// A round-trip sample counts for the largest one.
+    /// Adds a round-trip sample to the largest round-trip time.
     pub fn on_rtt(&mut self, from: ReceiverId, sample: Span, now: Time) {
         self.rtt_max.add(from, sample, now);
     }
 
-    /// The same from an answer that is no report of congestion: it may set the first rate of a start-up.
+    /// Adds a round-trip sample from an answer that is not a congestion report. It may set the initial rate of a start-up.
     pub fn on_alive(&mut self, from: ReceiverId, sample: Span, now: Time) {
         self.rtt_max.add(from, sample, now);
         let rtt_max = self.rtt_max.get();
@@ -567,7 +569,7 @@ impl SendController {
         }
     }
 
-    /// Before the session has started, reports count as round-trip samples and nothing else. Whether this was one.
+    /// Uses a report before the start of the session only as a round-trip sample. Returns whether the session has not started.
     pub fn is_probed(&mut self, report: &Report, now: Time) -> bool {
         if !self.is_running
             && let Some(sample) = self.sample(report.content.echo(), now)
@@ -577,7 +579,7 @@ impl SendController {
         !self.is_running
     }
 
-    /// A receiver answers a round of the start-up ([`crate::packet::ReportContent::Received`]).
+    /// Processes a receiver's answer to a start-up round ([`crate::packet::ReportContent::Received`]).
     pub fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
         if let Some(start_up) = &mut self.start_up {
             let progress = start_up.on_received(from, echo.seq, rate, loss, self.rate, &self.config.bounds);
@@ -585,7 +587,7 @@ impl SendController {
         }
     }
 
-    /// Congestion ends the start-up: from now on the scheme decides, beginning at the rate at which packets left.
+    /// Ends the start-up because of congestion. The scheme continues at the rate at which packets were sent.
     pub fn end_start_up(&mut self) {
         self.threshold = None;
         if self.start_up.take().is_some() {
@@ -604,7 +606,7 @@ impl SendController {
         }
     }
 
-    /// When [`SendController::on_deadline`] wants to be called.
+    /// Returns the time of the next call of [`SendController::on_deadline`].
     pub fn deadline(&self) -> Time {
         match (&self.start_up, self.idle) {
             (Some(start_up), None) => start_up.deadline(),
@@ -612,7 +614,7 @@ impl SendController {
         }
     }
 
-    /// The deadline may have passed.
+    /// Processes the deadline if it has passed.
     pub fn on_deadline(&mut self, now: Time) {
         if now < self.deadline() {
             return;

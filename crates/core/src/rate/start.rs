@@ -8,22 +8,23 @@
 //!            receivers            └──┘
 //! ```
 //!
-//! In a small group every member answers a round before the next one begins, because a slow receiver's answer waits in that receiver's
-//! queue. In a large group the source waits for a fixed number of answers, and for as long as a slow one may take.
+//! In a small group every member answers a round before the next one begins, because a slow receiver's answer may wait in its
+//! queue. In a large group the source waits for a fixed number of answers, for as long as a slow answer may take.
 //!
-//! A round is a round-trip time long, three quarters of one where every receiver answers at once (at least 2.5 ms). Its end is flagged in
-//! one packet; receivers answer with the rate at which the round's packets arrived. The source goes on with twice that, or with twice its
-//! own rate where that is less. The lowest of several answers to a round counts, also when it comes late. Any loss and any congestion
-//! report end the start-up; two rounds in a row do so that arrive at less than three quarters of their rate, and at about the same rate.
-//! Without an answer the rate never grows: the end is flagged again. After as long as TCP would wait (RFC 6298, 2.4, with Linux' shorter
-//! minimum) the rate is halved and another round begins. Nothing is known about the path before the first answer, so packets leave four
-//! times slower while the source waits for that one.
+//! A round lasts a round-trip time, or three quarters of it if every receiver answers at once (at least 2.5 ms). One packet flags
+//! its end. Receivers answer with the rate at which the round's packets arrived. The source continues with twice this rate, or
+//! twice its sending rate if that is lower. The lowest of several answers to a round counts, even if it is late.
 //!
-//! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received rate. That is still fast enough to
-//! distinguish a full bottleneck from a coincidence, and kinder to its queue.
+//! Any loss and any congestion report end the start-up. It also ends after two consecutive rounds that arrive at less than three
+//! quarters of their rate, and at about the same rate. Without an answer the rate never grows, and the end of the round is
+//! flagged again. After TCP's timeout (RFC 6298, 2.4, with Linux's shorter minimum) the rate is halved and another round begins.
+//! Before the first answer the path is unknown, so packets are sent four times slower while the source waits for it.
+//!
+//! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received rate. This is fast enough to
+//! distinguish a full bottleneck from a coincidence, and fills its queue less.
 
-// Paper gap: paper 000, 3.1.5 knows only the additive increase, which takes minutes to fill a fast path. Start-up by
-// doubling is ours; `Start::Linear` is the paper.
+// Paper gap: paper 000, 3.1.5 has only the additive increase, which takes minutes to fill a fast path. Start-up by doubling is
+// our addition; `Start::Linear` is the paper.
 
 use crate::bounds::Bounds;
 use crate::packet::{Flags, ReceiverId, Seq};
@@ -32,15 +33,15 @@ use crate::time::{Rate, Span, Time};
 /// Parameters of the doubling start-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Doubling {
-    /// Packets of the first round.
+    /// Number of packets in the first round.
     pub initial_packets: u32,
-    /// The shortest round.
+    /// Minimum duration of a round.
     pub min_round: Span,
-    /// A round that arrives at less than this part of its rate is slow.
+    /// A round is slow if its arrival rate is below this fraction of its sending rate.
     pub slow_below: f64,
-    /// Times the received rate after a slow round.
+    /// Factor on the received rate after a slow round.
     pub after_slow: f64,
-    /// The rate after start-up, as a part of the received rate.
+    /// Rate after start-up, as a fraction of the received rate.
     pub settle: f64,
 }
 
@@ -52,7 +53,7 @@ impl Default for Doubling {
 }
 
 impl Doubling {
-    /// The rate of the first round.
+    /// Returns the rate of the first round.
     pub fn initial_rate(&self, rtt: Span, packet_size: u16) -> Rate {
         let bytes = u64::from(self.initial_packets) * u64::from(packet_size);
         Rate::of(bytes, rtt.max(self.min_round))
@@ -62,15 +63,15 @@ impl Doubling {
 /// Effect of an event on the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress {
-    /// Nothing changes.
+    /// The rate does not change.
     Stay,
-    /// Start-up goes on at this rate.
+    /// Start-up continues at this rate.
     Continue(Rate),
-    /// Start-up is over; this is the rate to go on with.
+    /// Start-up has ended; the source continues at this rate.
     Over(Rate),
 }
 
-/// The source's state while it starts.
+/// State of a source during start-up.
 #[derive(Debug, Clone, Copy)]
 pub struct StartUp {
     config: Doubling,
@@ -79,31 +80,31 @@ pub struct StartUp {
     before: Option<Ended>,
     slow_rounds: u8,
     unused_rounds: u8,
-    /// Rounds without an answer since the latest one.
+    /// Number of rounds without an answer since the latest answer.
     missed: u32,
     answers: u32,
-    /// The number of answers that completes a round.
+    /// Number of answers that completes a round.
     wanted: usize,
-    /// Whether the whole group is waited for.
+    /// Whether the source waits for the whole group.
     everybody: bool,
-    /// Rounds that were answered, but not by all.
+    /// Number of rounds that only some of the receivers have answered.
     partial_rounds: u8,
-    /// It is over at this rate.
+    /// Rate at which start-up ends.
     ceiling: Rate,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct StartUpRound {
-    /// When its first packet left.
+    /// Sending time of its first packet.
     first_at: Option<Time>,
-    /// Packets and bytes since then.
+    /// Number of packets sent, including the first one; `bytes` does not include the first one.
     packets: u32,
     bytes: u64,
     ended: Option<Ended>,
     answers: Answers,
-    /// When an answer is overdue.
+    /// Deadline for the answers.
     overdue_at: Time,
-    /// When the end is flagged once more.
+    /// Time at which the end is flagged again.
     flag_again_at: Time,
     floor: Rate,
 }
@@ -131,32 +132,32 @@ impl Answers {
 /// A round whose end has been flagged.
 #[derive(Debug, Clone, Copy)]
 struct Ended {
-    /// The first packet that flagged it.
+    /// First packet that flagged the end.
     flag: Seq,
-    /// The rate at which it was really sent.
+    /// Actual sending rate.
     sent: Rate,
-    /// The rate of the slowest answer so far.
+    /// Lowest received rate of all answers so far.
     received: Rate,
     slow: bool,
 }
 
-/// No round is judged on fewer packets.
+/// Minimum number of packets of a round.
 const FEWEST: u32 = 5;
-/// Halving without answers stops at this part of the initial rate.
+/// Fraction of the initial rate at which halving without answers stops.
 const FLOOR: f64 = 0.125;
-/// How much slower packets leave while nothing is known about the path.
+/// Factor on the sending rate while the path is unknown.
 const WAITING_PACE: f64 = 0.25;
-/// The number of consecutive rounds, hardly half used by the application, that ends the start-up.
+/// Number of consecutive rounds after which start-up ends because the application uses little more than half of the rate.
 const UNUSED_ROUNDS: u8 = 8;
-/// No answer is missed before this, however near the receivers: a host may be held up.
+/// Minimum timeout for answers at any distance of the receivers, because a host may be delayed.
 const PATIENCE: Span = Span::from_millis(200);
-/// The number of answers that is enough in larger groups.
+/// Number of answers that is enough in larger groups.
 const MAX_ANSWERS: usize = 24;
-/// The number of rounds not answered by all after which the other receivers are given up.
+/// Number of partly answered rounds after which the source stops waiting for the other receivers.
 const PARTIAL_ROUNDS: u8 = 3;
 
 impl StartUp {
-    /// Ready for the first packet.
+    /// Creates a start-up before its first packet.
     pub fn new(config: Doubling, packet_size: u16, rtt: Span) -> StartUp {
         let floor = config.initial_rate(rtt, packet_size) * FLOOR;
         let round = StartUpRound::new(floor);
@@ -176,15 +177,15 @@ impl StartUp {
         }
     }
 
-    /// Over at this rate: a slow start up to a threshold (RFC 5681, 3.1).
+    /// Sets the rate at which start-up ends, for a slow start up to a threshold (RFC 5681, 3.1).
     #[must_use]
     pub const fn up_to(mut self, ceiling: Rate) -> StartUp {
         self.ceiling = ceiling;
-        self.answers = 1; // the path is not unknown
+        self.answers = 1; // the path is known
         self
     }
 
-    /// Packet `seq` leaves now at `rate`: the flags that it carries.
+    /// Records that packet `seq` is sent now at `rate`, and returns its flags.
     pub fn on_departure(&mut self, seq: Seq, size: u16, rate: Rate, now: Time, rtt: Span) -> Flags {
         let long = self.round_of(rtt);
         let round = &mut self.round;
@@ -208,14 +209,14 @@ impl StartUp {
         if self.everybody { end.with(Flags::EVERYBODY) } else { end }
     }
 
-    /// How long a round is. Where everybody answers at once it is shorter, so that a TCP that starts at the same time does not take
-    /// a long path first (`docs/design/congestion-control.md`).
+    /// Returns the duration of a round. It is shorter if every receiver answers at once. Otherwise a TCP flow that starts at the
+    /// same time would take a long path first (`docs/design/congestion-control.md`).
     fn round_of(&self, rtt: Span) -> Span {
         let round = if self.everybody { rtt * 3 / 4 } else { rtt };
         round.max(self.config.min_round)
     }
 
-    /// A receiver got the round that `seq` ended at this rate, with this part of it lost.
+    /// Processes the answer of a receiver: the received rate and loss fraction of the round that `seq` ended.
     pub fn on_received(
         &mut self,
         from: ReceiverId,
@@ -244,14 +245,14 @@ impl StartUp {
         }
     }
 
-    /// Sets the number of members that answer; 0 when it is unknown.
+    /// Sets the number of members that answer; 0 if unknown.
     pub fn set_group(&mut self, members: usize) {
         self.wanted = members.clamp(1, MAX_ANSWERS);
         self.everybody = (1..=MAX_ANSWERS).contains(&members);
     }
 
-    /// A round-trip sample: before any answer, the first round's rate depends on it. A first round that is waiting
-    /// for its answer is left alone.
+    /// Processes a round-trip sample, on which the first round's rate depends before any answer. A first round that waits for its
+    /// answer does not change.
     pub fn on_rtt(&mut self, rtt: Span) -> Progress {
         let initial = self.config.initial_rate(rtt, self.packet_size);
         let floor = initial * FLOOR;
@@ -264,25 +265,25 @@ impl StartUp {
         Progress::Continue(initial)
     }
 
-    /// The part of the rate at which packets leave now.
+    /// Returns the fraction of the rate at which packets are sent now.
     pub const fn pace(&self) -> f64 {
         let waits_for_first = self.answers == 0 && self.round.ended.is_some();
         if waits_for_first { WAITING_PACE } else { 1.0 }
     }
 
-    /// When [`StartUp::on_deadline`] wants to be called.
+    /// Returns the time of the next call of [`StartUp::on_deadline`].
     pub const fn deadline(&self) -> Time {
         self.round.overdue_at
     }
 
-    /// Not everybody has answered in time: without any answer halve, else go on no faster; begin
-    /// another round.
+    /// Begins another round after the deadline for answers. Without any answer the rate is halved; with some answers it does not
+    /// grow.
     pub fn on_deadline(&mut self, rate: Rate, limits: &Bounds) -> Progress {
         let Answers { count, slowest, .. } = self.round.answers;
         if let Some(ended) = self.round.ended.filter(|_| count > 0) {
             self.partial_rounds = self.partial_rounds.saturating_add(1);
             if self.partial_rounds >= PARTIAL_ROUNDS {
-                self.wanted = count; // who has not answered so often is not there
+                self.wanted = count; // gives up the silent receivers
             }
             return match self.next_round(ended, slowest, 0.0, rate, limits) {
                 Progress::Continue(next) => Progress::Continue(next.min(rate)),
@@ -295,7 +296,7 @@ impl StartUp {
         Progress::Continue((rate * 0.5).max(self.round.floor).min(rate))
     }
 
-    /// The application was idle: restarts the round.
+    /// Restarts the round, because the application was idle.
     pub fn resume(&mut self) {
         self.round = StartUpRound::new(self.round.floor);
     }
@@ -322,7 +323,7 @@ impl StartUp {
         }
         let factor = if slow { self.config.after_slow } else { 2.0 };
         let next = (ended.sent * 2.0).min(received * factor);
-        // A delayed host has sent less than it might: that is no evidence against the rate.
+        // A delayed host has sent less than it could. This is not evidence against the rate.
         let next = if slow { next } else { next.max(rate) };
         let at_most = next.min(self.ceiling);
         if self.unused_rounds >= UNUSED_ROUNDS
@@ -336,7 +337,7 @@ impl StartUp {
         Progress::Continue(next)
     }
 
-    /// An answer to the round before this one, after a faster receiver's: it can only lower the rate.
+    /// Processes a late answer to the previous round, after that of a faster receiver. It can only lower the rate.
     fn correct(&mut self, before: Ended, received: Rate, loss: f32, rate: Rate) -> Progress {
         if loss > 0.0 {
             return self.over(received, rate);
@@ -383,12 +384,13 @@ impl StartUpRound {
     }
 }
 
-/// A round trip, the longest delay of an answer (two largest round trips), and some slack.
+/// Returns the maximum time until an answer: a round trip, the longest delay of an answer (two largest round trips), and some
+/// margin.
 fn answered_within(rtt: Span) -> Span {
     rtt.scaled(3.5) + Span::from_millis(10)
 }
 
-/// Whether two rates are one but for chance.
+/// Returns whether two rates differ only by chance.
 fn is_near(one: Rate, other: Rate) -> bool {
     one.bps() < 1.4 * other.bps() && other.bps() < 1.4 * one.bps()
 }
@@ -402,7 +404,7 @@ mod tests {
     const RTT: Span = Span::from_millis(20);
     const LIMITS: Bounds = Bounds { min: Rate::ZERO, max: Rate::from_mbps(1000.0) };
 
-    /// Sends one round at `rate` from `now` on; its last packet and when that left.
+    /// Sends one round at `rate` from `now` on. Returns the number and sending time of its last packet.
     fn round(start: &mut StartUp, rate: Rate, mut now: Time, mut seq: Seq) -> (Seq, Time) {
         while !start.on_departure(seq, 1000, rate, now, RTT).has(Flags::ROUND_END) {
             now += rate.span_of(1000);

@@ -1,34 +1,34 @@
-//! The start-up receiver, the receivers' half of the doubling start-up ([`super::start`]): measure a round, answer when its end is flagged.
+//! The receiver's part of the doubling start-up ([`super::start`]): measures a round and answers after its end is flagged.
 //!
-//! Answers of a large group are spread like congestion reports, slow receivers' earlier ones, so that a few answer. A small one
-//! is waited for to the last member, and answers at once.
+//! In a large group the answers are spread like congestion reports, with those of slow receivers earlier, so that only a few
+//! receivers answer. In a small group the source waits for all members, and they answer at once.
 
 use crate::node::Cx;
 use crate::packet::{Arrival, Data, Echo, Flags, ReportContent, Seq};
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
-/// A receiver's view of a source's start-up.
+/// A receiver's state during a source's start-up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StartUpReceiver {
     round: RoundReception,
     answer: Option<Answer>,
 }
 
-/// The packets of a start-up round, as far as they have come.
+/// The packets of a start-up round that have arrived.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundReception {
     rate: f32,
     first: Seq,
     first_at: Time,
     last_at: Time,
-    /// Without the first packet's, so that `bytes / (last_at - first_at)` is a rate.
+    /// Number of bytes without the first packet, so that `bytes / (last_at - first_at)` is a rate.
     bytes: u64,
     packets: u32,
     lost: u32,
 }
 
-/// An answer to a start-up round that waits for its moment.
+/// An answer to a start-up round that waits for its deadline.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     at: Time,
@@ -39,22 +39,22 @@ struct Answer {
     loss: f32,
 }
 
-/// The number of packets that is needed to judge a round.
+/// Minimum number of packets for an answer to a round.
 const FEWEST: u32 = 4;
-/// Below this part of the sent rate a receiver answers soon.
+/// Fraction of the sending rate below which a receiver answers early.
 const NOTICEABLY_LESS: f32 = 0.85;
-/// How much sooner: a quarter sooner is enough to come first, and still leaves a round trip in which an answer can
-/// silence most of 10,000 others.
+/// Factor on the delay of an early answer. A quarter is enough to precede other answers. It still leaves a round trip in which an
+/// answer can suppress most of 10,000 others.
 const SOON: f64 = 0.75;
 
 impl StartUpReceiver {
-    /// Whether there is something to do for packets that carry no flag of a start-up.
+    /// Returns whether packets without start-up flags must be processed.
     #[inline]
     pub const fn is_active(&self) -> bool {
         self.answer.is_some() || self.round.packets > 0
     }
 
-    /// A packet arrived that is not late, during a start-up or the first one after it.
+    /// Processes a packet that is not late, during a start-up, or the first packet after it.
     #[inline(never)]
     pub fn on_data(
         &mut self,
@@ -82,7 +82,7 @@ impl StartUpReceiver {
             self.round.bytes += u64::from(arrival.size);
         }
         self.round.packets += 1;
-        // A gap shows itself some packets late; losses before the round are not the round's losses.
+        // A gap is detected some packets late. Losses before the round do not belong to the round.
         let sent = (data.seq.0.saturating_sub(self.round.first.0) + 1).min(u64::from(u32::MAX)) as u32;
         let missing = sent.saturating_sub(self.round.packets);
         self.round.lost = self.round.lost.saturating_add(arrival.lost).min(missing);
@@ -115,48 +115,48 @@ impl StartUpReceiver {
         let loss = round.lost as f32 / (round.packets as f32 + round.lost as f32);
         let hurry = if received < NOTICEABLY_LESS * round.rate { SOON } else { 1.0 };
         let at = if data.flags.has(Flags::EVERYBODY) {
-            cx.now // nobody's answer makes another one superfluous
+            cx.now // no answer suppresses another one
         } else {
             cx.now + law.delay((rtt_max * 2).scaled(hurry), cx.rng)
         };
         Some(Answer { at, seq: data.seq, event_at: cx.now, sent: round.rate, received, loss })
     }
 
-    /// The rate at which the round arrived that the packet handed over last has ended, if it ended one and nothing of the
-    /// round was lost.
+    /// Returns the arrival rate of a round that ended with the packet at `ended_at`; `None` if no round ended or packets were
+    /// lost.
     pub fn whole_round(&self, ended_at: Time) -> Option<f32> {
         self.answer
             .filter(|answer| answer.event_at == ended_at && answer.loss == 0.0)
             .map(|answer| answer.received)
     }
 
-    /// When an answer is due.
+    /// Returns the deadline of the pending answer.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.answer.map_or(Time::NEVER, |answer| answer.at)
     }
 
-    /// The answer that is due now, if one is.
+    /// Removes and returns the answer whose deadline has passed, if any.
     pub fn take_due(&mut self, now: Time) -> Option<ReportContent> {
         let due = self.answer.take_if(|answer| answer.at <= now)?;
         let echo = Echo { seq: due.seq, hold: now.since(due.event_at) };
         Some(ReportContent::Received { echo, rate: due.received, loss: due.loss })
     }
 
-    /// Nothing is answered any more.
+    /// Drops the pending answer.
     pub fn cancel(&mut self) {
         self.answer = None;
     }
 }
 
 impl Answer {
-    /// Whether the source has moved on from the round, and to a rate that this answer would not lower by much.
+    /// Returns whether the source has ended the round and sends at a rate that this answer would hardly lower.
     fn is_settled_by(&self, data: &Data) -> bool {
         differs(self.sent, data.rate) && data.rate * NOTICEABLY_LESS <= 2.0 * self.received
     }
 }
 
-/// Rates of two rounds differ by more than rounding and limits explain.
+/// Returns whether two rates differ by more than rounding and limits explain.
 fn differs(a: f32, b: f32) -> bool {
     (a - b).abs() > 0.01 * a.max(b)
 }

@@ -1,4 +1,4 @@
-//! The mean interval term by term, and what the rate makes of it.
+//! Tests of the mean interval, term by term, and of the resulting rate.
 
 use super::*;
 use crate::rate::Doubling;
@@ -20,7 +20,7 @@ fn congestion(at: Operating) -> Congestion {
     Congestion { level: at.rate, keep: 0.5 }
 }
 
-/// After the given intervals, oldest first.
+/// Creates a policy after these intervals, oldest first.
 fn after(averaging: Averaging, intervals: impl IntoIterator<Item = f64>) -> Equation {
     let mut equation = Equation { path: (AT.rtt, AT.deviation), ..equation(averaging) };
     intervals.into_iter().for_each(|interval| equation.close(interval));
@@ -36,7 +36,7 @@ fn assert_near(value: f64, expected: f64, tolerance: f64) {
     assert!((value / expected - 1.0).abs() <= tolerance, "{value} instead of {expected}");
 }
 
-/// The definition, term by term: `intervals` are "s_0", "s_1" and so on; "i" is 0 or 1.
+/// Returns the mean by its definition, term by term: `intervals` are "s_0", "s_1" and so on; "i" is 0 or 1.
 fn by_definition(averaging: Averaging, intervals: &[f64], i: usize) -> f64 {
     let (n, closed) = (8, intervals.len() - 1);
     let weights = averaging.weights();
@@ -76,7 +76,7 @@ fn a_loss_free_run_raises_the_rate_once_its_mean_is_larger() {
     assert_eq!(equation.on_tick(Operating { rate: raised, ..AT }), raised, "nothing new");
 }
 
-/// T-LE-14: RFC 5348, 5.4, with its sums over all intervals it has and no discounting.
+/// T-LE-14: RFC 5348, 5.4, with its sums over all stored intervals and without discounting.
 #[test]
 fn with_the_weights_of_the_rfc_the_mean_is_the_rfcs() {
     let weights = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
@@ -170,7 +170,7 @@ fn the_equation_samples_the_rtt_at_loss_events_only() {
     assert_near(after_tick_at(&mut equation, rate, 20).bps(), rate.bps(), 0.001);
 }
 
-/// The rate after a tick at another round-trip time, in milliseconds.
+/// Returns the rate after a tick at another round-trip time, in milliseconds.
 fn after_tick_at(equation: &mut Equation, rate: Rate, millis: u64) -> Rate {
     equation.on_tick(Operating { rate, rtt: Span::from_millis(millis), ..AT })
 }
@@ -185,8 +185,8 @@ fn the_equation_is_tcps_where_timeouts_are_rare() {
     assert!(tcp_rate(AT, 0.5).bps() < path.tcp_rate(0.5).bps());
 }
 
-/// Analysis A10: the numbers of paper 000, figure 2.6, 32 loss events of 167,762 packets of 560 bytes, are the fair
-/// share of a megabit at a round trip of 0.392 s.
+/// Analysis A10: paper 000, figure 2.6, has 32 loss events in 167,762 packets of 560 bytes. This is the fair share of a megabit
+/// at a round-trip time of 0.392 s.
 #[test]
 fn the_loss_events_of_figure_2_6_are_worth_the_fair_share() {
     let at =
