@@ -1,30 +1,29 @@
-//! Limits of a rate, and whether the application uses it.
+//! Limits of a rate, and the meter of its use.
 
 use crate::time::{Rate, Span, Time};
 
-/// The lowest and the highest rate that are allowed.
+/// Minimum and maximum permitted rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Lowest rate.
+    /// Minimum rate.
     pub min: Rate,
-    /// Highest rate; may be [`Rate::UNLIMITED`].
+    /// Maximum rate; may be [`Rate::UNLIMITED`].
     pub max: Rate,
 }
 
-/// An upper bound of a terabit per second on all rates, regardless of the limits: pacing is in whole nanoseconds.
+/// Upper bound of a terabit per second on all rates, regardless of the limits, because pacing uses whole nanoseconds.
 const FASTEST: Rate = Rate::from_bps(1e12);
-/// A lower bound of a bit per second.
+/// Lower bound of a bit per second on all rates.
 const SLOWEST: Rate = Rate::from_bps(1.0);
 
 impl Bounds {
-    /// `rate`, moved into the limits; always a finite number above zero. Where the two limits contradict each other,
-    /// the highest rate rules.
+    /// Returns `rate` clamped to the limits: a finite number above zero. If the minimum exceeds the maximum, the maximum applies.
     pub fn clamp(&self, rate: Rate) -> Rate {
         let wanted = if rate.bps().is_nan() { self.min } else { rate };
         wanted.max(self.min).min(self.max).min(FASTEST).max(SLOWEST)
     }
 
-    /// Whether `rate` has come to the upper limit.
+    /// Returns whether `rate` has reached the maximum.
     pub fn is_at_max(&self, rate: Rate) -> bool {
         rate.bps() >= self.max.min(FASTEST).bps()
     }
@@ -33,45 +32,45 @@ impl Bounds {
 /// Whether a guard is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Not applied: the paper's own behaviour.
+    /// The guard is not applied, as in the paper.
     Off,
-    /// Applied.
+    /// The guard is applied.
     On,
 }
 
-/// Compares the amount sent with the amount allowed.
+/// Compares the sent amount with the permitted amount.
 ///
-/// A rate that is not used must not grow: its effect on the network is unknown.
+/// An unused rate must not grow, because its effect on the network is unknown.
 #[derive(Debug, Clone, Copy)]
 pub struct SendMeter {
     since: Time,
     bytes: u64,
-    /// The rate that was allowed when the measurement began.
+    /// Permitted rate at the start of the measurement.
     allowed: Rate,
     usage: Usage,
 }
 
-/// How far the application uses its rate.
+/// Use of the rate by the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
-    /// It sends at least half of the allowed amount.
+    /// At least half of the permitted amount is sent.
     Full,
-    /// It sends less than half.
+    /// Less than half of the permitted amount is sent.
     Partial,
 }
 
 impl SendMeter {
-    /// Begins to measure now, assuming full use.
+    /// Starts a measurement at `now`, assuming full use.
     pub const fn new(now: Time) -> SendMeter {
         SendMeter { since: now, bytes: 0, allowed: Rate::UNLIMITED, usage: Usage::Full }
     }
 
-    /// A packet leaves.
+    /// Records a sent packet.
     pub fn record(&mut self, size: u16) {
         self.bytes += u64::from(size);
     }
 
-    /// The use over the latest round-trip time, or over the time of four packets where that is longer.
+    /// Returns the use over the latest round-trip time, or over the time of four packets if that is longer.
     pub fn usage(&mut self, now: Time, allowed: Rate, rtt: Span, packet_size: u16) -> Usage {
         let passed = now.since(self.since);
         if passed >= rtt.max(allowed.span_of(4 * u64::from(packet_size))) {

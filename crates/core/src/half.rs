@@ -1,4 +1,4 @@
-//! Numbers of 16 bits, as marks carry them: rates, levels and times, never negative.
+//! 16-bit numbers in marks: rates, levels and times, which are never negative.
 //!
 //! ```text
 //!  15        10 9                   0
@@ -7,25 +7,25 @@
 //! +------------+---------------------+
 //! ```
 //!
-//! Code 0 is zero, 0xffff is infinity. Between them lie 1.0e-6 to 1.7e13 with an error of at most
-//! 0.05 %: one format holds bit/s (1 bit/s to 17 Tbit/s), seconds (from a microsecond on) and the
-//! levels that have no unit. Smaller numbers become the smallest code or zero, larger ones infinity.
+//! Code 0 is zero, 0xffff is infinity. The codes between them represent 1.0e-6 to 1.7e13 with an error of at most 0.05 %. One
+//! format covers bit/s (1 bit/s to 17 Tbit/s), seconds (from one microsecond) and levels without a unit. Smaller numbers become
+//! the smallest code or zero, larger numbers infinity.
 
 const FRACTION_BITS: u32 = 10;
 const BIAS: i32 = 20;
 const INFINITY: u16 = 0xffff;
-/// Where an `f32`'s exponent would have to be for code exponent 0.
+/// Code for which an `f32`'s exponent corresponds to the code exponent 0.
 const F32_OFFSET: u32 = ((127 - BIAS) as u32) << FRACTION_BITS;
 
 /// Largest relative error of a number within the range.
 pub const ERROR: f64 = 1.0 / 2048.0;
 
-/// Such a number as it is stored in a packet: half the size of an `f32`.
+/// A 16-bit number as stored in a packet: half the size of an `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Half(pub u16);
 
 impl Half {
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> f32 {
         decode(self.0)
     }
@@ -37,18 +37,18 @@ impl From<f32> for Half {
     }
 }
 
-/// To the nearest code. Not-a-number and negative numbers become zero.
+/// Returns the nearest code. Not-a-number and negative numbers become zero.
 pub fn encode(value: f32) -> u16 {
     if value.is_nan() || value <= 0.0 {
         return 0;
     }
-    // An f32's bits, read as a number, grow with its value; so rounding off the lower fraction
-    // bits carries into the exponent as it should.
+    // The bits of a positive f32, read as an integer, grow with its value. So rounding the lower fraction bits carries into the
+    // exponent correctly.
     let rounded = (value.to_bits() + (1 << (22 - FRACTION_BITS))) >> (23 - FRACTION_BITS);
     rounded.saturating_sub(F32_OFFSET).min(u32::from(INFINITY)) as u16
 }
 
-/// From a code.
+/// Returns the number of a code.
 pub fn decode(code: u16) -> f32 {
     match code {
         0 => 0.0,

@@ -1,20 +1,20 @@
 //! Fair multicast congestion control as pure state machines.
 //!
-//! No clock, no socket, no thread, no global randomness, and no heap allocation per packet. Time
-//! and a random stream are passed in ([`node::Cx`]); effects come out in a buffer that the driver
-//! owns. The same code runs over UDP multicast and in a simulator.
+//! The core has no clock, socket, thread or global randomness, and no heap allocation per packet. The caller passes in time and a
+//! random stream ([`node::Cx`]). Effects are written to a buffer that the driver owns. The same code runs over UDP multicast and
+//! in a simulator.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`time`] [`packet`] [`node`] [`rng`] | units, what travels, the four roles, random streams |
-//! | [`bounds`] | limits of a rate, and the meter of what is sent |
-//! | [`estimate`] [`suppress`] [`rate`] | parts that schemes share: means, round trips, throughput; delays; pacing, gates, guards |
+//! | [`time`] [`packet`] [`node`] [`rng`] | units, packets, the four roles, random streams |
+//! | [`bounds`] | limits of a rate, and the meter of its use |
+//! | [`estimate`] [`suppress`] [`rate`] | shared parts of schemes: means, round-trip times, throughput; delays; pacing, gates, guards |
 //! | [`schemes`] [`routers`] | the schemes, by name; nodes that do more than forward |
 //! | [`spec`] | names with options as text |
 //! | [`half`] | the 16-bit numbers of marks |
-//! | [`delivery`] | gaps, requests, and the account of what must be sent again |
+//! | [`delivery`] | gaps, requests, and the schedule of repairs |
 
-// An alias for code that the tests of other crates use as well.
+// Alias for code that is also compiled into the tests of other crates.
 #[cfg(test)]
 extern crate self as faircast_core;
 

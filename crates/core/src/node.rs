@@ -1,8 +1,7 @@
 //! The four roles: source, receiver, relay and router.
 //!
-//! The contract of every role: **one call, then drain the effects, then read `departure` and
-//! `deadline` again.** Deadlines are read, never armed or cancelled. Spurious and early calls
-//! are no-ops, so a driver may wake as often as it likes.
+//! The contract of every role: **one call, then drain the effects, then read `departure` and `deadline` again.** Deadlines are
+//! read, never armed or cancelled. Spurious and early calls have no effect, so a driver may call at any time.
 
 use crate::bounds::Bounds;
 use crate::packet::{Arrival, Data, Layer, Mark, Order, Packet, ReceiverId, Report, Seq, SessionId};
@@ -12,72 +11,72 @@ use crate::time::{Rate, Span, Time};
 /// Arguments of each call of a role.
 #[derive(Debug)]
 pub struct Cx<'a> {
-    /// The present moment.
+    /// Present time.
     pub now: Time,
-    /// The node's own random stream.
+    /// Random stream of the node.
     pub rng: &'a mut Rng,
-    /// Where effects go; the driver owns and drains it.
+    /// Buffer for effects; the driver owns and drains it.
     pub effects: &'a mut Effects,
 }
 
-/// The effects of a call, in order. The driver keeps one and drains it after each call, so its
-/// memory is allocated once.
+/// Effects of a call, in order. The driver reuses one buffer and drains it after each call, so its memory is allocated once.
 #[derive(Debug, Clone, Default)]
 pub struct Effects(Vec<Effect>);
 
-/// An action that a role requests. A driver that cannot perform it reports that: no effect is ever dropped silently ([`Effects::refuse`]).
+/// An action that a role requests. A driver that cannot perform an action reports an error; effects are never dropped silently
+/// ([`Effects::refuse`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Effect {
-    /// Send this report to the parent.
+    /// Sends this report to the parent.
     Report(Report),
-    /// Be subscribed to the layers up to and including this one, and to no other. The driver joins and leaves groups, restarts gap
-    /// detection on layers that are joined, and delivers no packet of a layer that was left. A receiver begins with the base layer alone.
+    /// Subscribes to exactly the layers up to and including this one. The driver joins and leaves groups, restarts gap detection
+    /// on joined layers, and delivers no packets of left layers. A receiver begins with the base layer only.
     Subscribe(Layer),
-    /// Be in this group of the parent and in no other; 0 is the session's own. A receiver begins there.
+    /// Joins this group of the parent and leaves its other groups. Group 0 is the session's, in which a receiver begins.
     Attend(u8),
-    /// The receiver is excluded (RMANP): leave the session, like a receiver that is finished.
+    /// Leaves the session, because the receiver is excluded (RMANP). The driver proceeds as for a finished receiver.
     Leave,
-    /// Send this packet (routers, relays, and sources of sessions with a tree).
+    /// Sends this packet (routers, relays, and sources of sessions with a tree).
     Send {
-        /// Where to.
+        /// Destination.
         to: To,
         /// The packet.
         packet: Packet,
     },
 }
 
-/// Where a router or relay sends a packet.
+/// Destination of a packet from a router or relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
-    /// Towards the source: a relay's parent, or a router's way to the source.
+    /// The parent of a relay, or the next hop of a router towards the source.
     Parent,
-    /// To one child of a relay.
+    /// One child of a relay.
     Child(ReceiverId),
-    /// To all children that are in the group which the packet names as its layer; 0 is the session's.
+    /// All children in the group that the packet names as its layer; 0 is the session's group.
     Group,
-    /// Out of this port of a router, towards the receivers behind it.
+    /// This port of a router, towards the receivers behind it.
     Exit(Port),
 }
 
-/// An interface of a router: the driver numbers its neighbours.
+/// An interface of a router; the driver assigns the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u16);
 
-/// When a layer may send its next packet.
+/// Time of a layer's next packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// At this moment; [`Time::NEVER`] for a layer that is off.
+    /// At this time; [`Time::NEVER`] for a layer that is off.
     At(Time),
-    /// Not before another report has come (a closed window).
+    /// Not before the next report, because the window is closed.
     AfterReport,
 }
 
-/// Fields that the source's scheme writes into a packet that is about to leave.
+/// Fields that the source's scheme writes into a packet before it is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stamp {
-    /// Its number in the layer's stream.
+    /// Packet number in the layer's stream.
     pub seq: Seq,
-    /// The rate at which it is sent.
+    /// Sending rate.
     pub rate: Rate,
     /// Flags that the scheme sets.
     pub flags: crate::packet::Flags,
@@ -87,241 +86,241 @@ pub struct Stamp {
     pub mark: Mark,
 }
 
-/// How a source sees its session, for progress displays and probes. Nothing depends on it.
+/// A source's view of its session, for progress displays and probes. No behaviour depends on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
-    /// The rate the scheme allows now, all layers together.
+    /// Total rate of all layers that the scheme allows now.
     pub rate: Rate,
     /// Round-trip time to the followed receiver.
     pub rtt: Span,
     /// The receiver that limits the rate.
     pub limiting: Option<ReceiverId>,
-    /// The throughput at congestion of that receiver, where the scheme knows it.
+    /// Throughput at congestion of that receiver; `None` if the scheme does not measure it.
     pub level: Option<Rate>,
-    /// The largest round-trip time of the group, as far as it is known.
+    /// Largest known round-trip time of the group.
     pub rtt_max: Span,
-    /// Rate cuts so far.
+    /// Number of rate cuts so far.
     pub cuts: u64,
-    /// How reports became cuts.
+    /// Numbers of reports, events and cuts.
     pub tally: Tally,
     /// Whether the source is still in start-up.
     pub starting: bool,
 }
 
-/// The windows of a node of a tree, for probes. Nothing depends on it.
+/// Windows of a node of a tree, for probes. No behaviour depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Windows {
-    /// Its own, which its children's answers move, in packets.
+    /// The node's window, which its children's answers control, in packets.
     pub own: f64,
-    /// The smallest one of its part of the tree, in packets.
+    /// Smallest window of the node's part of the tree, in packets.
     pub least: f64,
-    /// The window of its local group, in packets; 0 without a local group.
+    /// Window of the node's local group, in packets; 0 without a local group.
     pub local: f64,
-    /// Children in the local group.
+    /// Number of children in the local group.
     pub moved: u32,
-    /// Packets in its store.
+    /// Number of packets in the node's store.
     pub stored: u32,
-    /// Time-outs that closed its window.
+    /// Number of timeouts that closed the node's window.
     pub slow_starts: u64,
-    /// Packets that it sent again.
+    /// Number of packets that the node repeated.
     pub repairs: u64,
-    /// Children that it moved into its local group so far.
+    /// Number of children that the node has moved into its local group so far.
     pub moves: u64,
 }
 
-/// The number of congestion reports that a source received, and the number that remained after each step.
+/// Number of congestion reports that a source received, and their number after each step of selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Loss indications or congestion reports, by single packets where they name packets.
+    /// Number of loss indications or congestion reports. Indications that name packets count per packet.
     pub indications: u64,
-    /// Loss events among them: the indications of one receiver within about a round trip are one event.
+    /// Number of loss events among the indications. Indications of one receiver within about a round trip are one event.
     pub events: u64,
-    /// Events that the choice of receiver let through: those that the rate follows, before the limit of one cut per
-    /// round trip.
+    /// Number of events that the choice of receiver accepts and the rate follows, before the limit of one cut per round trip.
     pub followed: u64,
 }
 
 /// Inputs of a source from its driver, other than reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SourceControl {
-    /// This receiver left or is excluded: it no longer limits the rate.
+    /// This receiver has left or is excluded, and does not limit the rate.
     Forget(ReceiverId),
-    /// The group has changed: forget everything learned about the old group's paths, and start up again.
+    /// The group has changed: the source resets all measurements of the old group's paths, and starts up again.
     StartAgain,
-    /// The number of receivers that take part and answer.
+    /// Number of receivers that answer.
     Members(usize),
-    /// The rate stays between these limits from now on.
+    /// New limits of the rate.
     Limits(Bounds),
-    /// Packets arrive, as a message shows that is not a report to the scheme (a negative acknowledgement of a foreign protocol): the group
-    /// is not silent. Only messages triggered by recently received data count.
+    /// A message that is not a report of the scheme shows that packets arrive, for example a negative acknowledgement of a
+    /// foreign protocol. So the group is not silent. Only messages triggered by recently received data count.
     SignOfLife,
 }
 
 /// Inputs of a router from its driver, other than packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouterControl {
-    /// This session is over: forget all about it.
+    /// This session has ended: the router removes its state.
     Forget(SessionId),
-    /// Several neighbours share this port (a local network): each is identified by the name in its reports. Any other port leads to one
-    /// neighbour, regardless of the names in its reports.
+    /// Several neighbours share this port (a local network), and each is identified by the name in its reports. Any other port
+    /// leads to one neighbour, regardless of the names in its reports.
     Shared(Port),
-    /// This neighbour at a shared port has left the session, or is done with it.
+    /// This neighbour at a shared port has left or finished the session.
     Left {
         /// The session.
         session: SessionId,
         /// The port.
         port: Port,
-        /// Its name.
+        /// Name of the neighbour.
         neighbour: ReceiverId,
     },
 }
 
-/// How a router sees itself, for progress displays and probes. Nothing depends on it.
+/// State of a router, for progress displays and probes. No behaviour depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RouterObservation {
-    /// Reports that it withheld because others had reported as much.
+    /// Number of reports that it withheld because other reports had the same information.
     pub merged: u64,
-    /// Packets that it keeps and will send later.
+    /// Number of packets that it stores to send later.
     pub held: usize,
-    /// Entries in its memory, whatever they are: bounded, and none after all sessions are forgotten.
+    /// Number of all entries in its memory. It is bounded, and 0 after all sessions are removed.
     pub entries: usize,
-    /// Packets that it has stored, whether it has sent them before or not.
+    /// Number of stored packets, whether it has sent them before or not.
     pub stored: usize,
-    /// The most that it had stored at any time.
+    /// Maximum number of stored packets so far.
     pub stored_most: usize,
-    /// Packets times the time for which they were stored, until the latest change: over a time, the mean.
+    /// Sum of the storage times of all packets until the latest change. Divided by a duration, it is the mean number of stored
+    /// packets.
     pub stored_for: Span,
-    /// Requests for packets that it met from its store.
+    /// Number of requested packets that it repeated from its store.
     pub repairs: u64,
-    /// Congestion indications that it sent or sent on.
+    /// Number of congestion indications that it sent or forwarded.
     pub indications: u64,
-    /// The indications that it withheld because an earlier one had reported as much.
+    /// Number of indications that it withheld because an earlier indication had the same information.
     pub filtered: u64,
-    /// Packets that it dropped because an exit's queue was full.
+    /// Number of packets that it dropped because an exit's queue was full.
     pub overflows: u64,
-    /// Receivers that it excluded.
+    /// Number of receivers that it excluded.
     pub exclusions: u64,
 }
 
-/// The fate of a packet at a router. Packets that the call itself sends go first.
+/// Decision of a router about a packet. Packets that the call itself sends precede this packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Goes on, as it is now.
+    /// The packet is forwarded in its present form.
     Pass,
-    /// Stays: the router keeps it and will send it later, or has merged it into its state.
+    /// The router stores the packet to send it later, or has merged it into its state.
     Hold,
-    /// Is dropped.
+    /// The packet is dropped.
     Drop,
 }
 
-/// The sender's end of a scheme. Its driver queries *when may layer L send next*, not a rate or a window; a blocked socket simply stops the
-/// queries.
+/// The source's part of a scheme. Its driver queries the time of each layer's next packet, not a rate or a window. A blocked
+/// socket simply stops the queries.
 pub trait Source {
-    /// The session starts now. Called once. Packets that leave before it are probes: they are numbered and marked, and from
-    /// reports about them a source learns round-trip times and nothing else. Until then it has no deadline.
+    /// Starts the session. Called once. Packets sent before are probes: they are numbered and marked, and reports about them are
+    /// used only as round-trip samples. Before the start a source has no deadline.
     fn start(&mut self, cx: &mut Cx<'_>);
-    /// When `layer` may send its next packet.
+    /// Returns the time of the next packet of `layer`.
     fn departure(&self, layer: Layer) -> Departure;
-    /// A packet of `size` bytes leaves on `layer` now: number it, mark it and book the next one.
+    /// Numbers and marks a packet of `size` bytes that is sent on `layer` now, and schedules the next one.
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp;
-    /// A report arrived.
+    /// Processes an arrived report.
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
-    /// When [`Source::on_deadline`] wants to be called next.
+    /// Returns the time of the next call of [`Source::on_deadline`].
     fn deadline(&self) -> Time;
-    /// The deadline may have passed.
+    /// Processes the deadline if it has passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
     /// Handles an input from the driver.
     fn control(&mut self, control: SourceControl, now: Time);
-    /// How the session looks.
+    /// Returns the source's view of the session.
     fn observe(&self) -> Observation;
-    /// Its windows, where the scheme has some that the rate follows.
+    /// Returns the windows that control the rate; `None` if the scheme has none.
     fn windows(&self) -> Option<Windows> {
         None
     }
-    /// The number of layers that it may use; results of [`Source::departure`] for other layers are always never.
+    /// Returns the maximum number of layers. For other layers, [`Source::departure`] always returns [`Time::NEVER`].
     fn layers(&self) -> u8 {
         1
     }
-    /// The rate at which packets of `layer` leave now; zero for a layer that is off.
+    /// Returns the present sending rate of `layer`; zero for a layer that is off.
     fn layer_rate(&self, layer: Layer) -> Rate {
         if layer == Layer(0) { self.observe().rate } else { Rate::ZERO }
     }
 }
 
-/// The receiver's end of a scheme.
+/// The receiver's part of a scheme.
 pub trait Receiver {
-    /// A data packet arrived.
+    /// Processes an arrived data packet.
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>);
-    /// Handles an order from its parent.
+    /// Processes an order of the parent.
     fn on_order(&mut self, _order: &Order, _cx: &mut Cx<'_>) {}
-    /// When [`Receiver::on_deadline`] wants to be called next.
+    /// Returns the time of the next call of [`Receiver::on_deadline`].
     fn deadline(&self) -> Time;
-    /// The deadline may have passed.
+    /// Processes the deadline if it has passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
-    /// The receiver is about to leave the session.
+    /// Sends final reports before the receiver leaves the session.
     fn on_leave(&mut self, _cx: &mut Cx<'_>) {}
-    /// Congestion events so far that were not reported.
+    /// Returns the number of congestion events so far that were not reported.
     fn suppressed(&self) -> u32 {
         0
     }
 }
 
-/// A host in a logical tree: a receiver that is also a source to its children (MTCP's sender's
-/// agent, RACCOOM's designated receiver).
+/// A host in a logical tree: a receiver that is also a source for its children (MTCP's sender's agent, RACCOOM's designated
+/// receiver).
 pub trait Relay: Receiver + std::fmt::Debug {
-    /// A child's report arrived.
+    /// Processes an arrived report of a child.
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
-    /// When the relay may send its next packet to its children.
+    /// Returns the time of the relay's next packet to its children.
     fn departure(&self, layer: Layer) -> Departure;
-    /// A packet leaves to the children now.
+    /// Numbers and marks a packet that is sent to the children now.
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp;
     /// Handles an input from the driver about its children, as for a source.
     fn control(&mut self, control: SourceControl, now: Time);
-    /// How its part of the tree looks, as a source sees a session.
+    /// Returns the relay's view of its part of the tree, like that of a source.
     fn observe(&self) -> Observation;
-    /// Its windows, where the scheme has some that the rate follows.
+    /// Returns the windows that control the rate; `None` if the scheme has none.
     fn windows(&self) -> Option<Windows> {
         None
     }
-    /// Returns whether a child lacks this packet, as far as is known: a driver without multicast sends packets for a group to these
-    /// children alone.
+    /// Returns whether a child is known or assumed to lack this packet. A driver without multicast sends the packets of a group
+    /// only to such children.
     fn is_missed_by(&self, _child: ReceiverId, _seq: Seq) -> bool {
         true
     }
 }
 
-/// A node on the path of packets (RMANP's active router, RACCOOM's aggregator). It serves all sessions that pass it.
+/// A node on the path of packets (RMANP's active router, RACCOOM's aggregator). It serves all sessions on its path.
 ///
-/// Packets may be changed in their statements and their size, not in their session, layer or kind.
+/// A router may change the statements and the size of packets, but not their session, layer or kind.
 pub trait Router: std::fmt::Debug {
-    /// Whether it wants to see data, and not reports alone.
+    /// Returns whether the router processes data packets as well as reports.
     fn sees_data(&self) -> bool {
         true
     }
-    /// A data packet is about to leave through `exit`: called for every exit that it leaves by, each with a copy of its own.
+    /// Processes a data packet before it is sent through `exit`. It is called for each exit, each time with a separate copy.
     fn on_data(&mut self, _exit: Port, _packet: &mut Packet, _cx: &mut Cx<'_>) -> Verdict {
         Verdict::Pass
     }
-    /// A report came in through `entry`, the port towards the receiver that it names, on its way to the source.
+    /// Processes a report towards the source that arrived through `entry`, the port towards the reporting receiver.
     fn on_report(&mut self, _entry: Port, _packet: &mut Packet, _cx: &mut Cx<'_>) -> Verdict {
         Verdict::Pass
     }
-    /// When [`Router::on_deadline`] wants to be called next.
+    /// Returns the time of the next call of [`Router::on_deadline`].
     fn deadline(&self) -> Time;
-    /// The deadline may have passed.
+    /// Processes the deadline if it has passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
     /// Handles an input from the driver.
     fn control(&mut self, control: RouterControl, now: Time);
-    /// How it looks.
+    /// Returns the state of the router for displays.
     fn observe(&self) -> RouterObservation;
-    /// Returns the number of earlier or held packets that the router may want to send, counted per layer from the newest packet number. A
-    /// driver of packets with content caches the content of this number of packets, and none from before a restart. The result is 0 for a
-    /// router that never holds or repeats a packet, or that does not state a number.
+    /// Returns the number of earlier or held packets that the router may send, counted per layer from the newest packet number. A
+    /// driver of packets with content caches the content of this number of packets, but of no packets from before a restart. The
+    /// result is 0 for a router that never holds or repeats a packet, or that does not state a number.
     fn keeps(&self) -> u16 {
         0
     }
-    /// Whether it will still send a packet that it held at this exit, unless something else happens. One that it has no room for any
-    /// more, or that all have meanwhile, it will not.
+    /// Returns whether the router still plans to send a packet that it held at this exit. It does not send a packet that it had
+    /// to drop for lack of room, or that all receivers have meanwhile.
     fn holds(&self, _session: SessionId, _exit: Port, _seq: Seq) -> bool {
         false
     }
@@ -329,38 +328,38 @@ pub trait Router: std::fmt::Debug {
 
 /// Factory of relays of one kind.
 pub trait RelaySpec: std::fmt::Debug + Send + Sync {
-    /// A relay that has received nothing, which is called `me` in the session of its parent.
+    /// Creates a relay without state, which is called `me` in the session of its parent.
     fn relay(&self, me: ReceiverId) -> Box<dyn Relay + Send>;
-    /// Whether parents, the source among them, send to their children: without that a session whose members are all the source's
-    /// children needs no tree.
+    /// Returns whether parents, including the source, send packets other than the source's data to their children. Otherwise a
+    /// session whose members are all children of the source needs no tree.
     fn speaks_down(&self) -> bool {
         true
     }
 }
 
-/// Factory of routers of one kind, each with a memory of its own.
+/// Factory of routers of one kind, each with separate state.
 pub trait RouterSpec: std::fmt::Debug + Send + Sync {
-    /// A router that has seen nothing.
+    /// Creates a router without state.
     fn router(&self) -> Box<dyn Router + Send>;
 }
 
 impl Effects {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub const fn new() -> Effects {
         Effects(Vec::new())
     }
 
-    /// Add an effect.
+    /// Adds an effect.
     pub fn push(&mut self, effect: Effect) {
         self.0.push(effect);
     }
 
-    /// Take all effects out, in order; the memory stays.
+    /// Removes all effects and returns them in order; the allocated memory stays.
     pub fn drain(&mut self) -> impl Iterator<Item = Effect> + '_ {
         self.0.drain(..)
     }
 
-    /// Take all effects out where none can be carried out; the first of them, which is an error of the role.
+    /// Removes all effects in a place where none can be performed. Returns the first effect, which is an error of the role.
     #[must_use]
     pub fn refuse(&mut self) -> Option<Effect> {
         let first = self.0.first().copied();
@@ -368,7 +367,7 @@ impl Effects {
         first
     }
 
-    /// The effects not yet drained.
+    /// Returns the effects that are not drained yet.
     pub fn as_slice(&self) -> &[Effect] {
         &self.0
     }

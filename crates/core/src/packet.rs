@@ -1,22 +1,22 @@
 //! Packets exchanged by the roles: a packet *names* its payload and is `Copy`.
 //!
-//! Contents and marks are named by meaning, not by scheme, so that relays and routers can
-//! aggregate without knowing the scheme. A `level` is in the scheme's own unit.
+//! Contents and marks have names by meaning, not by scheme, so that relays and routers can aggregate packets of any scheme. A
+//! `level` has the unit of the scheme.
 
 use crate::half::Half;
 use crate::time::{Rate, Span, Time};
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// Which session a packet belongs to; drawn at random by the source.
+/// Session of a packet; the source draws it at random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
-/// Identity of a reporting receiver. Zero is not valid, so `Option<ReceiverId>` costs nothing.
+/// Identity of a reporting receiver. Zero is not valid, so `Option<ReceiverId>` needs no extra memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiverId(NonZeroU64);
 
-/// A receiver whose number fits the wire's 32 bits, in half the space.
+/// Identity of a receiver with a number of at most 32 bits, as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShortId(NonZeroU32);
 
@@ -24,18 +24,18 @@ pub struct ShortId(NonZeroU32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Layer(pub u8);
 
-/// A packet's place in its layer's stream, unwrapped (32 bits on the wire).
+/// Packet number in the layer's stream, without wrapping (32 bits on the wire).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(pub u64);
 
-/// A packet as the core sees it.
+/// A packet in the form that the core processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Packet {
     /// The session.
     pub session: SessionId,
-    /// The layer it belongs to.
+    /// Layer of the packet.
     pub layer: Layer,
-    /// Bytes that consume the link: header and payload, without the link layer's own.
+    /// Number of bytes that consume the link: header and payload, without the link layer's overhead.
     pub size: u16,
     /// The payload.
     pub body: Body,
@@ -46,26 +46,26 @@ const _: () = assert!(size_of::<Packet>() <= 64);
 /// The three kinds of packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Body {
-    /// From the source to all.
+    /// From the source to all receivers.
     Data(Data),
     /// From a receiver or relay to its parent.
     Report(Report),
-    /// From a parent to its children: change your place in the tree.
+    /// From a parent to a child: an instruction about its place in the tree.
     Order(Order),
 }
 
-/// One packet of the source's stream: new data or repair alike.
+/// A packet of the source's stream: new data or a repair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Data {
-    /// Place in the layer's stream.
+    /// Packet number in the layer's stream.
     pub seq: Seq,
-    /// When the source sent it, in the source's time.
+    /// Sending time by the source's clock.
     pub sent_at: Time,
-    /// The rate at which it was sent, in bit/s; zero when the scheme does not state it.
+    /// Sending rate in bit/s; zero if the scheme does not state it.
     pub rate: f32,
-    /// Which symbol of which block it carries.
+    /// Block and symbol that the packet carries.
     pub payload: Payload,
-    /// Flags.
+    /// Flags of the packet.
     pub flags: Flags,
     /// Statement of the source's scheme about this packet.
     pub signal: Signal,
@@ -73,12 +73,12 @@ pub struct Data {
     pub mark: Mark,
 }
 
-/// Which symbol of which block a data packet carries. The scheme never looks at it.
+/// Block and symbol that a data packet carries. Schemes do not read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payload {
-    /// Block number, or [`Payload::NONE`]'s.
+    /// Block number; `u32::MAX` in [`Payload::NONE`].
     pub block: u32,
-    /// Encoding symbol id within the block; source symbols come first.
+    /// Encoding symbol ID within the block; source symbols have the lowest IDs.
     pub symbol: u32,
 }
 
@@ -87,63 +87,64 @@ impl Payload {
     pub const NONE: Payload = Payload { block: u32::MAX, symbol: u32::MAX };
 }
 
-/// Flags of a data packet: each means the same in every scheme. A statement of a single scheme about a packet is its [`Signal`].
+/// Flags of a data packet. Each flag has the same meaning in every scheme. A statement of a single scheme about a packet is its
+/// [`Signal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u8);
 
 impl Flags {
     /// The source is in start-up: receivers measure and report rates ([`ReportContent::Received`]).
     pub const STARTING: Flags = Flags(1);
-    /// Last packet of a start-up round: a good moment to report.
+    /// Last packet of a start-up round, after which receivers report.
     pub const ROUND_END: Flags = Flags(1 << 1);
-    /// Sent again or sent as repair: no round-trip sample from it (Karn).
+    /// The packet is a repetition or a repair and gives no round-trip sample (Karn).
     pub const REPAIR: Flags = Flags(1 << 2);
     /// A router has already reported the gap before this packet (RMANP).
     pub const GAP_SEEN: Flags = Flags(1 << 5);
-    /// The source waits for the answers of all receivers to this start-up round: each answers at once.
+    /// The source waits for the answers of all receivers to this start-up round, so each receiver answers at once.
     pub const EVERYBODY: Flags = Flags(1 << 7);
-    /// All of them.
+    /// All flags.
     pub const ALL: Flags = Flags::STARTING
         .with(Flags::ROUND_END)
         .with(Flags::REPAIR)
         .with(Flags::GAP_SEEN)
         .with(Flags::EVERYBODY);
 
-    /// Both sets of flags.
+    /// Returns the union of both sets of flags.
     #[must_use]
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether all of `other` are set.
+    /// Returns whether all of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// Statement of the source's scheme about one data packet, in addition to its [`Mark`]. It is not a field of the mark's variants because
-/// those are full: one more byte in a mark would make [`Packet`] longer than 64 bytes, and this byte is there anyway.
+/// Statement of the source's scheme about one data packet, in addition to its [`Mark`]. It is not a field of the mark, because
+/// one more byte in a mark would make [`Packet`] longer than 64 bytes. Outside of the mark this byte needs no extra memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signal {
-    /// Nothing.
+    /// No statement.
     #[default]
     None,
-    /// Control packet of an accumulation measurement: due at a known time after the ones before (MCA, MCA+).
+    /// Control packet of an accumulation measurement, whose arrival time is known from earlier control packets (MCA, MCA+).
     Control,
     /// Part of a burst (RLC).
     Burst,
-    /// Last packet of a burst, and a synchronisation point of its layer: receivers may go up (RLC).
+    /// Last packet of a burst, and a synchronisation point of its layer: receivers may join the next layer (RLC).
     SyncPoint,
-    /// The layer temporarily sends faster than its own control allows, at the cost of the layer above (GMCC).
+    /// The layer temporarily sends faster than its control allows, at the cost of the layer above (GMCC).
     Gains,
-    /// The layer temporarily sends slower than its own control allows, in favour of the layer below (GMCC).
+    /// The layer temporarily sends slower than its control allows, in favour of the layer below (GMCC).
     Gives,
-    /// Sent by the parent to its local group, at the parent's own pace and with the parent's time (MTCP).
+    /// The parent sent the packet to its local group, at its own pace and with its own time (MTCP).
     Local,
 }
 
 impl Signal {
-    /// Whether the packet is part of a burst.
+    /// Returns whether the packet is part of a burst.
     pub const fn is_burst(self) -> bool {
         matches!(self, Signal::Burst | Signal::SyncPoint)
     }
@@ -152,23 +153,23 @@ impl Signal {
 /// Statement of the source's scheme to all receivers, in every data packet.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Mark {
-    /// Nothing.
+    /// No statement.
     #[default]
     None,
     /// The congestion representative and its statistics (ORMCC, GMCC, MCA+).
     Representative {
-        /// Its identity; `None` while there is no valid one and every receiver may report.
+        /// Identity of the representative; `None` if there is no valid one and every receiver may report.
         id: Option<ReceiverId>,
-        /// Mean of its level.
+        /// Mean of the representative's level.
         mean: f32,
-        /// Mean deviation of its level.
+        /// Mean deviation of the representative's level.
         deviation: f32,
-        /// The largest round-trip time, in seconds: receivers spread their reports over twice this.
+        /// Largest round-trip time in seconds; receivers spread their reports over twice this time.
         rtt_max: f32,
     },
     /// The receiver that acknowledges (PGMCC).
     Acker {
-        /// Its identity; `None` requests an election.
+        /// Identity of the acker; `None` requests an election.
         id: Option<ReceiverId>,
     },
     /// Equation-based control (TFMCC; RFC 4654, 2.1).
@@ -179,89 +180,91 @@ pub enum Mark {
         rtt_max: f32,
         /// Feedback round, modulo 256 ("fb_nr").
         round: u8,
-        /// The receiver whose stamp is in `echo` ("r"); `None` while no stamp is due.
+        /// The receiver whose stamp is in `echo` ("r"); `None` if no stamp is returned.
         to: Option<ReceiverId>,
-        /// That receiver's own stamp in microseconds, plus the time that the source held it ("tr_r'").
+        /// Stamp of receiver `to` in microseconds, plus the time for which the source held it ("tr_r'").
         echo: u32,
-        /// Whether that receiver is the current limiting one ("is_CLR").
+        /// Whether receiver `to` is the current limiting one ("is_CLR").
         limiting: bool,
     },
-    /// The slot of a common timetable (RLC).
+    /// Slot of a common timetable (RLC).
     Timetable {
-        /// Slot number since the session started.
+        /// Slot number since the start of the session.
         slot: u32,
     },
-    /// The representative of the packet's layer and its statistics, and where every layer stands (GMCC).
+    /// The representative of the packet's layer with its statistics, and the states of all layers (GMCC).
     Layered {
-        /// Its identity; `None` while there is no valid one and every receiver may report.
+        /// Identity of the representative; `None` if there is no valid one and every receiver may report.
         id: Option<ShortId>,
-        /// Mean of its level.
+        /// Mean of the representative's level.
         mean: f32,
-        /// Standard error of that mean: standard deviation over the square root of the number of samples.
+        /// Standard error of that mean: standard deviation divided by the square root of the number of samples.
         error: f32,
-        /// Smoothed round-trip time to it, in seconds.
+        /// Smoothed round-trip time to the representative, in seconds.
         rtt: f32,
-        /// The rate at which the layer above is sent, in bit/s; zero while that is off.
+        /// Sending rate of the layer above, in bit/s; zero if that layer is off.
         above: Half,
-        /// Grows by one, modulo 256, with each change of its statistics.
+        /// Counter of changes of the representative's statistics, modulo 256.
         updates: u8,
-        /// Where every layer stands.
+        /// States of all layers.
         states: LayerStates,
     },
-    /// The window of the whole session and the time of a round (MTCP).
+    /// Window of the whole session and the duration of a round (MTCP).
     Window {
-        /// Packets that may be under way to the slowest receiver.
+        /// Maximum number of packets in flight to the slowest receiver.
         window: f32,
-        /// Time from sending a packet until all the tree has acknowledged it, in seconds; 0 while it is not known.
+        /// Time from sending a packet until the whole tree has acknowledged it, in seconds; 0 if unknown.
         rtt: f32,
     },
-    /// The receiver that acknowledges each packet, and the feedback that the others may omit (RACCOOM).
+    /// The receiver that acknowledges each packet, and the feedback that other receivers may omit (RACCOOM).
     Target {
-        /// The receiver at the end of the path with the largest round-trip time; `None` while it is unknown.
+        /// The receiver at the end of the path with the largest round-trip time; `None` if unknown.
         id: Option<ShortId>,
-        /// Losses of packets more than this number behind this one have been answered; `u16::MAX`: none of the losses that can be reported.
+        /// The source has already responded to losses of packets more than this number before this packet. `u16::MAX`: it has not
+        /// responded to any reportable loss.
         since_cut: u16,
-        /// The largest round-trip time, in seconds: receivers spread their reports of losses over twice this.
+        /// Largest round-trip time in seconds; receivers spread their loss reports over twice this time.
         rtt_max: f32,
         /// Interval between acknowledgements of receivers other than `id`, in seconds; 0: every receiver acknowledges each packet.
         every: f32,
     },
-    /// The least rate, and how receivers answer (RMANP). Routers on the path may change the last three fields.
+    /// Minimum rate, and the feedback of receivers (RMANP). Routers on the path may change the last three fields.
     Floor {
-        /// The least rate that the application accepts, in bit/s ("Rm").
+        /// Minimum rate that the application accepts, in bit/s ("Rm").
         least: f32,
-        /// The largest round-trip time, in seconds: receivers spread congestion indications over twice this.
+        /// Largest round-trip time in seconds; receivers spread congestion indications over twice this time.
         rtt_max: f32,
-        /// Interval between acknowledgements of each receiver, in seconds; 0: it acknowledges each packet and reports congestion at once.
+        /// Interval between acknowledgements of each receiver, in seconds; 0: each receiver acknowledges each packet and reports
+        /// congestion at once.
         every: f32,
-        /// This receiver is excluded and leaves.
+        /// Receiver that is excluded and leaves.
         excluded: Option<ShortId>,
     },
 }
 
-/// Where each of up to sixteen layers stands, two bits a layer, the base layer's lowest.
+/// States of up to sixteen layers, two bits per layer; the base layer has the lowest bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LayerStates(pub u32);
 
-/// Where a layer stands.
+/// State of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerState {
-    /// Nothing is sent on it.
+    /// The layer is not sent.
     Off,
-    /// It is sent, and no valid representative is followed.
+    /// The layer is sent, and it has no valid representative.
     Open,
-    /// It follows a representative that has fewer samples than its statistics want.
+    /// The layer follows a representative with too few samples for its statistics.
     Followed,
-    /// It follows a representative whose statistics are settled.
+    /// The layer follows a representative with settled statistics.
     Settled,
 }
 
-/// A receiver's (or relay's) report to its parent.
+/// A report of a receiver or relay to its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
     /// The reporting receiver.
     pub from: ReceiverId,
-    /// About which layer.
+    /// Layer of the report.
     pub layer: Layer,
     /// The payload.
     pub content: ReportContent,
@@ -270,44 +273,45 @@ pub struct Report {
 /// A packet of the source that a report answers, for round-trip samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
-    /// The packet.
+    /// Number of the packet.
     pub seq: Seq,
-    /// How long the receiver held it before the report left; [`Span::MAX`] when no sample may be taken (Karn).
+    /// Time from the arrival of the packet to the report; [`Span::MAX`] if no sample may be taken (Karn).
     pub hold: Span,
 }
 
-/// The content of a report, by meaning.
+/// Content of a report, named by meaning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReportContent {
-    /// I am here (round-trip samples, heartbeats).
+    /// A sign of life (round-trip samples, heartbeats).
     Alive {
         /// The newest packet received.
         echo: Echo,
     },
-    /// I saw congestion.
+    /// A congestion event.
     Congested {
-        /// The packet whose arrival revealed it.
+        /// The packet whose arrival revealed the congestion.
         echo: Echo,
-        /// This event's level, in the scheme's unit (ORMCC: TRAC in bit/s; RMANP: the rate that would have been right).
+        /// Level of this event, in the scheme's unit (ORMCC: TRAC in bit/s; RMANP: the rate that would have avoided the
+        /// congestion).
         level: f32,
-        /// The receiver's own mean of the level.
+        /// The receiver's mean of the level.
         mean: f32,
         /// The kind of congestion report.
         cause: Cause,
     },
-    /// These packets are lost: a negative acknowledgement (LE-SBCC, PGMCC, RMANP).
+    /// A negative acknowledgement of lost packets (LE-SBCC, PGMCC, RMANP).
     Lost {
-        /// A packet for a round-trip sample: the one whose arrival revealed the loss or, from receivers that do not report that one, the
-        /// lost packet itself.
+        /// A packet for a round-trip sample: the packet whose arrival revealed the loss. If the receiver does not report that
+        /// packet, it is the lost packet itself.
         echo: Echo,
         /// First lost packet.
         first: Seq,
-        /// How many from there on.
+        /// Number of lost packets from `first` on.
         count: u16,
-        /// Smoothed loss fraction, 0 to 1; 0 from receivers that do not measure it.
+        /// Smoothed loss fraction, 0 to 1; 0 if the receiver does not measure it.
         loss: f32,
     },
-    /// I received at this rate since the last start-up round.
+    /// The received rate of a start-up round.
     Received {
         /// The packet that ended the round.
         echo: Echo,
@@ -320,7 +324,7 @@ pub enum ReportContent {
     Selective {
         /// Highest packet received.
         echo: Echo,
-        /// Everything up to `echo.seq - behind` has arrived.
+        /// All packets up to `echo.seq - behind` have arrived.
         behind: u32,
         /// Bit k: packet `echo.seq - k` has arrived.
         bitmap: u32,
@@ -333,100 +337,100 @@ pub enum ReportContent {
         echo: Echo,
         /// The rate, in bit/s ("X_r").
         rate: f32,
-        /// The receiver's own clock when this left, in microseconds ("tr_r").
+        /// The receiver's clock when it sent this report, in microseconds ("tr_r").
         stamp: u32,
-        /// The feedback round that is answered ("fb_nr").
+        /// Feedback round that the report answers ("fb_nr").
         round: u8,
-        /// The receiver's knowledge.
+        /// Measurements that the receiver has.
         knows: Knows,
     },
-    /// How congested I am, over the newest congestion events (GMCC).
+    /// Statistics of the newest congestion events (GMCC).
     Averaged {
         /// The packet whose arrival triggered this report.
         echo: Echo,
         /// Mean of the level.
         mean: f32,
-        /// Its standard deviation.
+        /// Standard deviation of the level.
         deviation: f32,
-        /// Over how many events.
+        /// Number of events in the statistics.
         samples: u16,
-        /// The rate at which packets of the layer arrive, in bit/s; zero when unknown.
+        /// Arrival rate of the layer's packets, in bit/s; zero if unknown.
         rate: f32,
-        /// Why it is sent.
+        /// Reason for the report.
         cause: Cause,
     },
-    /// The packets that arrived, with missing ones as ranges (MTCP). More ranges than fit make several reports.
+    /// The arrived packets, with missing packets as ranges (MTCP). If the ranges do not fit, several reports are sent.
     Acknowledged {
-        /// The highest packet received; its hold is [`Span::MAX`] when it gives no sample of a delay.
+        /// The highest packet received; its hold is [`Span::MAX`] if it gives no delay sample.
         echo: Echo,
-        /// Everything below `echo.seq + 1 - behind` has arrived.
+        /// All packets below `echo.seq + 1 - behind` have arrived.
         behind: u16,
-        /// The missing ranges; between two of them everything has arrived.
+        /// The missing ranges; all packets between two of them have arrived.
         holes: Holes,
-        /// How many ranges there are between the newest of them and `echo.seq`; 0: everything behind it has arrived.
+        /// Number of missing ranges between the newest of `holes` and `echo.seq`; 0: all packets after that range have arrived.
         newer: u8,
     },
-    /// The packets that arrived, and the state of the part of the tree below (MTCP).
+    /// The arrived packets, and the state of the reporting node's part of the tree (MTCP).
     Summary {
         /// The highest packet received.
         echo: Echo,
-        /// Everything below `echo.seq + 1 - behind` has arrived here.
+        /// All packets below `echo.seq + 1 - behind` have arrived at the reporting node.
         behind: u16,
-        /// The smallest window of this part of the tree, in packets; infinite when nothing limits it.
+        /// Smallest window of this part of the tree, in packets; infinite if there is no limit.
         window: f32,
-        /// Most packets that have arrived at a node of this part and are not acknowledged by its children.
+        /// Maximum, over the nodes of this part, of the number of arrived packets that the node's children have not acknowledged.
         transit: u16,
         /// No receiver of this part lacks a packet below `echo.seq + 1 - lag`; 0: no packet is missing.
         lag: u16,
     },
-    /// The receiver has carried out an order (MTCP).
+    /// The answer to an order, which the receiver has performed (MTCP).
     Answered {
-        /// The newest packet received; its hold is how long the order waited for this answer.
+        /// The newest packet received; its hold is the time from the order to this answer.
         echo: Echo,
-        /// The order's number.
+        /// Number of the order.
         number: u32,
     },
-    /// Progress of the receivers of a part of the tree: the least of their newest packets, and the highest that any of them has lost
-    /// (RACCOOM). A receiver alone is such a part.
+    /// Progress of the receivers of a part of the tree, which may be a single receiver (RACCOOM): the lowest of their newest
+    /// packets, and the highest packet that any of them has lost.
     Newest {
-        /// The newest packet received ("AckSeq"), of several receivers the least of theirs; its hold is [`Span::MAX`] when it
-        /// gives no round-trip sample.
+        /// The newest packet received ("AckSeq"); of several receivers, the lowest of their newest packets. Its hold is
+        /// [`Span::MAX`] if it gives no round-trip sample.
         echo: Echo,
-        /// The packet behind the highest one that was lost ("LostSeq"); 0 while none was.
+        /// The packet after the highest lost packet ("LostSeq"); 0 without a loss.
         past_lost: Seq,
-        /// The receiver with that newest packet ("Rcv_id"); `None` while no receiver has reported its progress.
+        /// The receiver whose newest packet is `echo.seq` ("Rcv_id"); `None` while no receiver has reported its progress.
         of: Option<ShortId>,
     },
 }
 
-/// Packets in a row that have not arrived.
+/// Consecutive packets that have not arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hole {
-    /// The first is packet `echo.seq - back`.
+    /// Distance of the first missing packet, which is `echo.seq - back`.
     pub back: u16,
-    /// How many; 0 for no hole.
+    /// Number of missing packets; 0 for no hole.
     pub count: u16,
 }
 
-/// Holes of a report, the newest first; those behind the last one count no packets.
+/// Holes of a report, the newest first. Unused entries at the end have a count of 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holes(pub [Hole; Holes::MAX]);
 
 impl Holes {
-    /// The number of holes that fit into a report.
+    /// Maximum number of holes in a report.
     pub const MAX: usize = 3;
 
-    /// Those that count packets.
+    /// Returns the used entries.
     pub fn iter(&self) -> impl Iterator<Item = Hole> {
         self.0.into_iter().take_while(|hole| hole.count > 0)
     }
 }
 
 impl Mark {
-    /// The kind of [`Mark::Representative`], before there is one.
+    /// [`Mark::Representative`] without a representative.
     pub const REPRESENTATIVE: Mark =
         Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.0 };
-    /// The kind of [`Mark::Equation`], before anything is known.
+    /// [`Mark::Equation`] without any measurement.
     pub const EQUATION: Mark = Mark::Equation {
         suppress_above: f32::INFINITY,
         rtt_max: 0.0,
@@ -435,46 +439,46 @@ impl Mark {
         echo: 0,
         limiting: false,
     };
-    /// The kind of [`Mark::Target`] that has everybody acknowledge each packet.
+    /// [`Mark::Target`] that makes every receiver acknowledge each packet.
     pub const TARGET: Mark = Mark::Target { id: None, since_cut: u16::MAX, rtt_max: 0.0, every: 0.0 };
-    /// The kind of [`Mark::Floor`] that has everybody acknowledge each packet.
+    /// [`Mark::Floor`] that makes every receiver acknowledge each packet.
     pub const FLOOR: Mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: None };
 }
 
-/// A receiver's knowledge in equation-based control (RFC 4654, 2.2).
+/// Measurements that a receiver has in equation-based control (RFC 4654, 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Knows(pub u8);
 
 impl Knows {
-    /// It has measured its round-trip time ("have_RTT").
+    /// The receiver has measured its round-trip time ("have_RTT").
     pub const RTT: Knows = Knows(1);
-    /// It has seen a loss event ("have_loss").
+    /// The receiver has detected a loss event ("have_loss").
     pub const LOSS: Knows = Knows(1 << 1);
-    /// It is leaving ("leave").
+    /// The receiver is leaving ("leave").
     pub const LEAVING: Knows = Knows(1 << 2);
 
-    /// Both.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn with(self, other: Knows) -> Knows {
         Knows(self.0 | other.0)
     }
 
-    /// Whether all of `other` are set.
+    /// Returns whether all of `other` are set.
     pub const fn has(self, other: Knows) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// Why a [`ReportContent::Congested`] or [`ReportContent::Averaged`] report was sent.
+/// Reason for a [`ReportContent::Congested`] or [`ReportContent::Averaged`] report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A packet was lost.
     Loss,
-    /// The session's own packets pile up in a queue (MCA, MCA+).
+    /// Packets of the session accumulate in a queue (MCA, MCA+).
     Accumulation,
     /// A packet was marked (ECN CE).
     Mark,
-    /// The representative is still there.
+    /// Sign of life of the representative.
     Heartbeat,
     /// The receiver is leaving.
     Leaving,
@@ -482,47 +486,47 @@ pub enum Cause {
     Joining,
 }
 
-/// A parent's word to one of its children (MTCP).
+/// An instruction of a parent to one of its children (MTCP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     /// The receiver of the order.
     pub to: ReceiverId,
-    /// The parent's number for it, which is in the answer ([`ReportContent::Answered`]).
+    /// Number of the order, which the answer repeats ([`ReportContent::Answered`]).
     pub number: u32,
-    /// The content.
+    /// The instruction.
     pub content: OrderContent,
 }
 
 /// The instruction of a parent to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderContent {
-    /// Be in this group and in no other, and wait for nothing before this packet. A child that was present but has received nothing before
-    /// a later packet lacks the ones in between.
+    /// The child joins this group, leaves its other groups, and does not wait for packets before `from`. A child that was
+    /// present, but has received nothing before a later packet, lacks the packets in between.
     Join {
-        /// Which of the parent's groups; 0 is the session's.
+        /// Number of the parent's group; 0 is the session's group.
         group: u8,
-        /// The first packet that comes there; `u64::MAX` for whatever is next.
+        /// First packet of the group; `u64::MAX` for the next packet.
         from: Seq,
     },
-    /// Answer, and nothing else.
+    /// The child only answers.
     Poll,
 }
 
-/// How a data packet arrived.
+/// Arrival of a data packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrival {
     /// Size on the wire, in bytes.
     pub size: u16,
-    /// Packets that this arrival reveals as lost (gap detection is the driver's: `delivery::gaps`).
+    /// Number of packets that this arrival reveals as lost. The driver detects gaps (`delivery::gaps`).
     pub lost: u32,
-    /// Carries an ECN congestion mark.
+    /// Whether the packet has an ECN congestion mark.
     pub marked: bool,
-    /// Older than the newest packet seen: a duplicate, reordered or late one.
+    /// Whether the packet is older than the newest one received: a duplicate or a reordered packet.
     pub late: bool,
 }
 
 impl ReceiverId {
-    /// From a number; `None` for zero.
+    /// Creates an ID from a number; `None` for zero.
     pub const fn new(id: u64) -> Option<ReceiverId> {
         match NonZeroU64::new(id) {
             Some(id) => Some(ReceiverId(id)),
@@ -530,14 +534,14 @@ impl ReceiverId {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u64 {
         self.0.get()
     }
 }
 
 impl ShortId {
-    /// `None` for a number of more than 32 bits.
+    /// Returns the short ID of a receiver; `None` for a number of more than 32 bits.
     pub fn of(id: ReceiverId) -> Option<ShortId> {
         NonZeroU32::try_from(id.0).ok().map(ShortId)
     }
@@ -550,13 +554,13 @@ impl From<ShortId> for ReceiverId {
 }
 
 impl ReportContent {
-    /// The packet of the source that this answers.
+    /// Returns the packet of the source that this report answers.
     pub const fn echo(&self) -> Echo {
         let mut content = *self;
         *content.echo_mut()
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the packet of the source that this report answers.
     pub const fn echo_mut(&mut self) -> &mut Echo {
         match self {
             ReportContent::Alive { echo }
@@ -575,10 +579,10 @@ impl ReportContent {
 }
 
 impl LayerStates {
-    /// The number of layers that can be described.
+    /// Maximum number of layers with a state.
     pub const LAYERS: u8 = 16;
 
-    /// The state of `layer`; off for layers that cannot be described.
+    /// Returns the state of `layer`; off for layers above the maximum.
     pub const fn of(self, layer: Layer) -> LayerState {
         if layer.0 >= LayerStates::LAYERS {
             return LayerState::Off;
@@ -591,7 +595,7 @@ impl LayerStates {
         }
     }
 
-    /// The same with another state of `layer`, which must be one that can be described.
+    /// Returns the states with another state of `layer`, which must be below `LAYERS`.
     #[must_use]
     pub const fn with(self, layer: Layer, standing: LayerState) -> LayerStates {
         let at = 2 * layer.0;
@@ -600,13 +604,13 @@ impl LayerStates {
 }
 
 impl Seq {
-    /// The packet after this one.
+    /// Returns the next packet number.
     #[must_use]
     pub const fn next(self) -> Seq {
         Seq(self.0 + 1)
     }
 
-    /// Unwrap a 32-bit number from the wire relative to the newest known number (window 2^31).
+    /// Returns the full packet number of a 32-bit number from the wire, relative to the newest known number (window 2^31).
     #[must_use]
     pub const fn unwrap(newest: Seq, wire: u32) -> Seq {
         let step = wire.wrapping_sub(newest.0 as u32) as i32 as i64;
@@ -616,7 +620,7 @@ impl Seq {
 }
 
 impl Data {
-    /// The rate at which the packet was sent.
+    /// Returns the rate at which the packet was sent.
     pub fn sent_rate(&self) -> Rate {
         Rate::from_bps(f64::from(self.rate))
     }

@@ -1,7 +1,7 @@
-//! Random streams by counter: stream `(seed, node)` is the same whatever else runs.
+//! Random streams by counter: the stream of `(seed, node)` does not depend on other streams.
 //!
-//! Own code on purpose: the distributions of general libraries may change between versions, and
-//! the same seed must give the same bytes for years (`docs/design/architecture.md`).
+//! This is own code, because general libraries may change their distributions between versions. The same seed must produce the
+//! same bytes for years (`docs/design/architecture.md`).
 
 /// A stream of random numbers, 16 bytes, splittable by construction (SplitMix64 on a hashed key).
 #[derive(Debug, Clone)]
@@ -11,34 +11,34 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The stream of `node` under `seed`.
+    /// Creates the stream of `node` under `seed`.
     pub fn new(seed: u64, node: u64) -> Rng {
         let key = mix(seed ^ mix(node.wrapping_add(GOLDEN)));
         Rng { state: key, gamma: mix(key ^ GOLDEN) | 1 }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(self.gamma);
         mix(self.state)
     }
 
-    /// Uniform in `[0, 1)`.
+    /// Returns a uniform number in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `0..end`; 0 when `end` is 0.
+    /// Returns a uniform integer in `0..end`; 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
-    /// Whether an event of this probability happens.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// Exponential with this mean.
+    /// Returns an exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
     }

@@ -1,40 +1,41 @@
 //! Specifications: a name and its options as text, `ormcc,beta=0.7,start=linear`.
 //!
-//! One parser reads schemes, unicast protocols, queues and losses, from command lines, scenario files and announcements. The options of a
-//! configuration are a table of [`Opt`], each with its range and unit and with the field that it sets; the same table is shown to users.
+//! One parser reads schemes, unicast protocols, queues and losses from command lines, scenario files and announcements. The
+//! options of a configuration are a table of [`Opt`]. Each entry has a range, a unit and the field that it sets. The same table
+//! is shown to users.
 
 use crate::time::{Rate, Span};
 use std::fmt;
 
 /// An option of a configuration `C`.
 pub struct Opt<C: 'static> {
-    /// Its name.
+    /// Name of the option.
     pub name: &'static str,
-    /// Its meaning, in a few words; its values are [`Opt::takes`].
+    /// Short meaning; [`Opt::takes`] lists the values.
     pub meaning: &'static str,
     value: Value<C>,
-    /// The word that stands in place of a number.
+    /// Word that may replace a number.
     word: Option<&'static str>,
-    /// The value that it has when it stands alone.
+    /// Value of the option if only its name is given.
     alone: Option<&'static str>,
-    /// It changes everything, so no other option may stand before it.
+    /// Whether the option changes all others, so that no other option may precede it.
     first: bool,
 }
 
-/// An option without its configuration, as people are shown it.
+/// Description of an option for users, without its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
-    /// Its name.
+    /// Name of the option.
     pub name: &'static str,
-    /// The values that it takes: `0.5 to 1`, `on | off`.
+    /// Permitted values: `0.5 to 1`, `on | off`.
     pub takes: String,
-    /// Its meaning.
+    /// Meaning of the option.
     pub meaning: &'static str,
-    /// Whether its name may stand without a value.
+    /// Whether the name may be given without a value.
     pub may_stand_alone: bool,
 }
 
-/// The values of an option.
+/// Type, range and field of an option's value.
 enum Value<C: 'static> {
     Number(NumberRange, Field<C, f64>),
     Seconds(NumberRange, Field<C, Span>),
@@ -46,22 +47,21 @@ enum Value<C: 'static> {
     Other { takes: &'static str, get: fn(&C) -> String, set: fn(&mut C, &str) -> Option<()> },
 }
 
-/// A form in which a value may be written: a word, and numbers behind colons, as in `binomial:0.5:1`. A value that has several
-/// forms has a list of them.
+/// A form of a value: a word, and numbers after colons, as in `binomial:0.5:1`. A value with several forms has a list of them.
 pub struct Form<T: 'static> {
     word: &'static str,
-    /// The names of the numbers, and their ranges.
+    /// Names and ranges of the numbers.
     numbers: &'static [(&'static str, NumberRange)],
     make: fn(&[f64]) -> T,
 }
 
 impl<T> Form<T> {
-    /// A word alone.
+    /// Creates a form that is a word without numbers.
     pub const fn word(word: &'static str, make: fn(&[f64]) -> T) -> Form<T> {
         Form { word, numbers: &[], make }
     }
 
-    /// A word with these numbers behind it; `make` gets as many.
+    /// Creates a form of a word and these numbers. `make` gets one value per number.
     pub const fn numbers(
         word: &'static str,
         numbers: &'static [(&'static str, NumberRange)],
@@ -81,12 +81,12 @@ impl<T> Form<T> {
         parts.next().is_none().then(|| (self.make)(&values))
     }
 
-    /// Returns the value of this text, if it has one of these forms.
+    /// Returns the value of this text; `None` if the text has none of these forms.
     pub fn read_any(forms: &[Form<T>], text: &str) -> Option<T> {
         forms.iter().find_map(|form| form.read(text))
     }
 
-    /// The forms, for people: `aimd | binomial:K:L, K 0 to 1, L 0 to 1`.
+    /// Returns the forms as text for users: `aimd | binomial:K:L, K 0 to 1, L 0 to 1`.
     pub fn list(forms: &[Form<T>]) -> String {
         let form = |form: &Form<T>| {
             let names = form.numbers.iter().map(|(name, _)| *name);
@@ -99,12 +99,12 @@ impl<T> Form<T> {
     }
 }
 
-/// A field of a configuration: made by [`field!`](crate::field) or [`choice!`](crate::choice). `None` stands for the word in
-/// place of a number ([`Opt::or`]).
+/// Access to a field of a configuration, created by [`field!`](crate::field) or [`choice!`](crate::choice). `None` is the value
+/// of the word that replaces a number ([`Opt::or`]).
 pub struct Field<C: 'static, T: 'static> {
-    /// Its value.
+    /// Returns the value of the field.
     pub get: fn(&C) -> Option<T>,
-    /// Give it another one.
+    /// Sets the value of the field.
     pub set: fn(&mut C, Option<T>),
 }
 
@@ -116,8 +116,8 @@ impl<C: 'static, T: 'static> Clone for Field<C, T> {
 
 impl<C: 'static, T: 'static> Copy for Field<C, T> {}
 
-/// The field of a configuration that an option sets: `field!(beta)`, `field!(sending.min_rtt)`; with the type of a whole number that
-/// is stored in fewer bits, `field!(layers as u8)`; `field!(deaf?)` for one that may have no value.
+/// Creates access to the field that an option sets: `field!(beta)`, `field!(sending.min_rtt)`. `field!(layers as u8)` is for an
+/// integer that is stored in fewer bits, `field!(deaf?)` for a field that may have no value.
 #[macro_export]
 macro_rules! field {
     ($($field:ident).+) => {
@@ -148,7 +148,8 @@ macro_rules! field {
     };
 }
 
-/// A field that has one of a few values, each with a word: `choice!(taf: "smoothed" => TafSample::Smoothed, ...)`.
+/// Creates access to a field with a few permitted values, each with a word: `choice!(taf: "smoothed" => TafSample::Smoothed,
+/// ...)`.
 #[macro_export]
 macro_rules! choice {
     ($($field:ident).+ : $($word:literal => $value:expr),+ $(,)?) => {
@@ -171,27 +172,27 @@ macro_rules! choice {
 pub struct NumberRange {
     least: f64,
     most: f64,
-    /// Whether `least` itself is too little.
+    /// Whether `least` itself is not permitted.
     open: bool,
 }
 
 impl NumberRange {
-    /// Above zero.
+    /// Numbers above zero.
     pub const POSITIVE: NumberRange = NumberRange { least: 0.0, most: f64::INFINITY, open: true };
-    /// A part of one, nothing and everything with it.
+    /// Numbers from zero to one, both included.
     pub const PART: NumberRange = NumberRange { least: 0.0, most: 1.0, open: false };
 
-    /// From one number to another, both included.
+    /// Creates a range from `least` to `most`, both included.
     pub const fn of(least: f64, most: f64) -> NumberRange {
         NumberRange { least, most, open: false }
     }
 
-    /// Above zero, and at most this.
+    /// Creates a range of numbers above zero and at most `most`.
     pub const fn up_to(most: f64) -> NumberRange {
         NumberRange { least: 0.0, most, open: true }
     }
 
-    /// A finite number of this range.
+    /// Parses a finite number in this range.
     fn parse(self, text: &str) -> Option<f64> {
         let number: f64 = text.parse().ok().filter(|number: &f64| number.is_finite())?;
         let number = plain(number);
@@ -216,7 +217,7 @@ impl<C: 'static> Opt<C> {
         Opt { name, meaning, value, word: None, alone: None, first: false }
     }
 
-    /// A number without a unit.
+    /// Creates an option that is a number without a unit.
     pub const fn number(
         name: &'static str,
         range: NumberRange,
@@ -226,7 +227,7 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Number(range, field), meaning)
     }
 
-    /// A time in seconds; `ms` and `us` behind the number are understood.
+    /// Creates an option that is a time in seconds; the units `ms` and `us` are accepted.
     pub const fn seconds(
         name: &'static str,
         range: NumberRange,
@@ -236,7 +237,7 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Seconds(range, field), meaning)
     }
 
-    /// A rate in bit/s; `k`, `M` and `G` behind the number are understood.
+    /// Creates an option that is a rate in bit/s; the suffixes `k`, `M` and `G` are accepted.
     pub const fn rate(
         name: &'static str,
         range: NumberRange,
@@ -246,7 +247,7 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::BitsPerSecond(range, field), meaning)
     }
 
-    /// A whole number between two, both included.
+    /// Creates an option that is an integer from `least` to `most`, both included.
     pub const fn whole(
         name: &'static str,
         least: u64,
@@ -257,7 +258,7 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Whole(least, most, field), meaning)
     }
 
-    /// One of a few words, made by [`choice!`](crate::choice).
+    /// Creates an option that is one of a few words, from [`choice!`](crate::choice).
     pub const fn choice(
         name: &'static str,
         (words, field): (&'static [&'static str], Field<C, usize>),
@@ -266,7 +267,8 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Choice(words, field), meaning)
     }
 
-    /// Any other option: its permitted values, its value as text, and a function that returns `None` for a text that does not fit.
+    /// Creates an option of another type: `takes` lists the permitted values, `get` returns the value as text, and `set` returns
+    /// `None` for an invalid text.
     pub const fn other(
         name: &'static str,
         takes: &'static str,
@@ -277,8 +279,8 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Other { takes, get, set }, meaning)
     }
 
-    /// A value that has several forms ([`Form`]): its permitted values, its value as text, and a function that returns `None` for a text
-    /// without one of them.
+    /// Creates an option with several forms ([`Form`]): `takes` lists the permitted values, `get` returns the value as text, and
+    /// `set` returns `None` for an invalid text.
     pub const fn formed(
         name: &'static str,
         takes: fn() -> String,
@@ -289,25 +291,25 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Formed { takes, get, set }, meaning)
     }
 
-    /// The same option, where this word may stand in place of the number.
+    /// Returns the option with a word that may replace the number.
     pub const fn or(word: &'static str, mut option: Opt<C>) -> Opt<C> {
         option.word = Some(word);
         option
     }
 
-    /// The same option, where the name alone stands for this value.
+    /// Returns the option with a value that applies if only the name is given.
     pub const fn alone(value: &'static str, mut option: Opt<C>) -> Opt<C> {
         option.alone = Some(value);
         option
     }
 
-    /// The same option, before which no other may stand: a preset that changes all of them.
+    /// Returns the option with the rule that no other option may precede it, because it is a preset that changes all options.
     pub const fn first(mut option: Opt<C>) -> Opt<C> {
         option.first = true;
         option
     }
 
-    /// A word that stands alone and means one thing, as `abrupt` does.
+    /// Creates an option that is a single word without a value, such as `abrupt`.
     pub const fn word(
         name: &'static str,
         is: fn(&C) -> bool,
@@ -317,7 +319,7 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Word(is, set), meaning)
     }
 
-    /// Give the option of `config` a value; `None` when it does not fit.
+    /// Sets the option in `config`; returns `None` if the text is not a permitted value.
     pub fn set(&self, config: &mut C, text: &str) -> Option<()> {
         let or_word = |number: Option<f64>| match self.word {
             Some(word) if word == text => Some(None),
@@ -348,14 +350,14 @@ impl<C: 'static> Opt<C> {
         Some(())
     }
 
-    /// The word in place of a whole number.
+    /// Sets a whole number to the value of the word that replaces it.
     fn clear(&self, config: &mut C) {
         if let Value::Whole(_, _, field) = &self.value {
             (field.set)(config, None);
         }
     }
 
-    /// Its value in `config`, as [`Opt::set`] takes it.
+    /// Returns the option's value in `config` in the form that [`Opt::set`] accepts.
     pub fn get(&self, config: &C) -> String {
         let value = match &self.value {
             Value::Number(_, field) => (field.get)(config).map(number),
@@ -369,7 +371,7 @@ impl<C: 'static> Opt<C> {
         value.unwrap_or_else(|| self.word.unwrap_or_default().to_owned())
     }
 
-    /// The values that it takes: `0.5 to 1`, `on | off`, `off | 0.001 to 1 s`.
+    /// Returns the permitted values as text: `0.5 to 1`, `on | off`, `off | 0.001 to 1 s`.
     pub fn takes(&self) -> String {
         let takes = match &self.value {
             Value::Number(range, _) => range.to_string(),
@@ -384,7 +386,7 @@ impl<C: 'static> Opt<C> {
         self.word.map_or(takes.clone(), |word| format!("{word} | {takes}"))
     }
 
-    /// It, without its configuration.
+    /// Returns the description of the option for users.
     pub fn described(&self) -> Described {
         let may_stand_alone = self.alone.is_some() || matches!(self.value, Value::Word(..));
         let (name, meaning) = (self.name, self.meaning);
@@ -392,16 +394,16 @@ impl<C: 'static> Opt<C> {
     }
 }
 
-/// The rate above which no link exists, in bits per second.
+/// Maximum rate of an option in bits per second; no faster link exists.
 pub const MAX_RATE: f64 = 1e15;
 
-/// Units that may stand behind a number, and their factors.
+/// Units after a number, and their factors.
 type Units = [(&'static str, f64)];
 
 const SECONDS: [(&str, f64); 3] = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)];
 const BITS_PER_SECOND: [(&str, f64); 3] = [("k", 1e3), ("M", 1e6), ("G", 1e9)];
 
-/// A number with or without a unit, without it.
+/// Returns a number as text without its unit, scaled by the factor of the unit.
 fn scaled(text: &str, units: &Units) -> Option<String> {
     let Some((text, factor)) =
         units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), factor)))
@@ -412,49 +414,50 @@ fn scaled(text: &str, units: &Units) -> Option<String> {
     Some((number * factor).to_string())
 }
 
-/// A number as text, without digits that only binary fractions have. Read again it is the same number, when it was read before.
+/// Returns a number as text, without digits that are artefacts of binary fractions. A number that was parsed is the same after
+/// parsing the text again.
 pub fn number(value: f64) -> String {
     format!("{}", plain(value))
 }
 
-/// The number with nine decimals, when the difference is no more than a rounding error.
+/// Returns the number rounded to nine decimals, if the difference is only a rounding error.
 fn plain(value: f64) -> f64 {
     let short = (value * 1e9).round() / 1e9;
     let is_near = (short - value).abs() <= value.abs() * 1e-12;
-    // Larger numbers have no exact multiple of a thousand millionth.
+    // Larger numbers cannot represent multiples of 1e-9 exactly.
     if is_near && value.abs() < 1e6 { short } else { value }
 }
 
-/// Why a text is no specification.
+/// Reason why a text is not a valid specification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// There is nothing of this name.
+    /// The name is unknown.
     #[error("there is no {kind} {name:?}; choose one of: {known}")]
     UnknownName {
-        /// The kind of the name: a scheme, a queue.
+        /// Kind of the name: a scheme, a queue.
         kind: &'static str,
         /// The given name.
         name: String,
         /// The known names.
         known: String,
     },
-    /// It has no such option.
+    /// The option is unknown.
     #[error("{of} has no option {option:?}; its options are: {known}")]
     UnknownOption {
         /// The configured object: `scheme ormcc`.
         of: String,
-        /// The given name.
+        /// Name of the given option.
         option: String,
-        /// The known names.
+        /// Names of the known options.
         known: String,
     },
-    /// An option that changes all others stands behind one of them.
+    /// An option that changes all others follows another option.
     #[error("option {option:?} changes all others, so it goes first")]
     NotFirst {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
     },
-    /// A value that is needed is missing.
+    /// A required value is missing.
     #[error("{of} needs {missing}")]
     Missing {
         /// The configured object.
@@ -462,35 +465,35 @@ pub enum SpecError {
         /// The missing value.
         missing: &'static str,
     },
-    /// Values that do not fit one another.
+    /// Values contradict each other.
     #[error("{of}: {what}")]
     Unfit {
         /// The configured object.
         of: &'static str,
-        /// The misfit, and a value that would fit.
+        /// The contradiction, and a value that would be valid.
         what: String,
     },
-    /// An option stands without a value.
+    /// An option has no value.
     #[error("option {option:?} has no value; write {option}=VALUE")]
     NoValue {
-        /// The option.
+        /// Name of the option.
         option: String,
     },
-    /// An option has a value that it cannot take.
+    /// An option has a value that is not permitted.
     #[error("option {option} cannot be {value:?}; it is {takes}: {meaning}")]
     BadValue {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
         /// The given value.
         value: String,
-        /// The values that it takes.
+        /// The permitted values.
         takes: String,
-        /// Its meaning.
+        /// Meaning of the option.
         meaning: &'static str,
     },
 }
 
-/// All options of `config` as text that [`configure`] takes: words where they hold, presets left out.
+/// Returns all options of `config` as text for [`configure`]. Word options appear only if they apply; presets are omitted.
 pub fn written<C: 'static>(config: &C, table: &[Opt<C>]) -> String {
     let options = table.iter().filter(|option| !option.first).filter_map(|option| match option.value {
         Value::Word(is, _) => is(config).then(|| option.name.to_owned()),
@@ -499,17 +502,17 @@ pub fn written<C: 'static>(config: &C, table: &[Opt<C>]) -> String {
     options.collect::<Vec<_>>().join(",")
 }
 
-/// A specification, taken apart: its name, and the rest.
+/// Splits a specification into its name and its options.
 pub fn split(text: &str) -> (&str, &str) {
     let (name, rest) = text.split_once(',').unwrap_or((text, ""));
     (name.trim(), rest)
 }
 
-/// Gives `config` the options of `text` (the text behind the name), from tables that are searched in turn. `of` names the configured
-/// object, as in `scheme ormcc`.
+/// Sets the options of `config` from `text`, the part of a specification after its name. The tables are searched in order. `of`
+/// names the configured object, as in `scheme ormcc`.
 ///
 /// # Errors
-/// An unknown option, or a value that does not fit; the error names fitting ones.
+/// Returns an error for an unknown option or an invalid value; the error names valid ones.
 pub fn configure<C: 'static>(
     config: &mut C,
     text: &str,

@@ -1,7 +1,7 @@
 //! Time, spans and rates: the units of every interface.
 //!
-//! Time is integer nanoseconds since the session started, never wall clock. Rates are bits per
-//! second; a packet's size is in bytes and is the size that consumes the link.
+//! Time is an integer number of nanoseconds since the session started, not wall-clock time. Rates are in bits per second. A
+//! packet's size is in bytes and includes all bytes that consume the link.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
-/// A length of time, in nanoseconds.
+/// A duration, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
@@ -22,140 +22,140 @@ pub struct Rate(f64);
 impl Time {
     /// The start of the session.
     pub const ZERO: Time = Time(0);
-    /// A moment that never comes.
+    /// A time that is never reached.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// From nanoseconds since the session started.
+    /// Creates a time from nanoseconds since the session started.
     pub const fn from_nanos(nanos: u64) -> Time {
         Time(nanos)
     }
 
-    /// From seconds since the session started.
+    /// Creates a time from seconds since the session started.
     pub fn from_secs_f64(secs: f64) -> Time {
         Time::ZERO + Span::from_secs_f64(secs)
     }
 
-    /// Nanoseconds since the session started.
+    /// Returns the nanoseconds since the session started.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the session started.
+    /// Returns the seconds since the session started.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The span from `earlier` to this moment; zero when `earlier` is later.
+    /// Returns the duration from `earlier` to this time; zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whether this is [`Time::NEVER`].
+    /// Returns whether this is [`Time::NEVER`].
     pub const fn is_never(self) -> bool {
         self.0 == u64::MAX
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Span = Span(0);
-    /// Longer than any session.
+    /// The longest duration, longer than any session.
     pub const MAX: Span = Span(u64::MAX);
 
-    /// From nanoseconds.
+    /// Creates a duration from nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Span {
         Span(nanos)
     }
 
-    /// From microseconds.
+    /// Creates a duration from microseconds.
     pub const fn from_micros(micros: u64) -> Span {
         Span(micros * 1_000)
     }
 
-    /// From milliseconds.
+    /// Creates a duration from milliseconds.
     pub const fn from_millis(millis: u64) -> Span {
         Span(millis * 1_000_000)
     }
 
-    /// From whole seconds.
+    /// Creates a duration from whole seconds.
     pub const fn from_secs(secs: u64) -> Span {
         Span(secs * 1_000_000_000)
     }
 
-    /// From seconds; negative and not-a-number count as zero, too large as [`Span::MAX`].
+    /// Creates a duration from seconds. Negative numbers and not-a-number become zero, too large numbers [`Span::MAX`].
     pub fn from_secs_f64(secs: f64) -> Span {
-        // A float cast saturates, cuts off and maps NaN to 0; `round` would be a call.
+        // A cast from float saturates, truncates and maps NaN to 0. `round` would be a function call.
         Span((secs * 1e9 + 0.5) as u64)
     }
 
-    /// In nanoseconds.
+    /// Returns the duration in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// In seconds.
+    /// Returns the duration in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// This span times `factor`; negative factors count as zero.
+    /// Returns this duration times `factor`; negative factors count as zero.
     pub fn scaled(self, factor: f64) -> Span {
         Span((self.0 as f64 * factor + 0.5) as u64)
     }
 
-    /// This span less `other`, not below zero.
+    /// Returns this duration minus `other`, at least zero.
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
 }
 
 impl Rate {
-    /// Nothing is sent.
+    /// A rate of zero.
     pub const ZERO: Rate = Rate(0.0);
-    /// No limit.
+    /// An unlimited rate.
     pub const UNLIMITED: Rate = Rate(f64::INFINITY);
 
-    /// From bits per second.
+    /// Creates a rate from bits per second.
     pub const fn from_bps(bits_per_second: f64) -> Rate {
         Rate(bits_per_second)
     }
 
-    /// From megabits (10^6 bits) per second.
+    /// Creates a rate from megabits (10^6 bits) per second.
     pub const fn from_mbps(megabits_per_second: f64) -> Rate {
         Rate(megabits_per_second * 1e6)
     }
 
-    /// The rate that carries `bytes` in `span`; [`Rate::UNLIMITED`] when the span is zero.
+    /// Returns the rate that transmits `bytes` in `span`; [`Rate::UNLIMITED`] if the span is zero.
     pub fn of(bytes: u64, span: Span) -> Rate {
         if span == Span::ZERO { Rate::UNLIMITED } else { Rate(bytes as f64 * 8.0 / span.as_secs_f64()) }
     }
 
-    /// In bits per second.
+    /// Returns the rate in bits per second.
     pub const fn bps(self) -> f64 {
         self.0
     }
 
-    /// How long `bytes` take at this rate; [`Span::MAX`] at rate zero.
+    /// Returns the duration of `bytes` at this rate; [`Span::MAX`] at rate zero.
     pub fn span_of(self, bytes: u64) -> Span {
         if self.0 <= 0.0 { Span::MAX } else { Span::from_secs_f64(bytes as f64 * 8.0 / self.0) }
     }
 
-    /// How many whole bytes this rate carries in `span`.
+    /// Returns the number of whole bytes that this rate transmits in `span`.
     pub fn bytes_in(self, span: Span) -> u64 {
         (self.0 * span.as_secs_f64() / 8.0) as u64
     }
 
-    /// The smaller rate.
+    /// Returns the smaller rate.
     pub fn min(self, other: Rate) -> Rate {
         Rate(self.0.min(other.0))
     }
 
-    /// The larger rate.
+    /// Returns the larger rate.
     pub fn max(self, other: Rate) -> Rate {
         Rate(self.0.max(other.0))
     }
 
-    /// Whether the rate is a finite number above zero.
+    /// Returns whether the rate is a finite number above zero.
     pub fn is_usable(self) -> bool {
         self.0.is_finite() && self.0 > 0.0
     }
@@ -180,7 +180,7 @@ impl AddAssign<Span> for Time {
     }
 }
 
-/// A moment before this one; not before [`Time::ZERO`].
+/// Returns an earlier time, not before [`Time::ZERO`].
 impl Sub<Span> for Time {
     type Output = Time;
     fn sub(self, span: Span) -> Time {

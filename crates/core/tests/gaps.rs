@@ -1,12 +1,12 @@
-//! The set of intervals that wait for their packets, beside a plain list of packets.
+//! Comparison of the gap detector with a plain list of missing packets.
 
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::packet::Seq;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// The promise: a missing packet is lost when `tolerance` packets have raised the highest number since it was skipped, including the one
-/// that skipped it. A packet that comes before that is not lost.
+/// Reference for the gap detector. A missing packet is lost when `tolerance` packets have raised the highest number since the
+/// packet was skipped, including the packet that skipped it. A packet that arrives before is not lost.
 struct Plain {
     tolerance: u8,
     next: Option<u64>,
@@ -15,7 +15,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// Whether it is late, and how many packets are lost with it.
+    /// Records an arrival. Returns whether the packet is late, and the number of packets that become lost.
     fn on_arrival(&mut self, seq: u64) -> (bool, u32) {
         let Some(next) = self.next else {
             self.next = Some(seq + 1);
@@ -37,7 +37,7 @@ impl Plain {
     }
 }
 
-/// The arrivals: how far beyond the newest packet, or before it.
+/// Returns arrivals as distances from the newest packet, which may be negative.
 fn arrivals() -> impl Strategy<Value = Vec<i64>> {
     proptest::collection::vec(prop_oneof![6 => 1..2_i64, 2 => 2..7_i64, 4 => -12..1_i64], 1..300)
 }
@@ -48,7 +48,7 @@ proptest! {
         let mut gaps = Gaps::new(tolerance);
         let mut plain = Plain { tolerance, next: None, missing: BTreeMap::new(), lost: 0 };
         for step in steps {
-            // `next` is one beyond the newest packet, and the next packet is one step from that.
+            // `next` is the number after the newest packet, so the arriving packet is `step` above `next - 1`.
             let seq = plain.next.map_or(first, |next| (next - 1).saturating_add_signed(step));
             let arrival = gaps.on_arrival(Seq(seq));
             prop_assert_eq!((arrival.late, arrival.lost), plain.on_arrival(seq), "packet {}", seq);

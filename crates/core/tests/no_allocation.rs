@@ -1,4 +1,4 @@
-//! Nothing is allocated per packet: a counting allocator watches a million departures, on all layers, and receptions.
+//! Test that no memory is allocated per packet: a counting allocator checks a million departures on all layers, and receptions.
 
 use faircast_core::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use faircast_core::packet::{Arrival, Data, Layer, Payload, ReceiverId, Report};
@@ -15,20 +15,20 @@ struct Session {
     rng: Rng,
     effects: Effects,
     now: Time,
-    /// Reports and changes of subscription.
+    /// Number of reports and changes of subscription.
     reactions: u64,
     waiting: Vec<Report>,
-    /// The highest layer subscribed to.
+    /// Highest subscribed layer.
     level: u8,
-    /// Packets of each layer lost since the one that came last.
+    /// Number of lost packets of each layer since its latest arrival.
     lost: [u32; LAYERS],
 }
 
 const LAYERS: usize = 16;
 
 impl Session {
-    /// Packets leave when they may; one in a thousand is lost; reports arrive with the next packet, or when the source
-    /// can do nothing without them.
+    /// Sends packets at their departure times; one in a thousand is lost. Reports arrive with the next packet, or when the source
+    /// cannot send without them.
     fn run(&mut self, packets: u64) {
         for _ in 0..packets {
             let (layer, may_leave) = self.wait_for_departure();
@@ -60,8 +60,8 @@ impl Session {
         }
     }
 
-    /// The next departure and its layer; until a closed window opens or a layer is switched on, time passes and reports
-    /// arrive.
+    /// Returns the next departure and its layer. While the window is closed or no layer is on, advances time and delivers
+    /// reports.
     fn wait_for_departure(&mut self) -> (Layer, Time) {
         loop {
             let layers = (0..self.source.layers()).map(Layer);

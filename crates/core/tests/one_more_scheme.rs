@@ -1,5 +1,5 @@
-//! Test that a new scheme is a folder, and these lines outside it. A copy of the core gets the toy of `toy/` and must pass the suites that
-//! go through the catalogue.
+//! Test that a new scheme needs only its folder and the lines below outside of it. The toy scheme of `toy/` is added to a copy of
+//! the core, which must pass the test suites of the catalogue.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 /// The file that lists the schemes.
 const LIST: &str = "crates/core/src/schemes/mod.rs";
 
-/// The added lines, each with the line that it goes behind.
+/// The added lines, each with the line that it follows.
 const LINES: [(&str, &str); 3] = [
     ("pub mod tfmcc;", "pub mod toy;"),
     ("    Smcc => smcc,", "    /// Nowhere: a toy."),
@@ -42,11 +42,11 @@ fn a_scheme_is_its_folder_and_fewer_than_ten_lines() {
     let tests = ["schemes::conformance", "schemes::catalogue"];
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--quiet", "--offline", "--lib", "--package", "faircast-core"]);
-    // The toy's part of the suites runs for less time than optimising the copy takes.
+    // Optimising the copy would take longer than the toy's part of the suites.
     cargo.args(["--config", "profile.dev.package.faircast-core.opt-level=0"]);
-    // The others have been through these suites where they come from.
+    // The suites of the original core already test the other schemes.
     cargo.env("FAIRCAST_SCHEME", "toy");
-    // Builds of other crates for the other tests serve here too.
+    // Reuses the builds of other crates from the other tests.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
     cargo.arg("--").args(tests);
     let ran = cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).output().expect("cargo runs");
@@ -54,8 +54,8 @@ fn a_scheme_is_its_folder_and_fewer_than_ten_lines() {
     assert!(ran.status.success() && !reported.contains("running 0 tests"), "{reported}");
 }
 
-/// The workspace with the core as its only member, in a version of its own: otherwise cargo would take what it builds of the copy for
-/// the core's next time.
+/// Returns the manifest of a workspace with the core as its only member and with a different version. Otherwise cargo would later
+/// reuse builds of the copy for the original core.
 fn alone(manifest: &str) -> String {
     let manifest = manifest.replace("default-members", "members-by-default");
     let manifest = manifest.replacen("\nversion = \"", "\nversion = \"9", 1);

@@ -138,7 +138,7 @@ impl RepairScheduler {
     pub fn withdraw(&mut self, block: u32) {
         self.repairs.remove(&block);
         self.backfill.remove(&block);
-        _ = self.renew(block); // without any symbols left nobody is answered
+        _ = self.renew(block); // without unused IDs, requests are not answered
         let Some(entry) = self.entry(block) else { return };
         (entry.is_withdrawn, entry.want, entry.resend) = (true, 0, entry.symbols);
         self.pass_withdrawn();
@@ -169,7 +169,7 @@ impl RepairScheduler {
         let (front, urgent) = (self.front, block < self.urgent_below);
         let Some(entry) = self.entry(block) else { return false };
         if symbols == 0 || block >= front || ids_of(entry.generation).is_empty() {
-            return false; // what is not yet sent in the first pass will come anyway
+            return false; // the first pass will send this block anyway
         }
         let on_its_way =
             entry.batches.iter().fold(0, |sum: u16, batch| sum.saturating_add(batch.after(seen)));

@@ -1,16 +1,16 @@
-//! Parameters of the toy, and as text.
+//! Parameters of the toy scheme, also as text.
 
 use crate::field;
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, StatedRate, Wire};
 use crate::spec::{Opt, NumberRange};
 
-/// Parameters of the toy.
+/// Parameters of the toy scheme.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
-    /// How it sends.
+    /// Parameters of sending that all schemes share.
     pub sending: Sending,
-    /// Part of the rate that is kept at a loss.
+    /// Fraction of the rate that remains after a loss.
     pub keep: f64,
 }
 

@@ -1,6 +1,7 @@
-//! A toy: one rate, which halves at a loss, once per round trip at most, and grows by a packet per round trip.
+//! A toy scheme with one rate. It halves the rate at a loss, at most once per round trip, and otherwise adds a packet per round
+//! trip.
 //!
-//! `one_more_scheme.rs` adds it to the list of schemes and counts what that takes.
+//! `one_more_scheme.rs` adds it to the list of schemes and counts the added lines.
 
 mod config;
 mod receiver;

@@ -1,4 +1,4 @@
-//! The toy's receiver: reports losses at once, and answers the rounds of a start-up.
+//! The toy scheme's receiver: reports losses at once, and answers the rounds of a start-up.
 
 use super::config::Config;
 use crate::node::{Cx, Effect};
@@ -7,7 +7,7 @@ use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
 
-/// A receiver of the toy.
+/// A receiver of the toy scheme.
 #[derive(Debug, Clone)]
 pub struct Receiver {
     me: ReceiverId,

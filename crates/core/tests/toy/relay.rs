@@ -1,4 +1,5 @@
-//! A relay for tests: a scheme's receiver towards the parent and its source towards the children, which sends no more than has come.
+//! A relay for tests: a scheme's receiver towards the parent and its source towards the children. It sends no more packets than
+//! have arrived.
 
 use faircast_core::node::{
     Cx, Departure, Observation, Receiver, Relay, RelaySpec, Source, SourceControl, Stamp,
@@ -15,7 +16,7 @@ struct Toy {
     receiver: AnyReceiver,
     source: AnySource,
     started: bool,
-    /// Packets that came and were not sent to the children yet.
+    /// Number of arrived packets that were not sent to the children yet.
     waiting: u64,
 }
 

@@ -1,5 +1,5 @@
-//! A router for tests that does all that a router may: it holds data on one side and sends it later, marked; passes on one
-//! report in a while and says the latest of the others itself; and forgets.
+//! A router for tests with all permitted behaviour. It holds data for some ports and sends it later with a flag. It forwards one
+//! report per interval, and later sends the latest of the other reports itself. It removes sessions.
 
 use faircast_core::node::{
     Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict,
@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Clone, Copy)]
 pub struct ToyRouter {
-    /// The delay of packets that leave by a port with an odd number.
+    /// Delay of packets through ports with an odd number.
     pub delay: Span,
-    /// A session's reports go on this far apart.
+    /// Minimum time between forwarded reports of a session.
     pub spacing: Span,
 }
 
@@ -20,7 +20,7 @@ pub struct ToyRouter {
 struct Toy {
     spec: ToyRouter,
     waiting: VecDeque<(Time, Port, Packet)>,
-    /// When the next report may go on, and the latest of those that came before.
+    /// Earliest time of the next forwarded report, and the latest report that arrived before it.
     sessions: BTreeMap<SessionId, (Time, Option<Packet>)>,
     merged: u64,
 }

@@ -1,4 +1,4 @@
-//! The toy's source.
+//! The toy scheme's source.
 
 use super::config::Config;
 use crate::node::{SourceControl, Cx, Departure, Observation, Stamp, Tally};
@@ -6,7 +6,7 @@ use crate::packet::{Layer, Mark, Report, ReportContent, Signal};
 use crate::rate::{Growth, SendController};
 use crate::time::{Rate, Span, Time};
 
-/// The source of the toy.
+/// The source of the toy scheme.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
@@ -18,7 +18,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source that has not started.
+    /// Creates a source that has not started.
     pub fn new(config: Config) -> Source {
         Source {
             config,

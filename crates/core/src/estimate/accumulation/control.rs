@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_control_packet_is_the_first_of_a_burst() {
         let mut clock = ControlClock::new(Interval::OfRtt);
-        let departures = (0..60).map(|n| n / 10 * 20); // ten at a moment, every 20 ms
+        let departures = (0..60).map(|n| n / 10 * 20); // ten packets at once, every 20 ms
         assert_eq!(controls(&mut clock, 2, departures), [0, 40, 60, 80, 100]);
     }
 }

@@ -80,7 +80,7 @@ fn accumulation_counts_packets_queued_up_to_the_control_packet() {
 #[test]
 fn an_early_control_packet_becomes_the_synchronisation_point() {
     let mut path = Path::new();
-    path.packet(50); // behind somebody else's queue
+    path.packet(50); // delayed by the queue of another flow
     assert_eq!(path.interval([45, 40, 35, 30, 25]), Reading::Synchronised);
     assert_eq!(path.interval([25; 5]), Reading::Quiet(0));
     assert_eq!(path.interval([25, 25, 25, 25, 26]), Reading::Quiet(1000), "the control packet alone");

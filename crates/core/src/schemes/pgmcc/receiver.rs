@@ -202,7 +202,7 @@ impl crate::node::Receiver for Receiver {
         }
         if header.acker == Some(self.me) {
             if self.pending.take().is_some() {
-                self.suppressed += 1; // acknowledgements say the same
+                self.suppressed += 1; // acknowledgements report the same losses
             }
             if arrival.marked {
                 self.filter.lost(1);
@@ -214,7 +214,7 @@ impl crate::node::Receiver for Receiver {
             return;
         }
         if self.waiting > 0 {
-            self.acknowledge(cx); // the last ones that named it
+            self.acknowledge(cx); // the last packets that named this receiver
         }
         if arrival.lost > 0 {
             let first = Seq(data.seq.0.saturating_sub(u64::from(arrival.lost)));

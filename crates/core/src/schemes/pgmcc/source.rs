@@ -372,7 +372,7 @@ impl crate::node::Source for Source {
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }
-            _ => {} // this scheme's receivers do not say it
+            _ => {} // this scheme's receivers do not send it
         }
     }
 

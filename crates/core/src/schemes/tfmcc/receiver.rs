@@ -182,7 +182,7 @@ impl Receiver {
         let window = self.rtt().scaled(round_trips).max(four).max(MIN_WINDOW);
         let window = window.min(latest.since(self.joined_at));
         if four >= self.arrivals.covered() {
-            return Rate::of(4 * self.size as u64, four); // slower than the buckets reach back
+            return Rate::of(4 * self.size as u64, four); // the buckets do not cover four packets
         }
         self.arrivals.rate(latest, window.min(self.arrivals.covered()))
     }
@@ -366,7 +366,7 @@ impl Receiver {
         }
         let rate = self.calculated(cx.now);
         if !rate.is_usable() {
-            return; // nothing is known yet
+            return; // there is no measurement yet
         }
         let content = ReportContent::Calculated {
             echo: Echo { seq: newest.seq, hold: cx.now.since(newest.at) },

@@ -633,7 +633,7 @@ impl PacedPolicy for Policy {
             limiting: self.limiting.map(|limiting| limiting.id),
             level: self.limiting.map(|limiting| limiting.rate),
             rtt_max: match self.config.sending.rtt_max_memory {
-                Some(_) => seen.rtt_max, // without what low rates add to it
+                Some(_) => seen.rtt_max, // without the packet time that `follow_group` adds at low rates
                 None => self.rtt_max,
             },
             cuts: self.cuts,
