@@ -237,7 +237,7 @@ pub trait Source {
     fn windows(&self) -> Option<Windows> {
         None
     }
-    /// Returns the maximum number of layers. For other layers, [`Source::departure`] always returns [`Time::NEVER`].
+    /// Returns the maximum number of layers. For other layers, [`Source::departure`] always returns `Time::NEVER`.
     fn layers(&self) -> u8 {
         1
     }

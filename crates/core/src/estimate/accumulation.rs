@@ -103,8 +103,8 @@ const UNCHANGED: f64 = 0.5;
 
 impl Measuring {
     /// Returns the values of the thesis's simulations: thresholds of two packets and one packet.
-    // Paper gap: D.1 does not state the interval of control packets. Here it is 50 ms, half of the assumed round-trip time. Paper
-    // gap: 5.1.2 requires more than two packets, D.1 at least the threshold. Here D.1 applies.
+    // Paper gap: D.1 does not state the interval of control packets. Here it is 50 ms, half of the assumed round-trip time.
+    // Paper gap: 5.1.2 requires more than two packets, D.1 at least the threshold. Here D.1 applies.
     pub const fn published() -> Measuring {
         Measuring {
             interval: Interval::Every(Span::from_millis(50)),

@@ -109,8 +109,8 @@ pub enum Recovery {
     /// The equation's result for the open loss interval: an increase of at most a seventh of a packet per round-trip time in each
     /// round trip. It is at most a quarter of a packet while older intervals are discounted.
     Equation,
-    /// At least TCP's increase: from half of the received rate, by one packet per round-trip time in each round trip (RFC 5681,
-    /// 3.1).
+    /// At least TCP's increase: from half of the received rate, by one packet per round-trip time in each round trip
+    /// (RFC 5681, 3.1).
     Tcp,
 }
 
