@@ -92,7 +92,7 @@ impl Sum {
         self.weights += weight;
     }
 
-    /// Returns the sum with one more interval, when all intervals are one interval older.
+    /// Returns the sum after one more interval, with all intervals one interval older.
     fn aged_with(self, value: f64, fading: f64) -> Sum {
         Sum { values: fading * (self.values + value), weights: fading * (self.weights + 1.0) }
     }

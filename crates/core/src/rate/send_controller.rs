@@ -569,7 +569,7 @@ impl SendController {
         }
     }
 
-    /// Uses a report before the start of the session only as a round-trip sample. Returns whether the session has not started.
+    /// Before the start of the session, uses a report only as a round-trip sample. Returns whether the session has not started.
     pub fn is_probed(&mut self, report: &Report, now: Time) -> bool {
         if !self.is_running
             && let Some(sample) = self.sample(report.content.echo(), now)

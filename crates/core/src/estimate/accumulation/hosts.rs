@@ -9,7 +9,7 @@ use crate::rng::Rng;
 
 const SIZE: u16 = 1400;
 const RTT: Span = Span::from_millis(20);
-/// Time before its departure at which a transport may already send a packet.
+/// Maximum time by which a transport sends a packet early.
 const BURST: Span = Span::from_millis(1);
 /// Fraction of wake-ups that are late by milliseconds.
 const RARELY: f64 = 1.0 / 200.0;

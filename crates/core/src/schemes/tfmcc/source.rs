@@ -24,7 +24,7 @@ pub struct Policy {
     limiting: Option<Limiting>,
     /// The rate does not rise before this time, because a slower receiver has just left.
     hold_until: Time,
-    /// Time up to which rises of the rate are accounted for.
+    /// Time of the latest rise or reset of the rate; the next rise is in proportion to the time since then.
     raised_at: Time,
     growth: Growth,
     rtt_max: Span,

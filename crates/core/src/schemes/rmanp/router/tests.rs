@@ -212,7 +212,7 @@ fn three_routers_in_series_report_a_gap_once() {
         flags = Flags::GAP_SEEN;
     }
     assert_eq!(reported, [1, 0, 0]);
-    // The flag without a gap at this router belongs to a gap that is repaired already.
+    // There is no gap at this router: the flag belongs to a gap that is already repaired.
     let packet = data(4, 8_000.0, Flags::GAP_SEEN, chain[0].mark);
     let out = chain[0].call(1, packet);
     assert_eq!(out, [new(1, 4, 8_000)]);
