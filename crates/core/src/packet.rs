@@ -220,8 +220,8 @@ pub enum Mark {
     Target {
         /// The receiver at the end of the path with the largest round-trip time; `None` if unknown.
         id: Option<ShortId>,
-        /// The source has already responded to losses of packets more than this number before this packet. `u16::MAX`: it has not
-        /// responded to any reportable loss.
+        /// Distance from this packet in packets: the source has already responded to losses that are farther back. `u16::MAX`: it
+        /// has not responded to any reportable loss.
         since_cut: u16,
         /// Largest round-trip time in seconds; receivers spread their loss reports over twice this time.
         rtt_max: f32,

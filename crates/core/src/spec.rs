@@ -414,8 +414,8 @@ fn scaled(text: &str, units: &Units) -> Option<String> {
     Some((number * factor).to_string())
 }
 
-/// Returns a number as text, without digits that are artefacts of binary fractions. A number that was parsed is the same after
-/// parsing the text again.
+/// Returns a number as text, without digits that are artefacts of binary fractions. If the number was parsed from text, parsing
+/// the result yields the same number.
 pub fn number(value: f64) -> String {
     format!("{}", plain(value))
 }

@@ -16,8 +16,7 @@
 use super::repair_scheduler::{Pick, PickKind, ids_of};
 use crate::packet::Layer;
 
-/// Number of symbols by which the weight of a block exceeds its source symbols: small blocks are cheap, and suffer more from
-/// single losses.
+/// Number that is added to a block's source symbols for its weight: small blocks are cheap, and suffer more from single losses.
 const MARGIN: u16 = 8;
 
 /// Below this ratio of all blocks to describing blocks, the describing blocks need no priority.

@@ -70,8 +70,8 @@ pub struct Measuring {
     // synchronisation point regularly, every minute in `Measuring::published`.
     /// Duration after which a moment without congestion becomes the synchronisation point.
     pub resync: Span,
-    // Paper gap: D.1 cannot distinguish a longer route from a queue. With this option, an accumulation that cuts of the rate do
-    // not change counts as a longer route. Off in `Measuring::published`.
+    // Paper gap: D.1 cannot distinguish a longer route from a queue. With this option, an accumulation that stays the same after
+    // cuts of the rate counts as a longer route. Off in `Measuring::published`.
     /// Number of consecutive control packets with an unchanged, not low accumulation that mean another route; `None`: never.
     pub reroute: Option<u16>,
 }

@@ -1,9 +1,10 @@
 //! Evenly paced departures on an absolute schedule.
 //!
-//! Each packet books the departure of the next one: `8 s / rate` after its booked time instead of its actual time, so that a host
-//! that wakes late catches up. Catching up is limited to a few packets within a round-trip time, or to the packets of a few
-//! milliseconds. The second limit does not depend on the round-trip time: on a busy host a process may wait longer for its turn
-//! than a round trip in a local network, and would otherwise send below its rate. A change of rate rescales the remaining wait.
+//! Each packet books the departure of the next one: `8 s / rate` after its booked time instead of its actual time. So a host that
+//! wakes late catches up. Catching up is limited to a few packets within a round-trip time, or to the packets of a few
+//! milliseconds. The second limit does not depend on the round-trip time. On a busy host, a process may wait longer for its turn
+//! than a round trip in a local network takes, and would otherwise send below its rate. A change of rate rescales the remaining
+//! wait.
 
 use crate::time::{Rate, Span, Time};
 

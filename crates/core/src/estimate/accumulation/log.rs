@@ -2,8 +2,9 @@
 
 use crate::time::{Rate, Span, Time};
 
-/// Cumulative bytes at arrivals. The ring grows by doubling, up to [`MAX`] places. A full ring drops every second arrival
-/// instead. It has all of the latest 2048 packets; of each 2048 packets before them it has half as many as of the next 2048.
+/// Cumulative bytes at arrivals. The ring grows by doubling, up to [`MAX`] places. Then a full ring drops every second arrival
+/// instead. So it has all of the latest 2048 packets, half of the 2048 packets before them, a quarter of the 2048 packets before
+/// that, and so on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArrivalLog {
     places: Box<[Arrived]>,

@@ -120,7 +120,7 @@ const BESIDE: Span = Span::from_millis(50);
 impl Config {
     /// Returns the parameters for a real network: from 0.5 to 64 Mbit/s, every burst a point. Less than half a megabit is of no
     /// use for file transfers. Eight layers reach 64 Mbit/s, which is below twice the rate of an ordinary access line. Slots are
-    /// shorter than the paper's, so a burst has six times as many, and so has the distance between bursts. A burst still lasts an
+    /// shorter than the paper's, so bursts and the distances between them have six times as many slots. A burst still lasts an
     /// eighth of a second, long enough to fill a queue. Points of the lowest level are still one second apart.
     pub fn transport(packet_size: u16) -> Config {
         Config {

@@ -76,8 +76,8 @@ impl Source {
         (gap * u64::from(catch_up.packets)).max(catch_up.span)
     }
 
-    /// Returns the turn of a packet that is sent now. This is the next turn, unless it is too old to catch up; then it is the
-    /// oldest turn within the catch-up limit. If there is no such turn, it is the latest one that has passed.
+    /// Returns the turn of a packet that is sent now. This is the layer's next turn, if it is within the catch-up limit.
+    /// Otherwise it is the oldest turn within the limit or, without such a turn, the latest one that has passed.
     fn turn_at(&self, layer: Layer, now: Time) -> u64 {
         let due = self.streams[usize::from(layer.0)].turn;
         let oldest = now - self.credit();

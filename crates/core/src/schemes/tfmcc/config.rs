@@ -106,11 +106,11 @@ pub enum FirstInterval {
 /// Increase of a calculated rate after a loss event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// The equation's result for the open loss interval: an increase of at most a seventh of a packet per round-trip time in each
-    /// round trip. It is at most a quarter of a packet while older intervals are discounted.
+    /// The equation's result for the open loss interval. In each round trip the rate rises by at most a seventh of a packet per
+    /// round-trip time, or a quarter while older intervals are discounted.
     Equation,
-    /// At least TCP's increase: from half of the received rate, by one packet per round-trip time in each round trip
-    /// (RFC 5681, 3.1).
+    /// At least TCP's increase. From half of the received rate, the rate rises by one packet per round-trip time in each round
+    /// trip (RFC 5681, 3.1).
     Tcp,
 }
 
