@@ -117,9 +117,9 @@ pub enum Recovery {
 /// Rise of the source's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rise {
-    /// By one packet per largest round-trip time in each such time (RFC 4654, 2.2).
+    /// The rate rises by one packet per largest round-trip time in each such period (RFC 4654, 2.2).
     Packet,
-    /// At most doubling in a largest round-trip time, as in a single TFRC flow (RFC 5348, 4.3).
+    /// The rate at most doubles in a largest round-trip time, as in a single TFRC flow (RFC 5348, 4.3).
     Double,
 }
 
