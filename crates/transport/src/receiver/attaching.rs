@@ -1,5 +1,5 @@
-//! Search for a parent by a receiver without multicast: it asks the hosts of its configuration one after the other, looks for the nearest
-//! relay, or waits until a source invites it.
+//! Search for a parent by a receiver without multicast. The receiver queries its configured hosts in order, searches for the
+//! nearest relay, or waits for an invitation from a source.
 //!
 //! ```text
 //!   parents:  ask the first -- silent --> ask the next ...
@@ -7,7 +7,8 @@
 //!   invited:  wait -- an invitation --> one question to who invites -- a token --> ask that one -- silent --> wait again
 //! ```
 //!
-//! An invitation proves nothing, so it is answered with one packet, and rarely: nobody can direct more traffic to another host.
+//! An invitation proves nothing. So the receiver replies with one packet, and rarely: an attacker cannot use it to direct more
+//! traffic to a third host.
 
 use super::{Phase, ReceiverSession};
 use crate::error::JoinObstacle;
@@ -17,52 +18,53 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Attach, Invite, Kind, Message, Name, Token, peek};
 use std::net::SocketAddr;
 
-/// The first pause between two questions; each is twice the one before.
+/// First pause between two queries; each later pause is twice as long as its predecessor.
 const FIRST_PAUSE: Span = Span::from_millis(100);
 
-/// The longest pause: a parent forgets a child that is silent for much longer.
+/// Longest pause between two queries. A parent forgets a silent child only after a much longer time.
 const MAX_PAUSE: Span = Span::from_secs(2);
 
-/// A parent that has not answered this number of questions is left for the next.
+/// Number of unanswered queries after which the next parent is tried.
 const TRIES: u32 = 4;
 
-/// Relays are sought within these numbers of hops, one after the other (an expanding ring search);
+/// Hop limits of the expanding ring search for relays, in order.
 const RINGS: [u8; 5] = [1, 2, 4, 8, 16];
 
-/// this is the time for the first ring, and farther rings take longer in proportion.
+/// Unit of the time per ring: ring `n`, counted from 1, takes `1 + n / 2` times this duration.
 const RING_PAUSE: Span = Span::from_millis(250);
 
-/// Invitations are answered this far apart at least, all of them together,
+/// Minimum interval of replies to invitations, all inviters together.
 const INVITED_EVERY: Span = Span::from_millis(100);
 
-/// and an inviter has this time to answer with a token.
+/// Time within which an inviter must reply with a token.
 const PROVEN_WITHIN: Span = Span::from_secs(3);
 
 /// Maximum number of inviters that are stored.
 const MAX_INVITERS: usize = 8;
 
-/// The session ID of messages before there is a session.
+/// Session ID of messages that are sent before a session is known.
 const NONE: SessionId = SessionId(0);
 
 /// Hosts that may become the parent.
 #[derive(Debug)]
 pub(super) struct Attaching {
-    /// Hosts, and groups in which relays are sought. If it waits for an invitation: the inviter, once it has answered.
+    /// Candidate hosts, and groups in which relays are searched for. While the receiver waits for an invitation: empty, or the
+    /// inviter that has replied.
     parents: Vec<SocketAddr>,
     at: usize,
-    /// The relay that has answered in a group.
+    /// The relay that replied in a group.
     found: Option<SocketAddr>,
     ring: usize,
     token: [u8; 16],
-    /// Whether the host that has given the token is an agent, and whether any host ever was.
+    /// Whether the parent that issued the token is an agent; `was_agent`: whether any parent was an agent.
     is_agent: bool,
     was_agent: bool,
     invitation: u64,
     next_at: Time,
     tries: u32,
-    /// The number of questions since the parent was last received.
+    /// Number of queries since the parent was last received.
     unanswered: u32,
-    /// The group in which nobody has answered.
+    /// The group in which no relay replied.
     unfound: Option<SocketAddr>,
     waits_for_invitations: bool,
     inviters: Vec<Inviter>,
@@ -77,18 +79,18 @@ struct Inviter {
     until: Time,
 }
 
-/// A question.
+/// A query to a possible parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ask {
     to: SocketAddr,
     token: [u8; 16],
     invitation: u64,
-    /// The hop limit of a question to a group.
+    /// Hop limit of a query to a group.
     hops: Option<u8>,
 }
 
 impl Attaching {
-    /// Returns the search among these hosts, in order, or for any inviter.
+    /// Returns a search among these hosts in order, or a wait for any inviter.
     pub(super) fn new(parents: Vec<SocketAddr>, waits_for_invitations: bool, now: Time) -> Option<Attaching> {
         (waits_for_invitations || !parents.is_empty()).then_some(Attaching {
             parents,
@@ -109,35 +111,36 @@ impl Attaching {
         })
     }
 
-    /// Returns the host that is asked now.
+    /// Returns the host that is queried now.
     fn parent(&self) -> Option<SocketAddr> {
         let place = *self.parents.get(self.at)?;
         if place.ip().is_multicast() { self.found } else { Some(place) }
     }
 
-    /// Returns where a session is expected: the host that is asked, or the group in which one is sought.
+    /// Returns the expected location of a session: the queried host, or the group that is searched.
     pub(super) fn place(&self) -> Option<SocketAddr> {
         self.parent().or_else(|| self.parents.get(self.at).copied())
     }
 
-    /// Whether packets from this address are accepted: a receiver that waits for an invitation listens to its parent alone.
+    /// Whether packets from this address are accepted: a receiver that waits for an invitation accepts packets of its parent
+    /// only.
     fn receives(&self, from: SocketAddr) -> bool {
         !self.waits_for_invitations || self.parent() == Some(from)
     }
 
-    /// Returns a host, or a group, in which nobody answers.
+    /// Returns a host that does not reply, or a group in which no host replies.
     fn silent(&self) -> Option<SocketAddr> {
         let has_no_token = self.token == [0; 16];
         let silent = (self.unanswered >= TRIES && has_no_token).then(|| self.parent()).flatten();
         silent.or(self.unfound.filter(|_| has_no_token))
     }
 
-    /// The parent is silent: goes on to another one.
+    /// Tries the next candidate, because the parent is silent.
     fn move_on(&mut self) {
         let is_group = self.parents.get(self.at).is_some_and(|place| place.ip().is_multicast());
         match self.parents.len() {
             _ if self.waits_for_invitations => self.parents.clear(),
-            // The next nearest relay comes before the hosts that are named after it.
+            // The group is searched again: its next nearest relay precedes the hosts that are listed after the group.
             _ if is_group => {}
             0 | 1 => return,
             more => self.at = (self.at + 1) % more,
@@ -146,7 +149,7 @@ impl Attaching {
         (self.tries, self.unanswered) = (0, 0);
     }
 
-    /// Returns the question to ask, when it is time.
+    /// Returns the query that is due, if any.
     fn due(&mut self, now: Time) -> Option<Ask> {
         if now < self.next_at {
             return None;
@@ -164,7 +167,7 @@ impl Attaching {
         Some(Ask { to, token: self.token, invitation: self.invitation, hops: None })
     }
 
-    /// Returns the question to the next ring of a search.
+    /// Returns the query for the next ring of a search.
     fn search(&mut self, group: SocketAddr, now: Time) -> Option<Ask> {
         if let Some(hops) = RINGS.get(self.ring).copied() {
             self.ring += 1;
@@ -177,7 +180,7 @@ impl Attaching {
         None
     }
 
-    /// This host has answered. Returns whether it is one that was asked.
+    /// Handles a token from this host. Returns whether the host was queried.
     fn on_token(&mut self, token: [u8; 16], is_agent: bool, from: SocketAddr, now: Time) -> bool {
         if let Some(at) = self.inviters.iter().position(|one| one.address == from && now < one.until) {
             let inviter = self.inviters.swap_remove(at);
@@ -186,7 +189,7 @@ impl Attaching {
             return true;
         }
         let Some(place) = self.parents.get(self.at) else { return false };
-        // In a group, the first host that answers is the nearest.
+        // In a group, the first host that replies is the nearest.
         if place.ip().is_multicast() && self.found.is_none() && self.ring > 0 {
             (self.found, self.unfound, self.tries, self.unanswered) = (Some(from), None, 0, 0);
         }
@@ -201,30 +204,30 @@ impl Attaching {
         true
     }
 
-    /// Returns the parent, if it has answered and is an agent.
+    /// Returns the parent if it has replied and is an agent.
     pub(super) fn agent(&self) -> Option<SocketAddr> {
         self.parent().filter(|_| self.is_agent && self.token != [0; 16])
     }
 
-    /// Whether any parent was an agent, so that the source is received in its group.
+    /// Whether any parent was an agent, so that the source's group is received.
     pub(super) const fn has_met_agent(&self) -> bool {
         self.was_agent
     }
 
-    /// Returns the group in which a relay is sought, while none has answered.
+    /// Returns the group in which a relay is searched for, until a relay replies.
     fn sought(&self) -> Option<SocketAddr> {
         let place = self.parents.get(self.at).filter(|place| place.ip().is_multicast())?;
         (self.found.is_none() && self.ring > 0).then_some(*place).or(self.unfound)
     }
 
-    /// The parent is unusable: asks the next one, or any that is found.
+    /// Gives up an unusable parent and queries the next candidate at once.
     pub(super) fn lose(&mut self, now: Time) {
         self.at = (self.at + 1) % self.parents.len().max(1);
         (self.found, self.ring, self.token, self.invitation) = (None, 0, [0; 16], 0);
         (self.tries, self.unanswered, self.is_agent, self.next_at) = (0, 0, false, now);
     }
 
-    /// The parent serves nothing: asks another one, if there may be one. Returns the former parent.
+    /// Gives up a parent that serves nothing, if another parent is possible. Returns the former parent.
     pub(super) fn forsake(&mut self, now: Time) -> Option<SocketAddr> {
         let parent = self.parent()?;
         let is_group = self.parents.get(self.at).is_some_and(|place| place.ip().is_multicast());
@@ -236,7 +239,7 @@ impl Attaching {
         Some(parent)
     }
 
-    /// A host invites. Returns whether to ask there. Its reply to the question proves its address.
+    /// Handles an invitation. Returns whether to query the inviter: its reply proves its address.
     fn on_invite(&mut self, number: u64, from: SocketAddr, now: Time) -> bool {
         let has_parent = self.parent().is_some() && self.unanswered < TRIES / 2;
         let too_soon = self.invited_at > Time::ZERO && now < self.invited_at + INVITED_EVERY;
@@ -252,7 +255,7 @@ impl Attaching {
         true
     }
 
-    /// A packet has come from this host.
+    /// Records a packet from this host.
     pub(super) fn on_sign_of_life(&mut self, from: SocketAddr) {
         if Some(from) == self.parent() {
             self.unanswered = 0;
@@ -265,7 +268,7 @@ impl Attaching {
 }
 
 impl ReceiverSession {
-    /// Whether a parent is sought: there is no parent yet, or the present one is silent.
+    /// Whether to search for a parent: there is no parent yet, or the present one is silent or serves nothing.
     fn attaches(&self, now: Time) -> bool {
         match self.phase {
             Phase::Searching => true,
@@ -274,22 +277,22 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns why nothing was found, as far as that is known.
+    /// Returns the reason that no session was found, if known.
     pub(super) fn why_nothing(&self) -> Option<JoinObstacle> {
         let waits = self.attaching.as_ref().is_some_and(|attaching| attaching.place().is_none());
         let sought = self.attaching.as_ref().and_then(Attaching::sought);
         self.seen.or(waits.then_some(JoinObstacle::Uninvited)).or(sought.map(JoinObstacle::NoParent))
     }
 
-    /// Whether this is from a host whose address is not proven, and is more than an invitation: replies to its announcements could go to
-    /// anybody.
+    /// Whether the sender of this packet has not proven its address and the packet is more than an invitation or a token. Replies
+    /// to announcements of such a sender could go to any host.
     pub(super) fn is_uninvited(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let may_send = |kind| matches!(kind, Kind::Invite | Kind::Token);
         self.attaching.as_ref().is_some_and(|attaching| !attaching.receives(from))
             && peek(bytes).is_ok_and(|header| !may_send(header.kind))
     }
 
-    /// Asks to be served, when it is time.
+    /// Sends the query that is due, if any.
     pub(super) fn attach(&mut self, now: Time) {
         let attaches = self.attaches(now);
         let Some(attaching) = &mut self.attaching else { return };
@@ -318,7 +321,7 @@ impl ReceiverSession {
         self.outbox.add_within(NONE, Message::Attach(attach), to, hops, now);
     }
 
-    /// Returns when [`ReceiverSession::attach`] has to be called.
+    /// Returns the time of the next call of [`ReceiverSession::attach`].
     pub(super) fn attach_at(&self, now: Time) -> Time {
         let Some(attaching) = &self.attaching else { return Time::NEVER };
         match self.phase {
@@ -343,7 +346,7 @@ impl ReceiverSession {
         }
     }
 
-    /// A source offers to serve this host.
+    /// Handles a source's offer to serve this host.
     pub(super) fn on_invite(&mut self, invite: &Invite, from: SocketAddr, now: Time) {
         let attaches = self.attaches(now);
         let Some(attaching) = self.attaching.as_mut().filter(|_| attaches && invite.number != 0) else {
@@ -389,7 +392,7 @@ mod tests {
         assert!(now < Time::ZERO + Span::from_secs(20));
     }
 
-    /// Runs until `end`; returns the questions. `answers` returns the host that answers a question.
+    /// Runs until `end`; returns the queries. `answers` returns the host that replies to a query.
     fn run(
         attaching: &mut Attaching,
         from: Time,
@@ -423,7 +426,7 @@ mod tests {
         assert_eq!(rings, [1, 2, 4], "and no farther, nor again");
         assert!(asked[3..].iter().all(|ask| ask.to == host(1)), "{asked:?}");
         assert!(asked.iter().filter(|ask| ask.token == [1; 16]).count() > 5);
-        // It is gone, another one is farther away.
+        // The near relay has stopped; another relay is farther away.
         let far = |ask: Ask| match ask.hops {
             Some(hops) => (hops >= 16).then_some(2),
             None => (ask.to == host(2)).then_some(2),
@@ -432,7 +435,7 @@ mod tests {
         let rings: Vec<u8> = asked.iter().filter_map(|ask| ask.hops).collect();
         assert_eq!(rings, RINGS);
         assert_eq!(asked.last().map(|ask| ask.to), Some(host(2)));
-        // All of them are gone: the configured host after it is next.
+        // Both relays have stopped: the configured host after the group is next.
         let asked = run(&mut attaching, seconds(60), seconds(90), &|ask| (ask.to == host(9)).then_some(9));
         assert_eq!(asked.last().map(|ask| ask.to), Some(host(9)), "{asked:?}");
     }
@@ -457,7 +460,8 @@ mod tests {
         assert!(!attaching.on_invite(5, host(1), now + Span::from_millis(50)), "too soon");
         assert_eq!(attaching.deadline(), Time::NEVER, "nothing more is sent by itself");
         assert!(attaching.due(now + Span::from_secs(9)).is_none());
-        // Invitations in the names of others flood it: it answers ten a second, and the true one still gets through.
+        // Invitations with forged addresses flood the host. It replies to ten a second, and the genuine invitation still
+        // succeeds.
         let mut answered = 0;
         for other in 0..1_000_u32 {
             now += Span::from_millis(1);
@@ -473,7 +477,7 @@ mod tests {
         let ask = attaching.due(now).expect("at once");
         assert_eq!((ask.to, ask.token, ask.invitation), (host(2), [2; 16], 7));
         assert!(!attaching.on_invite(8, host(4), now + Span::from_secs(1)), "it has a parent");
-        // The host dies: it waits again.
+        // The parent stops: the host waits for an invitation again.
         for _ in 0..2 * TRIES {
             now = attaching.next_at;
             attaching.due(now);

@@ -1,15 +1,15 @@
-//! Operations on files, performed in their order by jobs of the worker. A job takes all operations that wait, together with the files, and
-//! one job runs at a time.
+//! Operations on files, performed in order by jobs of the worker. A job takes the files and all pending operations. One job runs
+//! at a time.
 
 use crate::object::ObjectError;
 use crate::worker::{Load, Worker};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-/// Performs an operation on files.
+/// Performs one operation on files.
 pub(super) type Perform<F, O, P> = fn(&mut F, O) -> Result<P, ObjectError>;
 
-/// Files `F`, while no job has them, and the operations `O` that wait for a job.
+/// Files `F`, except while a job uses them, and the operations `O` that wait for a job.
 pub(super) struct Batches<F, O, P> {
     files: Option<F>,
     waiting: VecDeque<O>,
@@ -20,9 +20,9 @@ pub(super) struct Batches<F, O, P> {
 
 /// A message of a job.
 enum Step<F, P> {
-    /// An operation is performed.
+    /// An operation was performed.
     Performed(P),
-    /// The job ends, early where an operation failed.
+    /// The job has ended, perhaps early because an operation failed.
     Ended(F, Option<ObjectError>),
 }
 
@@ -31,40 +31,40 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
         Batches { files, waiting: VecDeque::new(), job: None, worker, perform }
     }
 
-    /// The files, while no job has them.
+    /// Returns the files, unless a job uses them.
     pub(super) fn files(&mut self) -> Option<&mut F> {
         self.files.as_mut()
     }
 
-    /// These are the files.
+    /// Sets the files.
     pub(super) fn give(&mut self, files: F) {
         self.files = Some(files);
     }
 
-    /// Take the files out, while no job has them. Operations that wait are dropped.
+    /// Returns the files, unless a job uses them. Pending operations are dropped.
     pub(super) fn into_files(self) -> Option<F> {
         self.files
     }
 
-    /// Perform these, after those that wait.
+    /// Appends operations to the pending ones.
     pub(super) fn extend(&mut self, operations: impl IntoIterator<Item = O>) {
         self.waiting.extend(operations);
     }
 
-    /// Drop the operations that no job has.
+    /// Drops the pending operations, except those of the running job.
     pub(super) fn drop_waiting(&mut self) {
         self.waiting.clear();
     }
 
-    /// Whether nothing waits and no job is under way.
+    /// Whether no operation is pending and no job is running.
     pub(super) fn is_idle(&self) -> bool {
         self.job.is_none() && self.waiting.is_empty()
     }
 
-    /// The result of an operation that is performed. Without one a job with the operations that wait begins, if there are any.
+    /// Returns the result of a performed operation. If there is none, starts a job for the pending operations.
     ///
     /// # Errors
-    /// Why an operation failed. Those that its job had behind it are not performed.
+    /// If an operation failed. The remaining operations of its job are not performed.
     pub(super) fn next(&mut self) -> Option<Result<P, ObjectError>> {
         loop {
             if let Some(job) = &self.job {
@@ -93,7 +93,7 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
         let (sender, job) = channel();
         self.job = Some(job);
         let job = Box::new(move || {
-            // A session that has ended does not listen.
+            // Sending fails if the session has ended.
             let each =
                 |operation| perform(&mut files, operation).map(|one| _ = sender.send(Step::Performed(one)));
             let error = operations.into_iter().try_for_each(each).err();

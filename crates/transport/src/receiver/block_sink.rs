@@ -1,4 +1,4 @@
-//! The block sink: stores verified blocks, in files of a directory or in order in a stream.
+//! The block sink: stores verified blocks, either in files of a directory or in order in a stream.
 
 mod opening;
 mod to;
@@ -25,32 +25,32 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use to::{ContentSink, Unwritten};
 
-/// The divisor of the memory: the part for blocks that arrive before the manifest.
+/// Divisor of the memory: the part for blocks that arrive before the manifest.
 const WAITING: usize = 4;
 
-/// The same, for blocks of a stream that arrive before their predecessors.
+/// Divisor of the memory: the part for blocks of a stream that arrive before their predecessors.
 const EARLY: usize = 2;
 
-/// The divisor of the memory: the part by which the worker may lag.
+/// Divisor of the memory: the maximum lag of the worker.
 const BEHIND: u64 = 8;
 
-/// The least memory in bytes for blocks that wait for their predecessors: a few blocks.
+/// Minimum memory for blocks that wait for their predecessors: a few blocks. Bytes.
 const MIN_EARLY: usize = 4 << 20;
 
-/// A stream's block may be this far ahead of the written ones; memory grows with it.
+/// Maximum distance of a stream's block from the last written block; memory grows with it. Blocks.
 const FARTHEST: u32 = 1 << 20;
 
 /// Maximum number of times that stored data is fetched again because it contradicts the source.
 const MAX_REFETCHES: u8 = 2;
 
-/// The result of placing a block.
+/// The result of storing a block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StoreResult {
-    /// It is in its place, on its way there, or waits for the manifest.
+    /// The block is stored, is being stored, or waits for the manifest.
     Kept,
-    /// There is no room for it now. The block is returned.
+    /// There is no room for the block now. It is returned.
     Refused(Vec<u8>),
-    /// Stored blocks are given up: search again for missing ones.
+    /// Stored blocks were discarded: search for the missing blocks again.
     Anew,
 }
 
@@ -58,42 +58,42 @@ pub(super) enum StoreResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Polled {
     Nothing,
-    /// Blocks are in their places now.
+    /// Blocks were stored.
     Stored,
-    /// The blocks of earlier runs are verified: search again for missing ones.
+    /// The blocks of earlier runs were verified: search for the missing blocks again.
     Prepared,
-    /// Stored blocks are given up: search again for missing ones.
+    /// Stored blocks were discarded: search for the missing blocks again.
     GivenUp,
 }
 
-/// The place of one transfer's blocks.
+/// The storage of one transfer's blocks.
 pub(super) struct BlockSink {
     to: ContentSink,
     geometry: Geometry,
     /// A temporary file that a job makes for symbols.
     room: Option<Receiver<Result<SpillFile, ObjectError>>>,
-    /// Blocks before the manifest is known.
+    /// Blocks that arrived before the manifest was known.
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
     max_waiting: usize,
-    /// The greatest lag of the worker, in bytes.
+    /// Maximum lag of the worker, in bytes.
     behind_most: u64,
     spent: Vec<Vec<u8>>,
     resumed_bytes: u64,
     spoiled_bytes: u64,
-    /// The reason to give up stored blocks as soon as no job has the files.
+    /// The reason to discard stored blocks as soon as no job uses the files.
     contradiction: Option<ObjectError>,
-    /// The number of times that stored data was given up.
+    /// Number of times that stored data was discarded.
     refetches: u8,
     warnings: Vec<String>,
-    /// Length of the object stream by its last block, which alone may be short.
+    /// Length of the object stream according to its last block, the only block that may be short.
     short_end: Option<u64>,
-    /// The entries and the title of files that are published.
+    /// The entries and the title of published files.
     content: Option<(Counts, Option<String>)>,
     worker: Worker,
 }
 
-/// Stops renaming files that nobody waits for.
+/// Stops a renaming of files whose result is not needed.
 impl Drop for BlockSink {
     fn drop(&mut self) {
         if let ContentSink::Publishing { work, .. } | ContentSink::Preparing { work, .. } = &self.to {
@@ -102,18 +102,18 @@ impl Drop for BlockSink {
     }
 }
 
-/// The result of the end, when all blocks are there.
+/// The result of finishing, after all blocks were stored.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// Every file has its name.
+    /// All files have their names.
     Done(Done),
-    /// The blocks contradict the source: search again for missing ones.
+    /// The blocks contradict the source: search for the missing blocks again.
     Anew,
-    /// Files are being renamed. Ask again.
+    /// Files are being renamed. Call again.
     UnderWay,
 }
 
-/// The placed content of a complete transfer.
+/// The stored content of a complete transfer.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(super) entries: Counts,
@@ -123,8 +123,8 @@ pub(crate) struct Done {
 }
 
 impl BlockSink {
-    /// Opens a sink for `transfer`, from block `first` on, that stores about `memory` bytes of early blocks. A live stream goes to one file
-    /// even into a directory, because a late joiner never receives its name.
+    /// Opens a sink for `transfer`, from block `first` on, with about `memory` bytes for early blocks. A live stream is written
+    /// to one file even in a directory, because late joiners do not receive its name.
     pub(super) fn open(
         destination: &Destination,
         transfer: TransferId,
@@ -145,7 +145,7 @@ impl BlockSink {
                 let (sender, outcome) = channel();
                 let (disk, out) = (disk.clone(), out.clone());
                 let job = Box::new(move || {
-                    // A session that has ended does not receive this.
+                    // Sending fails if the session has ended.
                     sender.send(opened(&disk, &out, (transfer, geometry), admitting, order)).ok();
                 });
                 worker.run(Load::Opening, job);
@@ -195,7 +195,7 @@ impl BlockSink {
         Ok(sink)
     }
 
-    /// Limits a live stream to this quota; other content states its size beforehand.
+    /// Limits a live stream to this quota; other content states its size in advance.
     pub(super) fn limited_to(mut self, quota: &Quota) -> BlockSink {
         if let ContentSink::Stream { sink, hashes: None, .. } = &mut self.to {
             sink.limit(quota);
@@ -213,10 +213,10 @@ impl BlockSink {
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
     }
 
-    /// The source has withdrawn these files. Returns the blocks that change. A [`BlockSink::settle`] is due.
+    /// Records that the source has withdrawn these files. Returns the blocks that change. Call [`BlockSink::settle`] afterwards.
     ///
     /// # Errors
-    /// When the output is a stream.
+    /// If the output is a stream.
     pub(super) fn withdraw(&mut self, files: &[Withdrawn]) -> Result<Vec<Affected>, Error> {
         match &mut self.to {
             ContentSink::Files(storage) => Ok(storage.withdraw(files)),
@@ -225,14 +225,14 @@ impl BlockSink {
         }
     }
 
-    /// Another session brings the same content.
+    /// Prepares for another session with the same content.
     pub(super) fn restart(&mut self) {
         if let ContentSink::Files(storage) = &mut self.to {
             storage.want_withdrawn();
         }
     }
 
-    /// Returns the number of files known to be withdrawn, where that matters.
+    /// Returns the number of files known to be withdrawn; `None` for outputs other than files.
     pub(super) fn withdrawn(&self) -> Option<usize> {
         match &self.to {
             ContentSink::Files(storage) => Some(storage.ledger().withdrawn()),
@@ -240,13 +240,13 @@ impl BlockSink {
         }
     }
 
-    /// Returns the hash of a block's data with zeros in place of withdrawn files; `None` when it contains none of these.
+    /// Returns the hash of a block's data with zeros in place of withdrawn files; `None` if the block contains no withdrawn file.
     pub(super) fn blanked_hash(&self, block: u32, data: &[u8]) -> Option<Hash> {
         let ContentSink::Files(storage) = &self.to else { return None };
         storage.ledger().blanked(block, data).map(|(_, hash)| hash)
     }
 
-    /// Returns the blocks that are stored in files, and could be wrong there.
+    /// Returns the blocks that are stored in files.
     pub(super) fn stored(&self) -> impl Iterator<Item = u32> + '_ {
         let ledger = match &self.to {
             ContentSink::Files(storage) => Some(storage.ledger()),
@@ -256,8 +256,8 @@ impl BlockSink {
         (0..end).filter(move |block| ledger.is_some_and(|ledger| ledger.has(*block)))
     }
 
-    /// Compares a stored block with the source's hash: a block that differs is missing from now on. Returns whether it was the source's. A
-    /// [`BlockSink::settle`] is due.
+    /// Compares a stored block with the source's hash. A block that differs counts as missing. Returns whether the block is the
+    /// source's. Call [`BlockSink::settle`] afterwards.
     pub(super) fn compare(&mut self, block: u32, is_right: impl Fn(Hash) -> bool) -> bool {
         let ContentSink::Files(storage) = &mut self.to else { return true };
         let ledger = storage.ledger();
@@ -271,11 +271,12 @@ impl BlockSink {
         is_right
     }
 
-    /// Stored blocks contradict the source. As soon as no job has the files, gives up those that may be wrong, so that they are received
-    /// again. A transfer that has been wrong too often is deleted, so that the next receiver begins again.
+    /// Handles stored blocks that contradict the source. As soon as no job uses the files, discards the blocks that may be wrong,
+    /// so that they are received again. If this has happened too often, deletes the transfer, so that the next receiver starts
+    /// over.
     ///
     /// # Errors
-    /// The contradiction, when that has been done before and did not help, or for standard output, which cannot take anything back.
+    /// The contradiction, if discarding blocks did not help before or if the output is not files and cannot be corrected.
     fn give_up(&mut self, contradiction: ObjectError) -> Result<Polled, Error> {
         let ContentSink::Files(storage) = &mut self.to else { return Err(contradiction.into()) };
         storage.drop_waiting();
@@ -311,7 +312,7 @@ impl BlockSink {
     /// Stores a block that was verified to have this hash.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    /// If the block cannot be stored.
     pub(super) fn put(&mut self, block: u32, mut bytes: Vec<u8>, hash: Hash) -> Result<StoreResult, Error> {
         let capacity = self.geometry.capacity();
         let len = data_of(&bytes).expect("its hash was computed, so it is a block").len();
@@ -358,7 +359,7 @@ impl BlockSink {
         Ok(StoreResult::Kept)
     }
 
-    /// Passes a block to the storage, or holds it until the manifest is known.
+    /// Passes a block to the storage, or holds the block until the manifest is known.
     fn give(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<(), ObjectError> {
         let ContentSink::Files(storage) = &mut self.to else { return Ok(()) };
         if let Given::NeedsManifest(data) = storage.put(block, data, hash)? {
@@ -372,17 +373,17 @@ impl BlockSink {
         self.waiting.insert(block, (data, hash));
     }
 
-    /// Passes the waiting blocks to the storage. Without a manifest those of files continue to wait.
+    /// Passes the waiting blocks to the storage. Blocks of files continue to wait until the manifest is known.
     fn give_waiting(&mut self) -> Result<(), ObjectError> {
         self.waiting_bytes = 0;
         let mut waiting = std::mem::take(&mut self.waiting).into_iter();
         waiting.try_for_each(|(block, (data, hash))| self.give(block, data, hash))
     }
 
-    /// Processes the results of the worker, and begins pending work.
+    /// Processes the results of the worker and begins pending work.
     ///
     /// # Errors
-    /// The reason for which an operation, or the one `before`, failed.
+    /// The failure of an operation, or the one in `before`.
     fn settled(&mut self, before: Result<(), ObjectError>) -> Result<Polled, Error> {
         match before.and_then(|()| self.take_results()) {
             Err(error) if error.is_contradiction() => self.give_up(error),
@@ -394,10 +395,10 @@ impl BlockSink {
         }
     }
 
-    /// As [`BlockSink::poll`], but for a job that has the whole store.
+    /// Does the same as [`BlockSink::poll`], except for jobs that use the whole store.
     ///
     /// # Errors
-    /// The reason for which an operation failed.
+    /// If an operation failed.
     pub(super) fn settle(&mut self) -> Result<Polled, Error> {
         self.settled(Ok(()))
     }
@@ -425,7 +426,7 @@ impl BlockSink {
         Ok(polled)
     }
 
-    /// Returns the memory of a stored block, for other blocks.
+    /// Returns the memory of a stored block for reuse.
     pub(super) fn take_spent(&mut self) -> Option<Vec<u8>> {
         match &mut self.to {
             ContentSink::Files(storage) => storage.take_spent(),
@@ -433,7 +434,7 @@ impl BlockSink {
         }
     }
 
-    /// Whether [`BlockSink::poll`] will return results: blocks are on their way to the disk, or being given up.
+    /// Whether [`BlockSink::poll`] will return results: blocks are being written to the disk or discarded.
     pub(super) fn is_storing(&self) -> bool {
         match &self.to {
             ContentSink::Files(storage) => !storage.is_idle(),
@@ -444,10 +445,10 @@ impl BlockSink {
         }
     }
 
-    /// Whether the bytes on their way to the disk, with these, have reached the limit.
+    /// Whether the bytes that are being written to the disk, plus `more`, exceed the limit.
     pub(super) fn is_behind(&self, more: u64) -> bool {
         let written = match &self.to {
-            // Blocks that wait for the manifest continue when a job has read it.
+            // Blocks that wait for the manifest continue as soon as a job has read it.
             ContentSink::Files(storage) if !storage.is_idle() => {
                 storage.ledger().bytes_written() + self.waiting_bytes as u64
             }
@@ -463,12 +464,12 @@ impl BlockSink {
         &self.worker
     }
 
-    /// Whether written data is never read again: a live stream.
+    /// Whether written data is never read again, as in a live stream.
     pub(super) fn is_live(&self) -> bool {
         matches!(self.to, ContentSink::Stream { hashes: None, .. })
     }
 
-    /// Whether there is room for this block now, as far as known.
+    /// Whether there appears to be room for this block now.
     pub(super) fn takes(&self, block: u32) -> bool {
         match &self.to {
             ContentSink::Files(storage) => {
@@ -482,19 +483,19 @@ impl BlockSink {
         }
     }
 
-    /// Returns the temporary file for symbols of incomplete blocks, once, when it is made.
+    /// Returns the temporary file for symbols of incomplete blocks, once, after it was made.
     pub(super) fn take_room(&mut self) -> Result<Option<SpillFile>, Error> {
         let Some(Ok(room)) = self.room.as_ref().map(Receiver::try_recv) else { return Ok(None) };
         self.room = None;
         Ok(Some(room?))
     }
 
-    /// Whether a job makes the temporary file.
+    /// Whether a job is making the temporary file.
     pub(super) fn waits_for_room(&self) -> bool {
         self.room.is_some()
     }
 
-    /// The source has dropped the blocks before this one (a live stream). Returns the number of lost blocks.
+    /// Skips the blocks before this one, which the source of a live stream has dropped. Returns the number of lost blocks.
     pub(super) fn skip_before(&mut self, oldest: u32) -> Result<u32, Error> {
         match &mut self.to {
             ContentSink::Stream { sink, lost, .. } => {
@@ -506,8 +507,8 @@ impl BlockSink {
         }
     }
 
-    /// Everything is here, `blocks` blocks in all: checks the root and gives the files their names. A long renaming continues beside the
-    /// session, and this is called until it has ended.
+    /// Finishes a transfer of `blocks` blocks: compares the root and gives the files their names. A long renaming runs in a job;
+    /// call this until it has ended.
     pub(super) fn finish(
         &mut self,
         blocks: u32,
@@ -522,7 +523,7 @@ impl BlockSink {
                 _ if self.is_storing() => return Ok(Ending::UnderWay),
                 _ => {}
             }
-            // The length from a journal or the last block is checked with the root.
+            // The length from the journal or from the last block is checked together with the root.
             let ContentSink::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
             let known = match storage.ledger().geometry().stream_len {
                 Some(_) => Ok(()),
@@ -595,7 +596,7 @@ impl BlockSink {
                     let ours = work.clone();
                     self.to = ContentSink::Publishing { blocks: held, bytes: verified, work, outcome };
                     let job = Box::new(move || {
-                        // A session that has ended does not receive this.
+                        // Sending fails if the session has ended.
                         sender.send(published(store, &Hash(root), durability, &ours)).ok();
                     });
                     self.worker.run(Load::Files, job);
@@ -605,7 +606,7 @@ impl BlockSink {
         Ok(Ending::Done(done))
     }
 
-    /// Returns the first name of its content, and the number of other names.
+    /// Returns a short title of the content: its first name and the number of other names.
     pub(super) fn title(&self) -> Option<String> {
         let ContentSink::Files(storage) = &self.to else { return self.content.as_ref()?.1.clone() };
         let mut names = storage.ledger().manifest()?.tops();
@@ -616,7 +617,7 @@ impl BlockSink {
         })
     }
 
-    /// Returns the number of expected entries, once the manifest is here.
+    /// Returns the number of expected entries, once the manifest is known.
     pub(super) fn entries(&self) -> Option<Counts> {
         match &self.to {
             ContentSink::Files(storage) => storage.ledger().manifest().map(Manifest::counts),
@@ -645,8 +646,8 @@ impl BlockSink {
         self.stored_bytes() + written + self.waiting_bytes as u64
     }
 
-    /// Returns the bytes of verified content in their places. Blocks on their way there, and blocks that wait for the manifest, may be lost
-    /// if the session ends.
+    /// Returns the bytes of stored content. Blocks that are being written, and blocks that wait for the manifest, may be lost if
+    /// the session ends.
     pub(super) fn stored_bytes(&self) -> u64 {
         match &self.to {
             ContentSink::Files(storage) => storage.ledger().verified_bytes(),
@@ -656,7 +657,7 @@ impl BlockSink {
         }
     }
 
-    /// Returns the bytes that are verified and that the reader of the output has not taken.
+    /// Returns the verified bytes that the reader of the output has not taken yet.
     pub(super) fn waiting_for_output(&self) -> u64 {
         match &self.to {
             ContentSink::Stream { waiting: Some(waiting @ Unwritten::Unread(_)), .. } => waiting.bytes(),
@@ -674,7 +675,7 @@ impl BlockSink {
 }
 
 impl BlockSink {
-    /// Runs this as a job with the whole store.
+    /// Runs this operation as a job with the whole store.
     fn prepare(
         &mut self,
         gives_up: bool,
@@ -689,16 +690,16 @@ impl BlockSink {
         let mut store = storage.into_store().expect("no job has the files of an idle storage");
         let job = Box::new(move || {
             let done = how(&mut store, &ours);
-            // A session that has ended does not receive this.
+            // Sending fails if the session has ended.
             sender.send(done.map(|()| Box::new(store))).ok();
         });
         self.worker.run(Load::Files, job);
     }
 
-    /// Processes the results of jobs beside the session, and continues them.
+    /// Processes the results of jobs and starts their successors.
     ///
     /// # Errors
-    /// The reason of a failure.
+    /// If an operation failed.
     pub(super) fn poll(&mut self) -> Result<Polled, Error> {
         if let ContentSink::Opening { outcome } = &self.to {
             let (store, reported, order) = match outcome.try_recv() {
@@ -737,7 +738,7 @@ impl BlockSink {
         }
     }
 
-    /// Whether a job opens the store: blocks can come, and the missing ones are not known yet.
+    /// Whether a job is opening the store: blocks are accepted, but the missing blocks are not known yet.
     pub(super) fn is_opening(&self) -> bool {
         matches!(self.to, ContentSink::Opening { .. })
     }
@@ -747,12 +748,12 @@ impl BlockSink {
         matches!(self.to, ContentSink::Preparing { .. }) || self.contradiction.is_some()
     }
 
-    /// Whether the missing blocks depend on the manifest, which has not come.
+    /// Whether the missing blocks depend on the manifest, which has not arrived yet.
     pub(super) fn wants_manifest(&self) -> bool {
         matches!(&self.to, ContentSink::Files(storage) if storage.ledger().may_adopt())
     }
 
-    /// Returns the work on files in progress, and how much of it is done, in percent.
+    /// Returns the work on files in progress and its progress in percent.
     pub(super) fn activity(&self) -> Option<(Activity, u8)> {
         match &self.to {
             ContentSink::Publishing { work, .. } | ContentSink::Preparing { work, .. } => {

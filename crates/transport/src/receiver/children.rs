@@ -1,4 +1,4 @@
-//! Relay side of a receiver's session: its calls for the receivers below, and the messages about them to the parent.
+//! Relay side of a receiver's session: service of the downstream receivers, and messages about them to the parent.
 
 use super::feedback::datagram;
 use super::{Phase, ReceiverSession};
@@ -7,11 +7,11 @@ use faircast_core::time::Time;
 use faircast_wire::{Kind, Message, Tree, TreeNode, Verified, Window, encode, peek};
 use std::net::SocketAddr;
 
-/// The number of datagrams about receivers that are done with one report.
+/// Number of datagrams about completed receivers that accompany one report.
 const VERIFIED_AT_ONCE: usize = 4;
 
 impl ReceiverSession {
-    /// At a relay: reports the relays below, once a second.
+    /// At a relay, reports the downstream relays to the parent, once a second.
     pub(super) fn send_tree(&mut self, now: Time) {
         let (Some(relay), Some(stream)) = (&self.setup.relay, &mut self.stream) else { return };
         let relays = relay.tree();
@@ -32,8 +32,8 @@ impl ReceiverSession {
         }
     }
 
-    /// At a relay: reports a change of the attached relays. It is sent before the number of receivers, because the receivers of a relay
-    /// that moves to another process do not increase that number.
+    /// At a relay, reports a change of the attached relays. This report precedes the number of receivers, because that number
+    /// does not grow when a relay's receivers move to another process.
     pub(super) fn report_new_children(&mut self, now: Time) {
         if let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream)
             && children(&relay.tree()) != stream.reported_tree
@@ -42,7 +42,7 @@ impl ReceiverSession {
         }
     }
 
-    /// At a relay: reports the receivers below that are done and not confirmed, with each report.
+    /// At a relay, reports the completed but unconfirmed downstream receivers with each report.
     pub(super) fn report_verified(&mut self, now: Time) {
         let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream) else { return };
         let most = encode::max_verified(datagram(&stream.announced, self.setup.overhead)).max(1);
@@ -53,7 +53,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns a copy of a datagram as received, before it is opened in place, if children may need it.
+    /// Returns a copy of a received datagram before it is decrypted in place, if children may need the copy.
     pub(super) fn raw_for_children(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let (data, others) = self.setup.relay.as_ref()?.wants_raw();
         let is_of_use = match peek(bytes).ok()?.kind {
@@ -69,8 +69,8 @@ impl ReceiverSession {
         })
     }
 
-    /// At a relay: the datagram was the source's, so a hop forwards its packet. An agent stores the datagram under its number, or forwards
-    /// it to children that do not receive the source.
+    /// At a relay, forwards a datagram of the source. An active router forwards the packet. An agent caches the datagram under
+    /// its number, or forwards it to children that do not receive the source.
     pub(super) fn hand_on(&mut self, raw: Option<Vec<u8>>, message: &Message<'_>, size: u16, now: Time) {
         let Some(relay) = &self.setup.relay else { return };
         let packet = if let Message::Data(packet) = message { Some(packet) } else { None };
@@ -83,7 +83,7 @@ impl ReceiverSession {
         }
     }
 
-    /// As a relay within the session: sends the messages that feedback from below causes, and the limit of the buffers below.
+    /// At a relay inside the session, sends the messages caused by downstream feedback, and the limit of the downstream buffers.
     pub(super) fn speak_for_children(&mut self, now: Time) {
         let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
         if self.setup.relay.as_ref().is_some_and(|relay| relay.tick(is_rooted, now)) {
@@ -91,27 +91,28 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns the buffers below as a limit of this host.
+    /// Returns the limit of the downstream buffers, as a limit of this host.
     pub(super) fn limit_below(&self) -> Seq {
         self.setup.relay.as_ref().map_or(Window::UNLIMITED, |relay| relay.limit())
     }
 
-    /// The parent does or does not confirm receivers below by number, and has confirmed these.
+    /// Notifies a relay that the parent does or does not confirm receivers by number, and of the receivers that it has confirmed.
     pub(super) fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time) {
         if let Some(relay) = &self.setup.relay {
             relay.on_confirmed(confirms, ids, now);
         }
     }
 
-    /// Returns when [`ReceiverSession::speak_for_children`] has to be called.
+    /// Returns the time of the next call of [`ReceiverSession::speak_for_children`].
     pub(super) fn speak_at(&self) -> Time {
-        // A session that does not receive any more does not speak for children: it would be called for that again and again.
+        // A session that no longer receives sends nothing for its children; without this filter it would be called for that
+        // repeatedly.
         let relay = self.setup.relay.as_ref().filter(|_| self.phase == Phase::Receiving);
         relay.map_or(Time::NEVER, |relay| relay.tick_at())
     }
 }
 
-/// Returns the addresses of the relays that are attached to the reporter of these.
+/// Returns the addresses of the relays that are attached directly to the sender of this list.
 fn children(relays: &[TreeNode]) -> Vec<SocketAddr> {
     relays.iter().filter(|relay| relay.level == 0).map(|relay| relay.address).collect()
 }

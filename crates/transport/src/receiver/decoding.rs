@@ -1,4 +1,4 @@
-//! Blocks with enough symbols: they are hashed, and a worker decodes those that lack source symbols while the session goes on.
+//! Blocks with enough symbols. They are hashed; a worker decodes the blocks that lack source symbols while the session continues.
 
 use crate::object::gather::assembly::Gathered;
 use crate::object::gather::spill;
@@ -7,29 +7,29 @@ use crate::worker::{Load, Worker};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Enough symbols of one block to decode it.
+/// The symbols of one block, enough to decode it.
 pub(super) enum Symbols {
-    /// Symbols of a block whose missing symbols are requested.
+    /// Symbols of a block whose missing symbols were requested.
     OnRequest(Gathered),
-    /// Symbols of a fountain's block.
+    /// Symbols of a block of a fountain.
     OfFountain(spill::Symbols),
 }
 
-/// The blocks that the worker decodes.
+/// The blocks that the worker is decoding.
 pub(super) struct Decoding {
     worker: Worker,
     sender: Sender<Decoded>,
     outcomes: Receiver<Decoded>,
-    /// The bytes by block.
+    /// Number of bytes of each block.
     blocks: BTreeMap<u32, u64>,
 }
 
-/// A block that the worker returns.
+/// A block that the worker has finished.
 pub(super) struct Decoded {
     pub(super) block: u32,
-    /// Its symbols, without their bytes when it was decoded.
+    /// The block's symbols, without their bytes if decoding succeeded.
     pub(super) symbols: Symbols,
-    /// Its bytes, and the hash of its data where they are as sealed; `None` when its symbols do not decode.
+    /// The block's bytes, with the hash of its data if the block is as sealed; `None` if its symbols do not decode.
     pub(super) bytes: Option<(Vec<u8>, Option<Hash>)>,
 }
 
@@ -42,7 +42,7 @@ impl Symbols {
         }
     }
 
-    /// Whether all source symbols are in their places, so that nothing is decoded.
+    /// Whether all source symbols are present, so that no decoding is needed.
     fn is_whole(&self) -> bool {
         matches!(self, Symbols::OnRequest(gathered) if gathered.is_whole())
     }
@@ -61,8 +61,8 @@ impl Decoding {
         Decoding { worker, sender, outcomes, blocks: BTreeMap::new() }
     }
 
-    /// Decodes and hashes this block. One with all its source symbols is only hashed, at once: its bytes are in the cache of this
-    /// processor.
+    /// Decodes and hashes this block. A block with all its source symbols is only hashed, at once, while its bytes are in the
+    /// cache of this processor.
     pub(super) fn begin(&mut self, block: u32, mut symbols: Symbols, bytes: u64) {
         let is_whole = symbols.is_whole();
         self.blocks.insert(block, bytes);
@@ -90,17 +90,17 @@ impl Decoding {
         Some(decoded)
     }
 
-    /// Whether the worker has this block.
+    /// Whether the worker is decoding this block.
     pub(super) fn has(&self, block: u32) -> bool {
         !self.blocks.is_empty() && self.blocks.contains_key(&block)
     }
 
-    /// Whether the worker has none.
+    /// Whether the worker is decoding no block.
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Returns the bytes of the blocks that the worker has.
+    /// Returns the number of bytes of the blocks that the worker is decoding.
     pub(super) fn bytes(&self) -> u64 {
         self.blocks.values().sum()
     }

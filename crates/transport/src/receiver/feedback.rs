@@ -1,4 +1,4 @@
-//! Processing of the source's messages other than data, and the receiver's feedback to it.
+//! Processing of the source's messages other than data, and of the receiver's feedback.
 
 use super::{
     Finished, JOINED, LOOK_SOONEST, Layers, Phase, ReceiverSession, Stream, Window,
@@ -32,20 +32,22 @@ use faircast_wire::encode;
 use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, Request, Status, Welcome, Words};
 use std::net::SocketAddr;
 
-/// The round-trip time before the source has stated one.
+/// Round-trip time until the source has stated one.
 const FIRST_RTT: Span = Span::from_millis(5);
 
-/// A message that the source has to confirm is repeated after this time at the latest, or the spread where that is longer.
+/// Longest interval at which an unconfirmed message is repeated; if the spread is longer, the spread applies.
 const LATEST: Span = Span::from_secs(1);
 
-/// The first membership message states the missing blocks, so it waits this long for the job that opens the files.
+/// Maximum delay of the first membership message. That message states the missing blocks, so it waits for the job that opens the
+/// files.
 const OPENING: Span = Span::from_millis(500);
 
-/// After two requests they are repeated as on a path of this round-trip time at the most: a forged large round-trip time must not make
-/// other receivers wait longer for repairs.
+/// Maximum round-trip time that requests assume. Otherwise a forged large round-trip time would delay the repairs of other
+/// receivers.
 const MAX_ROUND: Span = Span::from_millis(500);
 
-/// A source sends a packet when it answers; a receiver without one after this time joins without.
+/// Maximum wait for a packet before joining. A source that answers also sends a packet; a receiver that misses this packet joins
+/// without it.
 const JOIN_WITHIN: Span = Span::from_millis(10);
 
 impl ReceiverSession {
@@ -69,7 +71,7 @@ impl ReceiverSession {
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
                 if has_restarted(&stream.announced, &announce) {
-                    // Only if the clock shows that it is not an earlier announcement.
+                    // Only if the clock shows that this is not an earlier announcement.
                     if announce.unix_secs > stream.announced.unix_secs && self.may_move() {
                         self.attach_elsewhere(announce, from, now);
                     }
@@ -123,7 +125,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Follows a first session.
+    /// Follows the first session.
     pub(super) fn follow(
         &mut self,
         session: SessionId,
@@ -240,7 +242,7 @@ impl ReceiverSession {
         Ok(Box::new(reassembly.traced_in(self.scope.clone())))
     }
 
-    /// Returns how the output directory admits the content of a session.
+    /// Returns the rules for admitting the content of a session to the output directory.
     fn admission(&self, session: SessionId, announce: &Announce, is_signed: bool, now: Time) -> Admission {
         let FilePolicy { overwrite, names, .. } = self.setup.files;
         let here = self.setup.unix_secs.saturating_mul(1_000_000_000).saturating_add(now.as_nanos());
@@ -257,8 +259,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns how long it waits to join: a receiver that has asked has waited for its turn already, and waits for a packet to measure the
-    /// round trip with.
+    /// Returns the delay before joining. A receiver that has sent a query has already waited for its turn; it only waits for a
+    /// packet to measure the round-trip time.
     fn turn_to_join(&mut self, spread: Span) -> Span {
         match self.setup.replay_policy {
             ReplayPolicy::Answer => JOIN_WITHIN,
@@ -266,7 +268,8 @@ impl ReceiverSession {
         }
     }
 
-    /// The session comes from another relay now, or from the source itself: a separate stream with the same content.
+    /// Continues the session with another relay, or with the source itself. Its packets are a separate stream with the same
+    /// content.
     pub(super) fn attach_elsewhere(&mut self, announce: Announce, from: SocketAddr, now: Time) {
         let Some((session, before)) = self.stream.as_ref().map(|stream| (stream.session, stream.source))
         else {
@@ -276,7 +279,7 @@ impl ReceiverSession {
             return;
         }
         if before != from {
-            // The former parent must not wait for this receiver. It may lose the message, so it is sent twice.
+            // The former parent must not wait for this receiver. The message is sent twice, because it may be lost.
             let member = self.stranger(MemberState::Leaving, MOVED);
             for _ in 0..2 {
                 self.outbox.add_to(session, Message::Member(member.clone()), before, now);
@@ -295,7 +298,7 @@ impl ReceiverSession {
         self.events.push_back(Event::warning(words));
     }
 
-    /// Begins another packet stream for the present content; returns whether it can be followed.
+    /// Begins another packet stream for the present content. Returns whether the stream can be followed.
     pub(super) fn begin_with(
         &mut self,
         session: SessionId,
@@ -357,7 +360,7 @@ impl ReceiverSession {
         if status.welcomed.contains(&joined) && !std::mem::replace(&mut stream.registered, true) {
             self.scope.admitted(now);
         }
-        // An agent confirms by itself; and a source that states that the session is over waits for nothing more.
+        // An agent confirms receivers itself. A source that states that the session is over waits for no further receivers.
         let (by_number, is_finished) =
             (status.flags & Status::BY_NUMBER != 0, status.flags & Status::CLOSING != 0);
         if let Some(relay) = &self.setup.relay
@@ -387,7 +390,7 @@ impl ReceiverSession {
         }
         let was_deferred = std::mem::replace(&mut stream.deferred, status.lagging.contains(&me));
         if was_deferred && !stream.deferred {
-            // Its measurements are old, and the pause is not congestion.
+            // The old measurements are obsolete, and the pause is not congestion.
             if let Some(scheme) = scheme_of(&stream.announced) {
                 stream.receiver = self.setup.control(&scheme);
             }
@@ -434,8 +437,8 @@ impl ReceiverSession {
             let Some(stream) = &mut self.stream else { return };
             if self.under.may_ask() && stream.sink.deadline().max(self.asks.free_at()) <= now {
                 let mut echo = echo(stream, now);
-                // A packet that was sent before the last status and is not here is lost, not in flight, even when no later packet shows the
-                // gap.
+                // A packet that was sent before the last status and has not arrived is lost, not in flight, even if no later
+                // packet shows the gap.
                 echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
                 let wanted = stream.sink.due(now, &mut self.rng).to_vec();
                 if !wanted.is_empty() {
@@ -459,7 +462,7 @@ impl ReceiverSession {
         self.speak_for_children(now);
     }
 
-    /// Sends the membership message, when it is time.
+    /// Sends the membership message if it is due.
     pub(super) fn report_membership(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.member_at > now {
@@ -485,7 +488,7 @@ impl ReceiverSession {
         self.send_membership(state, why.unwrap_or(role), now);
     }
 
-    /// Reports layers that seem to arrive although nobody here has joined them. Once a second.
+    /// Reports layers that seem to arrive although no host here has joined them. Called once a second.
     pub(super) fn look_for_flooding(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if self.phase != Phase::Receiving || !stream.registered {
@@ -556,8 +559,8 @@ impl ReceiverSession {
         stream.member_tries = if stream.reports_alive { 0 } else { stream.member_tries + 1 };
     }
 
-    /// Carries out the actions of the scheme. `late` is how long the packet that caused them had waited in the socket's buffer: this host's
-    /// time, not the path's.
+    /// Performs the effects that the scheme has requested. `late` is the time for which their packet waited in the socket's
+    /// buffer. This delay belongs to the host, not to the path.
     pub(super) fn carry_out(&mut self, late: Span, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let (mut written, mut attended, mut is_excluded) = (Ok(()), None, false);
@@ -594,7 +597,7 @@ impl ReceiverSession {
         }
     }
 
-    /// No layer is wanted any more; a scheme that reports layers to its source reports that.
+    /// Notifies the scheme that no layer is needed any longer. A scheme that reports layers to its source then reports this.
     pub(super) fn leave_layers(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.is_layered() && self.phase == Phase::Receiving {
@@ -604,30 +607,30 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns its scheme.
+    /// Returns the scheme of the session.
     #[cfg(test)]
     pub(crate) fn scheme(&self) -> Option<faircast_core::schemes::Scheme> {
         self.stream.as_ref().and_then(|stream| scheme_of(&stream.announced))
     }
 
-    /// Returns the reason it would report if it gave up the search for a session now.
+    /// Returns the obstacle that an immediate end of the search would report.
     #[cfg(test)]
     pub(crate) const fn seen(&self) -> Option<crate::error::JoinObstacle> {
         self.seen
     }
 
-    /// Takes the fill of the base group's socket, and its number of dropped datagrams.
+    /// Records the fill of the base group's socket buffer, and the number of datagrams that it dropped.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         self.totals.dropped_local = backlog.dropped;
         let Some(stream) = &mut self.stream else { return };
-        // A host that is too slow for its layers should leave some and not slow the group: the drops of its own buffers count for the
-        // scheme as drops of the path.
+        // A host that is too slow for its layers should leave layers instead of slowing the group. So the scheme counts drops of
+        // the host's own buffers as drops of the path.
         if !stream.layers.is_layered() {
             stream.window.on_backlog(backlog, now);
         }
     }
 
-    /// Advertises the window to the source, when it is time. A deferred receiver wants nothing now.
+    /// Advertises the window to the source if an advertisement is due. A deferred receiver advertises no window.
     fn advertise(&mut self, now: Time) {
         let Some(stream) = self.stream.as_mut().filter(|stream| !stream.deferred) else { return };
         if let Some(limit) = stream.window.due(now) {
@@ -644,24 +647,26 @@ impl ReceiverSession {
     }
 }
 
-/// Returns a part of all turns, from its ID, which is random.
+/// Returns the receiver's place among all turns, from 0 to 1, computed from its random ID.
 fn place_of(id: ReceiverId) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9; // so those that are not drawn but counted are apart, too
     (id.get() as f64 * GOLDEN).fract()
 }
 
-/// Returns a random moment of `spread`: all receivers have to report, none is suppressed by another, so all moments are equally likely.
+/// Returns a random moment of `spread`. All receivers must report and no report suppresses another, so all moments are equally
+/// likely.
 pub(super) fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
 }
 
-/// Returns the largest datagram of the session: the source's packets pass the path, and replies are no longer.
+/// Returns the size of the session's largest datagram. The path carries packets of the source, and replies are not longer than
+/// these.
 pub(super) fn datagram(announce: &Announce, overhead: usize) -> usize {
     usize::from(announce.packet_size).saturating_sub(overhead)
 }
 
-/// Requests symbols, in datagrams of up to `limit` bytes: neighbouring blocks with the same need share an entry. A relay cannot make new
-/// symbols, so the request states the received ones, and the blocks with wrong ones.
+/// Requests symbols, in datagrams of up to `limit` bytes. Neighbouring blocks with the same need share an entry. A relay cannot
+/// create new symbols, so a request to a relay also lists the received symbols and the blocks with wrong symbols.
 fn requests(
     wanted: &[(u32, u16)],
     here: Option<&dyn SymbolSink>,
@@ -702,7 +707,7 @@ fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now
     }
     (stream.rtt, stream.spread) = (rtt, spread);
     let rtt = rtt.min(MAX_ROUND);
-    // Requests need less spreading than membership: any of them serves all.
+    // Requests need less spreading than membership messages, because one repair serves all receivers.
     stream.sink.set_pace(rtt + repair_time, spread.min(rtt * 2 + Span::from_millis(2)));
 }
 

@@ -1,4 +1,4 @@
-//! From the last block to the report: the root is compared, files get their names, and the source is notified.
+//! The end of a transfer: the root is compared, files get their names, and the source is notified.
 
 use super::block_sink::Ending;
 use super::feedback::turn;
@@ -9,11 +9,11 @@ use crate::event::{Event, MAX_UNSENT, ReceiveReport, TransferName};
 use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
 
-/// The longest time between two looks at the results of jobs.
+/// Longest time between two checks for results of jobs.
 const LOOK_LATEST: Span = Span::from_millis(20);
 
 impl Stream {
-    /// While blocks are on their way to the disk, look soon whether they are there.
+    /// Schedules an early check of the results while blocks are being written to the disk.
     pub(super) fn look_after_storage(&mut self, now: Time) {
         if self.sink.is_storing() {
             self.look_at = self.look_at.min(now + LOOK_SOONEST);
@@ -22,7 +22,7 @@ impl Stream {
 }
 
 impl ReceiverSession {
-    /// Look whether work on files beside the session has ended.
+    /// Checks whether jobs on files have ended.
     pub(super) fn look_after_files(&mut self, now: Time) {
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.look_at <= now) else { return };
         let polled = stream.sink.poll(now, &mut self.rng);
@@ -42,7 +42,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Take what the worker has done, without waiting for the time to look.
+    /// Takes the results of the worker at once, before the scheduled check.
     pub(super) fn look_after_storage(&mut self, now: Time) {
         // A session that has failed takes no further results.
         let stream = self.stream.as_mut().filter(|stream| stream.sink.is_storing());
@@ -52,7 +52,7 @@ impl ReceiverSession {
         }
     }
 
-    /// The sink has taken something.
+    /// Handles progress of the sink.
     #[inline]
     pub(super) fn progressed(&mut self, progressed: Result<Progressed, Error>, now: Time) {
         match progressed {
@@ -72,7 +72,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Blocks are verified or stored. A relay verifies none.
+    /// Traces the bytes that are verified and stored. A relay verifies no blocks.
     fn trace_stored(&self, now: Time) {
         if let Some(stream) = self.stream.as_ref().filter(|_| self.setup.relay.is_none()) {
             let (stored, verified) = (stream.sink.stored_bytes(), stream.sink.verified_bytes());
@@ -80,12 +80,12 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether everything is here and files get their names.
+    /// Whether all blocks are stored and files are getting their names.
     pub(super) fn is_finishing(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.finishing_since.is_some())
     }
 
-    /// Report the content, once its manifest is here.
+    /// Reports the content, once its manifest is known.
     fn report_content(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         if !stream.content_reported
@@ -104,7 +104,7 @@ impl ReceiverSession {
         }
     }
 
-    /// A block is in its place: perhaps it was the last.
+    /// Continues after a block was stored; it may have been the last one.
     pub(super) fn after_block(&mut self, now: Time) {
         self.report_content();
         let Some(stream) = &mut self.stream else { return };
@@ -112,7 +112,7 @@ impl ReceiverSession {
             return;
         }
         let Some(root) = stream.root else { return };
-        // The root covers withdrawn files: as many must be known.
+        // The root covers withdrawn files, so all of them must be known.
         let knows_withdrawn = |known: usize| known == stream.withdrawn as usize;
         if stream.finishing_since.is_none() && !stream.sink.withdrawn().is_none_or(knows_withdrawn) {
             return;
@@ -123,7 +123,7 @@ impl ReceiverSession {
         self.totals.repaired = symbols.decoded;
         let blocks = stream.blocks.unwrap_or(0);
         match stream.sink.finish(blocks, root, self.setup.durability, now) {
-            // It differs from the source's block: collect it again. The root may be wrong instead.
+            // The content differs from the source's: blocks are collected again. The root may be wrong instead.
             Ok(Ending::Anew) => {
                 (stream.root, stream.finishing_since) = (None, None);
                 stream.sink.arm(now, &mut self.rng);
@@ -144,7 +144,7 @@ impl ReceiverSession {
                     return;
                 }
                 let Some(stream) = &mut self.stream else { return };
-                // Receivers are often done at the same moment: each waits for its turn.
+                // Receivers often complete at the same moment, so each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
                 stream.reports_alive = false;
                 self.objections.hasten(stream.member_at);
@@ -165,7 +165,7 @@ impl ReceiverSession {
         }
     }
 
-    /// How it ended.
+    /// Returns the result of the session.
     pub(crate) fn report(mut self) -> Result<ReceiveReport, Error> {
         let resumes = self.resumes();
         if let Some(stream) = self.stream.as_ref().filter(|_| !self.is_lost()) {

@@ -1,55 +1,59 @@
-//! Detection of layers that arrive although nobody here wants them: a switch that floods multicast.
+//! Detection of layers that arrive although no host here has joined them: a switch floods multicast.
 //!
-//! A receiver that has left all upper layers and still loses packets of the base layer, while the source sends upper
-//! layers, is behind a link that either carries those layers or is too slow for the base layer alone. From here both look
-//! the same, also by the interface's counters, for adapters drop groups that were not joined before anything counts them.
-//! So the receiver reports its observation, and the source, which can slow the upper layers, finds out which it is.
+//! Consider a receiver that has left all enhancement layers and still loses packets of the base layer while the source sends
+//! enhancement layers. Its link either carries these layers or is too slow for the base layer alone. The receiver cannot
+//! distinguish the two cases. Interface counters do not help, because adapters drop groups that were not joined before counting
+//! their packets. So the receiver reports its observation, and the source, which can slow the enhancement layers, determines the
+//! cause.
 
 use faircast_core::packet::{Arrival, Signal};
 use faircast_core::time::{Span, Time};
 
-/// For this time packets of a layer that was left may still arrive: routers query twice, a second apart, before they stop it (RFC 2236,
-/// 8.8; RFC 3376, 8.8).
+/// Time for which packets of a layer may still arrive after it was left: routers query twice, a second apart, before they stop
+/// forwarding it (RFC 2236, 8.8; RFC 3376, 8.8).
 const PRUNED: Span = Span::from_secs(3);
-/// The time and number of packets over which losses are judged; the time is longer where packets are rare.
+/// Time and number of packets over which losses are judged. If packets are rare, the time is longer.
 const WINDOW: Span = Span::from_secs(2);
 const MIN_PACKETS: u64 = 20;
 const MAX_WINDOW: Span = Span::from_secs(10);
-/// Fewer packets than this prove nothing, however long the window is.
+/// Minimum number of packets for a judgement, however long the window is.
 const NEVER_FEWER: u64 = 5;
-/// The part of packets that must be lost where rates are fixed.
+/// Minimum fraction of lost packets, if rates are fixed.
 const MUCH: f64 = 0.05;
-/// The same where the base layer follows the slowest receiver, which loses some packets of every layer that it limits.
+/// Minimum fraction of lost packets if the base layer follows the slowest receiver, which loses some packets of every layer that
+/// it limits.
 const MUCH_FOR_FOLLOWED: f64 = 0.1;
-/// The number of bad windows in a row, because competing TCP causes one now and then; a single one is enough after this loss.
+/// Number of consecutive bad windows before a report, because competing TCP flows cause a bad window now and then. A higher loss
+/// needs fewer windows.
 const WINDOWS: u8 = 4;
 const MAX_LOSS: f64 = 0.12;
 const MAX_LOSS_OF_FOLLOWED: f64 = 0.25;
 const WINDOWS_OF_MAX_LOSS: u8 = 1;
-/// After a first report this loss in one window is enough where rates are fixed: bursts that the link cannot carry keep the receiver from
-/// joining anything.
+/// Minimum loss in one window after a first report, if rates are fixed. Bursts that the link cannot carry keep the receiver from
+/// joining layers.
 const AGAIN: f64 = 0.02;
-/// The least rate of the upper layers, as a part of the base layer's.
+/// Minimum rate of the enhancement layers, as a fraction of the base layer's rate.
 const ACTIVE: f64 = 0.25;
 
-/// A path without packets for this time was interrupted.
+/// Duration without packets after which a path counts as interrupted.
 const INTERRUPTED: Span = Span::from_secs(1);
 const REVEALED: u8 = 8;
 
-/// Observations of a receiver of the base layer alone.
+/// Observations of a receiver that has joined only the base layer.
 #[derive(Debug)]
 pub(super) struct FloodWatch {
-    /// When the last upper layer was left; `None` while one is joined.
+    /// Time at which the last enhancement layer was left; `None` while one is joined.
     alone_since: Option<Time>,
     window_from: Time,
     came: u64,
     lost: u64,
-    /// Packets that the source has sent on upper layers: when the window began, and by its newest status.
+    /// Number of packets that the source has sent on enhancement layers: at the start of the window, and according to its newest
+    /// status.
     upper: Option<(u64, u64)>,
     reported: bool,
-    /// Bad windows in a row.
+    /// Number of consecutive bad windows.
     bad: u8,
-    /// When the newest packet arrived, and the number of packets after an interruption whose losses do not count.
+    /// Arrival time of the newest packet, and number of packets after an interruption whose losses are ignored.
     newest_at: Time,
     unreported: u8,
     base: Base,
@@ -81,22 +85,22 @@ impl FloodWatch {
         }
     }
 
-    /// The highest joined layer has changed.
+    /// Handles a change of the highest joined layer.
     pub(super) fn on_subscription(&mut self, top: u8, now: Time) {
         self.alone_since = (top == 0).then_some(now);
         self.bad = 0;
         self.begin(now);
     }
 
-    /// A packet of the base layer arrived. Bursts probe whether a path has room for twice the rate: their losses count only after losses
-    /// without bursts.
+    /// Handles a packet of the base layer. Bursts probe whether a path has room for twice the rate. Their losses count only after
+    /// a report of losses outside bursts.
     pub(super) fn on_packet(&mut self, arrival: Arrival, signal: Signal, arrived: Time) {
         if signal.is_burst() && self.base == Base::Fixed && !self.reported {
             (self.newest_at, self.unreported) = (arrived, REVEALED);
             return;
         }
         if arrived.since(std::mem::replace(&mut self.newest_at, arrived)) >= INTERRUPTED {
-            // A path that was silent for this time was interrupted, not flooded; the gap shows some packets later.
+            // A silent path was interrupted, not flooded. The gap becomes visible some packets later.
             self.begin(arrived);
             (self.bad, self.unreported) = (0, REVEALED);
         }
@@ -108,15 +112,15 @@ impl FloodWatch {
         }
     }
 
-    /// Takes the numbers of the next packets of the upper layers.
+    /// Records the packet numbers of the enhancement layers.
     pub(super) fn on_status(&mut self, upper_seqs: &[u64]) {
         let sum = upper_seqs.iter().fold(0u64, |sum, seq| sum.saturating_add(*seq));
         let first = self.upper.map_or(sum, |(first, _)| first);
         self.upper = Some((first, sum));
     }
 
-    /// Returns the part of the base layer's packets that was lost, when that is too much and upper layers are sent meanwhile. Judged once
-    /// in a window.
+    /// Returns the lost fraction of the base layer's packets if it is too large while enhancement layers are sent. Judges once
+    /// per window.
     pub(super) fn look(&mut self, now: Time) -> Option<f64> {
         let alone = self.alone_since.is_some_and(|since| now.since(since) >= PRUNED);
         if !alone {
@@ -143,7 +147,7 @@ impl FloodWatch {
         (self.bad >= windows).then_some(part)
     }
 
-    /// Whether the user has not been informed yet; `true` once.
+    /// Whether the user has not been informed yet; returns `true` once.
     pub(super) fn is_news(&mut self) -> bool {
         !std::mem::replace(&mut self.reported, true)
     }
@@ -162,7 +166,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// A second of 100 packets a second, of which one in `one_in` is lost, and 50 on upper layers.
+    /// One second of 100 packets, of which one in `one_in` is lost, with `upper` packets on enhancement layers.
     fn second(watch: &mut FloodWatch, number: u64, one_in: u64, upper: u64) -> Option<f64> {
         for packet in 0..100 {
             let lost = u32::from(packet % one_in == 0);

@@ -1,4 +1,4 @@
-//! Incomplete blocks at a receiver: one after the other, or those of a fountain with a temporary file for their symbols.
+//! Incomplete blocks at a receiver: either in turn, or all blocks of a fountain with a temporary file for their symbols.
 
 use super::batches::Batches;
 use crate::object::gather::assembly::Assembly;
@@ -7,15 +7,15 @@ use crate::object::{Geometry, ObjectError};
 use crate::worker::Worker;
 use faircast_wire::Announce;
 
-/// Blocks that fill up at the same time.
+/// Blocks that are filled at the same time.
 pub(super) struct Fountain {
-    /// The record of the blocks. A [`Fountain::settle`] is due after changes.
+    /// The record of the blocks. Call [`Fountain::settle`] after changes.
     pub(super) gathering: Gathering,
     slots: Batches<Slots, Operation, Performed>,
 }
 
 impl Fountain {
-    /// About `memory` bytes stay in memory; others go to a file, once there is one.
+    /// Creates a fountain that holds about `memory` bytes in memory. Further bytes go to the temporary file, once it exists.
     pub(super) fn new(geometry: &Geometry, memory: usize, worker: &Worker) -> Fountain {
         Fountain {
             gathering: Gathering::new(geometry.symbol_size.into(), geometry.symbols_per_block, memory),
@@ -23,15 +23,15 @@ impl Fountain {
         }
     }
 
-    /// The file is made.
+    /// Sets the temporary file.
     pub(super) fn give_room(&mut self, room: SpillFile) {
         self.slots.give(self.gathering.give_room(room));
     }
 
-    /// Settle the operations that have ended, and begin those that are planned.
+    /// Processes the operations that have ended, and begins the planned ones.
     ///
     /// # Errors
-    /// When the file cannot be written or read.
+    /// If the file cannot be written or read.
     pub(super) fn settle(&mut self) -> Result<(), ObjectError> {
         loop {
             self.slots.extend(self.gathering.take_operations());
@@ -40,44 +40,45 @@ impl Fountain {
         }
     }
 
-    /// Whether operations are under way.
+    /// Whether operations are running.
     pub(super) fn is_busy(&self) -> bool {
         !self.slots.is_idle()
     }
 }
 
-/// The way in which missing symbols come.
+/// The delivery of missing symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
-    /// It is asked for.
+    /// Missing symbols are requested.
     OnRequest,
-    /// By itself: the source sends ever new symbols of all blocks (layers, and sessions without feedback).
+    /// Missing symbols are not requested: the source sends new symbols of all blocks continuously. Used by layers and by sessions
+    /// without feedback.
     Fountain,
 }
 
 impl Repair {
-    /// How it comes in this session.
+    /// Returns the kind of repair in this session.
     pub(super) fn of(announce: &Announce, is_layered: bool) -> Repair {
         if is_layered || announce.is_one_way() { Repair::Fountain } else { Repair::OnRequest }
     }
 
-    /// Whether incomplete blocks may need more than this memory: all of them, and their last symbols beside them.
+    /// Whether the incomplete blocks, with some room for additional symbols, may exceed this memory.
     pub(super) fn spills(self, geometry: &Geometry, memory: usize) -> bool {
         self == Repair::Fountain && geometry.stream_len.is_none_or(|len| len + len / 16 > memory as u64)
     }
 }
 
-/// Blocks that are not complete.
+/// The blocks that are not complete.
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]
 pub(super) enum Incomplete {
-    /// One comes after the other.
+    /// Blocks that are completed one after the other.
     InTurn(Assembly),
-    /// All fill up at the same time.
+    /// Blocks that are all filled at the same time.
     Together(Box<Fountain>),
 }
 
 impl Incomplete {
-    /// No symbols yet.
+    /// Creates an empty set of blocks.
     pub(super) fn new(repair: Repair, geometry: &Geometry, memory: usize, worker: &Worker) -> Incomplete {
         match repair {
             Repair::OnRequest => Incomplete::InTurn(Assembly::new(geometry.symbol_size.into(), memory)),
@@ -85,12 +86,12 @@ impl Incomplete {
         }
     }
 
-    /// Whether the block is complete and has no place yet.
+    /// Whether the block is complete and waits to be stored.
     pub(super) fn is_stored(&self, block: u32) -> bool {
         matches!(self, Incomplete::Together(blocks) if blocks.gathering.is_stored(block))
     }
 
-    /// Symbols that `block` still requests; `None` when none of it has arrived.
+    /// Returns the number of symbols that `block` still needs; `None` if no symbol of it has arrived.
     pub(super) fn needed(&self, block: u32) -> Option<u16> {
         match self {
             Incomplete::InTurn(blocks) => blocks.needed(block),

@@ -1,4 +1,4 @@
-//! The layers of a session at a receiver: the wanted ones, their addresses, and the stream of each.
+//! The layers of a session at a receiver: the subscription, the groups, and the packet stream of each layer.
 
 use super::flood::{Base, FloodWatch};
 use super::sequence_bounds::SequenceBounds;
@@ -10,19 +10,19 @@ use faircast_core::time::Time;
 use faircast_wire::{Announce, layers::group_of};
 use std::net::SocketAddr;
 
-/// Maximum number of layers that are followed, whatever is announced.
+/// Maximum number of layers that are followed, regardless of the announcement.
 const MAX_LAYERS: u8 = 32;
 
-/// The subscription to layers 0 to some top one, which the scheme decides about.
+/// The subscription to a number of layers from layer 0 on. The scheme decides about the highest layer.
 pub(super) struct Layers {
-    /// The groups of the layers above the base layer, as far as addresses or ports reach.
+    /// The groups of the enhancement layers, as many as addresses or ports allow.
     groups: Vec<SocketAddr>,
     top: u8,
-    /// The layer that cannot be joined, so nothing arrives on it and those above.
+    /// The layer that cannot be joined. No packets arrive on it or on higher layers.
     refused: Option<u8>,
-    /// Streams by layer; those above the top are former ones.
+    /// Streams by layer, including layers above the top that were left.
     streams: Vec<Joined>,
-    /// Sequence bounds by layer, joined or not.
+    /// Sequence bounds by layer, including layers that are not joined.
     numbers: Vec<SequenceBounds>,
     reordering: u8,
     highest: u8,
@@ -32,23 +32,24 @@ pub(super) struct Layers {
     flood: FloodWatch,
 }
 
-/// One layer's stream since it was joined.
+/// The packet stream of one layer since it was joined.
 struct Joined {
     gaps: Gaps,
     since: Time,
 }
 
-/// Information of the scheme about a packet.
+/// The information about a packet that the scheme receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForScheme {
-    /// It belongs to the subscription.
+    /// The packet belongs to the subscription.
     Subscribed(Arrival),
-    /// Nothing: it is of a layer that was left, or was sent before it was joined. Its symbol is valid.
+    /// The scheme receives no information: the layer was left, or was joined after the packet was sent. The packet's symbol is
+    /// valid.
     Beside,
 }
 
 impl Layers {
-    /// Returns the layers that are announced on the group `base`, subscribed to the base layer alone.
+    /// Returns the layers that are announced on the group `base`, with a subscription to the base layer only.
     pub(super) fn new(base: SocketAddr, announce: &Announce, reordering: u8) -> Layers {
         let mut layers = Layers {
             groups: Vec::new(),
@@ -67,7 +68,7 @@ impl Layers {
         layers
     }
 
-    /// Another session with the same content begins: all streams are new ones.
+    /// Restarts all streams for another session with the same content.
     pub(super) fn restart(&mut self, base: SocketAddr, announce: &Announce) {
         let above =
             (1..announce.layers.min(MAX_LAYERS)).map_while(|n| group_of(base, Layer(n), announce.spacing()));
@@ -79,13 +80,13 @@ impl Layers {
         self.numbers = vec![SequenceBounds::default(); self.groups.len() + 1];
     }
 
-    /// The session begins with packet `seq` of the base layer: lost probes before it do not count as losses.
+    /// Begins the session at packet `seq` of the base layer: lost probes before this packet do not count as losses.
     pub(super) fn begin(&mut self, seq: Seq, now: Time) {
         self.streams[0] = Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO };
         self.on_packet(Layer(0), seq, Signal::None, now);
     }
 
-    /// Whether there is more than the base layer.
+    /// Whether the session has more than the base layer.
     pub(super) fn is_layered(&self) -> bool {
         !self.groups.is_empty()
     }
@@ -114,13 +115,13 @@ impl Layers {
         Some(self.subscription())
     }
 
-    /// A layer could not be joined. Returns whether that is the first time.
+    /// Records that a layer could not be joined. Returns whether this is the first such failure.
     pub(super) fn refuse(&mut self, layer: Layer) -> bool {
         self.refused = Some(layer.0);
         !std::mem::replace(&mut self.warned, true)
     }
 
-    /// Returns the groups to receive above the base layer's, bottom up.
+    /// Returns the groups of the joined enhancement layers, lowest first.
     pub(super) fn groups(&self) -> &[SocketAddr] {
         let joined = self.refused.map_or(self.top, |refused| self.top.min(refused - 1));
         &self.groups[..usize::from(joined)]
@@ -131,7 +132,7 @@ impl Layers {
         Subscription { joined: self.groups().len() as u8 + 1, of: self.groups.len() as u8 + 1 }
     }
 
-    /// A packet of `layer` has arrived; `None` when there is no such layer.
+    /// Handles a packet of `layer`. Returns `None` if the layer does not exist.
     pub(super) fn on_packet(
         &mut self,
         layer: Layer,
@@ -155,12 +156,13 @@ impl Layers {
         }
     }
 
-    /// Whether a packet of this layer with this number on the wire can have left the source.
+    /// Whether the source can have sent a packet of this layer with this packet number.
     pub(super) fn allows(&self, layer: Layer, wire: u32, arrived: Time) -> bool {
         self.numbers.get(usize::from(layer.0)).is_none_or(|numbers| numbers.allows(wire, arrived))
     }
 
-    /// Takes the next number of each layer from the source. Returns the layers of which forged numbers had come, with their next number.
+    /// Records the next packet number of each layer, as the source states it. Returns the layers on which forged packet numbers
+    /// had arrived, with their next packet numbers.
     pub(super) fn on_stated(&mut self, base: u64, upper: &[u64], arrived: Time) -> Vec<(Layer, u64)> {
         let reported = std::iter::once(base).chain(upper.iter().copied());
         let mut forged = Vec::new();
@@ -175,24 +177,24 @@ impl Layers {
         forged
     }
 
-    /// Returns the newest packet of the base layer, and its arrival time.
+    /// Returns the newest packet of the base layer with its arrival time.
     pub(super) fn newest(&self) -> Option<(Seq, Time)> {
         self.numbers[0].newest()
     }
 
-    /// The source has stated the numbers of the upper layers' next packets.
+    /// Records the next packet numbers of the enhancement layers, as the source states them.
     pub(super) fn on_status(&mut self, upper_seqs: &[u64]) {
         self.flood.on_status(upper_seqs);
     }
 
-    /// Returns the part of the base layer's packets that is lost although nothing else is joined, where upper layers may be the reason, and
-    /// whether that is observed for the first time. Call it about once a second.
+    /// Returns the fraction of the base layer's packets that is lost although only this layer is joined, if enhancement layers
+    /// may be the cause. The flag states whether this is the first such observation. Call it about once a second.
     pub(super) fn flooded(&mut self, now: Time) -> Option<(f64, bool)> {
         let part = self.flood.look(now).filter(|_| !self.groups.is_empty())?;
         Some((part, self.flood.is_news()))
     }
 
-    /// Returns the outcome of the layers; `None` for a session at one rate.
+    /// Returns the results of the layers; `None` for a session at a single rate.
     pub(super) fn report(&self) -> Option<LayersReport> {
         let of = self.groups.len() as u8 + 1;
         let (highest, joins, leaves) = (self.highest + 1, self.joins, self.leaves);

@@ -1,7 +1,7 @@
-//! The receiver's session: finds a source, collects blocks, requests missing symbols, reports.
+//! The receiver's session: finds a source, collects blocks, requests missing symbols, and reports.
 //!
-//! [`ReceiverSession`] knows no socket and no clock: datagrams and the present come in; feedback and
-//! events go out. [`crate::driver`] joins it to the network.
+//! [`ReceiverSession`] has no socket and no clock: it is given datagrams and the time, and returns feedback and events.
+//! [`crate::driver`] connects it to the network.
 //!
 //! ```text
 //!   Searching -- announced --> Receiving -- all verified and placed --> Confirming -- heard --> Over
@@ -77,69 +77,69 @@ use symbol_sink::SymbolSink;
 use trust::Trust;
 use window::Window;
 
-/// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
+/// Real networks reorder packets: a packet counts as lost after three later packets have arrived (`00-common`, C5).
 pub(crate) const REORDERING: u8 = 3;
 
 /// A receiver that has joined adds this to its nonce, so that the reply cannot be mistaken for the reply to its join request.
 const JOINED: u16 = 1;
 
-/// The shortest interval of reports of changes below a relay.
+/// Minimum interval of reports about downstream changes at a relay.
 const CHANGES: Span = Span::from_millis(20);
 
-/// The time for which a receiver that has everything waits for the confirmation of the source.
+/// Time for which a completed receiver waits for the confirmation of its source.
 const CONFIRM_TIMEOUT: Span = Span::from_secs(3);
 
-/// The shortest time between two looks at the results of jobs.
+/// Shortest time between two checks for results of jobs.
 const LOOK_SOONEST: Span = Span::from_millis(1);
 
 /// The setup of a receiver session.
 pub(crate) struct Setup {
     pub(crate) codec: ReceiverCodec,
-    /// Which sessions are followed.
+    /// The filter of the sessions to follow.
     pub(crate) accept: SessionFilter,
     pub(crate) id: ReceiverId,
-    /// Drawn at random, for the source to repeat.
+    /// A random number that the source returns.
     pub(crate) nonce: u16,
-    /// Random seed of the times of messages: the transport's own.
+    /// Random seed of the transport's message times.
     pub(crate) seed: u64,
-    /// The scheme's random stream: nothing else draws from it.
+    /// The scheme's random stream, which is used by the scheme only.
     pub(crate) scheme_rng: Rng,
-    /// A packet is lost when this number of later ones has arrived.
+    /// Number of later packets after which a missing packet counts as lost.
     pub(crate) reordering: u8,
     pub(crate) host: String,
     pub(crate) destination: Destination,
-    /// Where layers of a live stream are written instead.
+    /// Alternative files for layers of a live stream.
     pub(crate) layers_to: Vec<(Layer, PathBuf)>,
     pub(crate) durability: Durability,
-    /// The directory of unnamed files when the destination is not a directory.
+    /// The directory of unnamed files if the destination is not a directory.
     pub(crate) temporary: PathBuf,
-    /// Which files are accepted, and their metadata.
+    /// The rules for accepted files and their metadata.
     pub(crate) files: FilePolicy,
-    /// Accept only content that one of these keys has signed.
+    /// Keys of which one must have signed the content.
     pub(crate) verify: Option<VerifyKeys>,
-    /// Sign a receipt.
+    /// The key that signs a receipt.
     pub(crate) sign_receipts: Option<faircast_wire::SigningKey>,
-    /// Accept this source only.
+    /// The only accepted source, if set.
     pub(crate) only: Option<IpAddr>,
-    /// IP and UDP headers of each datagram.
+    /// Size of the IP and UDP headers of a datagram, in bytes.
     pub(crate) overhead: usize,
     pub(crate) join_timeout: Option<Span>,
-    /// How long the source may be silent, or its data fail to arrive.
+    /// Maximum duration without packets of the source, or without arriving data.
     pub(crate) idle_timeout: Span,
     pub(crate) group: SocketAddr,
     pub(crate) replay_policy: ReplayPolicy,
     /// Seconds since 1970 at session time zero.
     pub(crate) unix_secs: u64,
-    /// Bytes of memory for incomplete blocks, about: [`INCOMPLETE`].
+    /// Approximate memory for incomplete blocks, in bytes; see [`INCOMPLETE`].
     pub(crate) memory: usize,
-    /// Hosts that may serve this one by unicast, and groups in which relays are looked for.
+    /// Hosts that may serve this one by unicast, and groups in which relays are searched for.
     pub(crate) parents: Vec<SocketAddr>,
-    /// Wait until a source invites.
+    /// Whether to wait for an invitation from a source.
     pub(crate) invited: bool,
-    /// Does the work on files that may take long.
+    /// Performs work on files that may take long.
     pub(crate) worker: Worker,
     pub(crate) disk: Disk,
-    /// At a relay: where symbols go, in place of `destination`.
+    /// At a relay, the destination of symbols, instead of `destination`.
     pub(crate) relay: Option<Box<dyn Relaying>>,
 }
 
@@ -160,15 +160,15 @@ pub(crate) struct ReceiverSession {
     effects: Effects,
     events: VecDeque<Event>,
     outbox: Outbox,
-    /// When it may send requests.
+    /// Limits the times of requests.
     asks: RequestBackoff,
     clocks: Clocks,
     totals: Totals,
     failure: Option<Error>,
     finished: Option<Finished>,
-    /// Why nothing was found, as far as packets show.
+    /// The obstacle to joining a session, as far as packets show it.
     seen: Option<JoinObstacle>,
-    /// The same a second ago, and the one that was last reported.
+    /// The obstacle one second ago, and the last reported obstacle.
     seen_before: Option<JoinObstacle>,
     seen_reported: Option<JoinObstacle>,
     scope: Scope,
@@ -201,17 +201,15 @@ struct Fixed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// No source yet.
     Searching,
-    /// Collecting.
     Receiving,
-    /// Everything is there, or it has failed; the source has to confirm either.
+    /// The receiver has completed or failed, and waits for the source to confirm this.
     Confirming { until: Time },
-    /// Nothing more to do.
+    /// The session has ended.
     Over,
 }
 
-/// The packet stream of the source that is followed now.
+/// The packet stream of the source that is being followed.
 struct Stream {
     session: SessionId,
     source: SocketAddr,
@@ -221,50 +219,50 @@ struct Stream {
     receiver: Box<dyn Receiver + Send>,
     layers: Layers,
     sink: Box<dyn SymbolSink>,
-    /// The trust in signed content.
+    /// The key and signatures of signed content.
     trust: Option<Trust>,
     /// The newest packet of the base layer.
     newest: Echo,
     newest_at: Time,
-    /// The number of packets that the source had sent, by its last status.
+    /// Number of packets that the source had sent before its last status.
     sent: u64,
     rtt: Span,
     spread: Span,
     since: Time,
-    /// The source serves this receiver later, and accepts no requests now.
+    /// Whether the source serves this receiver later and accepts no requests now.
     deferred: bool,
-    /// Whether content has arrived: packets before that are probes.
+    /// Whether content has arrived; earlier packets are probes.
     begun: bool,
-    /// Content has arrived, so another session replaces this one less easily.
+    /// Whether content has arrived, so that other sessions replace this one less easily.
     place_stored: bool,
     registered: bool,
     content_reported: bool,
-    /// First name of the content, and the number of others, once known.
+    /// First name of the content, and number of other names, once known.
     title: Option<String>,
     /// Whether forged packet numbers were reported.
     forgery_reported: bool,
     blocks: Option<u32>,
     root: Option<[u8; 32]>,
-    /// The number of files that the source has withdrawn: the root covers them.
+    /// Number of files that the source has withdrawn; the root covers them.
     withdrawn: u32,
     member_at: Time,
     member_tries: u32,
     member_sent_at: Time,
-    /// Its latest membership message was a sign of life, which needs no answer.
+    /// Whether the latest membership message was a sign of life, which needs no answer.
     reports_alive: bool,
-    /// Members of the group that take turns, as the source counts them.
+    /// Number of group members that take turns, as the source counts them.
     members: u32,
-    /// The relays that are attached to this one, as last reported.
+    /// The relays attached to this one, as last reported.
     reported_tree: Vec<SocketAddr>,
-    /// The number of receivers below that it last reported, and how many of them are done.
+    /// Number of downstream receivers in the last report, and number of completed ones among them.
     sent_counts: (u32, u32),
     window: Window,
-    /// The time since which everything is here and files are renamed.
+    /// Start time of the renaming of files, after all blocks were stored.
     finishing_since: Option<Time>,
-    /// The time since which jobs on files run beside the session, and when to check whether they have ended.
+    /// Start time of the running jobs on files; `look_at`: time of the next check whether these have ended.
     works_since: Option<Time>,
     look_at: Time,
-    /// The source has stated that the session is over.
+    /// Whether the source has stated that the session is over.
     closed: bool,
 }
 
@@ -272,7 +270,7 @@ struct Stream {
 struct Clocks {
     second_at: Time,
     received_at: Time,
-    /// Whether silence was reported.
+    /// Whether the silence of the source was reported.
     silence_reported: bool,
 }
 
@@ -282,7 +280,7 @@ struct Totals {
     lost: u64,
     bytes: u64,
     bytes_last: u64,
-    /// Over the last second, in bit/s.
+    /// Rate over the last second.
     rate: Rate,
     lost_last: u64,
     packets_last: u64,
@@ -360,7 +358,7 @@ impl ReceiverSession {
         session
     }
 
-    /// Reads the clock, where announcements are accepted by their time.
+    /// Passes the present time to the codec if announcements are accepted by their time.
     fn look_at_the_clock(&mut self, now: Time) {
         if self.setup.replay_policy == ReplayPolicy::Clock {
             let unix_secs = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
@@ -368,8 +366,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether received data has to be written before more is taken out of the socket: the reader of this receiver's output is slower than
-    /// the data. The window reports that to the source.
+    /// Whether received data must be written before more is taken out of the socket, because the reader of the output is too
+    /// slow. The window reports this to the source.
     fn waits_for_output(&mut self, now: Time) -> bool {
         let waits = self.stream.as_ref().is_some_and(|stream| stream.sink.waits_for_output());
         if waits {
@@ -379,7 +377,7 @@ impl ReceiverSession {
         waits
     }
 
-    /// A datagram from the group arrived at `arrived` (the kernel's time, not after `now`).
+    /// Handles a datagram from the group. `arrived` is the kernel's time, which is not later than `now`.
     fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, marked: bool, arrived: Time, now: Time) {
         if self.setup.only.is_some_and(|only| only != from.ip()) {
             return;
@@ -456,8 +454,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether this packet belongs to the session that is followed but is not from its source. From there only an announcement is
-    /// examined, and packets of a source that may have moved there.
+    /// Whether this packet of the followed session comes from another address than its source, and is to be ignored.
+    /// Announcements are accepted from any address, and statuses from addresses to which the source may have moved.
     fn is_from_elsewhere(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };
         let asked = self.candidates.contains(stream.session, from);
@@ -476,7 +474,7 @@ impl ReceiverSession {
         };
         self.totals.packets += 1;
         self.totals.bytes += u64::from(size);
-        // A probe before the start does not belong to the session that the scheme controls.
+        // Probes precede the start of the session and are not reported to the scheme.
         let is_probe = packet.data.payload == Payload::NONE;
         if !is_probe {
             self.totals.first_packet.get_or_insert(now);
@@ -513,8 +511,8 @@ impl ReceiverSession {
         }
     }
 
-    /// The groups above the base layer's that are wanted now, bottom up. The driver joins and leaves groups
-    /// until these are joined and no other.
+    /// Returns the wanted groups above the base layer's group, lowest layer first. The driver joins and leaves groups
+    /// accordingly.
     fn wanted_groups(&self) -> &[SocketAddr] {
         match &self.stream {
             Some(stream) if self.phase == Phase::Receiving => stream.layers.groups(),
@@ -522,8 +520,8 @@ impl ReceiverSession {
         }
     }
 
-    /// The group of a wanted layer could not be joined. Nothing arrives on it, which the scheme observes itself; the session continues with
-    /// the layers below.
+    /// Handles a failure to join the group of a wanted layer. The scheme observes that no packets arrive on this layer; the
+    /// session continues with the lower layers.
     fn on_join_failed(&mut self, layer: Layer, why: &dyn std::fmt::Display, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.refuse(layer) {
@@ -541,10 +539,10 @@ impl ReceiverSession {
         }
     }
 
-    /// Time has passed.
+    /// Runs the work that is due.
     fn on_time(&mut self, now: Time) {
         if self.clocks.second_at <= now {
-            // A process that was stopped does not make up for the seconds it missed.
+            // A process that was stopped does not catch up on missed seconds.
             self.clocks.second_at =
                 (self.clocks.second_at + Span::from_secs(1)).max(now + Span::from_millis(1));
             self.look_at_the_clock(now);
@@ -613,7 +611,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns when [`ReceiverSession::on_time`] has to be called.
+    /// Returns the time of the next call of [`ReceiverSession::on_time`].
     fn next_timeout(&self, now: Time) -> Time {
         let tree_at = self.watch_at().min(self.speak_at());
         let at = self.clocks.second_at.min(self.attach_at(now)).min(tree_at).min(match self.phase {
@@ -629,7 +627,7 @@ impl ReceiverSession {
                 if stream.finishing_since.is_some() {
                     return at;
                 }
-                // Pending feedback of a deferred receiver would be due all the time.
+                // A deferred receiver sends no feedback, so the deadlines of feedback do not count.
                 if stream.deferred {
                     at
                 } else {
@@ -645,8 +643,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether it continues under another parent when its own is silent: it lacks something, or it has everything and that is not
-    /// confirmed.
+    /// Whether to continue under another parent if the present one is silent: the receiver is incomplete, or its completion is
+    /// unconfirmed.
     fn may_move(&self) -> bool {
         match self.phase {
             Phase::Receiving => true,
@@ -662,7 +660,7 @@ impl ReceiverSession {
             let Some(to) = waiting.to.or_else(|| self.sends_to()) else { continue };
             waiting.hold_until(now);
             out.clear();
-            // A message that cannot be written (before the announcement, for example) is skipped.
+            // Messages that cannot be encoded are skipped, for example before the announcement.
             if self.codec.encode(out, waiting.session, &waiting.message).is_ok() {
                 self.scope.sent(&waiting.message, now);
                 return Some(Transmit { segment: out.len(), to, hops: waiting.hops });
@@ -686,7 +684,7 @@ impl ReceiverSession {
         self.events.pop_front()
     }
 
-    /// Whether it has ended because its source was lost, and may be found again.
+    /// Whether the session has ended because its source was lost and may be found again.
     pub(crate) const fn is_lost(&self) -> bool {
         matches!(
             self.failure,
@@ -712,11 +710,11 @@ impl ReceiverSession {
             }
             OpenError::Stale { .. } => Some(JoinObstacle::Stale),
             OpenError::Elsewhere { says, from } => Some(JoinObstacle::Elsewhere { says: *says, from: *from }),
-            // It cannot be read there; packets of this version are reason enough.
+            // The packet cannot be read further; one of this version is sufficient evidence.
             OpenError::Parse(ParseError::Version(version)) => {
                 return self.object(SessionId(0), from, JoinObstacle::Version(*version), now);
             }
-            // A packet for the other end, or a duplicate, gives no evidence about keys.
+            // A packet for the peer, or a duplicate, is no evidence about keys.
             OpenError::Forged | OpenError::Parse(_) if self.stream.is_none() => {
                 Some(JoinObstacle::DoesNotOpen)
             }
@@ -724,7 +722,7 @@ impl ReceiverSession {
         };
     }
 
-    /// While no session is found: reports persistent evidence of the reason.
+    /// Reports the obstacle to joining a session, if it persists while no session is found.
     fn report_seen(&mut self) {
         let (now, before) = (self.seen.filter(|_| self.phase == Phase::Searching), self.seen_before);
         self.seen_before = now;
@@ -742,7 +740,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether a receiver that is restarted continues from this one's progress.
+    /// Whether a restarted receiver continues from the progress of this one.
     fn resumes(&self) -> bool {
         let is_live = self.stream.as_ref().is_some_and(|stream| stream.announced.flags & Announce::LIVE != 0);
         matches!(self.setup.destination, Destination::Directory(_)) && !is_live && self.stored_bytes() > 0
@@ -769,7 +767,7 @@ impl Fixed {
         Scope::new(session, if self.relay.is_some() { RELAY } else { RECEIVER }).of(self.id)
     }
 
-    /// Returns the congestion control at this end: a receiver's, or that of a relay with receivers below.
+    /// Returns the congestion control of this receiver, or of a relay with downstream receivers.
     fn control(&self, scheme: &Scheme) -> Box<dyn Receiver + Send> {
         let own = self.relay.as_ref().and_then(|relay| relay.control());
         own.unwrap_or_else(|| Box::new(scheme.receiver(self.id)))
@@ -777,13 +775,13 @@ impl Fixed {
 }
 
 impl Stream {
-    /// Returns when a relay has to report that receivers below have joined or are done.
+    /// Returns the time at which a relay must report that downstream receivers have joined or completed.
     fn changes_at(&self, relay: Option<&dyn Relaying>) -> Time {
         let changed = relay.is_some_and(|relay| self.sent_counts != relay.receivers() || relay.has_unsent());
         if changed && self.registered { self.member_sent_at + CHANGES } else { Time::NEVER }
     }
 
-    /// Sets the number of members of the group: signs of life are as far apart as their turns.
+    /// Sets the number of group members. The interval of signs of life grows with their turns.
     fn set_members(&mut self, members: u32, now: Time) {
         let before = alive_every(std::mem::replace(&mut self.members, members));
         if self.reports_alive {
@@ -792,7 +790,7 @@ impl Stream {
     }
 }
 
-/// Returns this receiver's position in the stream, for the echo of its reports.
+/// Returns the receiver's position in the packet stream, as the echo of its reports.
 fn echo(stream: &Stream, now: Time) -> Echo {
     Echo { seq: stream.newest.seq, hold: now.since(stream.newest_at) }
 }

@@ -1,4 +1,4 @@
-//! Refusals: a receiver reports to the source of a session that it receives why it does not follow that session.
+//! Refusals: a receiver reports to the source of a received session why it does not follow that session.
 
 use super::{Phase, ReceiverSession};
 use crate::config::ReplayPolicy;
@@ -10,37 +10,38 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, KeyId, Message, Name, Refusal, RefusalReason};
 use std::net::SocketAddr;
 
-/// Maximum number of sessions that are notified at a time.
+/// Maximum number of sessions that are refused at a time.
 const MAX_SESSIONS: usize = 8;
 
-/// The number of refusals to each.
+/// Number of refusals to each session.
 const TIMES: u32 = 2;
 
-/// The delay of the first refusal: a wanted session may appear too, or replace a silent one; and not all receivers answer at the same
-/// moment.
+/// Delay of the first refusal. In the meantime a wanted session may appear or replace a silent one. The delay also keeps
+/// receivers from answering at the same moment.
 const FIRST: Span = SILENT;
 const SPREAD: Span = Span::from_millis(1_200);
 const AGAIN: Span = Span::from_secs(10);
 
-/// A source that is not received for this time gets no refusal any more.
+/// A source that has been silent for this time gets no more refusals.
 const GONE_AFTER: Span = Span::from_secs(5);
 
-/// After this time the refusal is forgotten.
+/// Time after which a refusal is forgotten.
 const FORGOTTEN_AFTER: Span = Span::from_secs(600);
 
-/// A receiver whose own source is silent for this time may follow another one soon, and is not busy.
+/// A receiver whose own source has been silent for this time does not count as busy, because it may soon follow another source.
 const SILENT: Span = Span::from_secs(1);
 
-/// Why a session is not followed.
+/// The reason that a session is not followed.
 #[derive(Debug, Clone, Copy)]
 struct About {
     reason: RefusalReason,
-    /// For a busy receiver: the host name of the session's source, and whether it sends the content that is received already.
+    /// For a busy receiver: the host name of the session's source, and whether that session has the content that is already being
+    /// received.
     host: Name,
     is_same_content: bool,
 }
 
-/// A session that is received.
+/// A received session that is refused.
 #[derive(Debug)]
 struct Objection {
     session: SessionId,
@@ -52,13 +53,13 @@ struct Objection {
 }
 
 impl About {
-    /// The receiver cannot follow it.
+    /// Returns the refusal of a session that this receiver cannot follow.
     const fn own(reason: RefusalReason) -> About {
         About { reason, host: Name::EMPTY, is_same_content: false }
     }
 }
 
-/// A refusal that leaves now.
+/// A refusal that is due.
 struct Due {
     session: SessionId,
     source: SocketAddr,
@@ -66,7 +67,7 @@ struct Due {
     is_first: bool,
 }
 
-/// All refusals.
+/// The refusals of all sessions.
 #[derive(Debug, Default)]
 pub(super) struct Objections(Vec<Objection>);
 
@@ -84,12 +85,12 @@ impl Objections {
         }
     }
 
-    /// This receiver has everything at this time: it sends the first refusals by then, for it may not be there later.
+    /// Schedules the first refusals at this time at the latest, because this receiver will have completed and may end.
     pub(super) fn hasten(&mut self, at: Time) {
         self.0.iter_mut().filter(|one| one.said == 0).for_each(|one| one.send_at = one.send_at.min(at));
     }
 
-    /// Returns when the next refusal is due.
+    /// Returns the time of the next refusal.
     pub(super) fn deadline(&self) -> Time {
         self.0.iter().map(|one| one.send_at).min().unwrap_or(Time::NEVER)
     }
@@ -116,7 +117,7 @@ impl Objections {
 }
 
 impl ReceiverSession {
-    /// A session is received that this receiver cannot follow.
+    /// Records a session that this receiver cannot follow.
     pub(super) fn object(&mut self, session: SessionId, from: SocketAddr, seen: JoinObstacle, now: Time) {
         self.seen = Some(seen);
         if self.stream.is_none()
@@ -127,7 +128,8 @@ impl ReceiverSession {
         }
     }
 
-    /// A session is announced while this receiver takes part in another one: both users should be notified.
+    /// Records a session that is announced while this receiver takes part in another one. The users at both ends should be
+    /// notified.
     pub(super) fn object_to_another(
         &mut self,
         session: SessionId,
@@ -165,13 +167,13 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether this receiver, or another one of this host, may follow a session after all.
+    /// Whether this receiver, or another receiver of this host, may follow the session after all.
     fn may_follow_soon(&self, due: &Due, now: Time) -> bool {
         let accept = &self.setup.accept;
         let is_breaking_off = self.phase == Phase::Receiving && now.since(self.clocks.received_at) >= SILENT;
-        // A receiver that waits leaves the same content to the one that has its place.
+        // A waiting receiver does not take the same content, because another receiver already writes it.
         let is_waited_for = accept.does_one_wait() && !due.about.is_same_content;
-        // A receiver that has everything makes room where receivers follow each other.
+        // A completed receiver makes room if receivers follow each other on this host.
         let makes_room = match self.phase {
             Phase::Searching | Phase::Receiving => false,
             Phase::Confirming { .. } => self.failure.is_some() || accept.places.is_some(),
@@ -191,7 +193,7 @@ impl ReceiverSession {
         let Some(stream) = self.stream.as_ref().filter(|_| due.about.reason == RefusalReason::Busy) else {
             return refusal;
         };
-        // Members of another group learn no names of this one.
+        // Members of another group must not receive names of this group.
         let may_know = self.codec.key_of(due.session) == self.codec.key_of(stream.session);
         let content = stream.title.as_deref().unwrap_or_default();
         Refusal {
@@ -202,7 +204,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Estimated seconds until everything is here, at least 1, from the bytes received so far.
+    /// Returns the estimated number of seconds to completion, at least 1, based on the bytes received so far.
     fn seconds_left(&self, now: Time) -> Option<u32> {
         let sink = &self.stream.as_ref()?.sink;
         let (gathered, all) = (sink.gathered_bytes(), sink.content_bytes()?);
@@ -213,7 +215,7 @@ impl ReceiverSession {
     }
 }
 
-/// Returns the refusal reason for the source; `None`: it does not concern the source.
+/// Returns the refusal reason for the source; `None` if the obstacle does not concern the source.
 const fn reason(seen: JoinObstacle) -> Option<RefusalReason> {
     Some(match seen {
         JoinObstacle::Sealed => RefusalReason::NoKey,

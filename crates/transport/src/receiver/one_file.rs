@@ -1,18 +1,18 @@
-//! Content of the only file of an object, on its way to an output without names.
+//! Output of the content of an object's only file, without its name.
 
 use crate::error::{ConfigError, Error};
 use crate::object::{Kind, Manifest, ObjectError};
 use std::io::{self, Write};
 
-/// Takes an object stream from its beginning, and writes the bytes after the manifest, if that names one file.
+/// Accepts an object stream from its beginning. Writes the bytes after the manifest, if the manifest names exactly one file.
 pub(super) struct OneFile<W> {
     to: W,
     manifest: Vec<u8>,
-    /// Bytes of the manifest that have not come.
+    /// Number of manifest bytes that have not arrived yet.
     missing: usize,
 }
 
-/// The object does not have exactly one file.
+/// The error that an object does not have exactly one file.
 #[derive(Debug, thiserror::Error)]
 #[error("there are {0} files")]
 struct NotOne(u64);
@@ -48,7 +48,7 @@ impl<W: Write> Write for OneFile<W> {
     }
 }
 
-/// Converts an error of writing, and recognizes an object that does not have exactly one file.
+/// Converts a write error, and recognizes the error that an object does not have exactly one file.
 pub(super) fn explained(error: ObjectError) -> Error {
     let ObjectError::Io { source, .. } = &error else { return error.into() };
     match source.get_ref().and_then(|cause| cause.downcast_ref::<NotOne>()) {
@@ -66,7 +66,7 @@ mod tests {
         Entry::new(path, kind, 0o644, 0)
     }
 
-    /// Writes an object stream with these entries and this content, given in pieces of this size; returns the output.
+    /// Writes an object stream with these entries and this content, in parts of `piece` bytes. Returns the output.
     fn written(entries: Vec<Entry>, content: &[u8], piece: usize) -> Result<Vec<u8>, Error> {
         let mut stream = Manifest::new(entries).expect("it is in order").encode();
         let manifest_len = stream.len() as u32;

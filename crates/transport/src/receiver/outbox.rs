@@ -1,4 +1,4 @@
-//! Messages of a receiver that wait to be sent.
+//! Pending messages of a receiver.
 
 use faircast_core::packet::SessionId;
 use faircast_core::time::Time;
@@ -6,23 +6,23 @@ use faircast_wire::Message;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Datagrams that wait to be sent to the source.
+/// The datagrams to be sent to the source.
 #[derive(Default)]
 pub(super) struct Outbox {
     pub waiting: VecDeque<Waiting>,
-    /// The source receives nothing: nor does the network between.
+    /// Whether feedback is suppressed, because the network carries none.
     pub is_muted: bool,
-    /// The source has to receive a membership message before any other: it refuses all others of a host that has not joined.
+    /// Whether the next message must be a membership message: the source refuses other messages of a host that has not joined.
     pub joins_first: bool,
 }
 
-/// A message that is sent when all received packets are processed, which may take a while.
+/// A pending message. It is sent after all received packets have been processed, which may take some time.
 pub(super) struct Waiting {
     pub session: SessionId,
     pub message: Message<'static>,
-    /// `None`: to the source that is followed.
+    /// Destination; `None`: the source that is followed.
     pub to: Option<SocketAddr>,
-    /// The hop limit of a message to a group.
+    /// Hop limit of a message to a group.
     pub hops: Option<u8>,
     pub since: Time,
 }
@@ -36,12 +36,12 @@ impl Outbox {
         }
     }
 
-    /// Adds a message to another destination than the source that is followed.
+    /// Adds a message for `to` instead of the followed source.
     pub fn add_to(&mut self, session: SessionId, message: Message<'static>, to: SocketAddr, now: Time) {
         self.add_within(session, message, to, None, now);
     }
 
-    /// Adds a message, optionally to a group within this number of hops.
+    /// Adds a message for `to`, optionally a group within this number of hops.
     pub fn add_within(
         &mut self,
         session: SessionId,
@@ -57,7 +57,7 @@ impl Outbox {
 }
 
 impl Waiting {
-    /// Holds until now: the time that it waited is not part of a round trip.
+    /// Adds the waiting time until `now` to the hold time of the echo, so that it does not count as part of the round-trip time.
     pub fn hold_until(&mut self, now: Time) {
         let waited = now.since(self.since);
         let echo = match &mut self.message {

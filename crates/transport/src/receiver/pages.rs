@@ -1,4 +1,5 @@
-//! Pages of signed content at the receiver: a block counts when a page of the source has its hash (docs/design/security.md).
+//! Pages of signed content at the receiver: a block is accepted if a page of the source contains its hash
+//! (docs/design/security.md).
 
 use super::trust::Trust;
 use crate::object::Hash;
@@ -6,10 +7,10 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::Hashes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A page is requested when the source has had this time to send it by itself.
+/// Delay before a page is requested. The source may send it unrequested during this time.
 const GRACE: Span = Span::from_millis(200);
 
-/// The lowest possible hash.
+/// The smallest possible hash.
 const MIN_HASH: Hash = Hash([0; 32]);
 
 /// A complete block and the hash of its data.
@@ -18,29 +19,29 @@ type CompleteBlock = (Vec<u8>, Hash);
 /// The verdict on a complete block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judged {
-    /// It is the source's.
+    /// The block is the source's.
     Right,
-    /// It is not.
+    /// The block is not the source's.
     Forged,
-    /// Unknown so far.
+    /// No page of this block has arrived yet.
     Unknown,
 }
 
-/// The pages that have come, and the blocks that wait for theirs.
+/// The received pages, and the blocks that wait for their pages.
 pub(super) struct Pages {
     trust: Trust,
-    /// The hashes of each block; a block that changed while files were withdrawn has several.
+    /// The hashes of each block. A block that changed while files were withdrawn has several hashes.
     hashes: BTreeSet<(u32, Hash)>,
-    /// Blocks without a hash, complete or in their places from an earlier run, and when to request it. Never: until the source has reached
-    /// them.
+    /// Blocks without a hash, complete or stored by an earlier run, with the time at which to request their page. The time is
+    /// `NEVER` until the source has reached the block.
     waiting: BTreeMap<u32, Time>,
-    /// The earliest of those times that has not come yet.
+    /// The earliest future time in `waiting`.
     ask_at: Time,
-    /// Blocks of a live stream below are written: their hashes are ignored from now on.
+    /// All blocks of a live stream below this one are written; their hashes are ignored.
     written: u32,
-    /// The source has reached the blocks below.
+    /// The source has reached all blocks below this one.
     passed: u32,
-    /// The waiting blocks that are not in their places.
+    /// The waiting blocks that are not stored.
     held: BTreeMap<u32, CompleteBlock>,
     held_bytes: usize,
     held_most: usize,
@@ -48,8 +49,8 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Returns the state before any page of the session that `trust` is about; complete blocks that wait for their pages take up to `most`
-    /// bytes.
+    /// Returns the pages of the session that `trust` is about, initially none. Complete blocks that wait for their pages take up
+    /// to `most` bytes.
     pub(super) fn new(trust: Trust, most: usize) -> Pages {
         Pages {
             trust,
@@ -65,7 +66,7 @@ impl Pages {
         }
     }
 
-    /// The same content comes in a new session, with pages of its own.
+    /// Restarts for a new session with the same content, which sends its own pages.
     pub(super) fn restart(&mut self, trust: Trust) {
         self.trust = trust;
         self.hashes.clear();
@@ -74,7 +75,8 @@ impl Pages {
         (self.held_bytes, self.passed, self.written, self.ask_at) = (0, 0, 0, Time::NEVER);
     }
 
-    /// Takes a block that is in its place from an earlier run. It waits for its page; returns `false` when that has come.
+    /// Adds a block that was stored by an earlier run. Returns whether it waits for its page; `false` if the page has already
+    /// arrived.
     pub(super) fn doubt(&mut self, block: u32, now: Time) -> bool {
         let waits = self.hashes_of(block).next().is_none();
         if waits {
@@ -85,14 +87,14 @@ impl Pages {
         waits
     }
 
-    /// Stored blocks are gone, except those for which `has` returns true; held blocks are discarded, too.
+    /// Forgets stored blocks, except those for which `has` returns true. Also discards the held blocks.
     pub(super) fn forget_all_but(&mut self, has: impl Fn(u32) -> bool) {
         self.held.clear();
         self.held_bytes = 0;
         self.waiting.retain(|block, _| has(*block));
     }
 
-    /// Whether a page has anything new.
+    /// Whether a page contains a new hash.
     pub(super) fn is_news(&self, page: &Hashes) -> bool {
         let mut hashes = (page.first_block..).zip(&page.hashes);
         hashes.any(|(block, hash)| block >= self.written && !self.hashes.contains(&(block, Hash(*hash))))
@@ -123,14 +125,14 @@ impl Pages {
         self.hashes.range((block, MIN_HASH)..).take_while(move |(of, _)| *of == block)
     }
 
-    /// The block is void: nothing of it is waited for.
+    /// Forgets a block that contains no data any longer.
     pub(super) fn forget(&mut self, block: u32) {
         self.waiting.remove(&block);
         let held = self.held.remove(&block);
         self.held_bytes -= held.map_or(0, |(bytes, _)| bytes.len());
     }
 
-    /// Counts a block that was not the source's, and returns the count.
+    /// Counts a block that was not the source's. Returns the new count.
     pub(super) fn count_forged(&mut self) -> u64 {
         self.forged += 1;
         self.forged
@@ -141,7 +143,7 @@ impl Pages {
         self.forged
     }
 
-    /// Holds a complete block until its page comes; returns it when there is no room for it.
+    /// Holds a complete block until its page arrives. Returns the block if there is no room for it.
     pub(super) fn hold(&mut self, block: u32, bytes: Vec<u8>, hash: Hash, now: Time) -> Result<(), Vec<u8>> {
         if self.held_bytes + bytes.len() > self.held_most {
             return Err(bytes);
@@ -153,17 +155,17 @@ impl Pages {
         Ok(())
     }
 
-    /// Whether the block is complete and waits for its page here.
+    /// Whether the block is complete and is held here until its page arrives.
     pub(super) fn holds(&self, block: u32) -> bool {
         self.held.contains_key(&block)
     }
 
-    /// Whether this block waits for its page, here or in its place.
+    /// Whether this block waits for its page, whether held here or stored.
     pub(super) fn is_waiting(&self, block: u32) -> bool {
         !self.waiting.is_empty() && self.waiting.contains_key(&block)
     }
 
-    /// Returns the first block that waits for this page, and its bytes with their hash if it is held here.
+    /// Removes and returns the first block that waits for this page, with its bytes and hash if the block was held here.
     pub(super) fn release(&mut self, page: &Hashes) -> Option<(u32, Option<CompleteBlock>)> {
         let end = page.first_block.saturating_add(page.hashes.len() as u32);
         let (&block, _) = self.waiting.range(page.first_block..end).next()?;
@@ -173,7 +175,7 @@ impl Pages {
         Some((block, bytes))
     }
 
-    /// The source has reached the blocks below `passed`: from now on their pages are due.
+    /// Records that the source has reached the blocks below `passed`. Their pages are due from now on.
     pub(super) fn pass(&mut self, passed: u32, now: Time) {
         if passed <= self.passed {
             return;
@@ -185,12 +187,12 @@ impl Pages {
         self.passed = passed;
     }
 
-    /// Returns when a page is to be requested first; never while no page is missing.
+    /// Returns the time at which the next page is to be requested; `NEVER` if no page is missing.
     pub(super) fn deadline(&self) -> Time {
         self.ask_at
     }
 
-    /// Some pages are due: from now on [`Pages::wants`] returns which.
+    /// Begins a request of the due pages; [`Pages::wants`] then selects them.
     pub(super) fn ask(&mut self, now: Time) {
         let later = self.waiting.values().copied().filter(|ask_at| *ask_at > now);
         self.ask_at = later.min().unwrap_or(Time::NEVER);
@@ -201,7 +203,7 @@ impl Pages {
         self.waiting.get(&block).is_some_and(|ask_at| *ask_at <= now)
     }
 
-    /// The blocks of a live stream below this one are written, and are not examined again.
+    /// Forgets the hashes of blocks below `written`: these blocks of a live stream are written and not examined again.
     pub(super) fn forget_written(&mut self, written: u32) {
         self.written = self.written.max(written);
         while self.hashes.first().is_some_and(|(block, _)| *block < self.written) {
@@ -209,7 +211,7 @@ impl Pages {
         }
     }
 
-    /// Blocks below this one are not wanted any more.
+    /// Drops the blocks below `oldest`, which are not wanted any longer.
     pub(super) fn drop_before(&mut self, oldest: u32) {
         self.hashes = self.hashes.split_off(&(oldest, MIN_HASH));
         self.waiting = self.waiting.split_off(&oldest);
@@ -237,7 +239,7 @@ mod tests {
         for first in (0..800).step_by(8) {
             assert!(pages.is_news(&page(first)) && pages.learn(&page(first)));
             assert_eq!(pages.judge(first + 3, Hash([first as u8; 32])), Judged::Right);
-            // All but the last two are written.
+            // All blocks except the last two are written.
             pages.forget_written(first + 6);
             assert_eq!(pages.hashes.len(), 2);
         }
@@ -253,7 +255,7 @@ mod tests {
             Signed { session: SessionId(1), salt: [2; 16], transfer: TransferId([3; 16]), started: 4 };
         let mut pages = Pages::new(Trust::of_key(key.verify_key(), about), 1 << 20);
         pages.pass(5, Time::ZERO);
-        // Verified only now, as the disk is slow.
+        // A slow disk delays the verification to this moment.
         let now = Time::ZERO + Span::from_secs(2);
         assert!(pages.doubt(7, now) && pages.deadline().is_never(), "the source comes to it");
         assert!(pages.doubt(3, now));

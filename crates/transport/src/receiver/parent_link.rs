@@ -1,4 +1,5 @@
-//! The parent of a receiver: the source, or an agent (MTCP). Data comes from the source either way; feedback goes to the parent.
+//! The parent of a receiver: the source, or an agent (MTCP). In both cases data comes from the source; feedback is sent to the
+//! parent.
 //!
 //! ```text
 //!   Source   -- an agent has answered: ask it --------> Asking -- it serves --> Agent
@@ -7,8 +8,8 @@
 //!                             \-- none -----------------> Source
 //! ```
 //!
-//! A receiver that was not served by an agent in time is the source's child to the end of the session: so nobody is counted twice for long.
-//! Agents and relays do not seek another agent: one that they found could be behind themselves.
+//! A receiver that no agent serves in time remains the source's child until the end of the session, so that no receiver is
+//! counted twice for long. Agents and relays do not search for another agent, because it could be downstream of themselves.
 
 use super::reachability::MOVED_AFTER;
 use super::{JOINED, Phase, ReceiverSession};
@@ -22,57 +23,57 @@ use faircast_wire::{Kind, MemberState, Message, Order as Word, OrderAction, Stat
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-/// An agent that has not answered within this time does not serve this session.
+/// Time within which an agent must answer; otherwise it does not serve this session.
 const ANSWERS_WITHIN: Span = Span::from_secs(3);
 
-/// The interval of questions to an agent.
+/// Interval of queries to an agent.
 const ASK_EVERY: Span = Span::from_millis(200);
 
-/// For this time another agent is sought.
+/// Duration of the search for another agent.
 const SEEK_FOR: Span = Span::from_secs(4);
 
-/// The extra time for repairs of an agent before symbols are requested.
+/// Additional time for repairs by an agent, before symbols are requested.
 const AGENT_REPAIRS: Span = Span::from_millis(50);
 
-/// The time after which the source has answered a request of an agent's child.
+/// Time within which the source answers a request of an agent's child.
 const ANSWERED_AFTER: Span = Span::from_millis(300);
 
-/// When nothing has come from the agent for this time, nothing is in flight.
+/// If the agent has been silent for this time, no packets are in flight.
 const STALLED: Span = Span::from_secs(1);
 
-/// The parent.
+/// The kind of parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parent {
-    /// The source's.
+    /// The receiver is a child of the source.
     Source,
-    /// An agent, which has been asked.
+    /// An agent has been queried and has not answered yet.
     Asking { agent: SocketAddr, until: Time, next_at: Time },
-    /// This agent.
+    /// The receiver is a child of this agent.
     Agent { at: SocketAddr, last_received_at: Time },
-    /// The agent is silent; others are asked to be one.
+    /// The agent is silent; another agent is searched for.
     Seeking { until: Time },
 }
 
-/// A receiver's place in a tree.
+/// The position of a receiver in a tree.
 #[derive(Debug)]
 pub(super) struct ParentLink {
     pub(super) parent: Parent,
-    /// The agent's group it is in: 0 receives from the source.
+    /// Number of the joined group of the agent; 0: the receiver listens to the source's group.
     group: u8,
-    /// No agent serves it in this session, so none is asked any more.
+    /// Whether no agent serves this receiver in the session; then no agent is queried any longer.
     is_alone: bool,
-    /// The former agent, which has to stop waiting.
+    /// The former agent, which must be notified of the move.
     left: Option<SocketAddr>,
-    /// When an agent was first asked while sessions are searched.
+    /// Time of the first query to an agent during the search for a session.
     asked_since: Option<Time>,
     /// The last advertised limit of this host's own window.
     pub(super) own_limit: Seq,
-    /// A status of the source about packets that are still on their way through the agent.
+    /// A status of the source about packets that have not yet passed the agent.
     held_status: Option<Box<Status>>,
-    /// Whether symbols may be requested, and the packet number that follows the answer to the last request.
+    /// Whether symbols may be requested; `answers_from`: time from which a status shows whether the last request was answered.
     may_ask: bool,
     answers_from: Time,
-    /// An agent's buffer for a datagram as it came.
+    /// An agent's buffer for a datagram in its received form.
     pub(super) raw: Vec<u8>,
 }
 
@@ -94,8 +95,8 @@ impl Default for ParentLink {
 }
 
 impl ParentLink {
-    /// Returns the source's status that applies to this receiver now. In an agent's own group packets arrive later than the status about
-    /// them. The status is held until they had time to arrive, so that packets in flight are not requested.
+    /// Returns the source's status that applies to this receiver now. In an agent's own group, packets arrive later than the
+    /// status about them. So the status is held until they had time to arrive, and packets in flight are not requested.
     pub(super) fn due_status<'a>(
         &mut self,
         status: &'a Status,
@@ -116,30 +117,30 @@ impl ParentLink {
         held.map(|held| Cow::Owned(*held))
     }
 
-    /// Whether there is no agent in between.
+    /// Whether the source is the parent.
     pub(super) const fn is_of_the_source(&self) -> bool {
         matches!(self.parent, Parent::Source)
     }
 
-    /// Whether symbols may be requested. In an agent's own group an answer follows all packets that wait at the agent, so they are
-    /// requested once in that time.
+    /// Whether symbols may be requested. In an agent's own group, the answer to a request follows all packets that wait at the
+    /// agent. So symbols are requested only once during that time.
     pub(super) const fn may_ask(&self) -> bool {
         self.group == 0 || self.may_ask
     }
 
-    /// Symbols were requested: a status of the source, a round trip later or more, shows when the answer must have arrived.
+    /// Records that symbols were requested. A later status of the source shows when the answer must have arrived.
     pub(super) fn on_asked(&mut self, now: Time) {
         (self.may_ask, self.held_status, self.answers_from) = (false, None, now + ANSWERED_AFTER);
     }
 
-    /// Returns the time beyond a round trip after which missing symbols are requested.
+    /// Returns the time, in addition to a round trip, after which missing symbols are requested.
     pub(super) const fn repair_time(&self) -> Span {
         if matches!(self.parent, Parent::Agent { .. }) { AGENT_REPAIRS } else { Span::ZERO }
     }
 }
 
 impl ReceiverSession {
-    /// Returns the address of its agent, or of the one it asks.
+    /// Returns the address of the receiver's agent, or of the agent that it queries.
     fn agent(&self) -> Option<SocketAddr> {
         match self.under.parent {
             Parent::Agent { at, .. } => Some(at),
@@ -148,13 +149,14 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns the agent that has answered and may serve it.
+    /// Returns the agent that has answered and may serve this receiver.
     fn agent_to_ask(&self) -> Option<SocketAddr> {
         let attaching = self.attaching.as_ref().filter(|_| !self.under.is_alone)?;
         attaching.agent()
     }
 
-    /// Returns where to ask whether an announced source continues: at the agent, as long as that may answer.
+    /// Returns the host to query whether an announced source is active: the agent, as long as it may still answer, otherwise the
+    /// source.
     pub(super) fn whom_to_ask(&mut self, source: SocketAddr, now: Time) -> SocketAddr {
         let Some(agent) = self.agent_to_ask().filter(|_| self.phase == Phase::Searching) else {
             return source;
@@ -170,7 +172,7 @@ impl ReceiverSession {
         source
     }
 
-    /// Returns the destination of its feedback; `None`: it has no parent.
+    /// Returns the destination of feedback; `None` if the receiver has no parent.
     pub(super) fn sends_to(&self) -> Option<SocketAddr> {
         match self.under.parent {
             Parent::Source => self.stream.as_ref().map(|stream| stream.source),
@@ -179,19 +181,19 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether a receiver that has a parent also listens to the source in its group.
+    /// Whether a receiver with a parent also listens to the source's group.
     pub(super) fn receives_the_group(&self) -> bool {
         let has_agent = self.attaching.as_ref().is_some_and(|attaching| attaching.has_met_agent());
         has_agent && self.under.group == 0 && self.phase != Phase::Over
     }
 
-    /// Whether other parents are asked although the source is received.
+    /// Whether an agent is searched for although the source is received.
     pub(super) fn seeks_an_agent(&self) -> bool {
         matches!(self.under.parent, Parent::Seeking { .. } | Parent::Asking { .. })
     }
 
-    /// A datagram has come from the agent. Returns `true` when it is a message of the agent itself, and processed. Any other is the
-    /// source's, forwarded.
+    /// Handles a datagram from the agent. Returns `true` if it is a message of the agent itself. Other datagrams are forwarded
+    /// datagrams of the source.
     pub(super) fn on_agents_word(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) -> bool {
         if peek(bytes).map(|header| header.kind) != Ok(Kind::Order) {
             return false;
@@ -205,7 +207,7 @@ impl ReceiverSession {
         true
     }
 
-    /// Returns the sender of a datagram, as far as sessions are concerned, and whether an agent has forwarded it.
+    /// Returns the address to which a session attributes this datagram, and whether an agent has forwarded it.
     pub(super) fn author(&mut self, bytes: &[u8], from: SocketAddr, now: Time) -> (SocketAddr, bool) {
         let handed_on = peek(bytes).is_ok_and(|header| {
             matches!(header.kind, Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes)
@@ -219,7 +221,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Marks a packet that the agent has forwarded for the congestion control.
+    /// Marks a packet that the agent has forwarded, for the congestion control.
     pub(super) fn mark_handed_on(&self, data: &mut Data) {
         let newest =
             self.stream.as_ref().map(|stream| stream.newest.seq).filter(|seq| seq.0 < Window::UNLIMITED.0);
@@ -293,13 +295,13 @@ impl ReceiverSession {
         }
     }
 
-    /// Joins this group of the agent.
+    /// Switches to this group of the agent.
     pub(super) fn attend(&mut self, group: u8) {
         (self.under.group, self.under.may_ask) = (group, false);
     }
 
-    /// Begins under another parent, which has to count this receiver; the former one must not. It may lose the message, so it is sent
-    /// twice.
+    /// Begins under another parent, which must count this receiver. The former parent must stop counting it; the message is sent
+    /// twice, because it may be lost.
     fn begin_under_another(&mut self, now: Time) {
         self.under.group = 0;
         let before = self.under.left.take().filter(|before| self.sends_to() != Some(*before));
@@ -323,7 +325,7 @@ impl ReceiverSession {
         (stream.member_at, stream.member_tries) = (now, 0);
     }
 
-    /// No agent serves it any more.
+    /// Continues as a child of the source, because no agent serves this receiver.
     fn go_to_the_source(&mut self, now: Time) {
         (self.under.parent, self.under.is_alone) = (Parent::Source, true);
         if let Some(source) = self.sends_to() {
@@ -335,7 +337,7 @@ impl ReceiverSession {
         self.begin_under_another(now);
     }
 
-    /// Checks whether the agent is there, and seeks another one if not.
+    /// Checks whether the agent is alive, and searches for another agent if not.
     pub(super) fn watch_agent(&mut self, now: Time) {
         match self.under.parent {
             Parent::Source => {}
@@ -377,7 +379,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns when [`ReceiverSession::watch_agent`] has to be called.
+    /// Returns the time of the next call of [`ReceiverSession::watch_agent`].
     pub(super) fn watch_at(&self) -> Time {
         match self.under.parent {
             Parent::Source => Time::NEVER,

@@ -13,8 +13,8 @@ use faircast_wire::encode::IPV4_HEADERS;
 use std::net::SocketAddr;
 
 impl Setup {
-    /// Returns the setup of a receiver whose users state only source and destination, on an IPv4 path and at this time in seconds since
-    /// 1970. All its random numbers follow from `seed`.
+    /// Returns the setup of a receiver for which only source and destination are configured, on an IPv4 path and at this time in
+    /// seconds since 1970. All its random numbers are derived from `seed`.
     pub(crate) fn plain(
         codec: ReceiverCodec,
         id: ReceiverId,

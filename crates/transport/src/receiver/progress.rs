@@ -1,4 +1,4 @@
-//! The progress of a receiver, once a second.
+//! The progress report of a receiver, once a second.
 
 use super::ReceiverSession;
 use crate::event::{Busy, Event, Progress};

@@ -1,7 +1,7 @@
-//! Checks whether data arrives where announcements do, and from where the source sends.
+//! Checks whether the source's data arrives as well as its announcements, and whether the source has moved to another address.
 //!
-//! On a path that drops large packets (an unreported MTU, a firewall) announcements and status messages arrive and data does not. The
-//! status states how many packets were sent, so a receiver knows that it should have some.
+//! Some paths drop large packets, because of an unreported MTU or a firewall. Announcements and status messages arrive on these
+//! paths, and data does not. A status states the number of sent packets, so a receiver can detect that data is missing.
 
 use super::{Error, Event, Phase, ReceiverSession, Stream};
 use crate::error::TransferError;
@@ -12,51 +12,52 @@ use faircast_wire::Announce;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A receiver reports that no data arrives when none has come for this time,
+/// Duration without data after which a receiver reports that no data arrives.
 const TOLD_AFTER: Span = Span::from_secs(3);
 
-/// and at least this number of packets was sent.
+/// Minimum number of sent packets for this report.
 const ENOUGH: u64 = 4;
 
-/// A source that is received is where it is. One that has been silent for this time may be elsewhere.
+/// Silence after which a source may have moved to another address.
 pub(super) const MOVED_AFTER: Span = Span::from_secs(2);
 
-/// A source that is silent for this part of the idle timeout is reported as silent, though not before several announcements can have been
-/// lost.
+/// Fraction of the idle timeout after which a silent source is reported. The limits in `SOONEST` allow for the loss of several
+/// announcements.
 const SILENT_AFTER: f64 = 1.0 / 12.0;
 const SOONEST: Span = Span::from_secs(5);
 
-/// A parent that serves nothing, or whose data does not arrive, is left after this part of the idle timeout.
+/// Fraction of the idle timeout after which a receiver leaves a parent that serves nothing or whose data does not arrive.
 pub(super) const LEFT_AFTER: f64 = 1.0 / 4.0;
 
-/// The clock of a source that moves continues; older announcements are recordings.
+/// Maximum deviation of a moved source's clock, in seconds. Announcements with a larger deviation are recordings.
 const CLOCKS_AGREE: u64 = 5;
 
-/// Received packets compared with sent ones.
+/// Comparison of received packets with sent packets.
 #[derive(Debug)]
 pub(super) struct Reach {
-    /// The number after that of the newest packet that has come, on the base layer.
+    /// The number after the newest received packet of the base layer.
     expected: u64,
     missing: Option<Missing>,
 }
 
-/// Packets were sent that have not arrived.
+/// A period in which sent packets have not arrived.
 #[derive(Debug)]
 struct Missing {
     since: Time,
-    /// The source's next number when that was noticed, and now.
+    /// The source's next packet number at the start of this period; `now`: the present next packet number.
     at_first: u64,
     now: u64,
     reported: bool,
 }
 
 impl Reach {
-    /// Returns the state for a source whose next packet has this number.
+    /// Returns the initial state for a source whose next packet has this number.
     pub(super) fn new(next_seq: u64) -> Reach {
         Reach { expected: next_seq, missing: None }
     }
 
-    /// A packet has come, of the base layer if it has a number here. Returns whether missing data had been reported.
+    /// Records a received packet; `seq` is its number on the base layer, if it has one. Returns whether missing data had been
+    /// reported.
     pub(super) fn on_data(&mut self, seq: Option<u64>) -> bool {
         if let Some(seq) = seq {
             self.expected = self.expected.max(seq.saturating_add(1));
@@ -64,7 +65,7 @@ impl Reach {
         self.missing.take().is_some_and(|missing| missing.reported)
     }
 
-    /// The source's next packet on the base layer has this number.
+    /// Records the number of the source's next packet on the base layer.
     pub(super) fn on_next_seq(&mut self, next: u64, now: Time) {
         if next < self.expected.saturating_add(ENOUGH) {
             return;
@@ -74,12 +75,13 @@ impl Reach {
         missing.now = missing.now.max(next);
     }
 
-    /// The packets that seemed to arrive were forged: the source's next one has this number.
+    /// Discards forged packet numbers: the source's next packet has this number.
     pub(super) fn go_back(&mut self, next: u64) {
         self.expected = self.expected.min(next);
     }
 
-    /// Returns for how long nothing has arrived although packets were sent all the time, and how many, when that is worth a report.
+    /// Returns the time without received packets and the number of missing packets, if packets are sent continuously and this is
+    /// worth a report.
     fn loss(&self, now: Time) -> Option<(Span, u64)> {
         let missing = self.missing.as_ref()?;
         let lasted = now.since(missing.since);
@@ -87,14 +89,14 @@ impl Reach {
         (goes_on && lasted >= TOLD_AFTER).then(|| (lasted, missing.now - self.expected))
     }
 
-    /// Whether it has to be reported; counts as reported from now on.
+    /// Whether missing data has to be reported; counts as reported afterwards.
     fn take_news(&mut self) -> bool {
         self.missing.as_mut().is_some_and(|missing| !std::mem::replace(&mut missing.reported, true))
     }
 }
 
 impl ReceiverSession {
-    /// Returns for how long the source has been silent; `None` while no source is followed.
+    /// Returns the duration of the source's silence; `None` while no source is followed.
     pub(super) fn source_silence(&self, now: Time) -> Option<Span> {
         match self.phase {
             Phase::Receiving | Phase::Confirming { .. } => Some(now.since(self.clocks.received_at)),
@@ -102,7 +104,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Reports that the source is silent, and that it is not any more.
+    /// Reports that the source has fallen silent, or that its data arrives again.
     pub(super) fn report_silence(&mut self, silent: Span) {
         let idle_timeout = self.setup.idle_timeout;
         let is_silent =
@@ -122,14 +124,14 @@ impl ReceiverSession {
         });
     }
 
-    /// Data has come, of the base layer if it has a number here.
+    /// Records received data; `seq` is its number on the base layer, if it has one.
     pub(super) fn data_comes(&mut self, seq: Option<u64>) {
         if self.stream.as_mut().is_some_and(|stream| stream.reach.on_data(seq)) {
             self.events.push_back(Event::warning("data comes again".to_owned()));
         }
     }
 
-    /// Reports that no data arrives, and ends with that error in time.
+    /// Reports that no data arrives. After the idle timeout, ends the session with this error.
     pub(super) fn look_for_data(&mut self, now: Time) {
         let resumes = self.resumes();
         let Some(stream) = &mut self.stream else { return };
@@ -155,7 +157,7 @@ impl ReceiverSession {
         }
     }
 
-    /// The session that is followed continues from another address.
+    /// Continues the followed session from another address of its source.
     pub(super) fn go_on_from(&mut self, announce: Announce, from: SocketAddr, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let before = std::mem::replace(&mut stream.source, from);
@@ -166,8 +168,8 @@ impl ReceiverSession {
     }
 }
 
-/// Whether an announcement is the next one of this stream's source: the constant fields are equal, and its clock and its numbers have
-/// advanced as they should.
+/// Whether an announcement continues this stream: its constant fields are equal, and its clock and packet numbers have advanced
+/// plausibly.
 pub(super) fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool {
     let known = &stream.announced;
     let elapsed = now.since(stream.announced_at).as_nanos() / 1_000_000_000;
@@ -175,23 +177,23 @@ pub(super) fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool
         == (known.transfer, known.salt, known.stream_len, known.manifest_len)
         && (announce.symbol_size, announce.symbols_per_block, announce.scheme, announce.layers)
             == (known.symbol_size, known.symbols_per_block, known.scheme, known.layers);
-    // Each relay has numbers of its own.
+    // The packet numbers of a relay differ from those of its source.
     let goes_on = is_relayed(announce) || is_relayed(known) || announce.next_seq >= known.next_seq;
     same && goes_on && announce.unix_secs.abs_diff(known.unix_secs.saturating_add(elapsed)) <= CLOCKS_AGREE
 }
 
-/// Whether it comes from a relay.
+/// Whether the announcement comes from a relay.
 pub(super) fn is_relayed(announce: &Announce) -> bool {
     announce.parent != announce.source
 }
 
-/// Whether the relay at this address has been restarted: each process has sequence numbers of its own. A restarted source has another
-/// session.
+/// Whether the relay at this address was restarted: each of its processes has its own packet numbers. A restarted source, in
+/// contrast, has another session.
 pub(super) fn has_restarted(known: &Announce, announce: &Announce) -> bool {
     is_relayed(known) && is_relayed(announce) && announce.next_seq < known.next_seq
 }
 
-/// Returns the reason that a receiver sends to the source when it ends with this error.
+/// Returns the reason code that a receiver sends to the source with this error.
 pub(super) const fn reason(error: &Error) -> Option<u8> {
     match error {
         Error::Transfer(TransferError::NothingArrives { .. }) => Some(REASON_NO_DATA),
@@ -224,10 +226,10 @@ mod tests {
     fn idle_source_is_not_reported_as_unreachable() {
         let mut reach = Reach::new(0);
         reach.on_data(Some(90));
-        // The last packets are lost, and nothing follows them.
+        // The last packets are lost, and no packets follow them.
         (0..60).for_each(|second| reach.on_next_seq(100, at(second)));
         assert_eq!(reach.loss(at(60)), None);
-        // Packets in flight are not missed either.
+        // Packets in flight do not count as missing.
         let mut reach = Reach::new(0);
         (0..60).for_each(|second| {
             reach.on_next_seq(second * 10 + ENOUGH - 1, at(second));

@@ -1,4 +1,4 @@
-//! The reason for a failure, in a member's message.
+//! The reason codes of failures in membership messages.
 
 use crate::error::{Error, StorageError, TransferError};
 use crate::membership::{
@@ -6,7 +6,7 @@ use crate::membership::{
 };
 use crate::object::ObjectError;
 
-/// The reason of this failure.
+/// Returns the reason code of this failure.
 pub(super) fn reason(error: &Error) -> u8 {
     match error {
         Error::Storage(StorageError::Object(ObjectError::DiskFull { .. })) => REASON_DISK_FULL,

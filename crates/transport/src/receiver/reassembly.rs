@@ -1,4 +1,4 @@
-//! Reassembly: takes symbols, produces verified blocks, and records the missing ones.
+//! Reassembly: accepts symbols, produces verified blocks, and records the missing symbols.
 
 use super::block_sink::{BlockSink, Ending, Polled, StoreResult};
 use super::decoding::{Decoded, Decoding, Symbols};
@@ -19,28 +19,28 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Activity, DataPacket, Hashes, Scheduled, Status, SymbolMap, Withdrawn};
 use std::collections::BTreeSet;
 
-/// Memory for incomplete blocks, in bytes.
+/// Default memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
 
-/// The greatest jump of a stream, in blocks.
+/// Maximum jump of a stream, in blocks.
 const FARTHEST: u32 = 1 << 16;
 
-/// The divisor of the memory: the part for complete blocks that wait for the source's signature.
+/// Divisor of the memory: the part for complete blocks that wait for their signature.
 const HELD: usize = 4;
 
-/// Maximum number of blocks recorded as having received wrong symbols.
+/// Maximum number of recorded blocks with wrong symbols.
 const MAX_WRONG: usize = 4_096;
 
-/// The bytes that may always wait for the reader of standard output.
+/// Number of bytes that may always wait for the reader of standard output.
 const LITTLE: u64 = 256 << 10;
 
 /// The result of storing a complete block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stored {
     Yes,
-    /// It has to come again.
+    /// The block was not stored.
     No,
-    /// So have others that were stored before.
+    /// The block and earlier stored blocks must be received again.
     Anew,
 }
 
@@ -55,27 +55,27 @@ pub(super) struct Reassembly {
     pages: Option<Pages>,
     warnings: Vec<String>,
     geometry: Geometry,
-    /// No block before this one is wanted.
+    /// The first wanted block.
     first: u32,
     /// Bytes of memory for incomplete blocks.
     memory: usize,
-    /// Blocks below this have been sent once by the source.
+    /// The source has sent all blocks below this one once.
     passed: u32,
-    /// Every block below this is in its place.
+    /// All blocks below this one are stored.
     low: u32,
     end: Option<u32>,
     wanted: Vec<(u32, u16)>,
     symbols: u64,
     symbols_needed: u64,
-    /// Complete blocks that did not verify.
+    /// Number of complete blocks that did not verify.
     wrong: u64,
-    /// Blocks with a wrong symbol, or a wrong page, from this parent, and nothing since.
+    /// Blocks for which this parent has sent a wrong symbol or a wrong page, and no correct data since.
     wrong_blocks: BTreeSet<u32>,
     scope: Scope,
 }
 
 impl Reassembly {
-    /// Returns the reassembly of symbols for `place` from block `first` on; incomplete blocks take about `memory` bytes.
+    /// Returns the reassembly for the sink `place` from block `first` on. Incomplete blocks take about `memory` bytes.
     pub(super) fn new(
         place: BlockSink,
         geometry: Geometry,
@@ -112,12 +112,12 @@ impl Reassembly {
         Ok(reassembly)
     }
 
-    /// Sets the scope in which its blocks are traced.
+    /// Sets the scope in which the blocks are traced.
     pub(super) fn traced_in(self, scope: Scope) -> Reassembly {
         Reassembly { scope, ..self }
     }
 
-    /// Advances past the blocks that are in their places, and signed if they have to be.
+    /// Advances past the blocks that are stored and, if necessary, signed.
     fn pass_by(&mut self) {
         let before = self.low;
         while !self.is_complete() && self.place.has(self.low) && !self.is_waiting(self.low) {
@@ -131,14 +131,14 @@ impl Reassembly {
         }
     }
 
-    /// Blocks in files are not signed for this session yet.
+    /// Marks the blocks in files as unsigned in this session, until their pages arrive.
     fn doubt_stored(&mut self, now: Time) {
         let Some(pages) = &mut self.pages else { return };
         let known: Vec<u32> = self.place.stored().filter(|block| !pages.doubt(*block, now)).collect();
         known.into_iter().for_each(|block| self.compare(block));
     }
 
-    /// Compares a block of an earlier run, whose page has come, with the source's; a block that differs is collected again.
+    /// Compares a block of an earlier run with the hash of its received page. A block that differs is received again.
     fn compare(&mut self, block: u32) {
         let pages = &self.pages;
         let is_right = |hash| pages.as_ref().is_none_or(|pages| pages.judge(block, hash) == Judged::Right);
@@ -185,7 +185,7 @@ impl Reassembly {
         Ok(all)
     }
 
-    /// Passes blocks with enough symbols to the worker, and stores those that it has decoded.
+    /// Passes blocks with enough symbols to the worker, and stores the decoded blocks.
     fn go_on_decoding(&mut self, now: Time) -> Result<Stored, Error> {
         if let Incomplete::Together(blocks) = &mut self.incomplete {
             blocks.settle()?;
@@ -203,7 +203,7 @@ impl Reassembly {
         }
     }
 
-    /// Stores a complete block, which has this hash if it is one that the source sealed.
+    /// Stores a complete block. `hash` is the hash of its data if the block is as sealed.
     fn store(&mut self, block: u32, bytes: Vec<u8>, hash: Option<Hash>, now: Time) -> Result<Stored, Error> {
         let Some(hash) = hash else {
             self.on_wrong(block, "damaged", now); // it is collected again
@@ -228,7 +228,7 @@ impl Reassembly {
         }
     }
 
-    /// A symbol, the whole block or its page did not verify.
+    /// Records that a symbol, a whole block or its page did not verify.
     fn on_wrong_symbol(&mut self, block: u32) {
         let is_lacking = block >= self.low && (!self.place.has(block) || self.is_waiting(block));
         if is_lacking && self.repair == Repair::OnRequest && self.wrong_blocks.len() < MAX_WRONG {
@@ -236,14 +236,14 @@ impl Reassembly {
         }
     }
 
-    /// A complete block did not verify.
+    /// Records that a complete block did not verify.
     fn on_wrong(&mut self, block: u32, reason: &str, now: Time) {
         self.scope.wrong(block, reason, now);
         self.wrong += 1;
         self.on_wrong_symbol(block);
     }
 
-    /// Returns whether a complete block is the source's. Its content changes while files are withdrawn.
+    /// Returns whether a complete block is the source's. A block's content changes when its files are withdrawn.
     fn judge(&self, block: u32, bytes: &[u8], hash: Hash) -> Judged {
         let Some(pages) = &self.pages else { return Judged::Right };
         let judged = pages.judge(block, hash);
@@ -258,7 +258,7 @@ impl Reassembly {
         }
     }
 
-    /// Stores a block that has this hash and is the source's.
+    /// Stores a block of the source, which has this hash.
     fn put(&mut self, block: u32, bytes: Vec<u8>, hash: Hash, now: Time) -> Result<Stored, Error> {
         match (self.place.put(block, bytes, hash)?, &mut self.incomplete) {
             (StoreResult::Kept, _) => self.recycle_spent(),
@@ -266,12 +266,12 @@ impl Reassembly {
                 self.look_again();
                 return Ok(Stored::Anew);
             }
-            // There is no room before the manifest or the preceding blocks: it will be requested,
+            // There is no room before the manifest or before the preceding blocks: the block is requested again.
             (StoreResult::Refused(bytes), Incomplete::InTurn(blocks)) => {
                 blocks.recycle(bytes);
                 return Ok(Stored::No);
             }
-            // or must not be lost.
+            // Blocks of a fountain are not requested, so the block must be held.
             (StoreResult::Refused(bytes), Incomplete::Together(blocks)) => {
                 blocks.gathering.keep(block, bytes);
                 return Ok(Stored::No);
@@ -294,7 +294,7 @@ impl Reassembly {
         }
     }
 
-    /// Stores blocks that had no place before, if they have one now.
+    /// Stores held blocks for which there is room now.
     fn store_waiting_blocks(&mut self, now: Time) -> Result<Stored, Error> {
         let mut all = Stored::No;
         while let Incomplete::Together(blocks) = &mut self.incomplete {
@@ -313,7 +313,7 @@ impl Reassembly {
         Ok(all)
     }
 
-    /// Stored blocks were given up: collects the missing ones.
+    /// Searches for the missing blocks again, after stored blocks were discarded.
     fn look_again(&mut self) {
         match &mut self.incomplete {
             Incomplete::InTurn(blocks) => {
@@ -329,7 +329,7 @@ impl Reassembly {
         self.pass_by();
     }
 
-    /// Takes the temporary file that a job has made.
+    /// Takes the temporary file after a job has made it.
     fn take_room(&mut self) -> Result<(), Error> {
         if let (Some(room), Incomplete::Together(blocks)) = (self.place.take_room()?, &mut self.incomplete) {
             blocks.give_room(room);
@@ -337,7 +337,7 @@ impl Reassembly {
         Ok(())
     }
 
-    /// Continues with the results of the worker.
+    /// Processes the results of the worker.
     fn settle(&mut self, now: Time) -> Result<Polled, Error> {
         let polled = self.place.settle()?;
         self.go_on(polled, now)
@@ -374,7 +374,7 @@ impl Reassembly {
         }
     }
 
-    /// Returns what the stored block means for the session.
+    /// Returns the progress of the session that a stored block causes.
     fn after_store(&mut self, stored: Stored, now: Time, rng: &mut Rng) -> Progressed {
         match stored {
             Stored::Yes => Progressed::Block,
@@ -387,7 +387,7 @@ impl Reassembly {
         }
     }
 
-    /// The source states its progress.
+    /// Records the progress that the source states.
     fn on_complete_to(&mut self, complete_to: u32, end: Option<u32>, now: Time, rng: &mut Rng) {
         self.passed = self.passed.max(complete_to);
         if let Some(pages) = &mut self.pages {
@@ -401,7 +401,7 @@ impl Reassembly {
         }
     }
 
-    /// The source has scheduled repairs.
+    /// Records the repairs that the source has scheduled.
     fn on_scheduled(&mut self, scheduled: &[Scheduled], now: Time) {
         for repair in scheduled {
             if repair.block < self.passed && !self.place.has(repair.block) {
@@ -421,7 +421,7 @@ impl Reassembly {
 impl SymbolSink for Reassembly {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         let block = packet.data.payload.block;
-        // The last number is not a block's.
+        // The largest number never names a block.
         if block == u32::MAX
             || self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
             || self.end.is_some_and(|end| block >= end)
@@ -434,7 +434,7 @@ impl SymbolSink for Reassembly {
                 self.arm(now, rng);
             }
         }
-        // The length of the last block of a stream is unknown; the packet states it.
+        // The length of a stream's last block is unknown in advance; the packet states it.
         let shaped = self.geometry.stream_len.is_none() || packet.symbols == self.geometry.symbols(block);
         if !shaped || packet.symbols > self.geometry.symbols_per_block || block < self.low {
             return Ok(Progressed::No);
@@ -483,7 +483,7 @@ impl SymbolSink for Reassembly {
     fn withdraw(&mut self, files: &[Withdrawn], now: Time) -> Result<(), Error> {
         for affected in self.place.withdraw(files)? {
             let block = affected.block();
-            // Symbols that are here belong to other content than later ones.
+            // Symbols received so far belong to the former content of the block.
             match &mut self.incomplete {
                 Incomplete::InTurn(blocks) => blocks.forget(block),
                 Incomplete::Together(blocks) => blocks.gathering.forget(block),
@@ -558,7 +558,7 @@ impl SymbolSink for Reassembly {
         Reached { blocks: self.place.blocks().into(), symbols, wrong: self.wrong }
     }
 
-    /// Symbols of the former parent may be wrong.
+    /// Discards the incomplete blocks if the former parent has sent wrong symbols.
     fn on_other_parent(&mut self) {
         self.wrong_blocks.clear();
         if let Incomplete::InTurn(blocks) = &mut self.incomplete
@@ -634,7 +634,7 @@ impl SymbolSink for Reassembly {
         _now: Time,
     ) -> Result<Ending, Error> {
         let ending = self.place.finish(blocks, root, durability);
-        // Short content may be stored, read and published at once.
+        // Short content may be stored, read and published in this one call.
         self.warnings.extend(self.place.take_warnings());
         let ending = ending?;
         if matches!(ending, Ending::Anew) {
@@ -702,7 +702,7 @@ impl SymbolSink for Reassembly {
         let (place, incomplete, geometry) = (&self.place, &self.incomplete, &self.geometry);
         let (pages, repair, decoding) = (&self.pages, self.repair, &self.decoding);
         let missing = (self.low..until).filter_map(|block| match pages {
-            // No symbols: a page with its hash.
+            // A request for 0 symbols requests the page with the block's hash.
             Some(pages) if pages.is_waiting(block) => pages.wants(block, now).then_some((block, 0)),
             _ if repair == Repair::Fountain || place.has(block) || decoding.has(block) => None,
             _ => Some((block, incomplete.needed(block).unwrap_or_else(|| geometry.symbols(block)))),
@@ -755,7 +755,7 @@ impl SymbolSink for Reassembly {
         let Incomplete::Together(_) = self.incomplete else { return verified };
         let incomplete = self.symbols.saturating_sub(self.symbols_needed);
         let gathered = verified + incomplete * u64::from(self.geometry.symbol_size);
-        // Some symbols are more than their block requests, and some describe the content.
+        // Some symbols exceed the need of their block, and some contain metadata.
         gathered.min(self.content_bytes().unwrap_or(u64::MAX)).max(verified)
     }
 
@@ -785,7 +785,7 @@ impl SymbolSink for Reassembly {
     }
 }
 
-/// Returns the hash of a block's data, where the block is as sealed.
+/// Returns the hash of a block's data if the block is as sealed.
 fn hash_of_block(bytes: &[u8]) -> Option<Hash> {
     verify_block(bytes).ok().map(|(_, hash)| hash)
 }

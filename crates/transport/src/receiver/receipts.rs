@@ -1,8 +1,9 @@
-//! Receipts on their way to the source: a receiver's own, and at a relay those of the receivers below.
+//! Receipts to be sent to the source: a receiver's own receipt, and at a relay the receipts of downstream receivers.
 //!
-//! A receiver that has everything sends its receipt in its turn and reports that it is done when that is answered, so the source waits for
-//! a lost receipt as it waits for a receiver. The receipt is repeated as membership messages are. A relay stores receipts from below,
-//! answers them, and forwards them in the same way. Until the parent answers, the relay counts their receivers as not done.
+//! A receiver that has all content sends its receipt in its turn. It reports completion only after the receipt is answered. So
+//! the source waits for a lost receipt as it waits for a receiver. The receipt is repeated like a membership message. A relay
+//! stores downstream receipts, answers them, and forwards them in the same way. Until its parent answers, the relay counts the
+//! receivers of these receipts as incomplete.
 
 use super::{ReceiverSession, Stream};
 use crate::event::Event;
@@ -11,30 +12,30 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Message, Name, Receipt, Signed, SigningKey, Status};
 use std::collections::VecDeque;
 
-/// The greatest number of transmissions of a receipt. The last ones are a second apart, or the spread.
+/// Maximum number of transmissions of a receipt. The last intervals are a second, or the spread if it is longer.
 const TRIES: u32 = 12;
 
-/// The shortest interval of receipts of one receiver or relay.
+/// Minimum interval of receipts of one receiver or relay.
 const APART: Span = Span::from_millis(5);
 
-/// See [`Outgoing::pause`].
+/// Minimum and maximum of [`Outgoing::pause`]; a longer spread raises the maximum.
 const MIN_PAUSE: Span = Span::from_millis(10);
 const LATEST: Span = Span::from_secs(1);
 
-/// The replies to questions and joins have these numbers, counted from the drawn one.
+/// Number of nonces that are reserved for the replies to queries and joins, counted from the random nonce.
 const OTHER_ANSWERS: u16 = 2;
 
-/// Receipts that are not answered yet.
+/// Receipts that have not been answered yet.
 pub(super) struct Outgoing {
-    /// The key that this receiver signs with.
+    /// The key with which this receiver signs.
     key: Option<SigningKey>,
-    /// Whether the parent accepts receipts, by its last status.
+    /// Whether the parent accepts receipts, according to its last status.
     taken: bool,
-    /// Pending receipts, the next to leave first.
+    /// Pending receipts; the first one is sent next.
     waiting: VecDeque<Pending>,
-    /// The number of the latest receipt, counted from the drawn one.
+    /// Number of the latest receipt, counted from the random nonce.
     number: u16,
-    /// When the next may leave.
+    /// Earliest time of the next transmission.
     free_at: Time,
 }
 
@@ -49,14 +50,14 @@ impl Outgoing {
         Outgoing { key, taken: false, waiting: VecDeque::new(), number: 0, free_at: Time::ZERO }
     }
 
-    /// Sends this receipt at `at`; `drawn` is the number that this receiver has drawn.
+    /// Adds a receipt to be sent at `at`; `drawn` is the random nonce of this receiver.
     fn add(&mut self, receipt: Receipt, (from, drawn): (ReceiverId, u16), at: Time) {
         self.number = self.number.wrapping_add(1).clamp(1, u16::MAX - OTHER_ANSWERS);
         let nonce = drawn.wrapping_add(OTHER_ANSWERS - 1).wrapping_add(self.number);
         self.waiting.push_front(Pending { receipt: Receipt { from, nonce, ..receipt }, tries: 0, at });
     }
 
-    /// Returns when the next one leaves.
+    /// Returns the time of the next transmission.
     pub(super) fn deadline(&self) -> Time {
         self.waiting.front().map_or(Time::NEVER, |first| first.at.max(self.free_at))
     }
@@ -66,7 +67,7 @@ impl Outgoing {
         self.waiting.len()
     }
 
-    /// Returns the receipt that leaves now, if any; it is sent again after a pause as [`Outgoing::pause`] returns.
+    /// Returns the receipt that is due, if any. It is sent again after [`Outgoing::pause`].
     fn next(&mut self, rtt: Span, spread: Span, now: Time) -> Option<Receipt> {
         if self.deadline() > now {
             return None;
@@ -80,20 +81,21 @@ impl Outgoing {
         Some(receipt)
     }
 
-    /// Returns the pause, as for membership messages: longer each time, and when there are many receivers.
+    /// Returns the pause after a transmission, as for membership messages. It grows with each transmission and with the number of
+    /// receivers.
     fn pause(tries: u32, rtt: Span, spread: Span) -> Span {
         let first = (spread + rtt * 2).max(MIN_PAUSE);
         (first * (1 << tries.min(7))).min(LATEST.max(spread))
     }
 
-    /// This receipt was answered.
+    /// Removes an answered receipt. Returns whether it was pending.
     fn on_answer(&mut self, nonce: u16) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|pending| pending.receipt.nonce != nonce);
         self.waiting.len() < before
     }
 
-    /// Gives up those that were sent often enough and had time for an answer; returns how many.
+    /// Gives up the receipts whose last transmission has remained unanswered. Returns their number.
     fn give_up(&mut self, now: Time) -> usize {
         let before = self.waiting.len();
         self.waiting.retain(|pending| pending.tries < TRIES || pending.at > now);
@@ -102,7 +104,7 @@ impl Outgoing {
 }
 
 impl ReceiverSession {
-    /// Everything is verified and in its place: signs that.
+    /// Signs a receipt after all content was verified and stored.
     pub(super) fn sign_receipt(&mut self, root: [u8; 32], now: Time) {
         let (Some(stream), Some(key)) = (&self.stream, &self.receipts.key) else { return };
         if !self.receipts.taken {
@@ -117,12 +119,12 @@ impl ReceiverSession {
         let (host, unix_secs) =
             (Name::clipped(&self.setup.host), self.setup.unix_secs + now.as_nanos() / 1_000_000_000);
         let receipt = Receipt::sign(&about, root, (self.setup.id, host), unix_secs, key);
-        // Receivers are often done at the same moment: each waits for its turn.
+        // Receivers often complete at the same moment, so each waits for its turn.
         let turn = stream.spread.scaled(self.rng.unit());
         self.receipts.add(receipt, (self.setup.id, self.setup.nonce), now + turn);
     }
 
-    /// Sends due receipts, and at a relay takes over those from below.
+    /// Sends due receipts. A relay first takes over the downstream receipts.
     pub(super) fn send_receipts(&mut self, now: Time) {
         let Some(stream) = &self.stream else { return };
         if let Some(relay) = &self.setup.relay {
@@ -142,13 +144,13 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns when receipts need attention.
+    /// Returns the time of the next call of [`ReceiverSession::send_receipts`].
     pub(super) fn receipts_at(&self) -> Time {
         let has_come = self.setup.relay.as_ref().is_some_and(|relay| relay.has_receipts());
         if has_come { Time::ZERO } else { self.receipts.deadline() }
     }
 
-    /// The parent states whether it accepts receipts, and which it has.
+    /// Records whether the parent accepts receipts, and the receipts that it has.
     pub(super) fn on_receipts_status(&mut self, status: &Status, now: Time) {
         let taken = status.flags & Status::RECEIPTS != 0;
         self.receipts.taken = taken;
@@ -161,14 +163,14 @@ impl ReceiverSession {
         }
     }
 
-    /// The parent has the receipt of this number.
+    /// Records that the parent has the receipt of this number.
     pub(super) fn on_receipt_answer(&mut self, nonce: u16, now: Time) {
         if self.receipts.on_answer(nonce) {
             self.on_receipts_fewer(now);
         }
     }
 
-    /// Returns the pending receipts as on the wire.
+    /// Returns the receiver ID that the receipts contain.
     #[cfg(test)]
     pub(crate) const fn id(&self) -> ReceiverId {
         self.setup.id
@@ -179,7 +181,7 @@ impl ReceiverSession {
             relay.note_receipts_waiting(self.receipts.waiting());
         }
         if let Some(stream) = self.stream.as_mut().filter(|_| self.setup.relay.is_none()) {
-            // It is done, and reports so in its turn.
+            // The receiver has completed, and reports this in its turn.
             let turn = now + stream.spread.scaled(self.rng.unit());
             (stream.member_at, stream.member_tries) = (stream.member_at.min(turn), 0);
         }

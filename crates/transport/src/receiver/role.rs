@@ -1,4 +1,4 @@
-//! Relay side of the session above it: its receiver is one member, and speaks for those below.
+//! Relay side of the upstream session: a relay's receiver is one member, and reports for the downstream receivers.
 
 use super::symbol_sink::SymbolSink;
 use crate::error::JoinObstacle;
@@ -10,19 +10,20 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
 use faircast_wire::{Announce, DataPacket, Receipt, TreeNode};
 
-/// The interface of a relay to the receiver of its upstream session. A receiver that is not a relay has none.
+/// The interface of a relay to the receiver of its upstream session. Receivers that are not relays have no such interface.
 pub(crate) trait Relaying: Send {
-    /// Whether this process may follow an announced session: no other part of it does, and it does not announce the session itself.
+    /// Whether this process may follow an announced session: no other part of the process follows it, and the process does not
+    /// announce it itself.
     fn may_follow(&self, session: SessionId, announce: &Announce) -> bool;
-    /// Claims this session for this part of the process; `false`: another part has it.
+    /// Claims this session for this part of the process. Returns `false` if another part has it.
     fn claim(&self, session: SessionId) -> bool;
     /// Whether another part of this process has the session.
     fn is_anothers(&self, session: SessionId) -> bool;
-    /// Returns why it cannot take part in a session of this congestion control.
+    /// Returns the reason that the relay cannot take part in a session of this congestion control.
     fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle>;
-    /// A parent has answered.
+    /// Records that a parent has answered.
     fn note_upstream_alive(&self);
-    /// Begins to forward a session: returns the sink of its symbols.
+    /// Begins to forward a session. Returns the sink of its symbols.
     fn begin(
         &self,
         session: SessionId,
@@ -31,45 +32,45 @@ pub(crate) trait Relaying: Send {
         requests: RequestScheduler,
         now: Time,
     ) -> Box<dyn SymbolSink>;
-    /// Returns the congestion control at this end; `None`: that of a receiver.
+    /// Returns the congestion control of the relay; `None`: that of a receiver.
     fn control(&self) -> Option<Box<dyn Receiver + Send>>;
 
-    /// Whether datagrams of the source are wanted in their received form: data, and all others.
+    /// Whether datagrams of the source are needed in their received form: data datagrams, and other datagrams.
     fn wants_raw(&self) -> (bool, bool);
-    /// A datagram of the source in its received form; data have a number.
+    /// Handles a datagram of the source in its received form. Data datagrams have a number.
     fn on_raw(&self, seq: Option<Seq>, raw: &[u8]);
-    /// A data packet of `size` bytes, IP header included.
+    /// Handles a data packet of `size` bytes, IP header included.
     fn on_packet(&self, packet: &DataPacket<'_>, size: u16, now: Time);
 
-    /// Serves the receivers below; `is_rooted`: the parent counts this member. Returns whether the limit of their buffers is to be
-    /// reported.
+    /// Serves the downstream receivers. `is_rooted` states whether the parent counts this member. Returns whether to report the
+    /// limit of the downstream buffers.
     fn tick(&self, is_rooted: bool, now: Time) -> bool;
-    /// Returns when [`Relaying::tick`] is due.
+    /// Returns the time of the next call of [`Relaying::tick`].
     fn tick_at(&self) -> Time;
-    /// Returns the first packet number for which the buffers below have no room.
+    /// Returns the first packet number for which the downstream buffers have no room.
     fn limit(&self) -> Seq;
 
-    /// Returns the number of receivers below to report upstream, and the number of those that have everything.
+    /// Returns the numbers of downstream receivers and of completed ones, for the report to the parent.
     fn receivers(&self) -> (u32, u32);
-    /// Returns the relays below.
+    /// Returns the downstream relays.
     fn tree(&self) -> Vec<TreeNode>;
-    /// Returns up to `most` receivers below that have everything and are not confirmed; all of them in turn.
+    /// Returns up to `most` completed but unconfirmed downstream receivers. Successive calls return all of them in turn.
     fn verified(&self, most: usize) -> Vec<ReceiverId>;
-    /// Whether one of them was not reported yet.
+    /// Whether a completed downstream receiver has not been reported yet.
     fn has_unsent(&self) -> bool;
-    /// Whether one of them is not confirmed.
+    /// Whether a completed downstream receiver has not been confirmed yet.
     fn waits_for_confirmations(&self) -> bool;
-    /// The parent does or does not confirm receivers by number, and has confirmed these.
+    /// Records whether the parent confirms receivers by number, and the receivers that it has confirmed.
     fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time);
-    /// The parent has changed.
+    /// Records a change of the parent.
     fn on_other_parent(&self);
 
-    /// Whether receipts have come from below.
+    /// Whether downstream receipts have arrived.
     fn has_receipts(&self) -> bool;
-    /// Takes these receipts; their answers are awaited from now on.
+    /// Takes the downstream receipts, which then wait for their answers.
     fn take_receipts(&self) -> Vec<Receipt>;
-    /// The parent does or does not accept receipts.
+    /// Records whether the parent accepts receipts.
     fn note_receipts_taken(&self, taken: bool);
-    /// Takes the number of receipts whose answers are awaited.
+    /// Records the number of receipts that wait for their answers.
     fn note_receipts_waiting(&self, waiting: usize);
 }

@@ -1,8 +1,8 @@
 //! Announced sources that have not answered yet.
 //!
-//! An announcement may be a recording, or forged. So a receiver asks: it sends its random numbers to the address that the announcement
-//! names, and follows the session when a status repeats them. It joins the first announced session at once, which asks as well; any other
-//! it only asks, and joins when the first one stays silent.
+//! An announcement may be a recording, or forged. So a receiver sends a query with a random nonce to the announced address, and
+//! follows the session when a status repeats the nonce. It joins the first announced session at once, which also serves as the
+//! query. It only queries other sessions, and joins one of them if the first remains silent.
 
 use super::feedback::millis;
 use super::reachability::is_relayed;
@@ -22,35 +22,35 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, Form, Member, MemberState, Message, Name, Status, Welcome, Words};
 use std::net::SocketAddr;
 
-/// Maximum number of sources that are asked at a time.
+/// Maximum number of sources that are queried at a time.
 const MAX_ASKED: usize = 8;
 
-/// A source that does not answer is asked this number of times,
+/// Number of initial queries to a source that does not answer.
 const TRIES: u32 = 6;
 
-/// and then once in this time, as long as it is announced.
+/// Interval of further queries to such a source while it is announced.
 const SELDOM: Span = Span::from_secs(15);
 
-/// A source that was not announced for this time and is announced again may have been restarted, and answer now: it is asked
+/// Pause in the announcements of a source after which it may have been restarted, so that it is queried again.
 const AWAY: Span = Span::from_secs(1);
 
-/// this number of times before it is asked rarely again.
+/// Number of these queries before the interval is [`SELDOM`] again.
 const TRIES_AGAIN: u32 = 2;
 
-/// The first pause between two questions, in addition to the spread; each is twice the one before.
+/// First pause between two queries, in addition to the spread; each later pause is twice as long as its predecessor.
 const FIRST_PAUSE: Span = Span::from_millis(10);
 const MAX_PAUSE: Span = Span::from_secs(1);
 
-/// An agent that is asked instead of a source is asked again after this time.
+/// Interval of queries to an agent in place of a source.
 const ASK_AGENT: Span = Span::from_millis(100);
 
-/// A source that is not announced for this time is not asked any more.
+/// A source that has not been announced for this time is not queried any longer.
 const GONE_AFTER: Span = Span::from_secs(5);
 
-/// A source that has not answered this number of questions is silent.
+/// Number of unanswered queries after which a source counts as silent.
 const SILENT: u32 = 3;
 
-/// A source that was announced.
+/// An announced source.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) session: SessionId,
@@ -61,16 +61,16 @@ pub(super) struct Candidate {
     tries: u32,
 }
 
-/// All announced sources that have not answered.
+/// The announced sources that have not answered.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     all: Vec<Candidate>,
-    /// The claim of the session that has answered and is followed: no other receiver of this host follows it.
+    /// The claim of the followed session: no other receiver of this host follows that session.
     claim: Option<Claim>,
 }
 
 impl Candidate {
-    /// The source may answer now, though it is asked rarely: asks it again at this time at the latest.
+    /// Schedules a query at this time or earlier if the source has been queried rarely, because it may answer now.
     fn ask_again(&mut self, at: Time) {
         if self.tries >= TRIES {
             (self.tries, self.ask_at) = (TRIES - TRIES_AGAIN, self.ask_at.min(at));
@@ -79,7 +79,7 @@ impl Candidate {
 }
 
 impl Candidates {
-    /// A source is announced.
+    /// Records an announcement of a source.
     fn receive(
         &mut self,
         session: SessionId,
@@ -99,7 +99,7 @@ impl Candidates {
             return;
         }
         if self.all.len() == MAX_ASKED {
-            // The source that has been asked most often is least likely to answer.
+            // The source with the most queries is the least likely to answer.
             let asked = (0..MAX_ASKED).max_by_key(|at| self.all[*at].tries).expect("there are some");
             self.all.remove(asked);
         }
@@ -107,7 +107,7 @@ impl Candidates {
         self.all.push(Candidate { session, source, announce, last_received_at: now, ask_at, tries: 0 });
     }
 
-    /// The host at this address answers: the sessions it announces are asked for soon.
+    /// Schedules early queries for the sessions of a host that shows a sign of life.
     pub(super) fn on_sign_of_life(&mut self, source: SocketAddr, now: Time) {
         let there = self.all.iter_mut().filter(|candidate| candidate.source == source);
         there.for_each(|candidate| candidate.ask_again(now));
@@ -122,12 +122,12 @@ impl Candidates {
         self.all.iter().any(|candidate| (candidate.session, candidate.source) == (session, source))
     }
 
-    /// Returns when one of them is to be asked.
+    /// Returns the time of the next query.
     pub(super) fn deadline(&self) -> Time {
         self.all.iter().map(|candidate| candidate.ask_at).min().unwrap_or(Time::NEVER)
     }
 
-    /// Returns the sources to ask now.
+    /// Returns the sources to query now.
     fn due(&mut self, now: Time) -> Vec<(SessionId, SocketAddr)> {
         let mut due = Vec::new();
         for candidate in self.all.iter_mut().filter(|one| one.ask_at <= now) {
@@ -145,20 +145,21 @@ impl Candidates {
         due
     }
 
-    /// This source has answered: returns it, to be followed.
+    /// Removes and returns the source that has answered.
     fn answered(&mut self, session: SessionId, source: SocketAddr) -> Option<Candidate> {
         let place = self.all.iter().position(|one| (one.session, one.source) == (session, source))?;
         Some(self.all.swap_remove(place))
     }
 
-    /// Another host was asked for this one, so this source was not silent.
+    /// Schedules another query and resets the count of unanswered ones: the query was sent to another host, so the source is not
+    /// silent.
     fn ask_again(&mut self, session: SessionId, source: SocketAddr, at: Time) {
         if let Some(candidate) = self.find(session, source) {
             (candidate.tries, candidate.ask_at) = (0, at);
         }
     }
 
-    /// Returns the last received source of this session for which a host has answered.
+    /// Removes and returns the last received source of this session.
     pub(super) fn take(&mut self, session: SessionId) -> Option<Candidate> {
         let of_session = self.all.iter().enumerate().filter(|(_, one)| one.session == session);
         let place = of_session.max_by_key(|(_, one)| one.last_received_at)?.0;
@@ -170,20 +171,20 @@ impl Candidates {
         self.all.clear();
     }
 
-    /// Returns a source that was asked often and has not answered.
+    /// Returns a source that has not answered several queries.
     fn silent(&self) -> Option<&Candidate> {
         self.all.iter().find(|candidate| candidate.tries >= SILENT)
     }
 }
 
 impl ReceiverSession {
-    /// A session is announced that might be followed.
+    /// Considers an announced session that this receiver might follow.
     pub(super) fn consider(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         self.candidates.receive(session, from, announce, now, &mut self.rng);
         self.ask(now);
     }
 
-    /// Asks the sources that are due.
+    /// Sends the queries that are due.
     pub(super) fn ask(&mut self, now: Time) {
         for (session, to) in self.candidates.due(now) {
             let member = self.stranger(MemberState::Asking, 0);
@@ -198,7 +199,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Takes a status of a session that is not followed, or from elsewhere: checks whether its source answers.
+    /// Handles a status of a session that is not followed, or from another address than the source's: checks whether it answers a
+    /// query.
     pub(super) fn on_answer(&mut self, session: SessionId, from: SocketAddr, status: &Status, now: Time) {
         let me = Welcome { id: self.setup.id, nonce: self.setup.nonce };
         if !status.welcomed.contains(&me) {
@@ -208,7 +210,7 @@ impl ReceiverSession {
         self.accept(candidate.session, candidate.announce, candidate.source, now);
     }
 
-    /// Returns the membership message of a receiver that is in no session yet.
+    /// Returns the membership message of a receiver that has not joined a session yet.
     pub(super) fn stranger(&self, state: MemberState, reason: u8) -> Member {
         Member {
             from: self.setup.id,
@@ -230,7 +232,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Follows this session: a first one, the present one from its source's new address, or the next one of a restarted source.
+    /// Follows a session: the first one, the present one under a new address or parent, or the next one of a restarted source.
     pub(super) fn accept(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         self.candidates.clear();
         let is_new = self.stream.as_ref().is_none_or(|stream| stream.session != session);
@@ -254,8 +256,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether another receiver of this host, or another part of this relay, takes part in it. A receiver in an earlier session with the
-    /// same content has that content's place: it continues there.
+    /// Whether another receiver of this host, or another part of this relay, takes part in the session. A receiver that has
+    /// joined an earlier session with the same content continues with that content.
     pub(super) fn is_anothers(&self, session: SessionId, announce: &Announce) -> bool {
         let (accept, me) = (&self.setup.accept, self.setup.id);
         accept.is_anothers(session, me)
@@ -263,7 +265,8 @@ impl ReceiverSession {
             || self.setup.relay.as_ref().is_some_and(|relay| relay.is_anothers(session))
     }
 
-    /// Claims the session, if no other receiver of this host follows it or another session with its content, and there is a place for it.
+    /// Claims the session. This fails if another receiver of this host follows it or a session with the same content, or if no
+    /// place is free.
     fn claim(&mut self, session: SessionId, announce: &Announce, from: SocketAddr) -> bool {
         let standing = match self.codec.form() {
             Form::Sealed => Standing::HasKey,
@@ -278,17 +281,17 @@ impl ReceiverSession {
         is_ours
     }
 
-    /// Content has arrived.
+    /// Records that content has arrived, which secures the session's place.
     pub(super) fn keep_place(&self) {
         self.candidates.claim.iter().for_each(Claim::brings_content);
     }
 
-    /// Whether another session has the place of the one that is followed.
+    /// Whether another session has taken the place of the followed one.
     pub(super) fn has_lost_place(&self) -> bool {
         self.candidates.claim.as_ref().is_some_and(Claim::is_lost)
     }
 
-    /// Another session has the place of this one: its source must not wait.
+    /// Ends the session because another one has taken its place. Its source is notified, so that it does not wait.
     pub(super) fn give_way(&mut self, now: Time) {
         let Some(source_address) = self.stream.as_ref().map(|stream| stream.source) else { return };
         self.leave(now);
@@ -298,11 +301,11 @@ impl ReceiverSession {
         }));
     }
 
-    /// There is no place for this session's content here: reports the reason to its source, for the user there.
+    /// Refuses a session whose content this host cannot accept. Reports the reason to the source, for its user.
     pub(super) fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr, now: Time) {
         let why = Words::clipped(&error.in_full());
         let member = Member { why, ..self.stranger(MemberState::Failed, reason(&error)) };
-        // Twice, because no answer confirms it.
+        // The message is sent twice, because no answer confirms it.
         for _ in 0..2 {
             self.outbox.add_to(session, Message::Member(member.clone()), source, now);
         }
@@ -312,10 +315,10 @@ impl ReceiverSession {
         self.phase = Phase::Over;
     }
 
-    /// For content that has to be signed: returns the key that has signed this announcement.
+    /// Returns the key that has signed this announcement, if content must be signed.
     ///
     /// # Errors
-    /// The evidence found instead.
+    /// The obstacle, if the announcement is not signed with one of the keys.
     pub(super) fn trust_in(
         &self,
         session: SessionId,
@@ -324,7 +327,7 @@ impl ReceiverSession {
         self.setup.verify.as_ref().map(|keys| Trust::in_announcement(keys, session, announce)).transpose()
     }
 
-    /// A packet has come: joins before any other message, because messages of a host that has not joined are ignored.
+    /// Joins after the first packet, before other messages: messages of a host that has not joined are ignored.
     pub(super) fn join_first(&mut self, now: Time) {
         let waits = |stream: &&mut Stream| !stream.registered && stream.member_tries == 0;
         let asked = self.setup.replay_policy == ReplayPolicy::Answer && self.phase == Phase::Receiving;
@@ -334,7 +337,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns why this version cannot follow the announced session; `None`: it can.
+    /// Returns the obstacle to following the announced session, if any.
     pub(super) fn why_not(&self, announce: &Announce) -> Option<JoinObstacle> {
         let scheme = scheme_of(announce);
         let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(scheme.as_ref()));
@@ -353,12 +356,12 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether only a session whose source answers can be followed.
+    /// Whether a session can be followed only if its source answers.
     fn needs_answers(&self) -> bool {
         self.setup.replay_policy == ReplayPolicy::Answer || self.setup.relay.is_some()
     }
 
-    /// A session has been found: reports where.
+    /// Reports the source of the session that was found.
     pub(super) fn emit_joined(&mut self, announce: &Announce, from: SocketAddr) {
         self.events.push_back(Event::Joined {
             receiver: Some(self.setup.id),

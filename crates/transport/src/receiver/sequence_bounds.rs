@@ -1,9 +1,9 @@
-//! Plausibility of the source's packet numbers: a bound from its statuses, and recovery from a forged number.
+//! Plausibility of the source's packet numbers: an upper bound from its statuses, and recovery from a forged number.
 //!
-//! Every holder of the key of a group, and in an open session every host that spoofs the source's address, can forge a data packet. Its
-//! number alone would make a receiver answer packets that have not been sent, and treat the real ones as late duplicates. A status states
-//! the number of the next packet, so numbers are bounded by it. A number that a later status contradicts is discarded, with everything
-//! derived from it.
+//! A data packet can be forged by every holder of the group's key. In an open session, every host that spoofs the source's
+//! address can forge one. A forged packet number would make a receiver answer packets that have not been sent, and treat genuine
+//! packets as late duplicates. So packet numbers are bounded by the number of the next packet, which each status states. A packet
+//! number that contradicts a later status is discarded, with all values derived from it.
 
 use super::{BASE, Phase, ReceiverSession};
 use crate::announced::scheme_of;
@@ -14,43 +14,45 @@ use faircast_core::packet::{Echo, Layer, Seq};
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Kind, Status, peek};
 
-/// Packets that may be ahead of a status whatever the pace: a burst that overtakes its status.
+/// Number of packets that may exceed the last status at any pace: a burst that overtakes its status.
 const SLACK: u64 = 64;
 
-/// A source that starts doubles its rate once in a round trip, and statuses are two round trips apart.
+/// Maximum growth of the pace since the last status. A starting source doubles its rate in each round trip, and statuses are two
+/// round trips apart.
 const FASTER: f64 = 4.0;
 
-/// Each packet that has come since a status explains this number of sent packets: half of them may be lost.
+/// Number of sent packets that each received packet since the last status explains: half of the packets may be lost.
 const EXPLAINED: u64 = 2;
 
-/// The measured pace counts half after this.
+/// Half-life of the measured pace.
 const HALF_LIFE: Span = Span::from_secs(1);
 
-/// Statuses that arrive closer together than this were delayed on the way; the source keeps them apart.
+/// Minimum interval of statuses for the pace. The source sends statuses at longer intervals, so shorter ones result from delays
+/// on the path.
 const MIN_INTERVAL: Span = Span::from_millis(2);
 
-/// A status may overtake data, or data a status, by this much.
+/// Maximum time by which a status and data may overtake each other.
 const REORDERED: Span = Span::from_millis(10);
 
-/// An active source states its numbers more often than this, so a lower number after this time is not a late status.
+/// An active source sends statuses more often than this. So a lower packet number after this time is not a late status.
 const LATE: Span = Span::from_millis(400);
 
-/// The numbers of one layer's packets.
+/// The packet numbers of one layer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SequenceBounds {
-    /// The next packet's number in the source's last statement, and when that came.
+    /// The next packet number according to the last status, and the arrival time of this status.
     reported: Option<(u64, Time)>,
     /// Packets per second between statuses.
     pace: f64,
-    /// Packets at or above that number that have come since.
+    /// Number of packets received since that status with this number or a higher one.
     since: u64,
     newest: Option<(Seq, Time)>,
-    /// The newest packet when a status last agreed with it.
+    /// The newest packet that was consistent with a status.
     confirmed: Option<(Seq, Time)>,
 }
 
 impl SequenceBounds {
-    /// Whether a packet with this number on the wire, which arrived at this time, can have been sent by the source.
+    /// Whether the source can have sent a packet with this packet number, which arrived at this time.
     pub(super) fn allows(&self, wire: u32, arrived: Time) -> bool {
         let Some((next, at)) = self.reported else { return true };
         let paced = self.pace * FASTER * arrived.since(at).as_secs_f64();
@@ -58,7 +60,7 @@ impl SequenceBounds {
         Seq::unwrap(Seq(next), wire).0 < next.saturating_add(ahead)
     }
 
-    /// An authentic packet has come.
+    /// Records an authentic packet.
     pub(super) fn on_packet(&mut self, seq: Seq, arrived: Time) {
         self.since += u64::from(self.reported.is_some_and(|(next, _)| seq.0 >= next));
         if self.newest.is_none_or(|(newest, _)| seq > newest) {
@@ -66,7 +68,8 @@ impl SequenceBounds {
         }
     }
 
-    /// The source states the number of its next packet. Returns whether a packet beyond it had come, which is discarded.
+    /// Records the number of the next packet, as the source states it. Returns whether a packet beyond that number had arrived;
+    /// it is discarded.
     pub(super) fn on_stated(&mut self, next: u64, arrived: Time) -> bool {
         let known = self.reported;
         if known.is_some_and(|(known, at)| next < known && arrived.since(at) < LATE) {
@@ -89,14 +92,14 @@ impl SequenceBounds {
         is_forged
     }
 
-    /// Returns the newest packet, and when it came.
+    /// Returns the newest packet and its arrival time.
     pub(super) const fn newest(&self) -> Option<(Seq, Time)> {
         self.newest
     }
 }
 
 impl ReceiverSession {
-    /// Whether this is a data packet of the session that is followed with a number that its source cannot have reached yet.
+    /// Whether this is a data packet of the followed session with a number that the source cannot have reached yet.
     pub(super) fn is_implausible(&self, bytes: &[u8], arrived: Time) -> bool {
         let Some(stream) = &self.stream else { return false };
         peek(bytes).is_ok_and(|header| {
@@ -105,7 +108,7 @@ impl ReceiverSession {
         })
     }
 
-    /// The source states its numbers: received ones beyond them are discarded, layer by layer.
+    /// Compares the received packet numbers of each layer with the source's status, and discards numbers beyond it.
     pub(super) fn check_numbers(&mut self, status: &Status, arrived: Time, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let forged = stream.layers.on_stated(status.next_seq, &status.upper_seqs, arrived);
@@ -117,7 +120,7 @@ impl ReceiverSession {
         }
     }
 
-    /// The newest packet of a layer is the one before this.
+    /// Discards the packet numbers of a layer from `next` on.
     fn go_back(&mut self, layer: Layer, next: u64) {
         let Some(stream) = &mut self.stream else { return };
         self.codec.go_back(stream.source, layer, next);
@@ -135,7 +138,7 @@ impl ReceiverSession {
         }
     }
 
-    /// The congestion control has seen forged numbers: it begins again, like that of a receiver that has just joined.
+    /// Restarts the congestion control, which has processed forged numbers, in the state of a receiver that has just joined.
     fn restart_scheme(&mut self, now: Time) {
         if self.phase != Phase::Receiving {
             return;
@@ -159,7 +162,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// A thousand packets a second, and a status each 20 ms, until this time.
+    /// Returns the bounds after a thousand packets a second and a status each 20 ms, until this time.
     fn steady(until: u64) -> SequenceBounds {
         let mut numbers = SequenceBounds::default();
         for millis in 0..until {

@@ -1,13 +1,14 @@
-//! Detection of a parent that answers and serves nothing.
+//! Detection of a parent that answers but serves no data.
 //!
-//! A source, a relay or an agent may announce a session, state that it has everything, and withhold requested symbols, or send symbols of
-//! which no block verifies. Once a second the receiver checks its progress. After a part of the idle timeout without progress it leaves
-//! such a parent for another one that it receives; at the end of the idle timeout it ends, and verified blocks stay.
+//! A source, relay or agent may announce a session and claim to have all content, but withhold the requested symbols or send
+//! symbols of blocks that do not verify. Once a second, the receiver checks its progress. After a fraction of the idle timeout
+//! without progress, it leaves such a parent for another one that it receives. At the end of the idle timeout it ends the
+//! session; verified blocks remain stored.
 //!
-//! A second counts only while symbols are requested and the parent is received. Data for others excuses a parent, unless blocks do not
-//! verify. A relay may itself wait for its parent as long as the idle timeout lasts, so its children wait longer, by its distance from the
-//! source. A parent that states that it has nothing yet is left later, when another one is received, and never a reason to end: its source
-//! may be paused.
+//! A second counts only while symbols are requested and packets of the parent arrive. A parent that sends data for other
+//! receivers is excused, unless blocks do not verify. A relay may itself wait for its parent for the whole idle timeout, so its
+//! children wait longer, in proportion to their distance from the source. A parent that states that it has no content yet is left
+//! later, if another parent is received. It never causes an end, because its source may be paused.
 
 use super::reachability::{LEFT_AFTER, MOVED_AFTER};
 use super::{Phase, ReceiverSession};
@@ -18,38 +19,39 @@ use faircast_wire::Announce;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The time for which data that is of no use here excuses a parent.
+/// Time for which a parent is excused by data that this receiver cannot use.
 const EXCUSED: Span = Span::from_secs(5);
 
 /// The progress of a receiver.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reached {
-    /// Blocks that are in their places.
+    /// Number of stored blocks.
     pub(crate) blocks: u64,
-    /// Symbols of other blocks that are here.
+    /// Number of received symbols of incomplete blocks.
     pub(crate) symbols: u64,
-    /// Blocks that were complete and did not verify.
+    /// Number of complete blocks that did not verify.
     pub(crate) wrong: u64,
 }
 
-/// The response to requests.
+/// The record of a parent's service.
 #[derive(Debug, Default)]
 pub(super) struct Service {
     /// Whether symbols were requested since the latest progress.
     asked: bool,
-    /// Blocks and blocks that did not verify at the latest progress, and the most symbols since: a receiver that collects a wrong block
-    /// repeatedly never has more of it.
+    /// Progress at its latest change, and the maximum number of symbols since. A receiver that collects a wrong block repeatedly
+    /// never exceeds that maximum.
     best: Reached,
-    /// The most symbols under this parent.
+    /// Maximum number of symbols under the present parent.
     most_here: u64,
-    /// The last time that data arrived.
+    /// Arrival time of the latest data.
     data_at: Time,
-    /// Seconds without progress and without excuse: since the latest progress, and of them under this parent.
+    /// Seconds without progress and without excuse since the latest progress; `vain_here`: the part of them under the present
+    /// parent.
     vain: u64,
     vain_here: u64,
-    /// Seconds without progress under this parent.
+    /// Seconds without progress under the present parent.
     idle_here: u64,
-    /// Parents that were left since the latest progress.
+    /// The parents that were left since the latest progress.
     forsaken: Vec<SocketAddr>,
 }
 
@@ -62,19 +64,19 @@ impl Service {
         self.data_at = now;
     }
 
-    /// Another parent serves from now on.
+    /// Records that another parent serves from now on.
     pub(super) const fn on_other_parent(&mut self) {
         (self.best.wrong, self.most_here) = (0, 0);
         (self.vain_here, self.idle_here) = (0, 0);
     }
 
-    /// No data is expected now.
+    /// Restarts the measurement, because no data is expected now or progress was made.
     pub(super) fn rest(&mut self) {
         let Service { best, data_at, .. } = *self;
         *self = Service { best, most_here: best.symbols, data_at, ..Service::default() };
     }
 
-    /// A second has passed.
+    /// Evaluates the progress of the last second.
     fn look(&mut self, reached: Reached, is_heard: bool, now: Time) {
         if reached.blocks != self.best.blocks {
             self.best = reached;
@@ -94,7 +96,7 @@ impl Service {
         }
     }
 
-    /// Whether to leave the parent after this time without progress.
+    /// Whether to leave the parent because of this time without progress.
     fn is_vain(&self, idle_timeout: Span) -> bool {
         Span::from_secs(self.vain_here) >= idle_timeout.scaled(LEFT_AFTER)
             || Span::from_secs(self.idle_here) >= idle_timeout
@@ -102,23 +104,24 @@ impl Service {
 }
 
 impl ReceiverSession {
-    /// Whether the parent serves nothing, so that another one is sought.
+    /// Whether the parent serves no data, so that another one is searched for.
     pub(super) fn is_unserved(&self) -> bool {
         self.sends_to().is_some_and(|parent| self.has_forsaken(parent))
     }
 
-    /// Whether this parent was left because it served nothing.
+    /// Whether this parent was left because it served no data.
     pub(super) fn has_forsaken(&self, parent: SocketAddr) -> bool {
         self.service.forsaken.contains(&parent)
     }
 
-    /// Whether this parent cannot replace one that serves nothing. When that one is silent, any other can.
+    /// Whether this parent cannot replace the present parent, which serves no data but is still received. Any parent can replace
+    /// a silent one.
     pub(super) fn is_no_better(&self, parent: SocketAddr, now: Time) -> bool {
         let is_heard = now.since(self.clocks.received_at) < MOVED_AFTER;
         is_heard && self.is_unserved() && self.has_forsaken(parent)
     }
 
-    /// Leaves a parent that serves nothing, and ends when there is no other. Call it once a second.
+    /// Leaves a parent that serves no data. At the end of the idle timeout, ends the session. Call it once a second.
     pub(super) fn look_at_service(&mut self, now: Time) {
         let Some(stream) = &self.stream else { return };
         let idle_timeout = self.setup.idle_timeout;
@@ -144,7 +147,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Seeks another parent.
+    /// Leaves the parent and searches for another one.
     pub(super) fn forsake(&mut self, now: Time) {
         let Some(parent) = self.sends_to().filter(|parent| !self.has_forsaken(*parent)) else { return };
         self.service.forsaken.push(parent);
@@ -172,7 +175,7 @@ mod tests {
         Time::ZERO + Span::from_secs(100 + second)
     }
 
-    /// Returns the seconds after which a parent with this progress is left.
+    /// Returns the number of seconds after which a parent with this progress is left.
     fn left_after(asks: bool, reached: impl Fn(u64) -> (Reached, bool)) -> Option<u64> {
         let mut service = Service::default();
         (0..200).find(|second| {

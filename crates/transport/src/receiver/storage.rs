@@ -1,36 +1,36 @@
-//! The storage of a transfer: its ledger stays with the session, and a worker performs operations on its files.
+//! The storage of a transfer. Its ledger stays in the session; a worker performs the operations on its files.
 //!
-//! A session plans an operation and goes on; the next [`Storage::poll`] settles the results.
+//! A session plans operations without waiting for them; the next [`Storage::poll`] processes their results.
 
 use super::batches::Batches;
 use crate::object::{Affected, Files, Hash, Ledger, ObjectError, Operation, Performed, Plan, Store};
 use crate::worker::Worker;
 use faircast_wire::Withdrawn;
 
-/// The ledger of a transfer, and its files.
+/// The ledger and the files of a transfer.
 pub(super) struct Storage {
     ledger: Ledger,
     files: Batches<Files, Operation, Performed>,
-    /// Memory of data that are written.
+    /// Reusable memory of written data.
     spent: Vec<Vec<u8>>,
 }
 
-/// The fate of a block that was given to the storage.
+/// The result of passing a block to the storage.
 #[derive(Debug)]
 pub(super) enum Given {
-    /// It is stored, or on its way.
+    /// The block is stored or will be.
     Taken,
-    /// It cannot be placed before the manifest is complete.
+    /// The block cannot be stored before the manifest is complete.
     NeedsManifest(Vec<u8>),
 }
 
-/// The news of a [`Storage::poll`].
+/// The result of [`Storage::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
     Nothing,
     /// Operations have ended.
     Some,
-    /// A stored block cannot be read any more: it has to come again.
+    /// A stored block cannot be read any longer and must be received again.
     Lost,
 }
 
@@ -44,15 +44,15 @@ impl Storage {
         &self.ledger
     }
 
-    /// Its files, while no job has them.
+    /// Returns the files, unless a job uses them.
     pub(super) fn files(&mut self) -> Option<&mut Files> {
         self.files.files()
     }
 
-    /// Store a block of verified data.
+    /// Stores a block of verified data.
     ///
     /// # Errors
-    /// When the block contradicts the stored one.
+    /// If the block contradicts the stored one.
     pub(super) fn put(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<Given, ObjectError> {
         match self.ledger.plan(block, data, hash)? {
             Plan::Write(operation) => self.files.extend([operation]),
@@ -62,7 +62,7 @@ impl Storage {
         Ok(Given::Taken)
     }
 
-    /// The source has withdrawn these files. The blocks that change by that.
+    /// Records that the source has withdrawn these files. Returns the blocks that change as a result.
     pub(super) fn withdraw(&mut self, files: &[Withdrawn]) -> Vec<Affected> {
         let entries: Vec<u32> = files.iter().map(|file| file.entry).collect();
         let (affected, operations) = self.ledger.withdraw_files(&entries);
@@ -70,20 +70,20 @@ impl Storage {
         affected
     }
 
-    /// Another session brings the same content: withdrawn files are missing again.
+    /// Marks withdrawn files as missing again, because another session sends the same content.
     pub(super) fn want_withdrawn(&mut self) {
         self.files.extend(self.ledger.want_withdrawn());
     }
 
-    /// A block of an earlier receiver is not what the source has.
+    /// Rejects a block of an earlier run that differs from the source's block.
     pub(super) fn reject(&mut self, block: u32) {
         self.files.extend(self.ledger.reject(block));
     }
 
-    /// The object stream has this length.
+    /// Sets the length of the object stream.
     ///
     /// # Errors
-    /// When that contradicts what is stored.
+    /// If the length contradicts the stored data.
     pub(super) fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
         if self.ledger.geometry().stream_len != Some(len) {
             self.ledger.set_stream_len(len)?;
@@ -92,10 +92,11 @@ impl Storage {
         Ok(())
     }
 
-    /// Settle the operations that have ended, and begin those that wait. Call it until there are no news.
+    /// Processes the results of operations that have ended, and begins pending operations. Call it until it returns no more
+    /// results.
     ///
     /// # Errors
-    /// Why an operation failed. Those behind it are not performed.
+    /// If an operation failed. Later operations of its job are not performed.
     pub(super) fn poll(&mut self) -> Result<Settled, ObjectError> {
         let mut settled = Settled::Nothing;
         while let Some(performed) = self.files.next() {
@@ -117,22 +118,22 @@ impl Storage {
         Ok(settled)
     }
 
-    /// Drop the operations that no job has.
+    /// Drops the pending operations, except those of the running job.
     pub(super) fn drop_waiting(&mut self) {
         self.files.drop_waiting();
     }
 
-    /// Whether nothing waits and no job is under way.
+    /// Whether no operation is pending and no job is running.
     pub(super) fn is_idle(&self) -> bool {
         self.files.is_idle()
     }
 
-    /// The whole store, while no job has its files. Operations that wait are dropped.
+    /// Returns the whole store, unless a job uses its files. Pending operations are dropped.
     pub(super) fn into_store(self) -> Option<Store> {
         Some(Store { ledger: self.ledger, files: self.files.into_files()? })
     }
 
-    /// Memory of data that are written.
+    /// Returns the memory of written data, for reuse.
     pub(super) fn take_spent(&mut self) -> Option<Vec<u8>> {
         self.spent.pop()
     }

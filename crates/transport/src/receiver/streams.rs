@@ -1,8 +1,8 @@
-//! Receiver side of live streams in layers: takes blocks, writes the bytes of each layer in order.
+//! Receiver side of live streams in layers: receives blocks and writes the bytes of each layer in order.
 //!
-//! The source sends a layer's blocks one after the other, each with its repairs, and nothing of a block after the next one has begun. So a
-//! block that is incomplete when packets of a later block arrive, and a few more for a path that reorders, is given up: a gap never delays
-//! the following blocks.
+//! The source sends the blocks of a layer in order, each with its repair symbols. It sends no symbol of a block after the next
+//! block has begun. So a receiver gives up an incomplete block when packets of a later block have arrived, and a few more packets
+//! to allow for reordering. A gap never delays the following blocks.
 
 use super::block_sink::{Done, Ending};
 use super::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
@@ -22,13 +22,13 @@ use faircast_wire::{DataPacket, Status};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
-/// Memory for the incomplete blocks of one layer: there are hardly more than two at a time.
+/// Memory for the incomplete blocks of one layer: there are rarely more than two at a time.
 const INCOMPLETE: usize = 16 << 20;
 
-/// The divisor of the memory: the part that may wait for files and programs.
+/// Divisor of the memory: the part for data that waits for files and programs.
 const BEHIND: usize = 8;
 
-/// The greatest jump of a stream, in blocks.
+/// Maximum jump of a stream, in blocks.
 const FARTHEST: u32 = 1 << 16;
 
 /// The streams of a session, by layer.
@@ -36,16 +36,16 @@ pub(super) struct Streams {
     lanes: Vec<Lane>,
     reordering: u64,
     symbols_per_block: u16,
-    /// Bytes that may wait for files and programs.
+    /// Maximum number of bytes that may wait for files and programs.
     behind_most: usize,
-    /// The source has stated that the stream is complete.
+    /// Set when the source has stated that the stream is complete.
     pub(super) ended: Option<Ended>,
     pub(super) events: Vec<Event>,
     pub(super) symbols: u64,
     pub(super) symbols_needed: u64,
 }
 
-/// All streams have ended.
+/// Marks the end of all streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended;
 
@@ -54,15 +54,15 @@ struct Lane {
     output: Output,
     blocks: Assembly,
     state: State,
-    /// Packets that have come since the layer was joined.
+    /// Number of packets received since the layer was joined.
     packets: u64,
-    /// The newest blocks, and the packet with which each was first received.
+    /// The newest blocks, each with the count of packets at its first packet.
     newest: VecDeque<(u32, u64)>,
-    /// The block that is written next.
+    /// The next block to write.
     next: u32,
-    /// The block that was incomplete because the layer was joined in its middle.
+    /// The block that was incomplete because the layer was joined while the source sent it.
     cut: Option<u32>,
-    /// Complete blocks that wait for earlier ones.
+    /// Complete blocks that wait for earlier blocks.
     early: BTreeMap<u32, Vec<u8>>,
     joined_for: Span,
     got: StreamReceived,
@@ -74,14 +74,14 @@ struct Lane {
 enum State {
     /// The layer is not joined.
     Left,
-    /// The layer is joined, and nothing has come yet.
+    /// The layer is joined, and no packet has arrived yet.
     Joined { since: Time },
-    /// Its blocks come.
+    /// Blocks of the layer arrive.
     Flowing { since: Time },
 }
 
 impl Streams {
-    /// Returns streams on `layers` layers, of which the base layer is joined. Files are written by `worker`.
+    /// Returns the streams of `layers` layers. The base layer is joined. `worker` writes the files.
     pub(super) fn new(
         destination: &Destination,
         layers_to: &[(Layer, PathBuf)],
@@ -126,7 +126,7 @@ impl Streams {
         streams
     }
 
-    /// Returns the bytes that wait for files and programs.
+    /// Returns the number of bytes that wait for files and programs.
     fn waiting(&self) -> usize {
         self.lanes.iter().map(|lane| lane.output.waiting()).sum()
     }
@@ -137,7 +137,7 @@ impl Streams {
         self
     }
 
-    /// A packet of a layer that is joined.
+    /// Handles a data packet of a joined layer.
     fn take_symbol(&mut self, packet: &DataPacket<'_>) -> Result<(), Error> {
         let number = usize::from(packet.layer.0);
         let (block, symbol) = (packet.data.payload.block, packet.data.payload.symbol);
@@ -169,7 +169,7 @@ impl Streams {
         self.check(number, written)
     }
 
-    /// Returns warnings for users at the end.
+    /// Returns the warnings for the user at the end.
     fn warnings(&self) -> Vec<String> {
         let lost = (0..).zip(&self.lanes).filter(|(_, lane): &(u8, _)| lane.got.blocks_lost > 0);
         let refused = (0..).zip(&self.lanes).filter(|(_, lane): &(u8, _)| lane.refused > 0);
@@ -183,7 +183,7 @@ impl Streams {
         lost.chain(refused).collect()
     }
 
-    /// The layer stops for now: writes its complete blocks.
+    /// Ends the output of a layer for now, and writes its complete blocks.
     fn stop(&mut self, layer: usize, now: Time) -> Result<(), Error> {
         let lane = &mut self.lanes[layer];
         let since = match lane.state {
@@ -196,7 +196,7 @@ impl Streams {
         if !flowed {
             return Ok(());
         }
-        // Nothing is missing of a layer that is left: the rest of its newest block was not waited for.
+        // The rest of the newest block does not count as lost, because the layer was left before that block was complete.
         if self.ended.is_none() {
             lane.cut = Some(lane.newest());
         }
@@ -209,7 +209,7 @@ impl Streams {
         self.check(layer, written)
     }
 
-    /// Checks a write: an upper layer that cannot be written is no reason to lose the others.
+    /// Checks the result of a write. A failure on an enhancement layer ends only the output of that layer.
     fn check(&mut self, layer: usize, written: Result<(), ObjectError>) -> Result<(), Error> {
         match written {
             Err(error) if layer > 0 => {
@@ -343,12 +343,12 @@ impl Lane {
         }
     }
 
-    /// Returns the newest block received.
+    /// Returns the newest received block.
     fn newest(&self) -> u32 {
         self.newest.back().map_or(self.next, |(block, _)| *block)
     }
 
-    /// Stores a symbol. When it completes a block, returns the number of symbols needed.
+    /// Stores a symbol. If it completes a block, returns the number of symbols that this block needed.
     fn take_in(&mut self, block: u32, packet: &DataPacket<'_>) -> Option<u16> {
         self.packets += 1;
         if self.newest.back().is_none_or(|(newest, _)| block > *newest) {
@@ -362,7 +362,7 @@ impl Lane {
             return None;
         }
         let (block, bytes) = self.blocks.take()?;
-        // Otherwise it differs from the source's block, and counts as lost.
+        // A block that differs from the source's is not stored and counts as lost.
         let sound = verify_block(&bytes).ok().map(|(data, _)| data.len());
         if let Some(len) = sound {
             let mut data = bytes;
@@ -372,7 +372,7 @@ impl Lane {
         sound.map(|_| packet.symbols)
     }
 
-    /// Returns the block below which no symbol is expected any more.
+    /// Returns the block below which no more symbols are expected.
     fn given_up(&mut self, reordering: u64) -> u32 {
         let mut below = self.next;
         while let Some(&(block, first)) = self.newest.front() {
@@ -388,7 +388,7 @@ impl Lane {
         below
     }
 
-    /// Writes complete blocks: without gaps, and below `given_up` across them.
+    /// Writes complete blocks up to the first gap. Gaps below `given_up` are skipped.
     fn write(&mut self, given_up: u32) -> Result<(), ObjectError> {
         let before = self.next;
         loop {

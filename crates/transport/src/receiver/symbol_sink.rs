@@ -1,4 +1,4 @@
-//! Receiver-side sinks of symbols: an object, a live stream on each layer, or a relay's cache.
+//! Receiver-side sinks of symbols: an object, live streams in layers, or the cache of a relay.
 
 use super::block_sink::Ending;
 use super::service::Reached;
@@ -11,57 +11,57 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Activity, Announce, DataPacket, Hashes, Status, SymbolMap, Withdrawn};
 
-/// The result of taking a symbol.
+/// The result of accepting a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progressed {
     No,
     /// A block became complete.
     Block,
-    /// Stored blocks are given up, as they contradict the source.
+    /// Stored blocks were discarded because they contradict the source.
     Anew,
 }
 
-/// Symbols of content.
+/// Counts of content symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SymbolCounts {
     pub(crate) received: u64,
     pub(crate) needed: u64,
-    /// Blocks that needed decoding.
+    /// Number of blocks that needed decoding.
     pub(crate) decoded: u64,
 }
 
-/// Takes the symbols of a session: [`Reassembly`](super::reassembly::Reassembly) of blocks that belong together, requested or
-/// not, or [`Streams`](super::streams::Streams) without requests.
+/// Accepts the symbols of a session. [`Reassembly`](super::reassembly::Reassembly) handles blocks of one object, with or without
+/// requests. [`Streams`](super::streams::Streams) handles live streams in layers, without requests.
 pub(crate) trait SymbolSink: Send {
-    /// A data packet has come.
+    /// Handles a data packet.
     ///
     /// # Errors
-    /// When a block that it completes cannot be written.
+    /// If the packet completes a block that cannot be written.
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error>;
 
-    /// The source states its progress.
+    /// Handles the source's statement of its progress.
     fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng);
 
-    /// The source has withdrawn these files.
+    /// Handles the withdrawal of these files by the source.
     ///
     /// # Errors
-    /// When that cannot be recorded, or the output cannot leave files out.
+    /// If the withdrawal cannot be recorded, or the output cannot omit files.
     fn withdraw(&mut self, _files: &[Withdrawn], _now: Time) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Returns the number of files known to be withdrawn; `None` where that does not matter.
+    /// Returns the number of files known to be withdrawn; `None` if it is irrelevant.
     fn withdrawn(&self) -> Option<usize> {
         None
     }
 
-    /// The source announces the session, again or with changed fields.
+    /// Handles an announcement of the session, which may contain changed fields.
     fn on_announce(&mut self, _announce: &Announce) {}
 
-    /// A page of hashes has come. Returns whether it completes a block.
+    /// Handles a page of hashes. Returns whether it completes a block.
     ///
     /// # Errors
-    /// When a block that it completes cannot be written.
+    /// If the page completes a block that cannot be written.
     fn on_page(&mut self, _page: &Hashes, _now: Time, _rng: &mut Rng) -> Result<Progressed, Error> {
         Ok(Progressed::No)
     }
@@ -76,27 +76,27 @@ pub(crate) trait SymbolSink: Send {
         0
     }
 
-    /// Something may be missing: schedules a request soon, if this sink sends any.
+    /// Schedules a request soon, because symbols may be missing. Has no effect in sinks without requests.
     fn arm(&mut self, _now: Time, _rng: &mut Rng) {}
 
-    /// The source stores no blocks before this one.
+    /// Skips the blocks before this one, which the source has dropped.
     ///
     /// # Errors
-    /// When stored blocks cannot be written.
+    /// If stored blocks cannot be written.
     fn skip_before(&mut self, _oldest: u32) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The same content comes in a new session, which signs as `trust` states.
+    /// Restarts for a new session with the same content; `trust` verifies its signatures.
     ///
     /// # Errors
-    /// When stored blocks cannot be written.
+    /// If stored blocks cannot be written.
     fn restart(&mut self, now: Time, trust: Option<Trust>) -> Result<(), Error>;
 
-    /// Layers were joined or left.
+    /// Handles a change of the joined layers.
     ///
     /// # Errors
-    /// When stored blocks cannot be written.
+    /// If stored blocks cannot be written.
     fn subscribe(&mut self, _subscription: Subscription, _now: Time) -> Result<(), Error> {
         Ok(())
     }
@@ -116,14 +116,14 @@ pub(crate) trait SymbolSink: Send {
         None
     }
 
-    /// Whether everything is here.
+    /// Whether all content has been received.
     fn is_complete(&self) -> bool;
 
-    /// Everything is here, `blocks` blocks with this root: checks it, and gives it its name. Blocks that contradict the source are wanted
-    /// again, as if they had not come ([`Ending::Anew`]). While files are being renamed this is called again ([`Ending::UnderWay`]).
+    /// Finishes content of `blocks` blocks: compares its root with this one, and gives files their names. Blocks that contradict
+    /// the source are received again ([`Ending::Anew`]). While files are being renamed, call this again ([`Ending::UnderWay`]).
     ///
     /// # Errors
-    /// When the content is not as it should be, or cannot be written.
+    /// If the content is not as expected, or cannot be written.
     fn finish(
         &mut self,
         blocks: u32,
@@ -132,58 +132,58 @@ pub(crate) trait SymbolSink: Send {
         now: Time,
     ) -> Result<Ending, Error>;
 
-    /// Jobs beside the session may have ended. Returns whether they have brought blocks.
+    /// Processes results of jobs. Returns whether they have added blocks.
     ///
     /// # Errors
-    /// Why it failed.
+    /// If a job failed.
     fn poll(&mut self, _now: Time, _rng: &mut Rng) -> Result<Progressed, Error> {
         Ok(Progressed::No)
     }
 
-    /// Whether blocks are on their way to the disk: [`SymbolSink::poll`] returns when they are there.
+    /// Whether blocks are being written to the disk; [`SymbolSink::poll`] reports the result.
     fn is_storing(&self) -> bool {
         false
     }
 
-    /// Whether a job opens the files: the missing blocks are not known yet.
+    /// Whether a job is opening the files, so that the missing blocks are not known yet.
     fn is_opening(&self) -> bool {
         false
     }
 
-    /// Returns work on files that is in progress, and how much of it is done, in percent.
+    /// Returns the work on files in progress, and its progress in percent.
     fn activity(&self) -> Option<(Activity, u8)> {
         None
     }
 
-    /// Returns when the next request is due.
+    /// Returns the time of the next request.
     fn deadline(&self) -> Time {
         Time::NEVER
     }
 
-    /// Returns the symbols to request now, as (block, symbols), when it is time.
+    /// Returns the symbols to request now, as (block, symbols), if a request is due.
     fn due(&mut self, _now: Time, _rng: &mut Rng) -> &[(u32, u16)] {
         &[]
     }
 
-    /// Whether received symbols of this block, or with 0 symbols the page with its hash, did not verify.
+    /// Whether received symbols of this block did not verify. With 0 symbols: whether the page with its hash did not verify.
     fn is_wrong(&self, _block: u32, _symbols: u16) -> bool {
         false
     }
 
-    /// Returns the source symbols of an incomplete block that are here, where that is known.
+    /// Returns the received source symbols of an incomplete block, if known.
     fn held(&self, _block: u32) -> Option<SymbolMap> {
         None
     }
 
-    /// The parent, or the address of the source, has changed.
+    /// Handles a change of the parent or of the source's address.
     fn on_other_parent(&mut self) {}
 
-    /// Whether packets of the session are so old that no source can be behind them.
+    /// Whether packets of the session are so old that its source can no longer be active.
     fn is_outdated(&self, _now: Time) -> bool {
         false
     }
 
-    /// At a relay: whether nobody below needs anything.
+    /// At a relay: whether no downstream receiver needs symbols.
     fn needs_nothing(&self) -> bool {
         false
     }
@@ -191,29 +191,29 @@ pub(crate) trait SymbolSink: Send {
     /// Sets the round-trip time of requests, and the time over which they are spread.
     fn set_pace(&mut self, _rtt: Span, _spread: Span) {}
 
-    /// Whether received data has to be written before more is taken.
+    /// Whether received data must be written before more is accepted.
     fn waits_for_output(&self) -> bool {
         false
     }
 
-    /// Returns the number of missing blocks that may still come; [`u32::MAX`] while that is unknown.
+    /// Returns the number of missing blocks that may still arrive; [`u32::MAX`] if unknown.
     fn missing(&self) -> u32;
 
     /// Returns the progress, in bytes of content.
     fn gathered_bytes(&self) -> u64;
 
-    /// Bytes that are verified.
+    /// Returns the number of verified bytes.
     fn verified_bytes(&self) -> u64;
 
-    /// Returns the bytes that are verified and in their places, so that a restarted receiver continues from them.
+    /// Returns the number of verified and stored bytes, from which a restarted receiver continues.
     fn stored_bytes(&self) -> u64;
 
-    /// Returns the bytes of the whole content, when known.
+    /// Returns the bytes of the whole content, if known.
     fn content_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the bytes verified in an earlier run, and those of them that had to come again.
+    /// Returns the bytes verified in an earlier run, and the part of them that had to be received again.
     fn resumed_bytes(&self) -> (u64, u64) {
         (0, 0)
     }

@@ -1,8 +1,8 @@
-//! Takeover: another session of the same source replaces the followed one, which has broken off.
+//! Takeover: another session of the same source replaces the followed session, which has been interrupted.
 //!
-//! The followed session has to be silent, as for a source that moves, and the other one has to answer, as every session that is joined. It
-//! has begun after the last packet of the former, as its source measures its own age. So two sessions that a host sends at the same time do
-//! not end each other when the network fails for a moment. No clock of another host is compared with this one's.
+//! The followed session must be silent, as for a source that moves. The new session must answer, like every session before it is
+//! joined. By its source's own clock, it must have begun after the last packet of the followed session. So two simultaneous
+//! sessions of one host do not end each other during a short network failure. The clocks of different hosts are never compared.
 
 use super::reachability::MOVED_AFTER;
 use super::{ParentLink, Phase, ReceiverSession, Totals};
@@ -14,20 +14,20 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, MemberState, Message};
 use std::net::{IpAddr, SocketAddr};
 
-/// The time that an announcement may have spent on its way through relays.
+/// Time that an announcement may have spent in relays.
 const AGE_MARGIN: Span = Span::from_millis(500);
 
 impl ReceiverSession {
-    /// Whether the session that is followed is silent enough to be left for another one, or serves nothing.
+    /// Whether the followed session has been silent long enough to be left for another one, or serves no data.
     pub(super) fn is_quiet(&self, now: Time) -> bool {
         now.since(self.clocks.received_at) >= MOVED_AFTER || self.is_unserved()
     }
 
-    /// Whether the announced session, another one, may replace the one that is followed: it has the same content, or it is a later session
-    /// of the same source.
+    /// Whether another announced session may replace the followed one: it has the same content, or is a later session of the same
+    /// source.
     pub(super) fn may_succeed(&self, session: SessionId, announce: &Announce, now: Time) -> bool {
         let Some(stream) = &self.stream else { return false };
-        // Where nobody answers, an older session may be a recording.
+        // Without answers of sources, an older session may be a recording.
         let is_fresh =
             self.setup.replay_policy == ReplayPolicy::Answer || announce.started >= stream.announced.started;
         let is_same_content = stream.announced.transfer == announce.transfer;
@@ -35,7 +35,8 @@ impl ReceiverSession {
         is_fresh && (is_same_content || began_later && self.is_of_the_source(session, announce))
     }
 
-    /// Whether it comes from the source of the session that is followed: from its address, or under its key with its name.
+    /// Whether the announcement comes from the source of the followed session: from the same address, or with the same key and
+    /// name.
     fn is_of_the_source(&self, session: SessionId, announce: &Announce) -> bool {
         let Some(stream) = &self.stream else { return false };
         let key = self.codec.key_of(session);
@@ -44,8 +45,8 @@ impl ReceiverSession {
             || is_under_its_key && announce.name == stream.announced.name
     }
 
-    /// Another receiver of this host takes part in the announced session: ends the one that is followed here when it has broken off and
-    /// that one replaces it.
+    /// Ends the followed session if it was interrupted and the announced session replaces it. Another receiver of this host takes
+    /// part in the announced session.
     pub(super) fn yield_to(&mut self, session: SessionId, announce: &Announce, now: Time) {
         if !self.is_quiet(now) || !self.may_move() || !self.may_succeed(session, announce, now) {
             return;
@@ -53,7 +54,7 @@ impl ReceiverSession {
         self.end_superseded(announce, now);
     }
 
-    /// Ends the followed session in favour of another one. A receiver that has everything has received it.
+    /// Ends the followed session in favour of another one. Counts as a success if this receiver has all content.
     fn end_superseded(&mut self, announce: &Announce, now: Time) {
         if self.phase == Phase::Receiving {
             let silent = now.since(self.clocks.received_at);
@@ -66,7 +67,7 @@ impl ReceiverSession {
         self.phase = Phase::Over;
     }
 
-    /// The source has started another session: continues with the stored blocks, or with other content.
+    /// Follows another session of a restarted source: continues with the stored blocks, or with other content.
     pub(super) fn follow_restarted(
         &mut self,
         session: SessionId,
@@ -75,8 +76,8 @@ impl ReceiverSession {
         now: Time,
     ) {
         if self.setup.relay.is_some() {
-            // The cached symbols belong to the session that is over: receivers below follow the new one by themselves. The new session's
-            // source has not heard of this relay, and is not notified of its failure with this number of receivers.
+            // The cached symbols belong to the session that has ended. Downstream receivers follow the new session by themselves.
+            // The source of the new session does not know this relay, so it is not notified of the failure.
             self.failure = Some(Error::Transfer(TransferError::SourceRestarted));
             self.totals.finished = now;
             self.phase = Phase::Over;
@@ -103,7 +104,8 @@ impl ReceiverSession {
         }
     }
 
-    /// The source sends other content now. Verified blocks of the former stay in their place, and new ones have a place of their own.
+    /// Follows a session with other content. Verified blocks of the former content remain stored; the new blocks are stored
+    /// separately.
     fn follow_other(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         if self.trust_in(session, &announce).is_err() {
             return;
@@ -116,7 +118,7 @@ impl ReceiverSession {
         let goes_on =
             format!("it has other content, and the {verified} bytes verified of the former are kept");
         self.report_takeover(&announce, now.since(self.clocks.received_at), &goes_on);
-        // Its process may still be running, and must not wait.
+        // The former process of the source may still be running, and must not wait.
         let member = self.stranger(MemberState::Leaving, 0);
         for _ in 0..2 {
             self.outbox.add_to(former.session, Message::Member(member.clone()), former.source, now);
@@ -129,7 +131,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Reports that a session replaces the one that is followed, and how it continues.
+    /// Reports that a session replaces the followed one, and how this receiver continues.
     fn report_takeover(&mut self, announce: &Announce, silent: Span, goes_on: &str) {
         self.events.push_back(Event::warning(format!(
             "{} started a new session; the session that broke off {:.0} s ago ends here; {goes_on}",
@@ -139,12 +141,13 @@ impl ReceiverSession {
     }
 }
 
-/// Returns the age of a session when this was announced, by its source's clock; up to a second less than the real one.
+/// Returns the age of a session at its announcement, by its source's clock; up to a second less than the real age.
 pub(super) fn age(announce: &Announce) -> Span {
     Span::from_nanos(announce.unix_secs.saturating_mul(1_000_000_000).saturating_sub(announce.started))
 }
 
-/// Returns the host of a source. A source that serves hosts by unicast alone is its own relay, and its session stays within the host.
+/// Returns the host of a source. A source that serves hosts by unicast only is its own relay, and its own session stays within
+/// the host.
 pub(super) fn host_of(announce: &Announce) -> IpAddr {
     let Announce { source, parent, .. } = announce;
     if source.ip().is_loopback() { parent.ip() } else { source.ip() }

@@ -1,4 +1,4 @@
-//! Trust in a session whose content has to be signed.
+//! Trust in a session whose content must be signed.
 
 use crate::error::JoinObstacle;
 use faircast_core::packet::SessionId;
@@ -9,7 +9,7 @@ use faircast_wire::{Announce, Hashes, Signed, Status, VerifyKey, VerifyKeys};
 pub(crate) struct Trust {
     key: VerifyKey,
     about: Signed,
-    /// The number of blocks, the number of withdrawn files, and their root, as signed.
+    /// The signed number of blocks, number of withdrawn files, and root.
     reported: Option<(u32, u32, [u8; 32])>,
 }
 
@@ -17,7 +17,7 @@ impl Trust {
     /// Returns the trust if one of these keys has signed this announcement.
     ///
     /// # Errors
-    /// The evidence found instead.
+    /// The obstacle, if the announcement is not signed with one of the keys.
     pub(super) fn in_announcement(
         keys: &VerifyKeys,
         session: SessionId,
@@ -37,7 +37,7 @@ impl Trust {
         Ok(Trust { key: *key, about, reported: None })
     }
 
-    /// Returns the trust in this key, for this session.
+    /// Returns trust in this key for one session.
     #[cfg(test)]
     pub(super) fn of_key(key: VerifyKey, about: Signed) -> Trust {
         Trust { key, about, reported: None }
@@ -48,7 +48,7 @@ impl Trust {
         self.key.verifies_page(&self.about, page.first_block, &page.hashes, &page.signature)
     }
 
-    /// Removes the fields of a status that only the source can state, where it has not signed them.
+    /// Removes the fields of a status that require the source's signature and lack a valid one.
     pub(super) fn filter(&mut self, status: &mut Status) {
         let said = match (status.blocks, status.root, status.root_signature) {
             (Some(blocks), Some(root), Some(signature)) => {
@@ -56,7 +56,7 @@ impl Trust {
             }
             _ => None,
         };
-        // The list of withdrawn files only grows, so a signature for a shorter one is older.
+        // The list of withdrawn files only grows, so a signature for a shorter list is older.
         if let Some((blocks, withdrawn, root, signature)) = said
             && self.reported.is_none_or(|(_, before, _)| before < withdrawn)
             && self.key.verifies_root(&self.about, (blocks, withdrawn), &root, &signature)

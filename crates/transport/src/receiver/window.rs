@@ -1,118 +1,123 @@
-//! The receive window: the number of further packets that this host's buffers can take, and when to advertise it to the source
+//! The receive window: the number of further packets that this host's buffers can take. This module also decides when to
+//! advertise it to the source.
 //!
-//! As in TCP (RFC 9293, 3.8.6), the right edge of the window is the newest packet taken out of the socket plus the capacity of the socket's
-//! buffer, so it does not depend on the present fill. A receiver that cannot keep up advertises less: the packets it takes out in
-//! [`DELAY`], because packets that wait in its socket delay its reports.
+//! As in TCP (RFC 9293, 3.8.6), the right edge of the window does not depend on the present fill of the buffer. It is the newest
+//! packet taken out of the socket, plus the capacity of the socket's buffer. A receiver that cannot keep up advertises less: the
+//! number of packets that it takes out in [`DELAY`]. Otherwise packets that wait in its socket would delay its reports.
 //!
-//! In a large group, receivers that cannot keep up advertise in turns, together at most two thousand times a second; each advertises the
-//! packets it takes out in two of its turns. Where turns are too rare to be useful nobody advertises: the congestion control observes the
-//! drops of the buffers.
+//! In a large group, receivers that cannot keep up advertise in turns, at most two thousand times a second in total. Each
+//! advertises the number of packets that it takes out in two of its turns. If turns are too rare to be useful, no receiver
+//! advertises, and the congestion control reacts to the drops of the buffers.
 
 use crate::endpoint::Backlog;
 use faircast_core::packet::Seq;
 use faircast_core::time::{Span, Time};
 
-/// In groups of at most this many members, every member advertises while data flow.
+/// Maximum number of members for which every member advertises while data is sent.
 pub(crate) const EVERYBODY: u32 = 24;
 
-/// The part of the buffer that is advertised. The kernel returns memory lazily: up to a quarter of the buffer may still be charged for
-/// packets that have been read (`udp_rmem_release`). The rest is for packets without a number, and for bursts with more memory per packet
-/// than the average.
+/// Fraction of the buffer that is advertised. The kernel releases memory lazily: up to a quarter of the buffer may still be
+/// charged for packets that have been read (`udp_rmem_release`). The rest is for packets without a number, and for bursts of
+/// packets that need more memory than the average.
 const ADVERTISED: f64 = 5.0 / 8.0;
 
-/// The part that the kernel may still charge for packets that have been read.
+/// Fraction of the buffer that the kernel may still charge for packets that have been read.
 const LAZY: f64 = 1.0 / 4.0;
 
-/// The interval of advertisements of a receiver that keeps up.
+/// Interval of advertisements of a receiver that keeps up.
 const REGULARLY: Span = Span::from_millis(25);
 
-/// The divisor of the window: it also advertises when this part has been used since the last advertisement.
+/// Divisor of the window: an advertisement is also due when this part was used since the last one.
 const PART: u64 = 4;
 
-/// The divisor of the window: a change of less than this part waits for [`CALM`].
+/// Divisor of the window: a smaller change is advertised only after [`CALM`].
 const LITTLE: u64 = 64;
 
-/// When every packet taken out in a [`LOOK`] had waited longer than this, the receiver cannot keep up.
+/// If every packet taken out during a [`LOOK`] waited longer than this, the receiver cannot keep up.
 const WAITED: Span = Span::from_millis(10);
 
-/// The period over which the receiver measures whether it keeps up, and how fast it takes packets out.
+/// Period over which the receiver measures whether it keeps up, and its rate of taking packets out.
 const LOOK: Span = Span::from_millis(20);
 
-/// The delay that a receiver that cannot keep up allows in its buffer: enough for the processes of a busy host to take their turns.
+/// Delay in its buffer that a slow receiver allows. It is long enough for the processes of a busy host to take turns.
 const DELAY: Span = Span::from_millis(100);
 
-/// For this time after a loss in its own buffer a receiver advertises no more than the buffer holds.
+/// Time after a loss in its own buffer for which a receiver advertises no more than the buffer holds.
 const WARY: Span = Span::from_secs(5);
 
-/// The smallest window, in packets.
+/// Minimum window, in packets.
 const MIN_WINDOW: f64 = 16.0;
 
-/// The growth of the window in each [`LOOK`] while the receiver keeps up, up to the whole room.
+/// Growth factor of the window in each [`LOOK`] while the receiver keeps up, limited to the whole room.
 const GROWTH: f64 = 1.25;
 
-/// In a large group, a receiver that delays packets advertises only when they fill this part of the window. Otherwise, in a stream of a few
-/// packets a second, all receivers on hosts that are busy for a moment would advertise, although none of their buffers would ever fill.
+/// Fraction of the window that delayed packets must fill before a receiver in a large group advertises. Otherwise, in a stream of
+/// a few packets a second, all receivers on briefly busy hosts would advertise, although their buffers would never fill.
 const FILLS: f64 = 1.0 / 64.0;
 
-/// From this fill on the packets in the buffer are counted.
+/// Fill from which the packets in the buffer are counted.
 const COUNTED: f64 = 1.0 / 16.0;
 
-/// The shortest interval of advertisements of a receiver that limits the source, times the members of a small group.
+/// Minimum interval of advertisements of a receiver that limits the source, multiplied by the number of members of a small group.
 const OFTEN: Span = Span::from_micros(500);
 const OFTEN_MIN: Span = Span::from_millis(2);
 
-/// The shortest interval of any two advertisements.
+/// Minimum interval of any two advertisements.
 const MIN_INTERVAL: Span = Span::from_micros(500);
 
-/// In a large group, the shortest interval of advertisements of a receiver that cannot keep up, and the time of each member's turn.
+/// In a large group: minimum interval of advertisements of a receiver that cannot keep up, and (`CROWD_TURN`) the time of each
+/// member's turn.
 const CROWD_MIN: Span = Span::from_millis(20);
 const CROWD_TURN: Span = Span::from_micros(500);
 
-/// Where turns are farther apart there are no windows: a source that is held does not wait longer for a silent receiver.
+/// Maximum interval of turns. Beyond it there are no windows, because a source that is held back does not wait longer for a
+/// silent receiver.
 const CROWD_MAX: Span = Span::from_secs(1);
 
-/// In a large group, the time for which a receiver that could not keep up continues to advertise. In a small one, the delay of small
+/// In a large group: time for which a receiver that could not keep up continues to advertise. In a small group: delay of small
 /// changes.
 const CALM: Span = Span::from_secs(1);
 
-/// An advertisement may be lost: without new data it is repeated after this time, then at growing intervals, [`REPEATS`] times.
+/// First repetition interval of an advertisement without new data, because an advertisement may be lost. The interval grows, and
+/// there are [`REPEATS`] repetitions.
 const REPEAT: Span = Span::from_millis(10);
 const REPEATS: u32 = 6;
 
-/// The number of advertisements that state that the limit is lifted.
+/// Number of advertisements that lift a limit.
 const LIFTS: u32 = 3;
 
-/// No kernel buffers a datagram in less memory than this.
+/// Minimum kernel memory of a buffered datagram, in bytes.
 const MIN_COST: f64 = 2304.0;
 
-/// One receiver's window, of the base layer.
+/// The window of one receiver, for the base layer.
 #[derive(Debug)]
 pub(super) struct Window {
     buffer: Backlog,
-    /// Kernel memory per packet, in bytes: measured, and before that a safe estimate.
+    /// Kernel memory per packet, in bytes: a safe estimate until it is measured.
     cost: f64,
     /// The bounds of `cost`, in bytes.
     costs: (f64, f64),
     probe: Option<Probe>,
-    /// The newest packet taken out of the socket, or known to be lost.
+    /// The newest packet that was taken out of the socket or is known to be lost.
     passed: Option<Seq>,
     reported: Option<Advertisement>,
-    /// The source waits: advertise as soon as possible.
+    /// Whether the source waits, so that an advertisement is due as soon as possible.
     asked: bool,
     members: u32,
     look: BufferStats,
-    /// The advertised window, in packets, if not the whole room.
+    /// The advertised window in packets, if smaller than the whole room.
     size: f64,
-    /// The last time it could not keep up.
+    /// Last time at which the receiver could not keep up.
     slow_at: Option<Time>,
-    /// The last time the buffer overflowed.
+    /// Last time at which the buffer overflowed.
     dropped_at: Option<Time>,
-    /// The shortest round-trip time that the source has reported.
+    /// Minimum round-trip time that the source has reported.
     rtt: Span,
-    /// In a large group: whether the source knows of a limit, and the number of advertisements that lifted it.
+    /// In a large group: whether the source may know a limit; `lifted`: the number of advertisements that have lifted it.
     limits: bool,
     lifted: u32,
-    /// In a large group: the time since which it has not kept up, and the part of the members' turns before its own.
+    /// In a large group: start of the time without keeping up; `place`: the part of the members' turns that precedes this
+    /// receiver's turn.
     slow_from: Time,
     place: f64,
 }
@@ -122,38 +127,39 @@ pub(super) struct Window {
 struct Advertisement {
     at: Time,
     passed: Seq,
-    /// The number of packets beyond the previous advertisement.
+    /// Number of packets since the previous advertisement.
     step: u64,
-    /// The number of repetitions without new data.
+    /// Number of repetitions without new data.
     times: u32,
 }
 
-/// Events since [`BufferStats::from`].
+/// Measurements since [`BufferStats::from`].
 #[derive(Debug, Default)]
 struct BufferStats {
     from: Option<(Time, Seq)>,
-    /// The shortest wait of a packet in the buffer.
+    /// Minimum waiting time of a packet in the buffer.
     waited: Option<Span>,
-    /// Packets taken out per second, over the last ones.
+    /// Packets taken out per second, averaged over the last measurements.
     rate: f64,
 }
 
-/// Counts the packets that were in the buffer at one moment, to learn how much memory each takes.
+/// Counts the packets that were in the buffer at one moment, to measure the memory of each.
 #[derive(Debug)]
 struct Probe {
     at: Time,
     used: u64,
     count: u64,
-    /// The last of them that arrived together (coalesced): it is uncertain whether all of them were in the buffer.
+    /// The last run of packets that arrived together (coalesced). Some of them may not have been in the buffer at that moment.
     run: (Time, u64),
 }
 
 impl Window {
-    /// Returns a window for datagrams of `size` bytes on the wire, whose turn comes after this part of all.
+    /// Returns a window for datagrams of `size` bytes on the wire. `place` is the part of all turns that precedes this receiver's
+    /// turn.
     pub(super) fn new(size: u16, place: f64) -> Window {
         let size = usize::from(size);
-        // A datagram's memory is a power of two and the kernel's own record. With drivers that take a page for each it is not
-        // twice that, and still less than the whole buffer.
+        // A datagram takes a power of two, plus the kernel's own record. With drivers that take a page for each datagram, the
+        // estimate is too low by less than a factor of two, and the packets still fit the whole buffer.
         let usual = (size.next_power_of_two() + 256) as f64;
         let cost = usual.max(MIN_COST) * 1.25;
         Window {
@@ -177,7 +183,7 @@ impl Window {
         }
     }
 
-    /// Packet `seq` of the base layer, which had arrived at `arrived`, was taken out of the socket.
+    /// Records that packet `seq` of the base layer was taken out of the socket; it had arrived at `arrived`.
     pub(super) fn on_packet(&mut self, seq: Seq, arrived: Time, now: Time) {
         self.passed = self.passed.max(Some(seq));
         let waited = now.since(arrived);
@@ -192,7 +198,7 @@ impl Window {
         }
     }
 
-    /// All packets that the source sent before this status have arrived or are lost: the status was sent after them.
+    /// Handles a status. All packets that the source sent before it have arrived or are lost.
     pub(super) fn on_status(&mut self, next_seq: u64, members: u32, rtt: Span, held: bool) {
         self.rtt = self.rtt.min(rtt);
         if self.passed.is_some() {
@@ -202,13 +208,13 @@ impl Window {
         self.asked |= held && (self.is_small_group() || self.limits || self.lifted < LIFTS);
     }
 
-    /// Packet numbers from this one on were forged.
+    /// Discards packet numbers from this one on, which were forged.
     pub(super) fn go_back(&mut self, next: u64) {
         self.passed = self.passed.min(next.checked_sub(1).map(Seq));
         self.look.from = None;
     }
 
-    /// Takes the present fill of the socket's buffer.
+    /// Records the present fill of the socket's buffer.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         if backlog.dropped > self.buffer.dropped {
             self.dropped_at = Some(now);
@@ -219,7 +225,7 @@ impl Window {
         }
     }
 
-    /// Measures whether this host keeps up. The window follows at the end of each [`LOOK`].
+    /// Measures whether this host keeps up, and adapts the window at the end of each [`LOOK`].
     fn look(&mut self, now: Time) {
         let Some(passed) = self.passed else { return };
         let Some((from, first)) = self.look.from else {
@@ -256,7 +262,7 @@ impl Window {
         if count < 8 || probe.count < 4 * probe.run.1 {
             return;
         }
-        // Some of the memory in use may belong to packets that have been read already.
+        // Part of the used memory may belong to packets that have already been read.
         let lazy = self.buffer.capacity as f64 * LAZY;
         let (least, most) = ((probe.used as f64 - lazy) / count as f64, probe.used as f64 / count as f64);
         if least > self.cost {
@@ -279,8 +285,8 @@ impl Window {
         self.buffer.capacity as f64 * ADVERTISED / self.cost
     }
 
-    /// Returns the number of packets to advertise. On a long and fast path more are in flight than the buffer could hold: a receiver that
-    /// keeps up lets the source double its rate in each round trip.
+    /// Returns the number of packets to advertise. On a long and fast path, more packets are in flight than the buffer can hold.
+    /// So a receiver that keeps up allows the source to double its rate in each round trip.
     fn room(&self) -> u64 {
         let whole = self.whole();
         let far = match self.dropped_at {
@@ -290,12 +296,12 @@ impl Window {
         (if self.size < whole { self.size } else { whole.max(far) } as u64).max(1)
     }
 
-    /// Whether this host could not keep up a moment ago.
+    /// Whether this host could not keep up during the last measurement.
     fn is_slow(&self) -> bool {
         self.slow_at.is_some_and(|at| self.look.from.is_none_or(|(from, _)| at >= from))
     }
 
-    /// Returns the limit to advertise now, if it is time: packets below it fit.
+    /// Returns the limit to advertise if an advertisement is due: packets below the limit fit.
     pub(super) fn due(&mut self, now: Time) -> Option<Seq> {
         if self.deadline() > now {
             return None;
@@ -313,23 +319,23 @@ impl Window {
             (self.limits, self.lifted) = (true, 0);
             return Some(Seq(passed.0 + 1 + self.room()));
         }
-        // It is not slow any more: this is advertised once, and again when the source waits.
+        // The receiver is not slow any longer. It advertises this once, and again while the source waits.
         self.limits = false;
         self.lifted += 1;
         Some(faircast_wire::Window::UNLIMITED)
     }
 
-    /// Whether the source may know of a limit.
+    /// Whether the source may know a limit of this receiver.
     pub(super) fn may_limit(&self) -> bool {
         self.reported.is_some() && (self.is_small_group() || self.limits)
     }
 
-    /// Returns the time that one turn of each member takes, in a large group.
+    /// Returns the time in which each member of a large group has one turn.
     fn turns(&self) -> Span {
         (CROWD_TURN * u64::from(self.members)).max(CROWD_MIN)
     }
 
-    /// Returns when the next advertisement is due.
+    /// Returns the time of the next advertisement.
     pub(super) fn deadline(&self) -> Time {
         let Some(passed) = self.passed.filter(|_| self.buffer.capacity > 0) else { return Time::NEVER };
         let small = self.is_small_group();
@@ -337,7 +343,7 @@ impl Window {
         if !small && turns > CROWD_MAX {
             return Time::NEVER;
         }
-        // Many members on one host are slow at the same moment.
+        // Many members on one host become slow at the same moment, so each waits for its turn.
         let first = self.slow_from + turns.scaled(self.place);
         let Some(reported) = self.reported else {
             return match self.slow_at {
@@ -352,7 +358,7 @@ impl Window {
         let new = passed.0.saturating_sub(reported.passed.0);
         let pause = match (small, self.is_slow() || self.asked) {
             _ if new == 0 && !self.asked => {
-                // Without this one the source might stand still.
+                // Without this repetition, a lost advertisement might stop the source.
                 let matters = reported.step >= self.room() / PART || self.is_slow();
                 let waits = reported.times < REPEATS && matters;
                 let pause = (REPEAT * (1 << reported.times)).max(if small { Span::ZERO } else { turns });
@@ -367,7 +373,7 @@ impl Window {
         reported.at + pause
     }
 
-    /// Whether the group is small. The number of members is unknown before the first status.
+    /// Whether the group is small; false until the first status states the number of members.
     fn is_small_group(&self) -> bool {
         (1..=EVERYBODY).contains(&self.members)
     }
@@ -387,7 +393,7 @@ mod tests {
         Backlog { used, capacity: CAPACITY, dropped: 0 }
     }
 
-    /// A window of one of `members`, whose buffer is empty.
+    /// Returns the window of one of `members` members, with an empty buffer.
     fn window(members: u32) -> Window {
         let mut window = Window::new(1500, 0.0);
         window.on_status(0, members, Span::from_millis(1), false);
@@ -435,7 +441,7 @@ mod tests {
     fn slow_receiver_advertises_less_until_it_keeps_up_again() {
         let mut window = window(1);
         let whole = window.room();
-        // Each waits for 50 ms, and one is taken out in a millisecond.
+        // Each packet waits for 50 ms; one packet is taken out per millisecond.
         (0..200).for_each(|n| window.on_packet(Seq(n), at(n * 1_000), at(n * 1_000 + 50_000)));
         assert!((90..110).contains(&window.room()), "{}", window.room());
         (200..800).for_each(|n| window.on_packet(Seq(n), at(n * 1_000), at(n * 1_000)));
@@ -484,7 +490,7 @@ mod tests {
         let mut window = window(40);
         window.on_packet(Seq(0), at(0), at(0));
         assert_eq!(window.deadline(), Time::NEVER);
-        // Its host is busy, but next to nothing waits.
+        // The host is busy, but its packets hardly fill the buffer.
         (1..20).for_each(|n| window.on_packet(Seq(n), at(n * 100_000), at(n * 100_000 + 30_000)));
         assert_eq!(window.deadline(), Time::NEVER);
         let begin = 2_000_000;

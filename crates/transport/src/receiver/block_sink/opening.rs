@@ -1,4 +1,4 @@
-//! Start of a transfer on the disk: its directory and journal, and a temporary file for symbols. A job does this.
+//! Start of a transfer on the disk: its directory, its journal, and a temporary file for symbols. A job performs these steps.
 
 use crate::config::Destination;
 use crate::object::gather::spill::SpillFile;
@@ -11,26 +11,26 @@ use crate::object::{
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
-/// The admission of files to a directory, and their metadata.
+/// The rules for admitting files to a directory, and the wanted metadata.
 #[derive(Default)]
 pub(in super::super) struct Admitting {
-    /// Without it names are stored as given.
+    /// The admission rules of the directory; without them names are stored as given.
     pub(in super::super) admission: Option<Admission>,
-    /// The metadata of files when they get their names.
+    /// The metadata that files get together with their names.
     pub(in super::super) wanted: Wanted,
-    /// Which other incomplete transfers stay.
+    /// Selects the other incomplete transfers that are kept on the disk.
     pub(in super::super) keep_partial: KeepPartial,
     /// Whether symbols need a temporary file.
     pub(in super::super) spills: bool,
 }
 
-/// A store, the blocks of an earlier run by its journal, and the order for a temporary file where that is not made yet.
+/// A store, the blocks of an earlier run according to its journal, and the pending order for a temporary file.
 pub(super) type Opened = (Box<Store>, Option<JournalContent>, Option<RoomOrder>);
 
-/// Receives a temporary file for symbols.
+/// The sender of a temporary file for symbols.
 pub(super) type RoomOrder = Sender<Result<SpillFile, ObjectError>>;
 
-/// Makes the directory of a transfer, or takes over the one of an earlier run.
+/// Creates the directory of a transfer, or takes over the directory of an earlier run.
 pub(super) fn opened(
     disk: &Disk,
     out: &Path,
@@ -42,12 +42,12 @@ pub(super) fn opened(
     let (mut store, reported) = Store::begin(disk, out, transfer, geometry, admission)?;
     store.files.wanted = wanted;
     store.files.warnings.extend(tidied);
-    // Blocks of an earlier run are verified first: the remainder may be small.
+    // Blocks of an earlier run are verified first: few symbols may remain to be received.
     let order = if reported.is_some() { order } else { make_room(&store, order) };
     Ok((Box::new(store), reported, order))
 }
 
-/// Makes the temporary file for symbols beside the files of the transfer.
+/// Creates the temporary file for symbols next to the files of the transfer.
 pub(super) fn make_room(store: &Store, order: Option<RoomOrder>) -> Option<RoomOrder> {
     if let Some(order) = order {
         order.send(store.room()).ok(); // a session that has ended does not listen
@@ -55,7 +55,7 @@ pub(super) fn make_room(store: &Store, order: Option<RoomOrder>) -> Option<RoomO
     None
 }
 
-/// Makes the temporary file for symbols of content that does not become files.
+/// Creates the temporary file for symbols of content that is not stored as files.
 pub(super) fn temporary_room(disk: Disk, path: PathBuf) -> Result<SpillFile, ObjectError> {
     let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
     Ok(SpillFile { disk, file, path })

@@ -1,4 +1,4 @@
-//! The outputs of a block sink, and the jobs that have them.
+//! The outputs of a block sink, and the jobs that use them.
 
 use super::super::storage::Storage;
 use super::opening::Opened;
@@ -15,27 +15,27 @@ pub(super) enum ContentSink {
     Files(Storage),
     Stream {
         sink: Box<StreamSink<Box<dyn Write + Send>>>,
-        /// The bytes that wait outside the session's thread.
+        /// Bytes that wait to be written outside the session's thread.
         waiting: Option<Unwritten>,
         /// Content that is collected in memory until it is complete.
         gathered: Option<Gathering>,
-        /// The hashes of all blocks, for the root; `None` for a live stream, which has none.
+        /// The hashes of all blocks, for the root; `None` for a live stream, which has no root.
         hashes: Option<RootHasher>,
-        /// Bytes at the beginning of the output that are not content.
+        /// Number of bytes at the beginning of the output that are not content.
         head: u32,
         lost: u32,
     },
-    /// A job opens the store.
+    /// A job is opening the store.
     Opening {
         outcome: Receiver<Result<Opened, ObjectError>>,
     },
-    /// A job has the whole store: it verifies blocks of earlier runs, or gives up blocks.
+    /// A job uses the whole store: it verifies blocks of earlier runs, or discards blocks.
     Preparing {
         work: FileWork,
         outcome: Receiver<Result<Box<Store>, ObjectError>>,
         gives_up: bool,
     },
-    /// Everything is here, and its files are being renamed.
+    /// All blocks are stored, and the files are being renamed.
     Publishing {
         blocks: u32,
         bytes: u64,
@@ -48,11 +48,11 @@ pub(super) enum ContentSink {
     },
 }
 
-/// The bytes that an output has accepted and not written.
+/// The bytes that an output has accepted but not written.
 pub(super) enum Unwritten {
-    /// They wait for the reader of the output.
+    /// Bytes that wait for the reader of the output.
     Unread(Waiting),
-    /// They wait for the disk.
+    /// Bytes that wait for the disk.
     InFile(Waiting),
 }
 
@@ -76,7 +76,7 @@ impl ContentSink {
         ContentSink::Stream { sink, waiting, gathered: None, hashes: None, head: 0, lost: 0 }
     }
 
-    /// Files in memory.
+    /// Returns a sink that stores files in memory.
     pub(super) fn memory(to: &Memory, geometry: Geometry, memory: usize) -> Result<ContentSink, Error> {
         let (limit, manifest) = (to.limit(), u64::from(geometry.manifest_len));
         if let Some(bytes) = geometry.stream_len.filter(|bytes| *bytes > limit.saturating_add(manifest)) {
@@ -87,7 +87,7 @@ impl ContentSink {
         Ok(ContentSink::object(Box::new(gathering.clone()), None, Some(gathering), geometry, early))
     }
 
-    /// A whole object, its manifest first.
+    /// Returns a sink for a whole object, whose manifest comes first.
     pub(super) fn object(
         to: Box<dyn Write + Send>,
         waiting: Option<Unwritten>,

@@ -6,7 +6,7 @@ use faircast_fec::{BlockEncoder, RepairSource, Shape};
 const T: u16 = 64;
 const LAYERS: u8 = 2;
 
-/// A block of a stream and its symbols: 4, and 2 repairs.
+/// A block of a stream with its 4 source symbols and 2 repair symbols.
 struct EncodedBlock {
     number: u32,
     data: Vec<u8>,
@@ -73,7 +73,7 @@ impl Stage {
             .expect("it can be written");
     }
 
-    /// The blocks in a layer's file.
+    /// Returns the blocks in a layer's file.
     fn wrote(&self, layer: u8) -> Vec<u8> {
         let path = self.dir.path().join(format!("stream-00000000.layer{layer}"));
         let bytes = std::fs::read(path).unwrap_or_default();
