@@ -1,4 +1,4 @@
-//! Entry points of fuzzers, and the tests that replay their stored inputs. Other builds do not have them.
+//! Entry points of the fuzzers, and tests that replay stored inputs. Other builds do not contain this module.
 
 #[cfg(test)]
 mod corpus;
@@ -31,7 +31,7 @@ const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];
 const UNIX_SECS: u64 = 1_790_000_000;
 const DATAGRAM: usize = 400;
-/// Bytes of a symbol and symbols of a block, by three bits of the first byte; no bits: 64 and 8.
+/// Bytes of a symbol and symbols of a block, selected by three bits of the first byte; the first entry is the default.
 const GEOMETRIES: [(u16, u16); 8] =
     [(64, 8), (64, 1), (40, 2), (48, 100), (200, 3), (64, 64), (256, 1), (56, 5)];
 /// IP and UDP headers.
@@ -41,28 +41,28 @@ const RECEIVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 
 const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)), 5777);
 const GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 70, 1)), 5777);
 
-/// More steps find nothing more.
+/// Maximum number of steps; longer inputs find no further errors.
 const MAX_STEPS: usize = 64;
 
-/// Maximum number of datagrams that leave in one step.
+/// Maximum number of datagrams that are sent in one step.
 const MAX_DATAGRAMS: usize = 64;
 
-/// A source and a receiver, unsealed, between them a network that loses, changes and invents
-/// datagrams. When it only loses them, the file has to arrive whole.
+/// Fuzzes an unsealed session of a source and a receiver. The network between them loses, changes and forges datagrams. If it
+/// only loses datagrams, the file must arrive unchanged.
 ///
-/// The first byte gives the source's treatment of slow receivers (bits 0 and 1), the geometry of blocks (2 to 4) and the scheme (5 to 7).
-/// Steps follow: a byte of mode, a byte of length, and the bytes. Bits of the mode:
+/// The first byte selects the source's policy for slow receivers (bits 0 and 1), the geometry of blocks (bits 2 to 4) and the
+/// scheme (bits 5 to 7). Each of the following steps consists of a mode byte, a length byte, and this number of bytes. Bits of
+/// the mode:
 ///
-/// | bits | |
+/// | bits | meaning |
 /// |---|---|
-/// | 0, 1 | 0: a datagram for the source; 1: one for the receiver; 2: both run, and the bytes change the first datagram of each; 3: both run, and all is lost |
-/// | 2, 3, 4 | time passes: 1 ms, 2 ms, 4 ms ... 128 ms |
-/// | 5 | the datagram comes from a stranger |
-/// | 6 | `correct` is not applied to it |
-/// | 7 | congestion: packets are marked, the socket's buffer is half full |
+/// | 0, 1 | 0: a datagram to the source; 1: a datagram to the receiver; 2: both run, and the bytes change the first datagram of each; 3: both run, and all datagrams are lost |
+/// | 2, 3, 4 | time that passes: 1 ms, 2 ms, 4 ms ... 128 ms |
+/// | 5 | the datagram comes from an unknown address |
+/// | 6 | `correct` is not applied to the datagram |
+/// | 7 | congestion: packets are marked, and the socket's buffer is half full |
 ///
-/// `correct` puts the right checksum into a datagram. `scratch` is an empty directory, or one that
-/// was used before.
+/// `correct` sets the right checksum of a datagram. `scratch` is an empty directory, or the one of an earlier call.
 pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     let Some((&setup, mut rest)) = input.split_first() else { return };
     let out = scratch.join("out");
@@ -155,11 +155,11 @@ struct Network {
     now: Time,
     out: Vec<u8>,
     correct: fn(&mut [u8]),
-    /// No datagram was changed or invented.
+    /// Whether no datagram was changed or forged.
     faithful: bool,
 }
 
-/// The fate of the datagrams.
+/// The treatment of datagrams in a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DatagramAction<'a> {
     Change(&'a [u8]),
@@ -195,7 +195,7 @@ impl Network {
         }
     }
 
-    /// Runs both endpoints at this time.
+    /// Runs both endpoints at the present time.
     fn run(&mut self, fate: DatagramAction<'_>, marked: bool) {
         let (now, correct) = (self.now, self.correct);
         let mut faithful = true;
@@ -240,13 +240,13 @@ impl Network {
         self.faithful &= faithful;
     }
 
-    /// Stops all losses: both have to end well.
+    /// Runs without losses: both endpoints must end successfully.
     fn finish(&mut self) {
         for _ in 0..100_000 {
             if self.source.is_finished() && self.receiver.is_finished() {
                 return;
             }
-            // Endpoints that are over are not called any more.
+            // Endpoints that have ended are not called any longer.
             let wake_of =
                 |one: &dyn Endpoint| if one.is_finished() { Time::NEVER } else { one.poll_timeout(self.now) };
             let wake = wake_of(&self.source).min(wake_of(&self.receiver));
@@ -257,27 +257,27 @@ impl Network {
     }
 }
 
-/// Relays, agents and hops between a hostile parent and hostile children; one of the children may have the key.
+/// Fuzzes relays, agents and active routers between a hostile parent and hostile children. One of the children may have the key.
 ///
-/// Two bytes define the world (`Setting::of`). Steps follow: a byte of mode, and its arguments.
+/// Two bytes define the world (`Setting::of`). Each of the following steps consists of a mode byte and its arguments.
 ///
-/// | bits of the mode | |
+/// | bits of the mode | meaning |
 /// |---|---|
-/// | 0 to 2 | 0: all goes well; 1: everything is lost; 2 to 5: a datagram comes to the relay from above, to the relay from below, to the source, to the receiver; 6: a host asks the relay's port; 7: a process is started again, a notice, an end (by the next byte) |
-/// | 3 to 5 | time that passes then: 0, 2, 10, 50, 200, 1000, 3000 or 11,000 ms |
-/// | 6 | the datagram comes from a stranger (otherwise in the name of who belongs there); it is sealed as a relay |
-/// | 7 | it is sent as it is: of no member |
+/// | 0 to 2 | 0: no faults; 1: all datagrams are lost; 2 to 5: a datagram arrives at the relay from upstream, at the relay from downstream, at the source, at the receiver; 6: a host attaches at the relay's port; 7: a process is restarted, a host event occurs, or the relay is stopped (selected by the next byte) |
+/// | 3 to 5 | time that passes afterwards: 0, 2, 10, 50, 200, 1000, 3000 or 11,000 ms |
+/// | 6 | the datagram comes from an unknown address and is sealed as by a relay; otherwise it has the expected sender's address |
+/// | 7 | the datagram is sent without a corrected checksum and without encryption |
 ///
-/// A datagram: one byte selects the observed datagram that is changed (`hostile::Order`), one the position, one the length of the change;
-/// the change follows.
+/// A datagram is described by four arguments: the observed datagram to change (`hostile::Order`), the position of the change, its
+/// length, and its bytes.
 ///
-/// Without datagrams that count (in sealed sessions, those that were sealed again), the content has to arrive. `scratch` is as that of
-/// [`sessions`].
+/// The content must arrive if no forged datagram could have been accepted; in sealed sessions, only re-encrypted datagrams count.
+/// `scratch` is the same as for [`sessions`].
 pub fn relays(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     hostile_world(input, scratch, correct, false);
 }
 
-/// Fuzzes sources in layers (rlc, gmcc, smcc) in the same way, with nothing between them and the receiver, or a relay.
+/// Fuzzes the schemes with layers (rlc, gmcc, smcc) in the same way, either directly or with a relay between source and receiver.
 pub fn layers(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     hostile_world(input, scratch, correct, true);
 }
@@ -310,7 +310,7 @@ fn hostile_world(input: &[u8], scratch: &Path, correct: fn(&mut [u8]), layered: 
     world.finish();
 }
 
-/// Makes and delivers a datagram; returns the remaining input.
+/// Makes and delivers a datagram. Returns the remaining input.
 fn come<'a>(world: &mut World, mode: u8, way: u8, input: &'a [u8]) -> &'a [u8] {
     let Some((&[pick, offset, len], rest)) = input.split_first_chunk() else { return &[] };
     let (change, rest) = rest.split_at(usize::from(len).min(rest.len()));

@@ -1,4 +1,4 @@
-//! Members of a session, as the source knows them.
+//! The source's record of the members of a session.
 
 mod busy;
 mod completions;
@@ -19,171 +19,173 @@ use faircast_wire::{Activity, Member as Report, MemberState, Receipt, Welcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// More receivers than this are served but not known by name.
+/// Maximum number of recorded receivers. Further receivers are served but not recorded.
 const MAX_MEMBERS: usize = 200_000;
 
-/// Congestion reports within [`MemberRecord::SLOW_WINDOW`] that show a receiver to be slow, without a report of a higher rate between them.
+/// Number of congestion reports within [`MemberRecord::SLOW_WINDOW`] that show a receiver to be slow, if no report of a higher
+/// rate is among them.
 const SLOW_REPORTS: u8 = 3;
 
-/// A receiver that was silent for this duration, and whose host has a newer one of its name, was restarted.
+/// Silence after which a receiver counts as restarted, if its host has a newer receiver of the same name.
 const REPLACED_AFTER: Span = Span::from_secs(3);
 
-/// Maximum number of moved members that are remembered.
+/// Maximum number of moved members that are stored.
 const MAX_MOVED: usize = 4_096;
 
-/// More relays than this are not listened to.
+/// Maximum number of relays; further ones are ignored.
 const MAX_RELAYS: usize = 4_096;
 
-/// Maximum number of receivers that wait to be answered; the others ask again.
+/// Maximum number of receivers that wait for an answer; further receivers must ask again.
 const MAX_ANSWERS: usize = 20_000;
 
-/// Number of status messages in which a receiver is confirmed.
+/// Number of status messages that confirm a receiver.
 const CONFIRMATIONS: u8 = 2;
 
-/// All receivers that have reported.
+/// All members that have reported.
 #[derive(Debug, Default)]
 pub struct Members {
     known: BTreeMap<ReceiverId, MemberRecord>,
-    /// Relays, which are no receivers.
+    /// IDs of relays that are no receivers.
     relays: BTreeSet<ReceiverId>,
-    /// Receivers behind relays that have everything.
+    /// Completed receivers behind relays.
     completions: completions::Completions,
-    /// How many there are at each host.
+    /// Number of members at each host.
     hosts: BTreeMap<IpAddr, usize>,
-    /// Numbers of completed members and of unfinished ones served together, which are read all the time.
+    /// Counts of members and receivers, which are read frequently.
     tally: Tally,
-    /// Receivers to be answered in the next status messages: joining ones with the number that they have drawn, and joined, completed or
-    /// leaving ones.
+    /// Receivers to be answered in the next status messages. Joining receivers are answered with their nonce; completed and
+    /// leaving receivers without one.
     confirm: VecDeque<(Answer, u8)>,
-    /// How many of them wait for the first time.
+    /// Number of receivers in `confirm` that wait for their first answer.
     unanswered: usize,
-    /// The same, to find them.
+    /// The receivers in `confirm`, for searches.
     confirming: BTreeSet<Answer>,
-    /// Relays that have reported relays behind them.
+    /// Number of relays that have reported downstream relays.
     trees: usize,
-    /// Members that have moved to another parent, and the number of the message that reported it: late messages are from before.
+    /// Members that have moved to another parent, with the number of the message that reported the move. Messages with lower
+    /// numbers are late.
     moved: BTreeMap<ReceiverId, u64>,
-    /// Reports since then of unknown members, or ones that wait for an answer.
+    /// Number of reports since `window_from`, except those of receiving members.
     reports: u64,
     window_from: Time,
-    /// Feedback is spread over at least this.
+    /// Minimum time over which feedback is spread.
     floor: Span,
-    /// Hosts that have asked to join, and the number of the next packet then.
+    /// Hosts that have asked to join, with the number of the next packet at that time.
     asked: BTreeMap<ReceiverId, Seq>,
-    /// Members that take turns, as they were counted last.
+    /// Number of members that take turns, at the last count.
     speaking: usize,
     scope: Scope,
 }
 
-/// One receiver.
+/// The record of one member.
 #[derive(Debug)]
 pub struct MemberRecord {
     /// Host name.
     pub host: String,
-    /// Where it reports from.
+    /// Address from which it reports.
     pub address: SocketAddr,
     /// Reported state.
     pub state: MemberState,
-    /// Why, when it failed.
+    /// Reason of its failure.
     pub reason: u8,
-    /// When it last sent.
+    /// Time at which it last sent.
     pub last_received_at: Time,
-    /// Blocks that it lacks.
+    /// Number of missing blocks.
     pub blocks_missing: u32,
-    /// Whether it reports for others.
+    /// Whether it is a relay, which reports for other receivers.
     pub is_relay: bool,
-    /// Receivers that it reports for: itself, or a relay's receivers downstream without those reported by number.
+    /// Number of receivers that it reports for: itself, or a relay's downstream receivers without those reported by ID.
     pub receivers: u32,
-    /// Those among them that have everything.
+    /// Number of completed receivers among these.
     pub receivers_done: u32,
-    /// Receivers that a relay has reported by number, and those among them that the source knows.
+    /// Number of receivers that a relay has reported by ID; `named_known`: those among them that the source knows.
     named: u32,
     named_known: u32,
-    /// Whether the source knows that this receiver is done.
+    /// Whether the source knows that this receiver has completed.
     is_known: bool,
-    /// Whether another process has come in its place, and it has been silent since.
+    /// Whether another process has replaced it and it has been silent since.
     is_replaced: bool,
-    /// An earlier process of the same receiver had everything as well, and counts in its place.
+    /// Whether an earlier process of the same receiver has completed as well and counts instead.
     is_again: bool,
-    /// Bytes verified.
+    /// Number of verified bytes.
     pub verified_bytes: u64,
     /// Fraction of packets lost.
     pub loss: f32,
-    /// Work of its host, and the part that is done, in percent.
+    /// Present work of its host, and its progress in percent.
     pub activity: (Activity, u8),
-    /// The furthest that this work has been, and since when.
+    /// Furthest progress of this work; `further_at`: the time at which it was reached.
     furthest: (u8, u8),
     pub further_at: Time,
     /// Rate at which it receives, bit/s.
     pub rate: f32,
-    /// A relay's report of the relays behind it.
+    /// A relay's report of its downstream relays.
     below: Option<Box<subtree::Subtree>>,
-    /// Whether it delays the others, and the action taken.
+    /// Whether it delays other receivers, and the action taken.
     pub pace: Pace,
-    /// Newest packet of the base layer that it has reported; the congestion control may ask.
+    /// Newest packet of the base layer that it has reported, for the congestion control.
     pub echo: Option<Seq>,
-    /// When that last was another one.
+    /// Time at which `echo` last changed.
     pub echo_at: Time,
-    /// Whether it sends, and data reaches it.
+    /// Whether it sends and is reached by data.
     pub mute: Mute,
-    /// Number of the first packet that left after its first datagram.
+    /// Number of the first packet that was sent after its first datagram.
     first: Seq,
-    /// Whether it has shown that it receives the source: its echo named a packet that left after its first datagram.
+    /// Whether it has shown that it receives the source: its echo named a packet that was sent after its first datagram.
     receives: bool,
     slow_reports: u8,
     slow_since: Time,
-    /// When its first datagram arrived,
+    /// Arrival time of its first datagram.
     pub joined_at: Time,
-    /// and the bytes that it had verified then, in an earlier run.
+    /// Bytes that it had verified at that time, in an earlier run.
     pub resumed_bytes: u64,
-    /// When it had everything.
+    /// Time of its completion.
     pub done_at: Option<Time>,
-    /// Symbols that it has requested.
+    /// Number of symbols that it has requested.
     pub asked_symbols: u64,
-    /// Reason of its failure, in its own words; empty if it gave no reason.
+    /// Reason of its failure in its own words; empty if unknown.
     pub why: String,
-    /// The number of its newest report.
+    /// Number of its newest report.
     reported: u64,
 }
 
-/// Whether a receiver keeps up.
+/// The treatment of a receiver, depending on its speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// It is served with the others.
+    /// It is served together with other receivers.
     Together,
-    /// It is served when the others are done.
+    /// It is served after the other receivers have completed.
     Deferred,
-    /// It is not served.
+    /// It is not served any longer.
     Dropped,
-    /// It does not send any longer.
+    /// It has stopped sending.
     Gone,
 }
 
-/// A receiver to answer, and the number in its question or its join.
+/// A receiver to answer, and the nonce of its query or join message.
 type Answer = (ReceiverId, Option<u16>);
 
 /// Effect of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing worth telling.
+    /// No change that must be reported.
     None,
-    /// It is new.
+    /// It has joined.
     Joined,
-    /// It has everything now.
+    /// It has completed.
     Done,
-    /// It has given up or left.
+    /// It has failed or left.
     Failed,
-    /// It has moved to another parent, and is not a member here any longer.
+    /// It has moved to another parent and is not a member here any longer.
     Moved,
 }
 
 impl Members {
-    /// Events of members are traced in this scope.
+    /// Sets the scope in which events of members are traced.
     pub(crate) fn trace_in(&mut self, scope: Scope) {
         self.scope = scope;
     }
 
-    /// A receiver reports its state, in its message of this number.
+    /// Handles a receiver's report of its state; `seq` is the number of the message.
     pub fn on_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
         let change = self.take_report(report, seq, address, now);
         let (id, host) = (report.from, report.host.as_str());
@@ -199,7 +201,7 @@ impl Members {
     }
 
     fn take_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
-        // Known members have turns already, however many come together from a busy host.
+        // Members that are receiving have turns already, even if many of them report together from a busy host.
         self.reports += u64::from(report.state != MemberState::Receiving);
         if report.state == MemberState::Relaying && self.relays.len() < MAX_RELAYS {
             self.relays.insert(report.from);
@@ -233,7 +235,7 @@ impl Members {
         }
         let is_newer = seq > member.reported;
         member.reported = seq;
-        // It withdraws a report that somebody else has forged in its name.
+        // The receiver withdraws a report that was forged in its name.
         let takes_back = member.state == MemberState::Done && report.state == MemberState::Receiving;
         let was_finished = member.is_finished() && !is_new && !takes_back;
         let had_number = member.has_number() && !is_new && !takes_back;
@@ -292,8 +294,8 @@ impl Members {
         }
     }
 
-    /// Whether a completed receiver is a later process of one that had everything and ended. It counts once, by its first number: a relay
-    /// has reported that number to its parent.
+    /// Whether a completed receiver is a later process of a receiver that completed and ended. Such a receiver counts once, with
+    /// its first ID, because a relay has reported that ID to its parent.
     fn is_done_again(&self, report: &Report, address: IpAddr, now: Time) -> bool {
         let known = self.known.get(&report.from);
         let is_news = report.state == MemberState::Done && !known.is_some_and(MemberRecord::is_finished);
@@ -313,7 +315,7 @@ impl Members {
         self.known.iter().any(is_earlier)
     }
 
-    /// A member has another parent now.
+    /// Removes a member that has moved to another parent.
     fn move_on(&mut self, id: ReceiverId, seq: u64) -> Change {
         if self.moved.len() >= MAX_MOVED {
             self.moved.pop_first();
@@ -328,7 +330,7 @@ impl Members {
         Change::Moved
     }
 
-    /// Schedules an answer to a receiver that asks, has joined, is done or leaves.
+    /// Schedules an answer to a receiver that asks to join, has joined, has completed or leaves.
     fn answer(&mut self, report: &Report) {
         let nonce = match report.state {
             MemberState::Receiving => return,
@@ -339,17 +341,17 @@ impl Members {
         self.answer_with((report.from, nonce));
     }
 
-    /// Schedules a confirmation that this receiver is known to be done.
+    /// Schedules a confirmation of this receiver's completion.
     fn confirm(&mut self, id: ReceiverId) {
         self.answer_with((id, None));
     }
 
-    /// Schedules the acknowledgement of a receipt to the sender of the message with this number.
+    /// Schedules the acknowledgement of a receipt; `nonce` is the number of its message.
     pub fn acknowledge(&mut self, from: ReceiverId, nonce: u16) {
         self.answer_with((from, Some(nonce)));
     }
 
-    /// Whether this receipt may come from its sender: a member that is not a relay signs for itself alone.
+    /// Whether this receipt may come from its sender: a member that is not a relay may sign only for itself.
     pub fn may_sign(&self, receipt: &Receipt) -> bool {
         let member = self.known.get(&receipt.from);
         member.is_some_and(|member| member.is_relay || receipt.receiver == receipt.from)
@@ -362,7 +364,8 @@ impl Members {
         }
     }
 
-    /// Whether a packet in the name of this receiver comes from another address, while the receiver still sends from its own.
+    /// Whether a packet in the name of this receiver comes from another address, while the receiver still sends from its own
+    /// address.
     pub fn is_elsewhere(&self, from: ReceiverId, address: SocketAddr, now: Time) -> bool {
         let bound = |member: &MemberRecord| {
             let quiet = REPLACED_AFTER.max(self.floor * 4);
@@ -371,7 +374,7 @@ impl Members {
         self.known.get(&from).is_some_and(bound)
     }
 
-    /// Any other packet of a receiver: it is alive.
+    /// Records a sign of life: any other packet of a receiver.
     pub fn on_sign_of_life(&mut self, from: ReceiverId, now: Time) {
         if let Some(member) = self.known.get_mut(&from) {
             member.last_received_at = now;
@@ -381,8 +384,9 @@ impl Members {
         }
     }
 
-    /// Handles a receiver's report of congestion at `level`, while no more than about `bound` was sent. Returns whether it is too slow for
-    /// `bound`: the congestion lasts for `least`, longer than earlier, faster packets take to drain.
+    /// Handles a receiver's report of congestion at the rate `level`, while at most about `bound` was sent. Returns whether the
+    /// receiver is too slow for `bound`. For this the congestion must last for `least`, which is longer than earlier, faster
+    /// packets take to drain.
     pub fn on_congestion(
         &mut self,
         from: ReceiverId,
@@ -404,21 +408,21 @@ impl Members {
         lasting && member.slow_reports >= SLOW_REPORTS && member.pace == Pace::Together
     }
 
-    /// Set how a receiver is served.
+    /// Sets the treatment of a receiver.
     pub fn set_pace(&mut self, id: ReceiverId, pace: Pace) {
         if let Some(member) = self.known.get_mut(&id) {
             self.tally.update(member, |member| (member.pace, member.slow_reports) = (pace, 0));
         }
     }
 
-    /// All deferred receivers are served from now on.
+    /// Serves all deferred receivers from now on.
     pub fn recall(&mut self) {
         for member in self.known.values_mut().filter(|member| member.pace == Pace::Deferred) {
             self.tally.update(member, |member| member.pace = Pace::Together);
         }
     }
 
-    /// A receiver by id.
+    /// Returns a member by its ID.
     pub fn get(&self, id: ReceiverId) -> Option<&MemberRecord> {
         self.known.get(&id)
     }
@@ -428,71 +432,71 @@ impl Members {
         self.known.contains_key(&id) || self.relays.contains(&id)
     }
 
-    /// All receivers.
+    /// Returns all members.
     pub fn iter(&self) -> impl Iterator<Item = (ReceiverId, &MemberRecord)> {
         self.known.iter().map(|(id, member)| (*id, member))
     }
 
-    /// Returns the receivers that are deferred or dropped, and which of both. A status names them, and several statuses leave per report,
-    /// so members are not scanned when all are served together.
+    /// Returns the deferred and dropped receivers with their treatment. Each status names them, and several statuses are sent per
+    /// report. So members are not scanned while no receiver is deferred or dropped.
     pub fn set_aside(&self) -> impl Iterator<Item = (ReceiverId, Pace)> {
         let among = if self.tally.set_aside > 0 { self.known.len() } else { 0 };
         let all = self.known.iter().take(among);
         all.filter(|(_, member)| member.is_set_aside()).map(|(id, member)| (*id, member.pace))
     }
 
-    /// The receivers served in this way.
+    /// Returns the members with this treatment.
     pub fn with_pace(&self, pace: Pace) -> impl Iterator<Item = (ReceiverId, &MemberRecord)> {
         self.iter().filter(move |(_, member)| member.pace == pace)
     }
 
-    /// How many there are.
+    /// Returns the number of members.
     pub fn count(&self) -> usize {
         self.known.len()
     }
 
-    /// How many there are at this host.
+    /// Returns the number of members at this host.
     pub fn at(&self, host: IpAddr) -> usize {
         self.hosts.get(&host).copied().unwrap_or(0)
     }
 
-    /// The numbers of receivers and members.
+    /// Returns the counts of receivers and members.
     pub(crate) const fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// How many receivers there are, those behind relays included.
+    /// Returns the number of receivers, including those behind relays.
     pub fn receivers(&self) -> u64 {
         self.tally.receivers
     }
 
-    /// How many of them have everything.
+    /// Returns the number of completed receivers, including those behind relays.
     pub fn verified(&self) -> u64 {
         self.tally.done
     }
 
-    /// How many members have everything.
+    /// Returns the number of completed members.
     pub fn done(&self) -> usize {
         self.tally.members_done as usize
     }
 
-    /// How many of those served together do not have everything yet.
+    /// Returns the number of incomplete members that are neither deferred nor dropped.
     pub fn unfinished(&self) -> usize {
         self.tally.unfinished as usize
     }
 
-    /// Returns how many unfinished members served together send and are reached.
+    /// Returns the number of unfinished members that send and are reached.
     pub fn answering(&self) -> usize {
         self.tally.answering as usize
     }
 
-    /// Returns how many of those have shown that they receive the source.
+    /// Returns the number of answering members that have shown that they receive the source.
     pub fn counted_on(&self) -> usize {
         self.tally.counted_on as usize
     }
 
-    /// Returns earlier records of restarted receivers, which have a new ID each time. Another receiver of the same name joined from the
-    /// same address; the earlier one has been silent since, or both have everything.
+    /// Returns the earlier records of restarted receivers, which have a new ID each time. A receiver of the same name has joined
+    /// later from the same address, and the earlier one has been silent since or both have completed.
     pub fn replaced(&self) -> BTreeSet<ReceiverId> {
         let mut newest: BTreeMap<(&str, IpAddr), Time> = BTreeMap::new();
         for member in self.known.values() {
@@ -507,7 +511,7 @@ impl Members {
         self.iter().filter(|(_, member)| is_replaced(member)).map(|(id, _)| id).collect()
     }
 
-    /// Receivers to confirm, and such to welcome, in a status message that has room for `room` bytes of them.
+    /// Returns the receivers to confirm and the receivers to welcome, as many as fit `room` bytes of a status message.
     pub fn take_confirmations(&mut self, room: usize) -> (Vec<ReceiverId>, Vec<Welcome>) {
         let count = (room / 6).min(self.confirm.len());
         let (mut confirmed, mut welcomed) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -527,12 +531,12 @@ impl Members {
         (confirmed, welcomed)
     }
 
-    /// Whether a receiver waits for its first confirmation.
+    /// Whether a receiver waits for its first answer.
     pub const fn has_confirmations(&self) -> bool {
         self.unanswered > 0
     }
 
-    /// Whether a receiver is to be confirmed, for the first time or again.
+    /// Whether a receiver waits for an answer, its first one or a repetition.
     pub fn has_any_confirmation(&self) -> bool {
         !self.confirm.is_empty()
     }
@@ -543,8 +547,8 @@ fn sensible(rate: f32) -> f32 {
     if rate.is_finite() { rate.max(0.0) } else { 0.0 }
 }
 
-/// Returns how many receivers it reports for, and how many of them are done: a relay's report, within possible values. Others report for
-/// themselves alone; a relay is done, too, when the only receiver downstream has failed.
+/// Returns the number of receivers that a member reports for, and the number of completed ones among them. The values of a relay
+/// are limited to possible ones. A relay is also done when its only downstream receiver has failed.
 fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
     let receivers = report.receivers.min(if is_relay { MAX_MEMBERS as u32 } else { 1 });
     let is_done = report.state == MemberState::Done;
@@ -552,7 +556,8 @@ fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
 }
 
 impl MemberRecord {
-    /// Returns the receivers that count as its own: those of a relay that is gone have moved, or are missing.
+    /// Returns the number of receivers that count for this member. The incomplete receivers of a relay that is gone have moved or
+    /// are missing, so they do not count.
     pub fn counted(&self) -> u32 {
         let has_left = self.pace == Pace::Gone || self.is_mute() && !self.is_finished();
         if self.is_replaced || self.is_relay && has_left {
@@ -606,7 +611,7 @@ impl MemberRecord {
         }
     }
 
-    /// Whether it has everything.
+    /// Whether it has completed.
     pub fn has_all(&self) -> bool {
         self.state == MemberState::Done
     }
@@ -619,17 +624,17 @@ impl MemberRecord {
         matches!(self.pace, Pace::Deferred | Pace::Dropped)
     }
 
-    /// Whether it cannot be counted on now.
+    /// Whether it is unreachable now.
     fn is_mute(&self) -> bool {
         self.mute != Mute::No
     }
 
-    /// Whether others may wait for its feedback.
+    /// Whether the session may depend on its feedback.
     fn counts(&self) -> bool {
         self.receives && !self.is_mute()
     }
 
-    /// Whether nothing more is expected of it.
+    /// Whether it has completed, failed or left.
     pub fn is_finished(&self) -> bool {
         matches!(self.state, MemberState::Done | MemberState::Failed | MemberState::Leaving)
     }

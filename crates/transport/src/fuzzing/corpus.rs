@@ -1,4 +1,4 @@
-//! The fuzzer's corpus, replayed without the fuzzer.
+//! The fuzzers' corpus, replayed in tests.
 
 #[path = "../../../../fuzz/replay.rs"]
 mod replay;
@@ -13,7 +13,7 @@ use replay::{assert_harmless_when_changed, assert_stored as stored, folder, repl
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The address of the source of the stored inputs.
+/// The source's address in the stored inputs.
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
 
 #[test]
@@ -46,7 +46,7 @@ fn changed_inputs_of_layers_are_harmless() {
     assert_harmless_when_changed("layers", |input| sessions::layers(input, scratch.path()));
 }
 
-/// Returns sessions by the network's behaviour, as [`super::sessions`] describes it.
+/// Returns inputs of sessions by the behaviour of their network; [`super::sessions`] describes their form.
 fn journeys() -> Vec<(&'static str, Vec<u8>)> {
     let steps = |setup: u8, steps: &[[u8; 2]]| {
         let mut input = vec![setup];
@@ -76,14 +76,15 @@ fn journeys() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The nodes between a source and a receiver, by the first bits of an input of `relays`.
+/// The nodes between a source and a receiver, indexed by the lowest bits of an input of `relays`.
 const BETWEEN: [&str; 7] = ["nothing", "repeater", "file", "unicast", "agent", "raccoom", "rmanp"];
 
-/// Returns worlds with relays or layers, as [`super::relays`] describes them: 50 ms pass after most steps.
+/// Returns inputs of worlds with relays or layers; [`super::relays`] describes their form. 50 ms pass after most steps.
 fn worlds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     let (run, lose) = (3 << 3, 1 | 3 << 3);
     let begin = |setup: [u8; 2], steps: &[u8]| [&setup[..], steps].concat();
-    // A datagram observed in each direction, with a bit changed further and further behind, comes to every host.
+    // A datagram of each direction is delivered to each host, with one bit changed. The position of this bit moves towards the
+    // end.
     let changes = |mode: u8| {
         let mut steps = vec![run; 6];
         for at in 0..44u8 {
@@ -112,7 +113,7 @@ fn worlds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Returns a live stream that jumps to where block numbers end.
+/// Returns a live stream that jumps to the highest block numbers.
 fn leaping_stream() -> Vec<u8> {
     let mut input = vec![0];
     let mut seq = 0u32;
@@ -182,7 +183,7 @@ fn leaping_stream() -> Vec<u8> {
     input
 }
 
-/// With `FAIRCAST_BLESS=1` the initial inputs are written.
+/// With `FAIRCAST_BLESS=1`, writes the initial inputs.
 #[test]
 fn every_sample_is_in_the_corpus() {
     for (name, input) in journeys() {
@@ -202,7 +203,7 @@ fn every_sample_is_in_the_corpus() {
             }
         }
     }
-    // Every message of the wire format's own samples, at either side of a session under way.
+    // Every sample message of the wire format, at both ends of an active session.
     for file in fs::read_dir(folder("parse")).expect("the corpus is part of the repository") {
         let path = file.expect("the folder can be read").path();
         let name = path.file_name().expect("it was listed").to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! Attacker in a fuzzed world: observed packets, changed, with the right checksum or under the session's key.
+//! The attacker in a fuzzed world. It changes observed packets and sends them with the right checksum or under the session's key.
 
 use super::nodes::{SALT, SESSION};
 use super::places::{BRANCH, RELAY, SOURCE, STRANGER};
@@ -9,16 +9,16 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// The number of datagrams stored for each direction.
+/// Number of datagrams stored for each direction.
 const KEPT: usize = 16;
 
-/// The number of members whose names the attacker can use.
+/// Number of members that the attacker can impersonate.
 const MAX_MEMBERS: usize = 16;
 
-/// Directions of datagrams.
+/// The direction of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pool {
-    /// From the source.
+    /// From the source to relays and receivers.
     Down,
     /// From a relay to its children.
     Below,
@@ -46,36 +46,36 @@ impl Pool {
 /// Datagrams observed in one direction.
 #[derive(Default)]
 struct RecordedPackets {
-    /// As they were sent.
+    /// The datagrams as they were sent.
     raw: VecDeque<Vec<u8>>,
-    /// The same without their seal.
+    /// The decrypted datagrams.
     plain: VecDeque<Vec<u8>>,
 }
 
-/// State of an attacker with the session's key.
+/// The state of an attacker that may have the session's key.
 pub(super) struct Hostile {
     correct: fn(&mut [u8]),
     key: Option<GroupKey>,
     received: [RecordedPackets; 4],
-    /// Codecs that open observed datagrams: of sources and relays, and of receivers.
+    /// Codecs that decrypt observed datagrams: packets of sources and relays, and packets of receivers.
     spies: (ReceiverCodec, SourceCodec),
-    /// Codecs that seal in the names of the source, a relay, and members.
+    /// Codecs that encrypt in the name of the source, a relay, and members.
     source: SourceCodec,
     relay: SourceCodec,
     members: BTreeMap<ReceiverId, ReceiverCodec>,
-    /// The source's announcement, which makes codecs ready.
+    /// The source's announcement, which codecs need before other packets.
     announced: Option<Vec<u8>>,
 }
 
-/// A datagram to be made.
+/// The description of a datagram to be made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order<'a> {
-    /// The observed datagram that is changed: bits 0 to 3 its index, 4 and 5 the direction; bit 6: none.
+    /// The observed datagram to change. Bits 0 to 3: its index; bits 4 and 5: its direction; bit 6: start from an empty datagram.
     pub(super) pick: u8,
-    /// The beginning of the change.
+    /// Start of the change, in bytes.
     pub(super) offset: u8,
     pub(super) change: &'a [u8],
-    /// Whether it is sent unchanged: no checksum, no seal.
+    /// Whether the datagram is sent without a corrected checksum and without encryption.
     pub(super) is_raw: bool,
 }
 
@@ -120,7 +120,7 @@ impl Hostile {
         plain.into_iter().for_each(|plain| keep(&mut received.plain, plain));
     }
 
-    /// Returns a sealed datagram without its seal.
+    /// Returns the decrypted form of a sealed datagram.
     fn open(&mut self, pool: Pool, bytes: &[u8]) -> Option<Vec<u8>> {
         let (mut sealed, mut plain) = (bytes.to_vec(), Vec::new());
         let seq = peek(bytes).ok()?.seq;
@@ -131,7 +131,7 @@ impl Hostile {
         put(&mut plain, seq, &message).then_some(plain)
     }
 
-    /// Returns a datagram, and whether a host could take it for the session's own.
+    /// Returns a datagram, and whether a host may accept it as part of the session.
     pub(super) fn make(
         &mut self,
         order: Order<'_>,
@@ -157,7 +157,7 @@ impl Hostile {
         self.seal(&message, is_down, as_relay).map(|sealed| (sealed, true))
     }
 
-    /// Seals a message under the session's key, in the name of this sender.
+    /// Encrypts a message under the session's key, in the name of its sender.
     fn seal(&mut self, message: &Message<'_>, is_down: bool, as_relay: bool) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let is_whole = match (message.from(), is_down) {

@@ -33,16 +33,16 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of children that a relay serves by unicast.
 const MAX_CHILDREN: usize = 4;
 
-/// The nodes between source and receiver.
+/// The node between source and receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing.
+    /// No node.
     Direct,
     /// A relay with a branch to a group.
     Repeater,
-    /// A relay with a branch to a group, whose memory is extended by a file.
+    /// A relay with a branch to a group, which extends its memory by a file.
     Spilling,
-    /// A relay that the receiver asks to serve it by unicast.
+    /// A relay that serves the receiver by unicast, at the receiver's request.
     Unicast,
     Agent,
     Hop(RouterKind),
@@ -65,34 +65,35 @@ impl Kind {
         matches!(self, Kind::Direct | Kind::Agent)
     }
 
-    /// Whether the relay has a group below.
+    /// Whether the relay has a downstream group.
     pub(super) const fn has_group(self) -> bool {
         matches!(self, Kind::Repeater | Kind::Spilling | Kind::Hop(_))
     }
 
-    /// Whether the receiver asks the relay at its port.
+    /// Whether the receiver attaches at the relay's port.
     pub(super) const fn is_by_unicast(self) -> bool {
         matches!(self, Kind::Unicast | Kind::Agent)
     }
 }
 
-/// The setting of a world.
+/// The configuration of a world.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
     pub(super) kind: Kind,
     pub(super) key: Option<GroupKey>,
     pub(super) scheme: Scheme,
     cut: (u16, u16),
-    /// Bytes that a relay caches.
+    /// Size of the relay's cache, in bytes.
     pub(super) memory: usize,
-    /// Whether there are no faults in the first second.
+    /// Whether the first second has no faults.
     pub(super) is_joined: bool,
 }
 
 impl Setting {
-    /// Reads the setting from two bytes. First byte: bits 0 to 2 give the nodes between, bit 3 whether it is sealed, bits 4 to 7 the scheme
-    /// where that is free. Second byte: bits 0 to 2 give the geometry, 3 and 4 the relay's memory, and 5 whether there are no faults in the
-    /// first second. `layered`: nothing lies between, or a repeater, and the scheme is one of layers.
+    /// Reads the configuration from two bytes. First byte: bits 0 to 2 select the node between, bit 3 selects encryption, and
+    /// bits 4 to 7 select the scheme if the node does not determine it. Second byte: bits 0 to 2 select the geometry, bits 3 and
+    /// 4 the relay's memory, and bit 5 a first second without faults. With `layered`, the scheme has layers and the node between
+    /// is none or a repeater.
     pub(super) fn of([first, second]: [u8; 2], layered: bool) -> Setting {
         let free = [
             "ormcc",
@@ -133,8 +134,8 @@ impl Setting {
         }
     }
 
-    /// Whether content of this number of bytes arrives without faults: a relay with memory for less than a block may never have a whole
-    /// one.
+    /// Whether content of this length must arrive if there are no faults: a relay with memory for less than a block may never
+    /// hold a whole block.
     pub(super) fn promises(&self, bytes: usize) -> bool {
         !matches!(self.kind, Kind::Repeater | Kind::Unicast) || self.memory > 2 * bytes
     }
@@ -184,13 +185,13 @@ impl Setting {
         ReceiverSession::new(member(codec, id, (number, parents), destination, None), now)
     }
 
-    /// Returns the relay's process of this number.
+    /// Returns the relay's process with this number.
     pub(super) fn relay(&self, number: u64, now: Time) -> Option<RelayHost> {
         (self.kind != Kind::Direct).then(|| RelayHost::new(self, number, now))
     }
 }
 
-/// Returns a receiver's session, or a relay's upstream one.
+/// Returns the session of a receiver, or the upstream session of a relay.
 fn member(
     codec: ReceiverCodec,
     id: ReceiverId,
@@ -211,14 +212,14 @@ pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
     (0..layers.max(1)).map(|layer| SocketAddr::from(([239, 255, 70, 1 + layer], 5777))).collect()
 }
 
-/// A process and its sessions refer to each other: the end of the process releases them.
+/// A process and its sessions refer to each other, so the end of the process releases them explicitly.
 impl Drop for RelayHost {
     fn drop(&mut self) {
         self.shared.release();
     }
 }
 
-/// A relay's process.
+/// A process of a relay.
 pub(super) struct RelayHost {
     kind: Kind,
     id: ReceiverId,
@@ -315,7 +316,7 @@ impl RelayHost {
         Box::new(HopExit::new(self.shared.clone(), hop, 0, exit, groups(1)[0]))
     }
 
-    /// Returns all endpoints, and their addresses.
+    /// Returns all endpoints with their addresses.
     pub(super) fn endpoints(&mut self) -> Vec<(SocketAddr, &mut dyn Endpoint)> {
         let mut all: Vec<(SocketAddr, &mut dyn Endpoint)> = vec![(RELAY, &mut self.above)];
         all.extend(self.below.as_deref_mut().map(|below| (BRANCH, below as &mut dyn Endpoint)));
@@ -323,9 +324,9 @@ impl RelayHost {
         all
     }
 
-    /// Serves all hosts that have asked.
+    /// Serves all hosts that have attached.
     pub(super) fn grow(&mut self, now: Time) {
-        // As in the real loop, which gives each endpoint a turn in each round.
+        // The real loop also gives each endpoint one turn per round.
         self.children.iter_mut().for_each(|(_, child)| child.handle_timeout(now));
         self.children.retain(|(_, child)| !child.is_finished());
         for (place, id, address) in self.shared.grown() {
@@ -347,7 +348,7 @@ impl RelayHost {
         self.above.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
     }
 
-    /// Delivers a datagram to one of its sockets; returns the replies of its port.
+    /// Delivers a datagram to one of the relay's sockets. Returns the reply of its port, if any.
     pub(super) fn give(
         &mut self,
         from: SocketAddr,
@@ -379,7 +380,7 @@ impl RelayHost {
         None
     }
 
-    /// A host asks at the port and proves its address.
+    /// Attaches a host that proves its address.
     pub(super) fn attach(&mut self, from: SocketAddr, id: ReceiverId) {
         let host = Name::clipped("stranger");
         let mut attach = Attach { from: id, token: [0; 16], invitation: 0, relay: false, host };
@@ -390,13 +391,13 @@ impl RelayHost {
         }
     }
 
-    /// Checks that it caches no more than it may.
+    /// Checks that the relay does not cache more than its limit.
     pub(super) fn assert_bounded(&self, setting: &Setting) {
         let places = self.shared.places();
         assert!(places <= 1 + 3 * MAX_CHILDREN, "{places} branches");
         assert!(self.children.len() <= 2 * MAX_CHILDREN, "{} children", self.children.len());
         let Some(status) = self.shared.status() else { return };
-        // Blocks that are being sent or read stay until that is done.
+        // Blocks that are being sent or read remain cached until that has ended.
         let most = setting.memory as u64 + (16 << 10);
         assert!(status.cached_bytes <= most, "{} bytes are kept", status.cached_bytes);
     }

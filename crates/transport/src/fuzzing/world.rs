@@ -1,10 +1,10 @@
-//! A fuzzed world in virtual time: a source, the nodes between, and a receiver, for fuzzers of relays and of layers.
+//! A fuzzed world in virtual time: a source, the nodes between, and a receiver. Used by the fuzzers of relays and layers.
 //!
 //! ```text
 //!   SOURCE -- group --> RELAY (above | BRANCH, children) -- group --> RECEIVER
 //! ```
 //!
-//! Each datagram takes 3 ms. The work of endpoints is counted, and bounded by the time that passes.
+//! Each datagram takes 3 ms. The work of the endpoints is counted, and limited in proportion to the elapsed time.
 
 use super::hostile::{Hostile, Pool};
 use super::nodes::{RelayHost, Setting};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// The delay of a datagram.
 const DELAY: Span = Span::from_millis(3);
 
-/// Bounds of the datagrams that all endpoints together send, and of the calls that they want: this number at once, and this number in a
+/// Limits of the datagrams sent and of the calls requested by all endpoints together: a constant number plus a number per
 /// millisecond. Sources and branches have 1 Mbit/s.
 const MAX_SENT: (u64, u64) = (1_500, 16);
 const MAX_TURNS: (u64, u64) = (3_000, 32);
@@ -30,10 +30,10 @@ const MAX_TURNS: (u64, u64) = (3_000, 32);
 /// Maximum number of datagrams in flight; others are lost.
 const MAX_FLIGHTS: usize = 4_096;
 
-/// After total loss for this time the content need not arrive: the idle timeout is 30 s.
+/// Maximum duration of total loss after which the content must still arrive; the idle timeout is 30 s.
 const MAX_OUTAGE: Span = Span::from_secs(8);
 
-/// The fate of datagrams.
+/// The treatment of datagrams in a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatagramAction {
     Arrive,
@@ -47,7 +47,7 @@ struct Flight {
     bytes: Vec<u8>,
 }
 
-/// All of them.
+/// The endpoints, the network between them, and the attacker.
 pub(super) struct World {
     pub(super) now: Time,
     pub(super) setting: Setting,
@@ -58,10 +58,10 @@ pub(super) struct World {
     flights: VecDeque<Flight>,
     content: Vec<u8>,
     out: PathBuf,
-    /// Whether no datagram came that a host could take for the session's own.
+    /// Whether no host has received a forged datagram that it may have accepted, so that the content must arrive.
     pub(super) faithful: bool,
     lost: Span,
-    /// The number of restarted processes.
+    /// Number of restarted processes.
     processes: u64,
 }
 
@@ -97,7 +97,7 @@ impl World {
         all
     }
 
-    /// Runs all due work; returns the number of datagrams that left.
+    /// Runs all due work. Returns the number of sent datagrams.
     fn drive(&mut self, fate: DatagramAction) -> u64 {
         let (now, mut sent, mut out) = (self.now, Vec::new(), Vec::new());
         for (from, endpoint) in self.endpoints() {
@@ -131,11 +131,11 @@ impl World {
         wakes.fold(Time::NEVER, Time::min)
     }
 
-    /// Time passes.
+    /// Advances the time by `span`.
     pub(super) fn run(&mut self, span: Span, fate: DatagramAction) {
         if fate == DatagramAction::Lose {
             self.lost = self.lost + span;
-            // A relay without anybody behind it for two seconds needs nothing.
+            // A relay that had no children for two seconds may end.
             self.faithful &= self.lost <= MAX_OUTAGE && (self.setting.is_joined || self.relay.is_none());
         }
         let (until, millis) = (self.now + span, span.as_nanos() / 1_000_000);
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Delivers a datagram to the hosts that listen.
+    /// Delivers a datagram to the receiving hosts.
     pub(super) fn arrive(&mut self, from: SocketAddr, to: SocketAddr, bytes: &mut [u8]) {
         let (now, kind) = (self.now, self.setting.kind);
         if to.ip().is_multicast() {
@@ -199,18 +199,18 @@ impl World {
         }
     }
 
-    /// Ends the relay's process, and starts another one.
+    /// Ends the relay's process and starts another one.
     pub(super) fn restart_relay(&mut self, number: u64) {
-        // An endpoint that left with everything may have been the only one that the receiver could ask.
+        // The receiver may have depended on a source that has completed and ended.
         self.faithful &= !self.source.is_finished();
         if self.relay.is_some() {
-            // Each process has its own random numbers.
+            // Each process has other random numbers.
             self.processes += 1;
             self.relay = self.setting.relay(self.processes << 6 | number, self.now);
         }
     }
 
-    /// Ends the receiver's process, and starts another one in its directory.
+    /// Ends the receiver's process and starts another one in the same directory.
     pub(super) fn restart_receiver(&mut self, number: u64) {
         if !self.receiver.is_finished() {
             self.faithful = false;
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// Changes the network, or makes the receiver's host busy.
+    /// Changes the network or the load of the hosts.
     pub(super) fn notice(&mut self, which: u8) {
         let now = self.now;
         let backlog = Backlog { used: 1 << 19, capacity: 1 << 20, dropped: u64::from(which) };
@@ -241,7 +241,7 @@ impl World {
         }
     }
 
-    /// Returns a description of the state, for people.
+    /// Returns a readable description of the state.
     fn describe(&self) -> String {
         let World { now, setting, source, relay, receiver, .. } = self;
         let relay = relay.as_ref().and_then(|relay| relay.shared.status());
@@ -249,7 +249,7 @@ impl World {
         format!("at {now:?}, source over: {source}, receiver over: {receiver}, relay {relay:?}, {setting:?}")
     }
 
-    /// Ends the attack: without datagrams that count, the content arrives.
+    /// Ends the attack. If no forged datagram could have been accepted, the content must arrive.
     pub(super) fn finish(mut self) {
         if self.faithful {
             for _ in 0..240 {

@@ -1,11 +1,11 @@
-//! The members whose hosts work on files.
+//! The members whose hosts are working on files.
 
 use super::Members;
 use crate::event::Busy;
 use faircast_wire::Activity;
 
 impl Members {
-    /// Returns members that send and are not done, [`Busy::NAMED`] at most.
+    /// Returns the members that are incomplete and still send, at most [`Busy::NAMED`].
     pub fn busy(&self) -> Vec<Busy> {
         let busy = self.known.values().filter(|member| {
             member.activity.0 != Activity::Network && member.is_waited_for() && !member.is_mute()

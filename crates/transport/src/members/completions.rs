@@ -1,28 +1,29 @@
-//! Receivers behind relays that have everything, each by its number.
+//! Completed receivers behind relays, recorded by ID.
 //!
-//! The counts of relays can be added as long as each receiver is behind one relay. A completed receiver whose relay is killed before it
-//! confirms reports to the relay's next process as well. A downstream relay continues under that process with all its receivers. So relays
-//! report completed receivers by ID ([`Verified`]); the source stores the IDs and counts each once. A relay counts a receiver as
-//! outstanding, and does not confirm it, until the source has confirmed its ID: no process that dies then loses it.
+//! The counts of several relays can be added only while each receiver is behind one relay. If a relay is killed before it
+//! confirms a completed receiver, the receiver also reports to the relay's next process. A downstream relay continues under that
+//! process with all its receivers. So relays report completed receivers by ID ([`Verified`]), and the source counts each ID once.
+//! A relay counts a receiver as outstanding, and does not confirm it, until the source has confirmed its ID. So no completion is
+//! lost when a process is killed.
 
 use super::{MAX_MEMBERS, MemberRecord, Members};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{MemberState, Verified};
 use std::collections::BTreeMap;
 
-/// Receivers behind relays that have everything, by the relay that has reported each.
+/// Completed receivers behind relays, with the relay that has reported each.
 #[derive(Debug, Default)]
 pub(super) struct Completions {
     by: BTreeMap<ReceiverId, CompletionReporter>,
-    /// At a relay: receivers completed since the last call.
+    /// At a relay: receivers that have completed since the last call of [`Members::take_numbers`].
     fresh: Vec<ReceiverId>,
-    /// This is a relay's: a number is known when the source has confirmed it.
+    /// Whether these are the members of a relay: a completion is known only after the source has confirmed it.
     of_relay: bool,
-    /// Whether completed receivers are answered at once all the same, because no parent confirms numbers.
+    /// Whether completed receivers are answered at once, because no parent confirms IDs.
     at_once: bool,
 }
 
-/// The relay that last reported a receiver, and whether the source knows it.
+/// The relay that last reported a receiver, and whether the source knows the completion.
 #[derive(Debug, Clone, Copy)]
 struct CompletionReporter {
     relay: ReceiverId,
@@ -30,19 +31,20 @@ struct CompletionReporter {
 }
 
 impl Members {
-    /// Creates an empty set of members, at a relay.
+    /// Creates an empty set of members of a relay.
     pub fn of_relay() -> Members {
         let mut members = Members::default();
         members.report_ids();
         members
     }
 
-    /// Makes these a relay's members: completed ones are reported to the source by number, and are known once it confirms them.
+    /// Makes these the members of a relay: completed receivers are reported to the source by ID, and are known after it confirms
+    /// them.
     pub fn report_ids(&mut self) {
         self.completions.of_relay = true;
     }
 
-    /// Sets whether no parent confirms numbers now.
+    /// Sets whether completed receivers are answered at once, because no parent confirms IDs now.
     pub fn answer_at_once(&mut self, at_once: bool) {
         self.completions.at_once = at_once;
     }
@@ -52,7 +54,8 @@ impl Members {
         std::mem::take(&mut self.completions.fresh)
     }
 
-    /// Returns the relay that last reported this receiver, unless the receiver has reported itself that it is done.
+    /// Returns the relay that last reported this receiver's completion, unless the receiver has reported it to this member set
+    /// itself.
     pub fn reported_by(&self, id: ReceiverId) -> Option<ReceiverId> {
         self.completions.by.get(&id).map(|reporter| reporter.relay)
     }
@@ -65,7 +68,7 @@ impl Members {
     }
 
     fn on_number(&mut self, id: ReceiverId, by: ReceiverId) {
-        // The receiver has reported it itself.
+        // The receiver has reported its completion itself.
         if let Some(member) = self.known.get(&id).filter(|member| member.has_number()) {
             if member.is_known || self.completions.at_once {
                 self.confirm(id);
@@ -99,7 +102,7 @@ impl Members {
         }
     }
 
-    /// Counts one number more, or less, reported by this relay.
+    /// Adds `by` to the number of completions that this relay has reported.
     fn count_number(&mut self, reporter: CompletionReporter, by: i32) {
         let Some(member) = self.known.get_mut(&reporter.relay) else { return };
         self.tally.update(member, |member| {
@@ -110,7 +113,7 @@ impl Members {
         });
     }
 
-    /// Records that a receiver has reported itself that it is done: no relay counts it any longer.
+    /// Records that a receiver has reported its completion itself: it does not count for a relay any longer.
     pub(super) fn on_own_number(&mut self, id: ReceiverId) {
         let reporter = self.completions.by.remove(&id);
         if let Some(reporter) = reporter {
@@ -128,7 +131,8 @@ impl Members {
         self.tally.update(member, |member| member.is_known = is_known);
     }
 
-    /// Records that the source knows these receivers; returns whether any of them waits for a confirmation here.
+    /// Records that the source knows the completion of these receivers. Returns whether any of them waits here for a
+    /// confirmation.
     pub fn on_known(&mut self, ids: &[ReceiverId]) -> bool {
         let mut is_news = false;
         for id in ids {
@@ -153,29 +157,29 @@ impl Members {
         self.completions.of_relay && !self.completions.at_once && self.known.get(&id).is_some_and(waits)
     }
 
-    /// Forgets the numbers reported by a relay that has moved: it reports them to its new parent.
+    /// Forgets the completions reported by a relay that has moved: it reports them to its new parent.
     pub(super) fn forget_numbers(&mut self, relay: ReceiverId) {
         self.completions.by.retain(|_, reporter| reporter.relay != relay);
     }
 }
 
 impl MemberRecord {
-    /// Whether it is a receiver that has reported itself that it has everything.
+    /// Whether it is a receiver that has reported its completion itself.
     pub(super) fn has_number(&self) -> bool {
         !self.is_relay && self.state == MemberState::Done && self.receivers == 1
     }
 
-    /// Returns how many receivers a relay has reported by number.
+    /// Returns the number of completed receivers that a relay has reported by ID.
     pub fn named(&self) -> u32 {
         self.named
     }
 
-    /// Receivers that count here and are known to the source to be done.
+    /// Returns the number of completed receivers of this member that the source knows by ID.
     pub(super) fn known_done(&self) -> u32 {
         if self.is_relay { self.named_known } else { u32::from(self.is_known && self.has_number()) }
     }
 
-    /// Returns the completed receivers whose numbers were not reported.
+    /// Returns the number of completed receivers that were not reported by ID.
     pub(super) fn unnamed(&self) -> u32 {
         if self.has_number() { 0 } else { self.verified().saturating_sub(self.named) }
     }
@@ -234,7 +238,8 @@ mod tests {
         confirmed(members)
     }
 
-    /// Counts in a relay's report to its parent: outstanding receivers, completed ones among them, and completed ones without a number.
+    /// Returns the counts in a relay's report to its parent: outstanding receivers, completed ones among them, and completed ones
+    /// without an ID.
     fn above(members: &Members) -> (u64, u64, u64) {
         let (outstanding, done) = members.tally().outstanding();
         (outstanding, done, members.tally().unnamed)
@@ -251,14 +256,14 @@ mod tests {
         assert_eq!(tells(&mut members, 1, &[11, 12]), [11, 12]);
         relay(&mut members, 1, 1);
         assert_eq!((members.receivers(), members.verified()), (3, 2));
-        // The relay's next process: one of them has not been confirmed, and the third completes there.
+        // The relay's next process: receiver 12 has not been confirmed yet, and receiver 13 completes there.
         relay(&mut members, 2, 2);
         assert_eq!(tells(&mut members, 2, &[12, 13]), [12, 13]);
         relay(&mut members, 2, 0);
         assert_eq!((members.receivers(), members.verified()), (3, 3));
         assert_eq!(tells(&mut members, 1, &[12]), [12], "what is late is answered");
         assert_eq!((members.receivers(), members.verified()), (3, 3));
-        // Another one has joined the source itself since.
+        // Receiver 13 has joined the source directly in the meantime.
         says(&mut members, 13, (0, MemberState::Done), 1);
         assert_eq!(tells(&mut members, 2, &[13]), [13]);
         assert_eq!((members.receivers(), members.verified()), (3, 3));
@@ -279,7 +284,7 @@ mod tests {
         assert_eq!(confirmed(&mut members), [11, 12]);
         assert_eq!(above(&members), (1, 0, 0));
         assert_eq!(tells(&mut members, 1, &[11]), [11], "the answer was lost");
-        // An older relay reports the number of completed receivers, and no parent confirms numbers now.
+        // A relay of an older version reports only the number of completed receivers, and no parent confirms IDs now.
         let older = Member { done: 2, ..member_of(3) };
         members.on_report(&older, 1, SocketAddr::from(([10, 0, 0, 3], 4000)), Time::ZERO);
         members.answer_at_once(true);

@@ -1,67 +1,67 @@
-//! Members that can be counted on: they have shown that they receive the source, they send, and data reaches them.
+//! Reliable members: members that have shown that they receive the source, that still send, and that data reaches.
 //!
-//! A datagram that joins a session proves nothing: anybody can forge one, under any number and from any address. A member shows that it
-//! receives the source when its echo names a packet that left after its first datagram. Until then it is served, but nothing waits for it:
-//! it has no turn of feedback, its silence is not reported, and the congestion control ignores it.
+//! A datagram that joins a session proves nothing, because it can be forged with any ID and any address. A member shows that it
+//! receives the source when its echo names a packet that was sent after its first datagram. Until then it is served, but the
+//! session does not depend on it: it has no turn of feedback, its silence is not reported, and the congestion control ignores it.
 
 use super::{MemberRecord, Members, Pace, REPLACED_AFTER, turns};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Span, Time};
 
-/// Data has not reached a receiver when this number of packets left and it has none of them;
+/// Number of sent packets, none of them received, after which a receiver counts as unreached.
 const UNREACHED_PACKETS: u64 = 4;
 
-/// that is sure when half as many more have left and been lost as well, and this long has passed.
+/// Time after which this is certain, if half as many further packets were sent and lost as well.
 const UNREACHED_SURE: Span = Span::from_secs(2);
 
-/// Maximum number of joining hosts that are remembered.
+/// Maximum number of joining hosts that are stored.
 const MAX_ASKED: usize = 20_000;
 
-/// A member that was silent for this many of its turns, and at least for [`RECENT`], has no turn.
+/// Number of turns after which a silent member loses its turn, but not before [`RECENT`].
 const TURNS: u64 = 2;
 const RECENT: Span = Span::from_secs(2);
 
-/// Whether a receiver can be counted on.
+/// Whether a receiver is reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mute {
-    /// It sends and is reached, as far as known.
+    /// The receiver sends and is reached, as far as known.
     No,
-    /// It has been silent for some time.
+    /// The receiver has been silent for some time.
     Silent,
-    /// It sends, and none of the packets that left since has reached it.
+    /// The receiver sends, but no packet has reached it for some time.
     Unreached {
-        /// When that was noticed,
+        /// Time at which this was detected.
         since: Time,
-        /// Number of the next packet then,
+        /// Number of the next packet at that time.
         next: Seq,
-        /// and whether those were lost too that left later.
+        /// Whether later packets were lost as well.
         sure: bool,
-        /// Whether it was named.
+        /// Whether this was reported.
         reported: bool,
     },
-    /// It sends, lacks symbols, and requests none.
+    /// The receiver sends and lacks symbols, but requests none.
     Stuck,
 }
 
-/// Receivers to be reported.
+/// Unreachable receivers to be reported.
 #[derive(Debug, Default)]
 pub struct Muted {
-    /// They have fallen silent.
+    /// Receivers that have fallen silent.
     pub silent: Vec<ReceiverId>,
-    /// They answer, and are not reached by data.
+    /// Receivers that answer but are not reached by data.
     pub unreached: Vec<ReceiverId>,
 }
 
 impl Members {
-    /// How many have been named as not reached and still are not.
+    /// Returns the number of receivers that were reported as unreached and still are.
     pub fn unreached(&self) -> usize {
         let unreached =
             |member: &&MemberRecord| matches!(member.mute, Mute::Unreached { reported: true, .. });
         self.known.values().filter(unreached).filter(|member| member.is_waited_for()).count()
     }
 
-    /// Handles a member's echo, the newest packet that it has, when the next one is `next`. Packets before `long_gone` had left seconds
-    /// ago, packets before `recent` a moment ago. Returns whether the member counts again.
+    /// Handles a member's echo of its newest packet; `next` is the number of the next packet. Packets before `long_gone` were
+    /// sent several seconds ago, packets before `recent` a moment ago. Returns whether the member became reliable.
     pub fn on_echo(
         &mut self,
         from: ReceiverId,
@@ -97,7 +97,7 @@ impl Members {
         !counted && member.counts()
     }
 
-    /// Records a join request, when the next packet is `next`.
+    /// Records a join request; `next` is the number of the next packet.
     pub fn on_asking(&mut self, from: ReceiverId, next: Seq) {
         if self.asked.len() >= MAX_ASKED {
             self.asked.clear(); // they show later that they hear the source
@@ -105,7 +105,7 @@ impl Members {
         self.asked.entry(from).or_insert(next);
     }
 
-    /// Handles a member's echo, when the next packet is `next`, as a possible proof that the member receives the source.
+    /// Handles a member's echo as a possible proof that the member receives the source; `next` is the number of the next packet.
     pub fn on_answer(&mut self, from: ReceiverId, echo: Option<Seq>, next: Seq, now: Time) {
         let Some(member) = self.known.get_mut(&from) else { return };
         if member.joined_at == now && member.echo.is_none() {
@@ -138,7 +138,7 @@ impl Members {
         }
     }
 
-    /// Whether this member has shown that it receives the source; `None`: unknown member.
+    /// Whether this member has shown that it receives the source; `None` if it is unknown.
     pub fn receives(&self, id: ReceiverId) -> Option<bool> {
         self.known.get(&id).map(|member| member.receives)
     }
@@ -148,14 +148,14 @@ impl Members {
         self.speaking
     }
 
-    /// Counts, once a second, the members that take turns.
+    /// Counts the members that take turns. Called once a second.
     pub fn count_speaking(&mut self, now: Time) {
         let recent = (turns::alive_every(self.speaking as u32) * TURNS).max(RECENT);
         let speaks = |member: &&MemberRecord| member.receives && now.since(member.last_received_at) <= recent;
         self.speaking = self.known.values().filter(speaks).count();
     }
 
-    /// Returns members that have been silent for `silent_after`, and unreached ones, if not reported before.
+    /// Returns the members that have been silent for `silent_after`, and the unreached members, unless they were reported before.
     pub fn mute(&mut self, now: Time, silent_after: Span) -> Muted {
         let mut muted = Muted::default();
         for (id, member) in &mut self.known {
@@ -179,8 +179,8 @@ impl Members {
         muted
     }
 
-    /// Marks members as gone that have been silent, or not reached, for `idle_timeout`, and restarted ones sooner; returns their IDs. All live
-    /// members send once in `spread`.
+    /// Marks members as gone that have been silent or unreached for `idle_timeout`, and restarted members earlier. Returns their
+    /// IDs. Each live member sends once in `spread`.
     pub fn expire(&mut self, now: Time, idle_timeout: Span, spread: Span) -> Vec<ReceiverId> {
         let silent = |member: &MemberRecord, span: Span| {
             let unreached = matches!(member.mute, Mute::Unreached { since, reported: true, .. }

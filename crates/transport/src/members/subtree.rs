@@ -1,4 +1,4 @@
-//! Member relays and the relays behind them, as they report.
+//! Member relays, and the downstream relays that they report.
 
 use super::{MAX_MEMBERS, MemberRecord, Members, Pace};
 use crate::event::RelayBelow;
@@ -8,28 +8,28 @@ use faircast_wire::{Tree, TreeNode};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Maximum number of known relays behind one; there may be more.
+/// Maximum number of known relays behind one member relay.
 const MAX_DOWNSTREAM: usize = RelayBelow::MAX_RELAYS;
 
-/// Maximum number of relays whose relays downstream are known.
+/// Maximum number of member relays whose downstream relays are known.
 const MAX_TREES: usize = 256;
 
-/// Maximum number of relays reported at a time.
+/// Maximum number of relays that are reported at a time.
 const MAX_REPORTED: usize = 256;
 
-/// Relays in a row.
+/// Maximum depth of a chain of relays.
 const MAX_DEPTH: u8 = RelayBelow::MAX_DEPTH;
 
-/// A relay's report of the relays behind it.
+/// A relay's report of its downstream relays.
 #[derive(Debug, Default)]
 pub struct Subtree {
     whole: Vec<TreeNode>,
-    /// Parts that have come of a newer one.
+    /// The received parts of a newer report.
     parts: Vec<TreeNode>,
 }
 
 impl Subtree {
-    /// A part has come, perhaps the last one.
+    /// Adds a part of a report. The last part completes the report.
     fn on_part(&mut self, tree: &Tree) {
         let count = usize::from(tree.count).min(MAX_DOWNSTREAM);
         if tree.first == 0 {
@@ -47,8 +47,8 @@ impl Subtree {
     }
 }
 
-/// Limits a relay's report to possible values: no relay is deeper than can be, each is at most one level below the one before it, and
-/// completed receivers do not exceed all receivers.
+/// Limits a relay's report to possible values: no relay exceeds the maximum depth, each is at most one level below its
+/// predecessor, and completed receivers do not exceed all receivers.
 fn make_sense(relays: &mut Vec<TreeNode>) {
     relays.retain(|relay| relay.level + 1 < MAX_DEPTH);
     let mut most = 0;
@@ -62,7 +62,7 @@ fn make_sense(relays: &mut Vec<TreeNode>) {
 }
 
 impl Members {
-    /// Handles a relay's list of the relays behind it.
+    /// Handles a relay's list of its downstream relays.
     pub fn on_tree(&mut self, tree: &Tree) {
         let Some(member) = self.known.get_mut(&tree.from).filter(|member| member.is_relay) else { return };
         if member.below.is_none() {
@@ -74,7 +74,7 @@ impl Members {
         self.tally.update(member, |member| member.below.get_or_insert_default().on_part(tree));
     }
 
-    /// Handles a new member. If it is a relay, an earlier relay of its name has been replaced, until that sends again.
+    /// Handles a new member. If it is a relay, marks earlier relays of the same name and host as replaced, until they send again.
     pub(super) fn replace_relay(&mut self, newest: ReceiverId) {
         let Some(new) = self.known.get(&newest).filter(|member| member.is_relay) else { return };
         let (host, place) = (new.host.clone(), new.address.ip());
@@ -86,7 +86,8 @@ impl Members {
         }
     }
 
-    /// Does the same for relays that sent once more since, with late packets, and have been silent for `span` now.
+    /// Marks relays as replaced if a relay of the same name and host has joined later and they have been silent for `span`. Late
+    /// packets may have reset the earlier mark.
     pub(super) fn replace_silent_relays(&mut self, now: Time, span: Span) {
         let mut newest: BTreeMap<(String, IpAddr), Time> = BTreeMap::new();
         for member in self.known.values().filter(|member| member.is_relay) {
@@ -103,7 +104,7 @@ impl Members {
         }
     }
 
-    /// The relays that take part, each before those behind it.
+    /// Returns the active relays, each before its downstream relays.
     pub fn relays(&self) -> Vec<RelayBelow> {
         let here = self.known.iter().filter(|(_, member)| member.is_relay && member.pace != Pace::Gone);
         here.flat_map(|(_, member)| member.with_those_below()).take(MAX_REPORTED).collect()
@@ -111,8 +112,9 @@ impl Members {
 }
 
 impl MemberRecord {
-    /// Receivers behind it that have everything. For a restarted relay: the receivers attached to it, which have ended, while its relays
-    /// continue under its next process with all their receivers. Receivers reported by number belong to no other member.
+    /// Returns the number of completed receivers behind this member. If a relay was restarted, its downstream relays continue
+    /// under its next process with all their receivers. So only its directly attached receivers count here, which have ended.
+    /// Receivers reported by ID count for no other member.
     pub fn verified(&self) -> u32 {
         let all = self.receivers_done;
         let Some(below) = self.below.as_ref().filter(|_| self.is_replaced) else { return self.named + all };
@@ -120,7 +122,7 @@ impl MemberRecord {
         self.named + attached.fold(all, |left, node| left.saturating_sub(node.receivers))
     }
 
-    /// A relay and those behind it.
+    /// Returns a relay and its downstream relays.
     fn with_those_below(&self) -> impl Iterator<Item = RelayBelow> {
         let itself = RelayBelow {
             depth: 1,
@@ -136,7 +138,7 @@ impl MemberRecord {
 }
 
 impl RelayBelow {
-    /// Describes a relay reported by a parent whose children are at this depth.
+    /// Describes a relay that was reported by a parent; `depth` is the depth of this parent's children.
     fn of(node: &TreeNode, depth: u8) -> RelayBelow {
         RelayBelow {
             depth: depth + node.level,
@@ -148,7 +150,7 @@ impl RelayBelow {
         }
     }
 
-    /// Returns the form sent to the source.
+    /// Returns the form in which a relay is reported to the source.
     pub(crate) fn node(&self) -> TreeNode {
         let count = |count: u64| count.min(u64::from(u32::MAX)) as u32;
         TreeNode {
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(depths, [1, 2, 3, 2]);
         assert_eq!((relays[0].receivers, relays[0].done, relays[0].rate.bps()), (9, 4, 8e6));
         assert_eq!((relays[2].host.as_str(), relays[2].receivers, relays[2].done), ("far", 3, 2));
-        // The report is forwarded unchanged: a relay's children are at level 0 there.
+        // The report is forwarded unchanged, and there a relay's children are at level 0.
         let levels: Vec<u8> = relays.iter().map(|relay| relay.node().level).collect();
         assert_eq!(levels, [0, 1, 2, 1]);
         members.on_tree(&tree(1, 0, 0, Vec::new()));

@@ -1,33 +1,33 @@
-//! Numbers of receivers: of one member, of all members of a session, or of all branches of a relay.
+//! Counts of receivers: of one member, of all members of a session, or of all branches of a relay.
 
 use super::{MemberRecord, Pace};
 use std::iter::Sum;
 
-/// Numbers of receivers, and of the members that speak for them.
+/// Counts of receivers, and of the members that report for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
-    /// Receivers, those behind relays included.
+    /// Receivers, including those behind relays.
     pub(crate) receivers: u64,
-    /// Receivers that have everything.
+    /// Completed receivers.
     pub(crate) done: u64,
-    /// Receivers among the done that the source knows by number.
+    /// Completed receivers that the source knows by ID.
     pub(crate) known: u64,
-    /// Receivers among the done whose numbers have not been reported.
+    /// Completed receivers that were not reported by ID.
     pub(crate) unnamed: u64,
-    /// Members, relays included, that are served with the others and lack something.
+    /// Incomplete members, including relays, that are neither deferred nor dropped.
     pub(crate) unfinished: u64,
-    /// Members among the unfinished that send and are reached.
+    /// Unfinished members that send and are reached.
     pub(crate) answering: u64,
-    /// Members among the answering that have shown that they receive the source.
+    /// Answering members that have shown that they receive the source.
     pub(crate) counted_on: u64,
-    /// Members that have everything.
+    /// Completed members.
     pub(crate) members_done: u64,
     /// Members that are deferred or dropped.
     pub(crate) set_aside: u64,
 }
 
 impl Tally {
-    /// The numbers of one member.
+    /// Returns the counts of one member.
     fn of(member: &MemberRecord) -> Tally {
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         Tally {
@@ -74,7 +74,8 @@ impl Tally {
         self.count(member);
     }
 
-    /// Receivers that the source does not know by number to be done, and those among them that have everything.
+    /// Returns the number of receivers whose completion the source does not know by ID, and the number of completed receivers
+    /// among them.
     pub(crate) const fn outstanding(&self) -> (u64, u64) {
         (self.receivers - self.known, self.done - self.known)
     }

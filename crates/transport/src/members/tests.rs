@@ -11,12 +11,12 @@ fn id(number: u64) -> ReceiverId {
     ReceiverId::new(number).expect("tests number from one")
 }
 
-/// A report of receiver `number` on the host of that letter.
+/// Handles a report of receiver `number` on the host named by this letter.
 fn report(members: &mut Members, number: u64, host: char, state: MemberState, now: Time) -> Change {
     numbered(members, number, host, (state, u64::MAX), now)
 }
 
-/// A report with a reason.
+/// Returns a report with this reason.
 fn because(reason: u8, number: u64, state: MemberState) -> Report {
     Report {
         from: id(number),
@@ -38,7 +38,7 @@ fn because(reason: u8, number: u64, state: MemberState) -> Report {
     }
 }
 
-/// The same with a number.
+/// Handles a report with a message number.
 fn numbered(
     members: &mut Members,
     number: u64,
@@ -269,7 +269,7 @@ fn count_of_unanswered_requests_matches_the_queue() {
         members.take_confirmations((number % 7 * 6) as usize);
         assert_eq!(members.has_confirmations(), plainly(&members));
     }
-    // 20,000 that have been answered once: scanning each of them for each report took 20 us.
+    // 20,000 receivers have been answered once. A scan of all of them for each report took 20 us.
     (0..20_000)
         .for_each(|number| _ = report(&mut members, number + 100, 'a', MemberState::Asking, Time::ZERO));
     while members.has_confirmations() {
@@ -306,7 +306,7 @@ fn receivers_behind_a_restarted_relay_count_once() {
     };
     members.on_report(&says(1, (0, 0), MemberState::Joined), 1, place, at(0));
     members.on_tree(&Tree { from: id(1), first: 0, count: 1, relays: vec![node(2)] });
-    // Two behind another relay, and one that was attached to it.
+    // Three receivers: two behind another relay, and one attached directly.
     members.on_report(&says(1, (3, 3), MemberState::Done), 2, place, at(1));
     assert_eq!((members.receivers(), members.verified()), (3, 3));
     members.on_report(&says(2, (0, 0), MemberState::Joined), 1, place, at(4));
@@ -347,7 +347,7 @@ fn expired_restarted_receiver_is_not_incomplete() {
     assert_eq!(members.receivers(), 2);
 }
 
-/// Handles a report of a member that has packet `before` - 1, when the next packet has this number.
+/// Handles an echo of packet `before` - 1; the next packet has the number `next`.
 fn has(members: &mut Members, number: u64, before: u64, next: u64, now: Time) {
     report(members, number, 'a', MemberState::Receiving, now);
     members.on_echo(id(number), Some(Seq(before - 1)), Seq(next), Seq(0), Seq(0), now);

@@ -1,25 +1,25 @@
-//! Turns in which members send feedback.
+//! Times at which members send feedback.
 
 use super::Members;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 
-/// Target of reports per second at the source, all receivers together: about 1 Mbit/s.
+/// Target of reports per second at the source, for all receivers together: about 1 Mbit/s.
 const REPORTS_PER_SECOND: u64 = 1_000;
 
-/// Duration over which reports are counted before the spread follows them.
+/// Duration over which reports are counted before the spread is adapted.
 const SPREAD_WINDOW: Span = Span::from_millis(20);
 
-/// Longest wait of a receiver for its turn.
+/// Longest time that a receiver waits for its turn.
 const MAX_SPREAD: Span = Span::from_secs(60);
 
-/// Exponent of the law of first turns.
+/// Exponent of the distribution of first turns.
 const STEEPNESS: f64 = 10.0;
 
-/// A receiver shows that it is alive at least this often.
+/// Minimum interval of a receiver's signs of life.
 const ALIVE: Span = Span::from_millis(250);
 
-/// How far apart the signs of life of one of this many members are.
+/// Returns the interval of the signs of life of each member, for this number of members.
 pub fn alive_every(members: u32) -> Span {
     ALIVE.max(Members::turns(members as usize)).min(MAX_SPREAD)
 }
@@ -30,8 +30,8 @@ impl Members {
         Span::from_nanos(1_000_000_000 / REPORTS_PER_SECOND) * receivers as u64
     }
 
-    /// Returns the time over which receivers spread their reports, so that the source receives about [`REPORTS_PER_SECOND`]; it grows at
-    /// once when more arrive.
+    /// Returns the time over which receivers spread their reports. It limits the reports to about [`REPORTS_PER_SECOND`], and
+    /// grows at once if more arrive.
     pub fn spread(&mut self, now: Time, least: Span) -> Span {
         let current = least.max(Members::turns(self.known.len())).max(self.floor).min(MAX_SPREAD);
         let elapsed = now.since(self.window_from);
@@ -48,20 +48,20 @@ impl Members {
     }
 }
 
-/// Draws the delay before a receiver that has just discovered a session reports. The number of receivers is unknown then, so few report
-/// early; the source asks all others of a crowd to take more time.
+/// Draws the delay before a receiver's first report in a newly discovered session. The number of receivers is unknown then, so
+/// few of them report early. The source then asks the other receivers to spread their reports more.
 pub fn first_turn(spread: Span, rng: &mut Rng) -> Span {
     let early_few = (1.0 + rng.unit() * STEEPNESS.exp_m1()).ln() / STEEPNESS;
     spread.scaled(rng.unit()) + onset(spread).scaled(early_few)
 }
 
-/// How much longer than `spread` the first turns take.
+/// Returns the additional time of first turns beyond `spread`.
 pub fn onset(spread: Span) -> Span {
     (spread * 2).max(Span::from_millis(20)).min(Span::from_millis(200))
 }
 
-/// A turn that has not come yet, when `spread` becomes `other`. Turns are counted in spreads, whether these become longer or shorter: a turn
-/// that was put off each time and never brought forward would never come while the spread goes up and down.
+/// Returns the new time of a future turn when `spread` changes to `other`. The remaining time is scaled in both directions. If it
+/// were only ever delayed, a turn would never be reached while the spread fluctuates.
 pub fn stretched(turn: Time, now: Time, spread: Span, other: Span) -> Time {
     if other == spread || turn <= now {
         return turn;

@@ -21,8 +21,8 @@ const ENOUGH: u64 = 4;
 /// Silence after which a source may have moved to another address.
 pub(super) const MOVED_AFTER: Span = Span::from_secs(2);
 
-/// Fraction of the idle timeout after which a silent source is reported. The limits in `SOONEST` allow for the loss of several
-/// announcements.
+/// Fraction of the idle timeout after which a silent source is reported. `SOONEST` is the minimum, so that several announcements
+/// may be lost first.
 const SILENT_AFTER: f64 = 1.0 / 12.0;
 const SOONEST: Span = Span::from_secs(5);
 
