@@ -1,24 +1,25 @@
-//! An announcement, read: its congestion control, the cut of its content, and its packets.
+//! The contents of an announcement: its congestion control, its division of the content, and its packet size.
 
 use crate::object::Geometry;
 use faircast_core::schemes::Scheme;
 use faircast_wire::encode::IPV6_HEADERS;
 use faircast_wire::{Announce, MAX_DATA_HEADER};
 
-/// A live stream has no root: no receiver needs all of it.
+/// Root of a live stream, which has no root hash because no receiver needs all of it.
 pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
-/// Largest overhead around a symbol: the headers, and the rest of a datagram when symbols have a multiple of eight bytes.
+/// Maximum overhead of a symbol in a packet: the headers, and up to 7 bytes of padding because symbol sizes are multiples of
+/// eight.
 const MAX_OVERHEAD: usize = IPV6_HEADERS + MAX_DATA_HEADER + 7;
 
-/// Returns the announced scheme, with its options; `None` if this version does not know it.
+/// Returns the announced scheme with its options; `None` if this version does not support it.
 pub(crate) fn scheme_of(announce: &Announce) -> Option<Scheme> {
     let number = Scheme::from_number(announce.scheme)?;
     let scheme: Scheme = format!("{},{}", number.name(), announce.options.as_str()).parse().ok()?;
     Some(scheme.with_packet_size(announce.packet_size))
 }
 
-/// Returns how the content is cut; `None` if that is invalid.
+/// Returns the division of the content into blocks and symbols; `None` if it is invalid.
 pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
     let geometry = Geometry {
         stream_len: announce.stream_len,
@@ -26,12 +27,12 @@ pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
         symbol_size: announce.symbol_size,
         symbols_per_block: announce.symbols_per_block,
     };
-    // Streams in layers have no manifest, because late joiners would never see it.
+    // Streams in layers have no manifest, because late joiners would not receive it.
     let described = if announce.has_streams() { Geometry { manifest_len: 1, ..geometry } } else { geometry };
     described.check().is_ok().then_some(geometry)
 }
 
-/// Whether packets of the announced size hold a symbol, and no more overhead than possible.
+/// Whether packets of the announced size hold a symbol, with no more overhead than possible.
 pub(crate) fn packet_size_fits(announce: &Announce) -> bool {
     let around = announce.packet_size.checked_sub(announce.symbol_size);
     around.is_some_and(|bytes| (Announce::MIN_PACKET.into()..=MAX_OVERHEAD).contains(&usize::from(bytes)))

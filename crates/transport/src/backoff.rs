@@ -1,46 +1,51 @@
-//! The rate of requests of a group. A receiver requests symbols at once and not in its turn, as with membership messages
-//! ([`Members::spread`](crate::members::Members::spread)): a repair serves all, so others with the same loss need not request it. That is
-//! little while many have the same losses, and has no bound where each has different ones. So the source counts requests. Where more than
-//! [`REQUESTS_PER_SECOND`] arrive, its status asks for fewer: at the highest level each receiver sends one request in the spread. All of
-//! them together then send [`REQUESTS_PER_SECOND`], whatever their number (docs/reliability.md, "The rate of feedback"). A request has all
-//! losses of the moment. A few receivers with many requests are slowed down no more than necessary: if two of a large group lack symbols,
-//! both would wait for seconds otherwise.
+//! The rate of requests of a group. Receivers send membership messages in turns
+//! ([`Members::spread`](crate::members::Members::spread)), but requests at once. A repair serves all receivers, so one request is
+//! enough for a loss that many receivers share. The number of requests is small in this case, but unlimited if each receiver has
+//! different losses.
+//!
+//! So the source counts requests. If more than [`REQUESTS_PER_SECOND`] arrive, its status asks receivers to request less often.
+//! At the highest level, each receiver sends one request per spread. The group then sends [`REQUESTS_PER_SECOND`] in total,
+//! regardless of its size (docs/reliability.md, "The rate of feedback"). A request lists all present losses of its receiver.
+//!
+//! A few receivers with many requests are not slowed down more than necessary. Otherwise, if two members of a large group lacked
+//! symbols, both would wait for seconds.
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use std::collections::BTreeSet;
 
-/// Requests that a source takes in a second, of all receivers together.
+/// Maximum number of requests per second that a source accepts, from all receivers together.
 pub const REQUESTS_PER_SECOND: u64 = 1_000;
 
-/// Requests taken at once: those of half a second.
+/// Maximum number of requests at once: the requests of half a second.
 const BURST: f64 = REQUESTS_PER_SECOND as f64 / 2.0;
 
-/// Groups of up to this number of members are not limited: their requests are bounded by the data, and windows come as TCP's
-/// acknowledgements.
+/// Maximum number of members without a limit. The requests of such a group are limited by its data, and its windows arrive as
+/// often as acknowledgements of TCP.
 pub const SMALL: usize = 24;
 
 /// The highest level.
 const MAX_LEVEL: u8 = 3;
 
-/// Duration, beyond two round trips, for which requests still arrive that were sent before receivers knew a new level.
+/// Duration, in addition to two round trips, for which requests may still arrive that were sent before receivers knew a new
+/// level.
 const SETTLES: Span = Span::from_millis(100);
 
 /// Interval after which a lower level is considered.
 const LOOK: Span = Span::from_secs(2);
 
-/// Factor by which each level lets receivers request less than the one below: a lower one is enough if this multiple of the requests is not
-/// too much.
+/// Ratio of the request limits of adjacent levels. The level is lowered if this multiple of the present requests is within the
+/// limit.
 const STEP: u64 = 8;
 
-/// Multiple of the wanted requests at which the level rises to the highest at once.
+/// Multiple of the wanted rate of requests at which the highest level is chosen at once.
 const FAR_TOO_MUCH: f64 = 4.0;
 
-/// Divisor of the spread that receivers wait at each level; at the lowest they do not wait.
+/// Divisor of the spread that gives the pause between requests at each level. At the lowest level there is no pause.
 const PARTS: [usize; 4] = [usize::MAX, 64, 8, 1];
 
-/// The least time between two requests of one receiver.
+/// Returns the minimum time between two requests of one receiver.
 pub fn pause(level: u8, spread: Span) -> Span {
     match level {
         0 => Span::ZERO,
@@ -48,25 +53,25 @@ pub fn pause(level: u8, spread: Span) -> Span {
     }
 }
 
-/// The source's part: counts requests and sets the level.
+/// The source's part: counts the requests and sets the level.
 #[derive(Debug, Default)]
 pub struct RequestRate {
     level: u8,
-    /// How much more has come than is wanted, as a bucket that empties at [`REQUESTS_PER_SECOND`]; when that was,
+    /// Number of excess requests, as a bucket that empties at [`REQUESTS_PER_SECOND`]; `at`: the time of the last request.
     filled: f64,
     at: Time,
-    /// and since when it has not been empty.
+    /// Time since which the bucket has not been empty.
     since: Time,
-    /// Receivers that have sent requests since then, at most [`BURST`].
+    /// Receivers that have sent requests since that time, at most [`BURST`].
     askers: BTreeSet<ReceiverId>,
-    /// When the level last changed, or was reviewed, and the requests since.
+    /// Time at which the level was last changed or reviewed; `count`: the number of requests since.
     looked_at: Time,
     count: u64,
 }
 
 impl RequestRate {
-    /// Counts a request from one of `members` members with a largest round-trip time of `rtt`. Returns whether the level has risen:
-    /// receivers must be notified soon.
+    /// Counts a request from one of `members` members; `rtt` is the largest round-trip time. Returns whether the level has risen,
+    /// so that receivers must be notified soon.
     pub fn on_request(&mut self, from: ReceiverId, members: usize, rtt: Span, now: Time) -> bool {
         if members <= SMALL {
             return false;
@@ -97,13 +102,14 @@ impl RequestRate {
         has_risen
     }
 
-    /// Returns the level that is enough if only the present requesters send requests; that of all members where most have sent one.
+    /// Returns the sufficient level if only the receivers in `askers` send requests. If these are many, returns the level for all
+    /// members.
     fn enough(&self, members: usize) -> u8 {
         let askers = self.askers.len();
         if askers as f64 > BURST / 2.0 {
             return MAX_LEVEL; // there may be any number of others
         }
-        // As each of them may ask once in its part of the spread, which has a place for every member.
+        // Each of these receivers may send one request in its part of the spread, which has a place for every member.
         (1..MAX_LEVEL).find(|level| askers * PARTS[usize::from(*level)] <= members).unwrap_or(MAX_LEVEL)
     }
 
@@ -119,7 +125,7 @@ impl RequestRate {
     }
 }
 
-/// A receiver's part: when it may ask.
+/// A receiver's part: limits the times of its requests.
 #[derive(Debug, Default)]
 pub struct RequestBackoff {
     pause: Span,
@@ -130,7 +136,7 @@ impl RequestBackoff {
     /// Follows the source's minimum time between two requests ([`pause`]).
     pub fn follow(&mut self, pause: Span, now: Time, rng: &mut Rng) {
         if pause > self.pause {
-            // All receivers get the level at once: each draws its turn.
+            // All receivers learn the level at the same moment, so each draws its turn.
             self.free_at = self.free_at.max(now + pause.scaled(rng.unit()));
         } else if pause < self.pause {
             self.free_at = self.free_at.min(now + pause.scaled(rng.unit()));
@@ -138,7 +144,7 @@ impl RequestBackoff {
         self.pause = pause;
     }
 
-    /// When it may ask again.
+    /// Returns the earliest time of the next request.
     pub const fn free_at(&self) -> Time {
         self.free_at
     }
@@ -161,8 +167,8 @@ mod tests {
         ReceiverId::new(number).expect("it is not zero")
     }
 
-    /// Counts the requests of `count` receivers in each of `seconds` seconds, each of which always has a request to send, at most once in
-    /// `least`.
+    /// Simulates `count` receivers for `seconds` seconds. Each always has a request to send, at intervals of at least `least`.
+    /// Returns the requests in each second.
     fn seconds(count: u32, seconds: u64, least: Span) -> (Vec<u64>, RequestRate) {
         let spread = Span::from_millis(u64::from(count)).max(Span::from_millis(10));
         let mut rng = Rng::new(1, u64::from(count));

@@ -20,31 +20,31 @@ use std::time::Duration;
 pub use crate::object::{Durability, KeepPartial, OverwritePolicy, ReplayPolicy};
 pub use faircast_host::pipe::Pacing;
 
-/// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
+/// The default group: administratively scoped (RFC 2365), with faircast's own port.
 pub const DEFAULT_GROUP: &str = "239.255.70.1:5777";
 
-/// The same on hosts without IPv4 (RFC 4291, 2.7: of the site, not assigned for good).
+/// The default group on hosts without IPv4: site-local scope, not permanently assigned (RFC 4291, 2.7).
 pub const DEFAULT_GROUP_V6: &str = "[ff15::4643:1]:5777";
 
-/// The group in which relays answer hosts that look for one, and the same for IPv6 (RFC 4291, 2.7: of the site, not assigned
-/// for good).
+/// The group in which relays answer hosts that search for a relay. IPv6: site-local scope, not permanently assigned (RFC 4291,
+/// 2.7).
 pub const FIND_GROUP: &str = "239.255.70.2:5778";
-/// See [`FIND_GROUP`].
+/// See [`FIND_GROUP`]; for IPv6.
 pub const FIND_GROUP_V6: &str = "[ff15::4643:2]:5778";
 
-/// The port of relays at which hosts without multicast ask, and of hosts that wait to be invited.
+/// The port of relays, at which hosts without multicast attach, and of hosts that wait for an invitation.
 pub const RELAY_PORT: u16 = 5778;
 
-/// Memory for a relay's cache of each session, bytes.
+/// Memory for a relay's cache of each session, in bytes.
 pub const RELAY_MEMORY: usize = 256_000_000;
 
-/// The congestion control used when none is named.
+/// The default congestion control.
 pub const DEFAULT_SCHEME: &str = "ormcc";
 
-/// Receive buffer asked of the system, in bytes: a tenth of a second at 1 Gbit/s.
+/// Receive buffer requested from the system, in bytes: a tenth of a second at 1 Gbit/s.
 pub const RECEIVE_BUFFER: usize = 16 << 20;
 
-/// Default timeout for transient faults.
+/// Default duration for which transient faults are tolerated.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Action taken on slow receivers.
@@ -53,7 +53,7 @@ pub enum SlowReceiverPolicy {
     /// The group adapts to its slowest receiver.
     #[default]
     Follow,
-    /// Receivers that cannot keep up with this rate are served after the others are done.
+    /// Receivers that cannot keep up with this rate are served after the other receivers have completed.
     Floor(Rate),
     /// Receivers that cannot keep up with this rate are dropped, and notified.
     Drop(Rate),
@@ -67,34 +67,34 @@ pub enum Content {
     Paths(Vec<PathBuf>),
     /// Files in memory, of these names or paths.
     Memory(Vec<MemoryFile>),
-    /// An input as one file of this name: it is read to its end, and every receiver gets all of it. It is stored in a nameless temporary
-    /// file until the session ends.
+    /// An input that is sent as one file of this name. It is read to its end, and every receiver gets all of it. It is stored in
+    /// a temporary file without a name until the session ends.
     Reader {
-        /// The file's name at the receivers.
+        /// Name of the file at the receivers.
         name: String,
         /// Input to read.
         input: Input,
     },
-    /// A live input: a late joiner starts at the present, and data older than `history` is not repaired.
+    /// A live input. A late joiner starts at the present position, and data older than `history` is not repaired.
     Live {
         /// Input to read.
         input: Input,
-        /// How long sent data can still be repaired.
+        /// Duration for which sent data can be repaired.
         history: Duration,
     },
-    /// A live stream of its own on each layer of a layered scheme. Repairs are not requested: they are sent with the data.
+    /// A separate live stream on each layer of a layered scheme. Repairs are not requested but sent with the data.
     Layers {
         /// Inputs of the layers, the base layer's first.
         inputs: Vec<LayerInput>,
-        /// Age at which unsent input of a layer is dropped. Files wait instead.
+        /// Age at which unsent input of a layer is dropped. Files are not dropped but wait.
         history: Duration,
-        /// Repair symbols over source symbols, 0 to 1. Twice as many are sent to receivers that lose much.
+        /// Ratio of repair symbols to source symbols, 0 to 1. Receivers with high losses get twice as many.
         repair: f64,
     },
 }
 
 impl Content {
-    /// Its kind in words, as in `a live stream`.
+    /// Returns the kind of the content in words, as in `a live stream`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -115,58 +115,58 @@ pub enum LayerInput {
     Reader {
         /// Input to read.
         input: Input,
-        /// Whether it waits for its layer.
+        /// Whether the input waits for its layer.
         pacing: Pacing,
     },
     /// A file, or a named pipe.
     Path(PathBuf),
 }
 
-/// Hosts that a source serves by unicast, each at its own rate, without multicast.
+/// Hosts that a source serves by unicast, each at its own rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unicast {
-    /// Addresses to which hosts attach ([`ReceiveConfig::parents`]); an unspecified address stands for all of this host's. Without any, the
-    /// system chooses a port, and only invited hosts are served.
+    /// Addresses at which hosts attach ([`ReceiveConfig::parents`]). An unspecified address means all addresses of this host. If
+    /// the list is empty, the system chooses a port and only invited hosts are served.
     pub listen: Vec<SocketAddr>,
-    /// Largest number of served hosts that were not invited.
+    /// Maximum number of served hosts that were not invited.
     pub children: usize,
     /// Hosts that are invited ([`ReceiveConfig::listen`]).
     pub invite: Vec<InvitedHost>,
-    /// Whether the group is sent to as well; otherwise it stays within this host.
+    /// Whether packets are also sent to the group; otherwise they stay within this host.
     pub multicast: Multicast,
-    /// Approximate memory for data that slower hosts still need, bytes; more of it is read again from the content.
+    /// Approximate memory for data that slower hosts still need, in bytes. Data beyond this is read again from the content.
     pub memory: usize,
 }
 
-/// Whether packets go to the group when hosts are served by unicast.
+/// Use of the group when hosts are served by unicast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Multicast {
-    /// They do.
+    /// Packets are also sent to the group.
     Also,
-    /// They stay within this host.
+    /// Packets stay within this host.
     Not,
 }
 
-/// A host that is invited.
+/// A host to be invited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvitedHost {
-    /// As people call it.
+    /// Name of the host in reports.
     pub name: String,
-    /// Where it waits.
+    /// Address at which the host waits for the invitation.
     pub address: SocketAddr,
 }
 
 impl InvitedHost {
-    /// A host of this name that waits at this address.
+    /// Returns a host of this name that waits at this address.
     pub fn new(name: impl Into<String>, address: SocketAddr) -> InvitedHost {
         InvitedHost { name: name.into(), address }
     }
 }
 
 impl Unicast {
-    /// Invites these hosts and serves no others.
+    /// Invites these hosts and serves no other host.
     pub fn invite(hosts: Vec<InvitedHost>) -> Unicast {
         Unicast {
             listen: Vec::new(),
@@ -177,13 +177,13 @@ impl Unicast {
         }
     }
 
-    /// Serve up to `children` hosts that ask here.
+    /// Serves up to `children` hosts that attach at these addresses.
     pub fn listen(at: Vec<SocketAddr>, children: usize) -> Unicast {
         Unicast { listen: at, children, ..Unicast::invite(Vec::new()) }
     }
 }
 
-/// Starts a waiting session with the receivers that have joined. A clone is the same one.
+/// Starts a waiting session early, with the receivers that have joined. All clones control the same session.
 #[derive(Debug, Clone, Default)]
 pub struct StartNow {
     asked: Arc<AtomicBool>,
@@ -191,18 +191,18 @@ pub struct StartNow {
 }
 
 impl StartNow {
-    /// Starts now, or with the first receiver if none has joined. A session that has started is not affected.
+    /// Starts the session now, or with the first receiver if no receiver has joined. Has no effect on a session that has started.
     pub fn start(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the session no longer waits.
+    /// Whether the session has stopped waiting.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// The flag that [`StartNow::start`] sets, for signal handlers.
+    /// Returns the flag that [`StartNow::start`] sets, for signal handlers.
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.asked)
@@ -217,37 +217,37 @@ impl StartNow {
     }
 }
 
-/// How long a source without answers continues.
+/// Duration of a session without feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// This number of times the whole content.
+    /// The whole content is sent this number of times.
     Rounds(u64),
-    /// This long.
+    /// Content is sent for this duration.
     For(Duration),
-    /// Until it is stopped.
+    /// Content is sent until the session is stopped.
     Forever,
 }
 
-/// A session without feedback, for paths that carry nothing back: a data diode, a satellite. No congestion control is at work:
-/// the rate has to be free on every path.
+/// A session without feedback, for paths in one direction only, such as a data diode or a satellite. It has no congestion
+/// control, so its rate must be available on every path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct OneWay {
-    /// The rate at which it sends, headers included.
+    /// The sending rate, headers included.
     pub rate: Rate,
-    /// How often, or how long.
+    /// The number of repetitions, or the duration.
     pub repeat: Repeat,
 }
 
 impl OneWay {
-    /// Send at this rate, for as long or as often.
+    /// Returns a session that sends at this rate.
     #[must_use]
     pub const fn new(rate: Rate, repeat: Repeat) -> OneWay {
         OneWay { rate, repeat }
     }
 }
 
-/// How `send` and `stream` run.
+/// Configuration of `send` and `stream`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SendConfig {
@@ -257,43 +257,43 @@ pub struct SendConfig {
     pub unicast: Option<Unicast>,
     /// Interface by name or address; chosen by route when `None`.
     pub interface: Option<String>,
-    /// The only UDP port of this host for receivers' feedback. `None`: the group's, or one that the system chooses while another program
-    /// has that.
+    /// The only UDP port of this host for feedback. `None`: the group's port, or a port chosen by the system if another program
+    /// uses that port.
     pub port: Option<u16>,
     /// Time to live (hop limit) of the packets: 1 stays on the local network.
     pub ttl: u8,
     /// Congestion control.
     pub scheme: Scheme,
-    /// Where the groups of the layers are, when the scheme has several.
+    /// Spacing of the groups of the layers, if the scheme has several layers.
     pub spacing: Spacing,
-    /// Never slower than this; of a layered scheme, its base layer.
+    /// Minimum rate; for a layered scheme, of its base layer.
     pub min: Option<Rate>,
-    /// Never faster than this, all layers together.
+    /// Maximum rate, all layers together.
     pub max: Option<Rate>,
-    /// Action taken on slow receivers. Layers have their own: with them it is [`SlowReceiverPolicy::Follow`].
+    /// Action taken on slow receivers. Layered schemes have their own policy and require [`SlowReceiverPolicy::Follow`].
     pub slow: SlowReceiverPolicy,
-    /// Send without feedback: `min`, `max`, `slow`, `expect`, `required`, `receipts` and `join_timeout` mean nothing then. Not for live
-    /// streams, schemes with layers and hosts that are served by unicast.
+    /// If set, sends without feedback; `min`, `max`, `slow`, `expect`, `required`, `receipts` and `join_timeout` have no effect
+    /// then. Not possible with live streams, layered schemes and hosts that are served by unicast.
     pub one_way: Option<OneWay>,
-    /// Seal everything under this key.
+    /// Key under which all packets are encrypted.
     pub key: Option<GroupKey>,
-    /// Sign the content with this key. Not for streams in layers.
+    /// Key with which the content is signed. Not possible for streams in layers.
     pub sign: Option<SigningKey>,
-    /// End when this many receivers are done, and start when this many have joined.
+    /// Number of receivers after whose completion the session ends, and after whose joining it starts.
     pub expect: Option<u32>,
-    /// Hosts that must have everything: the session starts when they have joined, and the report names absent ones.
+    /// Hosts that must receive all content. The session starts when they have joined, and the report names absent hosts.
     pub required: Vec<RequiredHost>,
-    /// Each receiver has to sign a receipt with one of these keys. Receipts are recorded without as well.
+    /// Keys of which each receiver must use one to sign its receipt. Receipts are also recorded if this is not set.
     pub receipts: Option<ReceiptKeys>,
-    /// How long to wait for receivers, in all: before the start for the first, or all of `expect` and `required`; the rest of it
-    /// at the end, when all have left.
+    /// Total time of waiting for receivers. Before the start: for the first receiver, or for all of `expect` and `required`. At
+    /// the end: for further receivers after all have left, until the rest of this time has passed.
     pub join_timeout: Duration,
-    /// Ends the wait before the start.
+    /// Ends the waiting before the start.
     pub start: StartNow,
-    /// Duration for which receivers may be silent or unreached, or the network gone, before they are given up.
+    /// Duration of silence, unreachability or network failure after which receivers are given up.
     pub idle_timeout: Duration,
-    /// Largest UDP datagram, in bytes, without IP and UDP headers; from the interface's MTU (at
-    /// most 1500) when `None`.
+    /// Maximum size of a UDP datagram in bytes, without IP and UDP headers. `None`: determined by the interface's MTU, at most
+    /// 1500 bytes with headers.
     pub datagram: Option<u16>,
     /// Content to send.
     pub content: Content,
@@ -301,20 +301,20 @@ pub struct SendConfig {
     pub preserve: Preserve,
     /// Action taken on files that cannot be read.
     pub unreadable: Unreadable,
-    /// Which symbolic links are sent as the files that they lead to.
+    /// Selects the symbolic links that are sent as the files they point to.
     pub follow: FollowLinks,
-    /// This host's name in messages.
+    /// Name of this host in messages.
     pub host: String,
-    /// Where nameless temporary files are made.
+    /// Directory of temporary files without names.
     pub temporary: PathBuf,
 }
 
-/// The public keys of receivers, of which one has to sign each receipt.
+/// The public keys of receivers. Each receipt must be signed with one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReceiptKeys(BTreeSet<[u8; 32]>);
 
 impl ReceiptKeys {
-    /// Whether it is one of them.
+    /// Whether the set contains this key.
     pub(crate) fn has(&self, key: &[u8; 32]) -> bool {
         self.0.contains(key)
     }
@@ -331,23 +331,23 @@ impl FromIterator<VerifyKey> for ReceiptKeys {
     }
 }
 
-/// A receiver that must have everything.
+/// A receiver that must receive all content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredHost {
-    /// By the name that it states, in any case; a name without dots also matches a host with a domain.
+    /// Host name that the receiver states; case is ignored. A name without dots also matches a host name with a domain.
     Name(String),
-    /// By the address that it reports from.
+    /// Address of the receiver's reports.
     Address(IpAddr),
 }
 
 impl RequiredHost {
-    /// An address when it is one, otherwise a name.
+    /// Parses an address, or takes the text as a name.
     #[must_use]
     pub fn new(text: &str) -> RequiredHost {
         text.parse().map_or_else(|_| RequiredHost::Name(text.to_owned()), RequiredHost::Address)
     }
 
-    /// Whether it is the receiver that calls itself `host` and reports from `address`.
+    /// Whether a receiver with this host name and this address of its reports is meant.
     #[must_use]
     pub fn is(&self, host: &str, address: IpAddr) -> bool {
         match self {
@@ -369,23 +369,23 @@ impl std::fmt::Display for RequiredHost {
     }
 }
 
-/// Where received content goes.
+/// Destination of received content.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Destination {
-    /// Into this directory, under the names that the source sends.
+    /// A directory, under the names that the source sends.
     Directory(PathBuf),
-    /// Sequential output, not for a tree. With a live stream in layers it is the base layer.
+    /// Sequential output, which cannot hold a tree. For a live stream in layers it receives the base layer.
     Writer(Output),
-    /// Into memory.
+    /// Memory.
     Memory(Memory),
 }
 
 impl Destination {
-    /// A writer of one stream to this destination. In a directory it becomes a new file of this name.
+    /// Returns a writer of one stream to this destination. In a directory, creates a file of this name.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// If the file cannot be created.
     pub fn stream(&self, name: &str) -> Result<Box<dyn Write + Send>, ObjectError> {
         Ok(match self {
             Destination::Writer(output) => Box::new(BufWriter::new(output.take())),
@@ -397,71 +397,73 @@ impl Destination {
     }
 }
 
-/// Files that an output directory accepts, and their metadata.
+/// Rules for the files that an output directory accepts, and for their metadata.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FilePolicy {
     /// Whether content of a later session or of another source may be replaced.
     pub(crate) overwrite: OverwritePolicy,
-    /// Beyond names, permission bits, times and hard links.
+    /// Metadata to restore beyond names, permission bits, times and hard links.
     pub(crate) preserve: Preserve,
-    /// How owners are known.
+    /// The identification of owners, by name or by number.
     pub(crate) owners_by: OwnersBy,
     /// Handling of names with terminal control characters.
     pub(crate) names: Names,
-    /// How much unfinished data stays.
+    /// Amount of incomplete data that is kept.
     pub(crate) keep_partial: KeepPartial,
 }
 
-/// How `recv` runs.
+/// Configuration of `recv`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReceiveConfig {
-    /// Hosts that may serve this one by unicast, the first of them first; without any, the group is joined. In place of a host
-    /// that is a group ([`FIND_GROUP`]), the nearest relay that answers there is taken.
+    /// Hosts that may serve this one by unicast, in order of preference. If empty, the group is joined. An entry that is a group
+    /// ([`FIND_GROUP`]) means the nearest relay that answers there.
     pub parents: Vec<SocketAddr>,
-    /// In place of parents: wait here until a source invites this host ([`Unicast::invite`]).
+    /// Instead of parents: the address at which this host waits for an invitation from a source ([`Unicast::invite`]).
     pub listen: Option<SocketAddr>,
     /// Group address and port.
     pub group: SocketAddr,
     /// Interface by name or address; chosen by route when `None`.
     pub interface: Option<String>,
-    /// Accept packets from this source only (a source-specific join).
+    /// The only accepted source (source-specific join).
     pub source: Option<IpAddr>,
-    /// Where content goes.
+    /// Destination of the content.
     pub destination: Destination,
-    /// Metadata of files to restore beyond names, permission bits, times and hard links, if the source sends it and this user may.
+    /// Metadata of files to restore beyond names, permission bits, times and hard links, if the source sends it and this user has
+    /// permission.
     pub preserve: Preserve,
-    /// How owners are known here, when files get them.
+    /// The identification of owners at this host, by name or by number.
     pub owners_by: OwnersBy,
     /// Handling of names with terminal control characters.
     pub names: Names,
-    /// How much unfinished data of earlier sessions in an output directory stays when a session begins.
+    /// Amount of incomplete data of earlier sessions that is kept in an output directory when a session begins.
     pub keep_partial: KeepPartial,
-    /// Whether content of a later session or of another source may be replaced: output directories remember them.
+    /// Whether content of a later session or of another source may be replaced. Output directories record the session and source
+    /// of their content.
     pub overwrite: OverwritePolicy,
-    /// Where single layers of a live stream go instead: files, or named pipes.
+    /// Alternative destinations of single layers of a live stream: files, or named pipes.
     pub layers_to: Vec<(Layer, PathBuf)>,
-    /// Open sealed sessions under these keys; without any only unsealed sessions are accepted.
+    /// Keys of accepted sealed sessions. If not set, only unsealed sessions are accepted.
     pub key: Option<KeyRing>,
-    /// Why a session is believed to go on now.
+    /// Evidence required that a session is active now, and not a recording.
     pub replay_policy: ReplayPolicy,
-    /// Accept only content that was signed with the private half of one of these keys; without them signatures are ignored.
+    /// Keys of which one must have signed the content. If not set, signatures are ignored.
     pub verify: Option<VerifyKeys>,
-    /// Sign a receipt with this key when everything is verified and in its place.
+    /// Key with which a receipt is signed after all content was verified and stored.
     pub sign_receipts: Option<SigningKey>,
-    /// Give up when no session is announced for this duration; `None`: wait without limit.
+    /// Duration without an announced session after which the receiver gives up; `None`: unlimited.
     pub join_timeout: Option<Duration>,
-    /// Give up when a started session is silent, brings no data, or the network is gone for this duration.
+    /// Duration of silence, missing data or network failure after which the receiver gives up a started session.
     pub idle_timeout: Duration,
     /// Whether content is flushed to the disk.
     pub durability: Durability,
-    /// This host's name in the source's messages.
+    /// Name of this host in the messages of sources.
     pub host: String,
     /// Receive buffer of the socket, in bytes.
     pub buffer: usize,
-    /// Where nameless temporary files are made, when the destination is no directory.
+    /// Directory of temporary files without names, if the destination is not a directory.
     pub temporary: PathBuf,
-    /// Which sessions are followed.
+    /// The filter of the sessions to follow.
     pub accept: SessionFilter,
 }
 
@@ -469,7 +471,8 @@ pub struct ReceiveConfig {
 const TEMPORARY: &str = "/tmp";
 
 impl SendConfig {
-    /// Sends this to [`DEFAULT_GROUP`] with ORMCC, unsealed, to the receivers that join within 10 s, and with an idle timeout of 60 s.
+    /// Returns a configuration that sends this content to [`DEFAULT_GROUP`] with ORMCC, unsealed. Receivers have 10 s to join,
+    /// and the idle timeout is 60 s.
     pub fn new(content: Content) -> SendConfig {
         SendConfig {
             group: default_group(),
@@ -503,7 +506,8 @@ impl SendConfig {
 }
 
 impl ReceiveConfig {
-    /// Receives into this from [`DEFAULT_GROUP`]: waits for a session without limit, and with an idle timeout of 60 s for its source.
+    /// Returns a configuration that receives from [`DEFAULT_GROUP`] to this destination. It waits for a session without limit,
+    /// and the idle timeout is 60 s.
     pub fn new(destination: Destination) -> ReceiveConfig {
         ReceiveConfig {
             parents: Vec::new(),
@@ -533,28 +537,28 @@ impl ReceiveConfig {
     }
 }
 
-/// [`DEFAULT_SCHEME`] with its usual options.
+/// Returns [`DEFAULT_SCHEME`] with its default options.
 pub fn default_scheme() -> Scheme {
     DEFAULT_SCHEME.parse().expect("it is in the catalogue")
 }
 
-/// [`DEFAULT_GROUP`].
+/// Returns [`DEFAULT_GROUP`].
 pub fn default_group() -> SocketAddr {
     DEFAULT_GROUP.parse().expect("it is an address and a port")
 }
 
-/// [`DEFAULT_GROUP_V6`].
+/// Returns [`DEFAULT_GROUP_V6`].
 pub fn default_group_v6() -> SocketAddr {
     DEFAULT_GROUP_V6.parse().expect("it is an address and a port")
 }
 
-/// The group of sessions that name none, on this host or one interface of it: [`DEFAULT_GROUP_V6`] where only IPv6 can be used
+/// Returns the default group on this host, or on one of its interfaces. It is [`DEFAULT_GROUP_V6`] if only IPv6 can be used
 /// ([`faircast_net::is_ipv6_only`]), otherwise [`DEFAULT_GROUP`].
 pub fn default_group_here(interface: Option<&str>) -> SocketAddr {
     if faircast_net::is_ipv6_only(interface) { default_group_v6() } else { default_group() }
 }
 
-/// Hosts of the other family that name no group are in another one than this.
+/// If `group` is a default group, returns a hint that hosts of the other address family have another default.
 pub fn other_default(group: SocketAddr) -> Option<String> {
     let (four, six) = (default_group(), default_group_v6());
     match group {
@@ -564,33 +568,33 @@ pub fn other_default(group: SocketAddr) -> Option<String> {
     }
 }
 
-/// Limits of the rate that contradict each other.
+/// Contradictory limits of the rate.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum BadLimits {
-    /// The slowest rate is above the fastest.
+    /// The minimum rate exceeds the maximum rate.
     #[error("the lowest rate ({min}) is above the highest ({max}); swap them, or leave one out")]
     MinAboveMax {
-        /// As given.
+        /// Configured minimum rate.
         min: Rate,
-        /// As given.
+        /// Configured maximum rate.
         max: Rate,
     },
-    /// The rate below which receivers are slow is above the fastest.
+    /// The rate below which receivers count as slow exceeds the maximum rate.
     #[error(
         "receivers below {rate} would be slow, and the highest rate is {max}, so every receiver would be; lower it"
     )]
     SlowAboveMax {
-        /// As given.
+        /// Configured rate below which receivers count as slow.
         rate: Rate,
-        /// As given.
+        /// Configured maximum rate.
         max: Rate,
     },
 }
 
-/// Whether the limits of a source's rate go together.
+/// Checks that the limits of a source's rate are consistent.
 ///
 /// # Errors
-/// [`BadLimits`].
+/// [`BadLimits`], if they are not.
 pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: SlowReceiverPolicy) -> Result<(), BadLimits> {
     let Some(max) = max else { return Ok(()) };
     match (min, slow) {
@@ -602,15 +606,15 @@ pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: SlowReceiverPoli
     }
 }
 
-/// A time of the configuration, as sessions count it.
+/// Converts a configured duration to the form that sessions use.
 pub fn span(duration: Duration) -> Span {
     Span::from_nanos(duration.as_nanos().min(u128::from(u64::MAX)) as u64)
 }
-/// Feedback is spread over at least this on the local network, and farther away.
+/// Minimum time over which feedback is spread: on the local network, and (`SPREAD_FAR`) beyond it.
 const SPREAD_LOCAL: Span = Span::from_millis(10);
 const SPREAD_FAR: Span = Span::from_millis(200);
 
-/// The time over which the feedback to a group of this TTL is spread at least.
+/// Returns the minimum time over which feedback is spread, for a group with this TTL.
 pub(crate) const fn spread_within(ttl: u8) -> Span {
     if ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR }
 }

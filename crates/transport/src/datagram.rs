@@ -1,30 +1,30 @@
-//! How large datagrams may be.
+//! The size of datagrams.
 
 use crate::error::{ConfigError, Error, SystemError};
 use faircast_net::Choice;
 use faircast_wire::encode::{IPV4_HEADERS, IPV6_HEADERS, MAX_ANNOUNCE};
 use std::net::SocketAddr;
 
-/// Datagrams are no larger than an Ethernet frame carries unless asked for.
+/// Default limit of packets: the size that an Ethernet frame carries.
 const ETHERNET_MTU: usize = 1500;
 
-/// An announcement fits, and symbols are worth their headers.
+/// Minimum size: an announcement fits, and symbols are large compared with their headers.
 const MIN_SIZE: usize = 400;
 
 const _: () = assert!(MAX_ANNOUNCE <= MIN_SIZE, "an announcement would not fit");
 
-/// Beyond this nothing is gained.
+/// Maximum size; larger datagrams have no advantage.
 const MAX_SIZE: usize = 65_000;
 
-/// Bytes of the IP and UDP headers.
+/// Returns the size of the IP and UDP headers in bytes.
 pub fn overhead(group: SocketAddr) -> usize {
     if group.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS }
 }
 
-/// The largest datagram to the group by this interface, in bytes: what was asked for, if it fits.
+/// Returns the size of the largest datagram to the group on this interface, in bytes: the requested size, if it fits.
 ///
 /// # Errors
-/// When it does not, or the interface takes nothing that makes sense.
+/// If the requested size does not fit, or the interface's MTU is too small.
 pub fn largest(asked: Option<u16>, choice: &Choice, group: SocketAddr) -> Result<usize, Error> {
     let headers = overhead(group);
     let mtu = choice.chosen.mtu as usize;

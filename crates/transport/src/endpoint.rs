@@ -1,6 +1,6 @@
-//! The endpoint: one session at one host, without sockets and without a clock.
+//! The endpoint: one session at one host, without sockets and clock.
 //!
-//! Its driver delivers datagrams and the time, sends its packets, and joins the groups that it wants: `faircast-driver` with sockets, tests
+//! Its driver delivers datagrams and the time, sends its packets, and joins its groups: `faircast-driver` with sockets, tests
 //! with a virtual network.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //!                                  poll_timeout(now)              -> when to call handle_timeout
 //! ```
 //!
-//! After each call the polled values may have changed. Unnecessary calls are harmless.
+//! The polled values may have changed after each call. Unnecessary calls are harmless.
 
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
@@ -18,106 +18,106 @@ use faircast_net::Ecn;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// A datagram that has reached this host.
+/// A datagram that has arrived at this host.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// Its payload. It is decrypted in place.
+    /// The payload, which is decrypted in place.
     pub bytes: &'a mut [u8],
-    /// Sender's address.
+    /// Address of the sender.
     pub from: SocketAddr,
-    /// The congestion mark of its IP header.
+    /// The ECN field of its IP header.
     pub ecn: Ecn,
-    /// When the kernel received it: not after the present.
+    /// Time at which the kernel received it; not later than the present.
     pub arrived: Time,
 }
 
-/// Datagrams to send: in the caller's buffer, one after the other.
+/// Datagrams to send, contiguous in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// Bytes of each of them; the last may be shorter.
+    /// Size of each datagram in bytes; the last one may be shorter.
     pub segment: usize,
-    /// The group or host that they go to.
+    /// The destination: a group or a host.
     pub to: SocketAddr,
-    /// Time to live: the number of routers on the path to a group, plus one, if it differs from the socket's.
+    /// Time to live: the maximum number of routers on the path to a group, plus one. `None`: the socket's default.
     pub hops: Option<u8>,
 }
 
-/// How full the buffer of a socket is, in the kernel's own units (`SO_MEMINFO`).
+/// Fill of a socket's buffer, in the kernel's units (`SO_MEMINFO`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Backlog {
-    /// Bytes of kernel memory in use, the kernel's own overhead included.
+    /// Bytes of kernel memory in use, including the kernel's own overhead.
     pub used: u64,
-    /// Bytes of kernel memory allowed.
+    /// Maximum bytes of kernel memory.
     pub capacity: u64,
-    /// Datagrams dropped so far because the buffer was full.
+    /// Number of datagrams dropped so far because the buffer was full.
     pub dropped: u64,
 }
 
 /// An event at the host.
 #[derive(Clone, Copy)]
 pub enum HostEvent<'a> {
-    /// The buffers of this endpoint's sockets: fill of the base group's, drops of all.
+    /// The buffers of this endpoint's sockets: the fill of the base group's socket, and the drops of all sockets.
     Backlog(Backlog),
-    /// All arrived datagrams were handled: a good moment to write collected data.
+    /// All arrived datagrams have been handled, so that collected data can be written now.
     Drained,
-    /// The network has changed, or is back after it was gone.
+    /// The network has changed, or has recovered from a failure.
     NetworkChanged {
-        /// Where the packets of a source leave from now.
+        /// Address from which the packets of a source are sent from now on.
         local: Option<SocketAddr>,
     },
     /// One of [`Endpoint::groups`] could not be joined.
     JoinFailed {
-        /// Its place among them.
+        /// Index of this group in [`Endpoint::groups`].
         place: usize,
-        /// Why not.
+        /// Reason of the failure.
         why: &'a dyn fmt::Display,
     },
 }
 
 /// A session at one host.
 pub trait Endpoint {
-    /// A datagram has arrived. Damaged, forged and foreign ones are counted and change nothing.
+    /// Handles a datagram. Damaged, forged and foreign datagrams are counted and have no other effect.
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time);
 
-    /// Time has passed.
+    /// Runs the work that is due.
     fn handle_timeout(&mut self, now: Time);
 
     /// Handles an event at the host.
     fn handle_host_event(&mut self, _notice: HostEvent<'_>, _now: Time) {}
 
-    /// Writes the packets to send now to `out`, which is emptied first; `None`: no packets.
+    /// Writes the packets to send now to `out`, which is emptied first. Returns `None` if there are no packets.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;
 
-    /// When [`Endpoint::handle_timeout`] wants to be called next, whatever arrives. Not after `now` if it wants to send.
+    /// Returns the time of the next call of [`Endpoint::handle_timeout`]. It is not later than `now` if packets are to be sent.
     fn poll_timeout(&self, now: Time) -> Time;
 
-    /// Something worth telling, the oldest first.
+    /// Returns the oldest pending event.
     fn poll_event(&mut self) -> Option<Event>;
 
-    /// Returns the groups to join besides the session's own, in the order in which they are joined.
+    /// Returns the groups to join in addition to the session's own group, in the order of joining.
     fn groups(&self) -> &[SocketAddr] {
         &[]
     }
 
-    /// Whether an endpoint with a parent also wants the session's own group.
+    /// Whether an endpoint with a parent also needs the session's own group.
     fn receives_group(&self) -> bool {
         false
     }
 
-    /// Whether datagrams are accepted. If not, leave them in the sockets for a moment: the reader of this endpoint's output is slower than
-    /// the input.
+    /// Whether datagrams are accepted. If not, leave them in the sockets for now: the reader of this endpoint's output is slower
+    /// than the input.
     fn accepts(&mut self, _now: Time) -> bool {
         true
     }
 
-    /// Returns for how long the followed source has been silent; `None` for a source, and while no source is followed.
+    /// Returns the duration of the followed source's silence; `None` for a source, and while no source is followed.
     fn silence(&self, _now: Time) -> Option<Span> {
         None
     }
 
-    /// Ends early, and notifies the peers.
+    /// Ends the session early and notifies its peers.
     fn stop(&mut self, now: Time);
 
-    /// Whether all work is done; call it after the datagrams of [`Endpoint::poll_transmit`] were sent.
+    /// Whether all work is done. Call it after sending the datagrams of [`Endpoint::poll_transmit`].
     fn is_finished(&self) -> bool;
 }

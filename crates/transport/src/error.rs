@@ -1,4 +1,4 @@
-//! Why a session could not run, or failed.
+//! Errors of sessions.
 
 use crate::config::BadLimits;
 use crate::event::{LOOK_AT_PATH, ReceiverOutcome, ReceiverReport};
@@ -10,14 +10,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Class of an error.
+/// The class of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// The transfer did not succeed.
     Transfer,
-    /// The configuration makes no sense.
+    /// The configuration is not valid.
     Usage,
-    /// Network or system.
+    /// The network or the system failed.
     System,
 }
 
@@ -30,120 +30,120 @@ impl From<ExitClass> for Class {
     }
 }
 
-/// Sessions that a receiver saw and could not join.
+/// An obstacle to joining a session, as observed by a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinObstacle {
-    /// A sealed session, without a key here.
+    /// A sealed session was found, and this receiver has no key.
     #[error("a sealed session was found: give its key")]
     Sealed,
-    /// An unsealed session, with a key here.
+    /// An unsealed session was found, and this receiver has a key.
     #[error("an unsealed session was found: leave out the key to accept it")]
     Unsealed,
-    /// One whose packets look minutes old.
+    /// A session was found whose packets appear to be minutes old.
     #[error(
         "a session was found whose clock differs from this host's by minutes: set the clocks, or let the source hear this host, which \
          needs none"
     )]
     Stale,
-    /// A session sealed under another key.
+    /// A session was found that is sealed under another key.
     #[error("a session was found that is sealed under another key ({0}); use that key")]
     OtherKey(faircast_wire::KeyId),
-    /// One of another version of the format.
+    /// A session of another format version was found.
     #[error(
         "a session of format version {0} was found, and this program supports version {VERSION}: update the older end"
     )]
     Version(u8),
-    /// An announcement from another address than it states.
+    /// An announcement came from another address than it states.
     #[error(
         "a session is announced from {from} in the name of {says}: a recording, or addresses are translated on the way"
     )]
     Elsewhere {
-        /// Stated address.
+        /// The stated address.
         says: std::net::SocketAddr,
-        /// Where its announcement came from.
+        /// The address from which the announcement came.
         from: std::net::SocketAddr,
     },
-    /// One whose packets do not open.
+    /// A session was found whose packets cannot be decrypted.
     #[error("packets arrive that cannot be opened: is it the same key?")]
     DoesNotOpen,
-    /// One whose content is not signed, where it has to be.
+    /// A session with unsigned content was found, and signatures are required.
     #[error("a session was found whose content is not signed: leave out the public key to accept it")]
     Unsigned,
-    /// A session signed with another key.
+    /// A session was found that is signed with another key.
     #[error("a session was found that another key has signed: is it the public key of this source?")]
     OtherSigner,
-    /// A session whose announcement does not match its signature.
+    /// A session was found whose announcement does not match its signature.
     #[error(
         "a session was found whose signature is wrong: another host has changed or forged its announcement"
     )]
     WrongSignature,
-    /// Streams in layers, where content has to be signed.
+    /// A session with streams in layers was found, and signatures are required.
     #[error("streams in layers were found, which cannot be signed: leave out the public key to accept them")]
     UnsignedStreams,
-    /// A session with an unknown scheme.
+    /// A session with an unknown scheme was found.
     #[error("a session was found that uses a congestion control this version does not know")]
     UnknownScheme,
-    /// A host that should serve this one by unicast does not answer.
+    /// A host that should serve this receiver by unicast does not answer.
     #[error("{}", unanswered(.0))]
     NoParent(std::net::SocketAddr),
-    /// No session, and no invitation of this host.
+    /// No session was found, and this host was not invited.
     #[error("no source has invited this host: is this host on its list, and does UDP reach it?")]
     Uninvited,
-    /// At a relay: it has a stream on each layer.
+    /// A relay found a session with a stream on each layer.
     #[error("a session with a stream on each layer is announced: relays pass on files and single streams")]
     Layered,
-    /// At an agent: a session whose congestion control has no agents.
+    /// An agent found a session whose congestion control has no agents.
     #[error(
         "a session was found whose congestion control has no agents, only `mtcp` has: a relay that is a repeater passes it on"
     )]
     NoAgents,
-    /// A session that this hop's router does not support.
+    /// An active router found a session that it does not support.
     #[error(
         "a session was found that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
     )]
     NoRouter(&'static str),
-    /// One whose source receives nothing, where a session is believed when its source answers.
+    /// A session without feedback was found, and this receiver requires answers of sources.
     #[error(
         "a session without feedback was found, whose source does not answer: accept sessions by this host's clock to follow it"
     )]
     OneWay,
-    /// One whose source or size is not accepted here.
+    /// A session was found whose source or size is not accepted here.
     #[error("a session was found that is not accepted here: its source has another name, or it is too large")]
     NotAccepted,
-    /// One whose numbers contradict each other.
+    /// A session was found whose packet size and symbol size contradict each other.
     #[error("a session was found whose announced packet size does not go with its symbols")]
     PacketSize,
-    /// One whose announcement cannot be.
+    /// A session was found with an invalid announcement.
     #[error("a session was found whose announcement makes no sense")]
     Senseless,
-    /// One whose source does not answer.
+    /// A session was found whose source does not answer.
     #[error(
         "a session is announced by {0} that does not answer: is the way back to it blocked, or is it a recording?"
     )]
     Unanswering(std::net::SocketAddr),
-    /// Packets that are not of the format that is received.
+    /// Packets of another format arrived.
     #[error("{packets} packets arrived, but none in the format {format}")]
     OtherFormat {
-        /// How many.
+        /// Number of these packets.
         packets: u64,
-        /// The format that is received.
+        /// Expected format.
         format: &'static str,
     },
 }
 
-/// The rule that a source's packet filter needs.
+/// Returns the rule that a source's packet filter needs.
 pub(crate) fn must_accept(port: u16) -> String {
     format!("This host must accept UDP from receivers on port {port}")
 }
 
-/// A time in seconds, as in `7 s` and `0.5 s`.
+/// Formats a time in seconds, as in `7 s` and `0.5 s`.
 #[must_use]
 pub fn seconds(secs: f64) -> String {
     if secs.fract() == 0.0 { format!("{secs:.0} s") } else { format!("{secs:.1} s") }
 }
 
-/// An amount of bytes, as in `92.2 MB`.
+/// Formats a number of bytes, as in `92.2 MB`.
 #[must_use]
 pub fn amount(bytes: u64) -> String {
     let scaled = |unit: f64| bytes as f64 / unit;
@@ -155,7 +155,7 @@ pub fn amount(bytes: u64) -> String {
     }
 }
 
-/// Describes the data that a failed receiver stores, and whether the next run resumes from it.
+/// Describes the verified data of a failed receiver, and whether the next run resumes from it.
 fn stored(verified_bytes: u64, resumes: bool) -> String {
     match (verified_bytes, resumes) {
         (0, _) => "nothing was verified, start the receiver again".to_owned(),
@@ -168,7 +168,7 @@ fn stored(verified_bytes: u64, resumes: bool) -> String {
     }
 }
 
-/// Describes that no receiver joined, with reasons that hosts sent.
+/// Describes that no receiver joined, with the refusal reasons of hosts.
 fn no_receiver_joined(
     group: SocketAddr,
     waited: Duration,
@@ -185,7 +185,7 @@ fn no_receiver_joined(
     }
 }
 
-/// Hosts that refuse, with their reasons, as in `pc1 has another key (1f2e3d4c), pc2 has no key`.
+/// Lists the hosts that refuse, with their reasons, as in `pc1 has another key (1f2e3d4c), pc2 has no key`.
 #[must_use]
 pub fn named_refusals(each: &[ReceiverReport]) -> Option<String> {
     let refused = each.iter().filter(|one| one.outcome == ReceiverOutcome::Refused);
@@ -215,7 +215,7 @@ fn all_are_absent(invited: usize, waited: Duration) -> String {
     }
 }
 
-/// Describes that a host, or a group in which relays are looked for, does not answer.
+/// Describes that no session was found, with the obstacle if known.
 fn nothing_found(group: SocketAddr, waited: Duration, seen: Option<JoinObstacle>) -> String {
     let waited = seconds(waited.as_secs_f64());
     match seen {
@@ -234,26 +234,26 @@ fn unanswered(place: &SocketAddr) -> String {
     }
 }
 
-/// Why a source ended a session that a receiver still took part in.
+/// The reason for which a source ended a session before this receiver had completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndReason {
-    /// It leaves slow receivers out.
+    /// The source drops slow receivers.
     #[error("this host was too slow, and its source drops slow receivers")]
     TooSlow,
-    /// It has ended its repetitions and receives nothing.
+    /// The source has completed its repetitions, and receives no feedback.
     #[error("it has ended its repetitions, and receives nothing")]
     SentEnough,
-    /// It waited no longer.
+    /// The source has reached its timeout.
     #[error("it had waited long enough")]
     WaitedEnough,
-    /// It was stopped.
+    /// The source was stopped.
     #[error("it was stopped")]
     Stopped,
 }
 
 impl EndReason {
-    /// Returns why a session is over for a member, by its source's last status and whether the session has no feedback.
+    /// Returns the reason for the end of a session, from the last status of its source and whether the session has no feedback.
     pub(crate) const fn of(status: &faircast_wire::Status, is_one_way: bool) -> EndReason {
         match (status.flags & faircast_wire::Status::STOPPED != 0, is_one_way) {
             (true, _) => EndReason::Stopped,
@@ -263,11 +263,11 @@ impl EndReason {
     }
 }
 
-/// Options that layers do not support.
+/// Options that layered sessions do not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unlayered {
-    /// One live stream.
+    /// A single live stream.
     #[error("a live stream")]
     LiveStream,
     /// A policy for slow receivers.
@@ -282,7 +282,7 @@ pub enum Unlayered {
 }
 
 impl Unlayered {
-    /// Returns the alternative.
+    /// Returns a hint about the alternative.
     const fn instead(self) -> &'static str {
         match self {
             Unlayered::LiveStream => "give each layer a stream of its own, or choose another scheme",
@@ -297,23 +297,23 @@ impl Unlayered {
     }
 }
 
-/// Error of a session of one format, in that format's terms.
+/// An error of a session in a specific format.
 pub trait FormatFault: std::error::Error + Send + Sync + 'static {
     /// Returns the class of the error.
     fn class(&self) -> Class;
 
-    /// Whether it states only that nothing was received, which has another cause when this host's network was gone.
+    /// Whether the error only states that no packets were received. Its cause is different if this host's network had failed.
     fn may_be_the_network(&self) -> bool {
         false
     }
 }
 
-/// Error of a session of another format.
+/// An error of a session in another format than faircast's own.
 #[derive(Debug)]
 pub struct FormatError(Box<dyn FormatFault>);
 
 impl FormatError {
-    /// The format's own error, if it is of this type.
+    /// Returns the format's own error if it has this type.
     #[must_use]
     pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
         let error: &(dyn std::error::Error + 'static) = &*self.0;
@@ -339,77 +339,77 @@ impl<T: FormatFault> From<T> for FormatError {
     }
 }
 
-/// Why a configuration cannot be run, alone or with the session that it meets.
+/// An invalid configuration, by itself or for the session that was found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Limits of the rate that contradict each other.
+    /// Contradictory limits of the rate.
     #[error(transparent)]
     Limits(#[from] BadLimits),
-    /// A datagram size that leaves no room for symbols, or that the interface does not carry.
+    /// A datagram size that leaves no room for symbols, or that exceeds the interface's MTU.
     #[error(
         "datagrams of {datagram} bytes: the interface carries {largest} at most, and below {least} there is no room for symbols"
     )]
     DatagramSize {
-        /// The requested value.
+        /// The requested size.
         datagram: u16,
-        /// The smallest that makes sense.
+        /// The minimum size.
         least: u16,
-        /// The largest that the interface carries.
+        /// The maximum size on this interface.
         largest: u16,
     },
-    /// The scheme's options do not fit into the announcement.
+    /// The options of the scheme do not fit the announcement.
     #[error(
         "the congestion control's options take {len} bytes where the announcement has room for {most}: set fewer of them"
     )]
     SchemeOptions {
-        /// Bytes that they take.
+        /// Length of the options, in bytes.
         len: usize,
-        /// Bytes that there is room for.
+        /// Room in the announcement, in bytes.
         most: usize,
     },
-    /// The group's address or port is too high for all layers.
+    /// The address or port of the group is too high for all layers.
     #[error(
         "{scheme} sends {layers} layers and there is no group for layer {top} by {by} from {group}; choose a lower one, or layers by {other}, or fewer layers"
     )]
     NoGroupForLayer {
-        /// The scheme's name.
+        /// Name of the scheme.
         scheme: &'static str,
-        /// How many layers it has.
+        /// Number of layers of the scheme.
         layers: u8,
-        /// The highest one.
+        /// Number of the highest layer.
         top: u8,
-        /// How the groups follow each other.
+        /// The present spacing of the groups.
         by: &'static str,
-        /// How else they could.
+        /// The alternative spacing.
         other: &'static str,
-        /// The base layer's group.
+        /// The group of the base layer.
         group: std::net::SocketAddr,
     },
-    /// Layers with something that they do not go with.
+    /// An option that layered sessions do not support.
     #[error("{what} is not supported with {scheme}, which sends in layers: {}", .what.instead())]
     NotInLayers {
-        /// The requested value.
+        /// The option.
         what: Unlayered,
-        /// The scheme's name.
+        /// Name of the scheme.
         scheme: &'static str,
     },
-    /// Streams in layers with a scheme without layers.
+    /// Streams in layers with a scheme that has no layers.
     #[error("streams on layers need a scheme that sends in layers, which {scheme} does not; use rlc or gmcc")]
     NeedsLayers {
-        /// The scheme's name.
+        /// Name of the scheme.
         scheme: &'static str,
     },
-    /// Each stream needs a layer.
+    /// A number of streams that does not match the number of layers.
     #[error(
         "{count} streams do not fit the {layers} layers of {scheme}; give 1 to {layers}, base layer first"
     )]
     LayerInputs {
-        /// How many streams there are.
+        /// Number of streams.
         count: usize,
-        /// How many layers there are.
+        /// Number of layers.
         layers: u8,
-        /// The scheme's name.
+        /// Name of the scheme.
         scheme: &'static str,
     },
     /// Streams in layers cannot be signed.
@@ -417,18 +417,18 @@ pub enum ConfigError {
         "streams in layers cannot be signed: their blocks are given up sooner than pages of hashes could come; send one stream, or do not sign"
     )]
     LayersUnsigned,
-    /// It cannot be done without feedback.
+    /// An option that requires feedback, in a session without feedback.
     #[error("{what} cannot be sent without feedback: send files, by multicast, at a rate above nothing")]
     NotOneWay {
-        /// The requested value.
+        /// The option.
         what: &'static str,
     },
-    /// Receipts are asked for of what no hash names.
+    /// Receipts were requested for a live stream, which has no hash.
     #[error(
         "a live stream has no receipts, because late joiners receive another part of it; leave the keys of receipts out"
     )]
     LiveReceipts,
-    /// A relay has nowhere to pass on to.
+    /// A relay has no destination to forward to.
     #[error(
         "what comes to {group} on {interface} would be passed on to where it came from and nowhere else; name another interface or group"
     )]
@@ -438,25 +438,25 @@ pub enum ConfigError {
         /// The interface.
         interface: String,
     },
-    /// More content than the memory that it may take.
+    /// Content larger than the allowed memory.
     #[error(
         "the session carries {bytes} bytes, and {limit} bytes of memory are allowed; allow more, or receive into a directory"
     )]
     OverMemory {
-        /// Bytes of content.
+        /// Size of the content, in bytes.
         bytes: u64,
-        /// The allowed number of bytes.
+        /// Allowed memory, in bytes.
         limit: u64,
     },
-    /// A tree cannot be written as one stream.
+    /// Content of other than one file cannot be written as one stream.
     #[error("the session carries {files} files, which one output cannot take; receive into a directory")]
     NotAStream {
-        /// Files in the session.
+        /// Number of files in the session.
         files: u64,
     },
 }
 
-/// Reason why a session did not begin: no receiver joined.
+/// A session did not begin, because no receiver or no session was found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -465,21 +465,21 @@ pub enum StartError {
     NoReceiver {
         /// The group.
         group: std::net::SocketAddr,
-        /// How long the source waited.
+        /// Time for which the source waited.
         waited: Duration,
-        /// The time to live.
+        /// Time to live of the packets.
         ttl: u8,
-        /// The port of this host that receivers answer to.
+        /// Port of this host for feedback.
         port: u16,
-        /// Expected hosts: refusing or absent.
+        /// Reports of expected hosts that refused or are absent.
         each: Vec<ReceiverReport>,
     },
-    /// No host came to be served by unicast.
+    /// No host attached to be served by unicast.
     #[error("{}", all_are_absent(*.invited, *.waited))]
     NoHost {
-        /// How many were invited.
+        /// Number of invited hosts.
         invited: usize,
-        /// How long the source waited.
+        /// Time for which the source waited.
         waited: Duration,
     },
     /// No session was announced.
@@ -487,102 +487,102 @@ pub enum StartError {
     NoSession {
         /// The group.
         group: std::net::SocketAddr,
-        /// How long the receiver waited.
+        /// Time for which the receiver waited.
         waited: Duration,
-        /// Session seen instead, if any.
+        /// The observed obstacle, if any.
         seen: Option<JoinObstacle>,
     },
 }
 
-/// Why a session that had begun failed.
+/// A session failed after it had begun.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// Packets of the source arrive, but none of its data.
+    /// Announcements of the source arrive, but none of its data.
     #[error(
         "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {LOOK_AT_PATH}; {}",
         .lasted.as_secs(), stored(*.verified_bytes, *.resumes)
     )]
     NothingArrives {
-        /// Packets that the source has sent and that are not here.
+        /// Number of missing packets.
         packets: u64,
-        /// Bytes of each, IP and UDP headers included.
+        /// Maximum size of these packets in bytes, including IP and UDP headers.
         bytes: usize,
-        /// For how long.
+        /// Time without data.
         lasted: Duration,
-        /// Bytes verified.
+        /// Number of verified bytes.
         verified_bytes: u64,
-        /// Whether a receiver that is started again goes on there.
+        /// Whether a restarted receiver resumes from these bytes.
         resumes: bool,
     },
-    /// The source, or a relay in its place, answers and serves nothing that is requested.
+    /// The source, or a relay in its place, answers but does not send the requested data.
     #[error(
         "{source_address} answers but has sent none of the requested data within {} s; {}",
         .lasted.as_secs(), stored(*.verified_bytes, *.resumes)
     )]
     NothingServed {
-        /// Where it is.
+        /// Address of this source or relay.
         source_address: std::net::SocketAddr,
-        /// For how long.
+        /// Time without the requested data.
         lasted: Duration,
-        /// Bytes verified.
+        /// Number of verified bytes.
         verified_bytes: u64,
-        /// Whether a receiver that is started again goes on there.
+        /// Whether a restarted receiver resumes from these bytes.
         resumes: bool,
     },
-    /// The source went silent in the middle.
+    /// The source has been silent during the session.
     #[error(
         "the source has been silent for {}; {}", seconds(.silent.as_secs_f64()), stored(*.verified_bytes, *.resumes)
     )]
     SourceSilent {
-        /// How long.
+        /// Duration of the silence.
         silent: Duration,
-        /// Bytes verified.
+        /// Number of verified bytes.
         verified_bytes: u64,
-        /// Whether a receiver that is started again goes on there.
+        /// Whether a restarted receiver resumes from these bytes.
         resumes: bool,
     },
-    /// The source started another session after this one had broken off.
+    /// The source has started another session after this one was interrupted.
     #[error(
         "{host} started a new session; the session that broke off {} s ago ends here", .silent.as_secs()
     )]
     Superseded {
-        /// The source's host name.
+        /// Host name of the source.
         host: String,
-        /// How long the session had been silent.
+        /// Duration of the silence of this session.
         silent: Duration,
     },
     /// The source of a relayed session was restarted.
     #[error("the source was restarted: the session goes on as a new one")]
     SourceRestarted,
-    /// The source ended the session before this receiver had everything.
+    /// The source ended the session before this receiver had completed.
     #[error(
         "the source ended the session before all data had arrived ({reason}); {}", stored(*.verified_bytes, *.resumes)
     )]
     Ended {
-        /// Why.
+        /// Reason for the end.
         reason: EndReason,
-        /// Bytes verified.
+        /// Number of verified bytes.
         verified_bytes: u64,
-        /// Whether a receiver that is started again goes on there.
+        /// Whether a restarted receiver resumes from these bytes.
         resumes: bool,
     },
-    /// All places for sessions of this host were taken, and another source needed one.
+    /// All places for sessions at this host were taken, and a session of another source has replaced this one.
     #[error(
         "the session of {source_address} gave its place to one of another host; {verified_bytes} bytes are verified and kept"
     )]
     GaveWay {
-        /// Its source.
+        /// Address of the source of the replaced session.
         source_address: std::net::SocketAddr,
-        /// Bytes verified.
+        /// Number of verified bytes.
         verified_bytes: u64,
     },
-    /// The verified blocks do not make up the content that the source has.
+    /// The verified blocks do not match the root hash of the source.
     #[error(
         "the content does not match the source's root hash, although every block did; did files change while they were sent?"
     )]
     RootMismatch,
-    /// The user stopped it.
+    /// The session was stopped by the user.
     #[error("stopped")]
     Stopped,
 }
@@ -591,10 +591,10 @@ pub enum TransferError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// Files and directories.
+    /// A failure of files or directories.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// A stream that content is read from or written to, standard input and output among them.
+    /// A failure of a stream of content, such as standard input or output.
     #[error("cannot read what is sent or write what is received: {0}")]
     Pipe(#[source] std::io::Error),
 }
@@ -603,15 +603,15 @@ pub enum StorageError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SystemError {
-    /// Sockets and interfaces.
+    /// A failure of sockets or interfaces.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The network was gone for too long.
+    /// The network failed for too long.
     #[error("{why}; waited {} s for it. Start again when it is back: receivers resume", .lasted.as_secs())]
     Outage {
-        /// How long it was gone.
+        /// Duration of the failure.
         lasted: Duration,
-        /// The fault of the network.
+        /// The error of the network.
         why: NetError,
     },
     /// The interface's MTU is too small.
@@ -619,25 +619,25 @@ pub enum SystemError {
         "interface {interface} has an MTU of {mtu}, too small for faircast (at least 284, with IPv6 304); choose another interface"
     )]
     MtuTooSmall {
-        /// Interface name.
+        /// Name of the interface.
         interface: String,
-        /// Its MTU.
+        /// MTU of the interface, in bytes.
         mtu: u32,
     },
-    /// A packet could not be written: a number that the format has no room for.
+    /// A packet cannot be encoded, because a number exceeds its field.
     #[error("cannot write a packet: {0}")]
     Wire(#[from] faircast_wire::EncodeError),
-    /// A scheme's role requested an effect that is not supported here.
+    /// A scheme requested an effect that is not supported here.
     #[error(
         "the congestion control's {role} wants what cannot be done for it here ({effect}): that is an error of the scheme, please report it"
     )]
     Effect {
-        /// Which role.
+        /// Role of the scheme at this host.
         role: &'static str,
         /// The requested effect.
         effect: String,
     },
-    /// No thread could be started.
+    /// A thread could not be started.
     #[error("cannot start a thread for the session: {0}")]
     Thread(#[source] std::io::Error),
     /// The thread of the session has panicked.
@@ -645,11 +645,11 @@ pub enum SystemError {
     Panicked,
 }
 
-/// Why a session could not run, or failed, by the stage in which it did.
+/// An error of a session, by the stage of its occurrence.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The configuration makes no sense.
+    /// The configuration is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The session did not begin.
@@ -658,18 +658,18 @@ pub enum Error {
     /// The session failed after it had begun.
     #[error(transparent)]
     Transfer(#[from] TransferError),
-    /// Files, and streams that content is read from or written to.
+    /// Files or streams of content failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// Network and host.
+    /// The network or the host failed.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// In a session of another format: see [`FormatError`].
+    /// A session in another format failed: see [`FormatError`].
     #[error(transparent)]
     Format(#[from] FormatError),
 }
 
-/// Errors that become an [`Error`] by way of a stage.
+/// Implements the conversion of errors into [`Error`] through the error of a stage.
 macro_rules! by_way_of {
     ($($cause:ty => $stage:ty;)*) => {
         $(impl From<$cause> for Error {
@@ -688,7 +688,7 @@ by_way_of! {
 }
 
 impl Error {
-    /// Returns the message, and those of its causes that it does not contain already.
+    /// Returns the message of the error, and the messages of its causes that it does not contain.
     pub(crate) fn in_full(&self) -> String {
         let mut message = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -702,12 +702,12 @@ impl Error {
         message
     }
 
-    /// A role requested an effect that is not supported here.
+    /// Returns the error that a scheme in this role requested an unsupported effect.
     pub fn effect(role: &'static str, effect: &Effect) -> Error {
         SystemError::Effect { role, effect: format!("{effect:?}") }.into()
     }
 
-    /// Whether it states only that nothing was received, which has another cause when this host's network was gone.
+    /// Whether the error only states that no packets were received. Its cause is different if this host's network had failed.
     pub fn may_be_the_network(&self) -> bool {
         match self {
             Error::Start(StartError::NoReceiver { .. } | StartError::NoSession { .. }) => true,
