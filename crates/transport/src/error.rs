@@ -428,7 +428,7 @@ pub enum ConfigError {
         "a live stream has no receipts, because late joiners receive another part of it; leave the keys of receipts out"
     )]
     LiveReceipts,
-    /// A relay has no destination to forward to.
+    /// The relay has no destination other than the origin of its packets.
     #[error(
         "what comes to {group} on {interface} would be passed on to where it came from and nowhere else; name another interface or group"
     )]
@@ -448,7 +448,7 @@ pub enum ConfigError {
         /// Allowed memory, in bytes.
         limit: u64,
     },
-    /// Content of other than one file cannot be written as one stream.
+    /// Content other than a single file cannot be written as one stream.
     #[error("the session carries {files} files, which one output cannot take; receive into a directory")]
     NotAStream {
         /// Number of files in the session.

@@ -24,23 +24,23 @@ pub enum Event {
         interface: String,
         /// Address of this host.
         local: IpAddr,
-        /// Other interfaces that were available.
+        /// Other available interfaces.
         alternatives: Vec<String>,
     },
     /// A condition that does not end the session: a small buffer, a skipped file.
     Warning {
-        /// Text for people.
+        /// Human-readable text.
         message: String,
-        /// The setting that the warning concerns, if any.
+        /// The setting that the warning is about, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         concerns: Option<Setting>,
     },
-    /// Events were dropped because their reader did not read them in time.
+    /// Events were dropped because the program did not read them in time.
     Dropped {
         /// Events dropped since the last `Dropped`.
         count: u64,
     },
-    /// The source has opened the content, or the receiver has its manifest.
+    /// At a source: the content was opened. At a receiver: its manifest has arrived.
     Content {
         /// Identity of the transfer.
         transfer: TransferName,
@@ -55,7 +55,7 @@ pub enum Event {
         /// Bytes that the receiver verified in an earlier run.
         resumed_bytes: u64,
     },
-    /// At a source: a receiver has joined. At a receiver: it has found the session of this source.
+    /// At a source: a receiver has joined. At a receiver: it has found a session of this source.
     Joined {
         /// Identifier of the receiver; PGM has none.
         #[serde(serialize_with = "json::receiver")]
@@ -74,7 +74,7 @@ pub enum Event {
         /// Host name of the source that this receiver follows.
         followed: String,
     },
-    /// At the source: a receiver receives announcements of this session, but takes part in another one.
+    /// At a source: a receiver receives this session's announcements but takes part in another session.
     Busy {
         /// Host name of the receiver.
         host: String,
@@ -87,7 +87,8 @@ pub enum Event {
         /// Expected end of the other session, by the clock of this host.
         #[serde(serialize_with = "json::unix_seconds")]
         until: Option<SystemTime>,
-        /// Whether the receiver has completed the other session and ends. Another receiver has to be started there for this session.
+        /// Whether the receiver has completed the other session and will end. Another receiver must then be started at that host
+        /// for this session.
         done: bool,
     },
     /// A receiver has left.
@@ -99,12 +100,12 @@ pub enum Event {
         host: String,
         /// Whether it has verified all content.
         verified: bool,
-        /// Reason, if it has not verified all content.
+        /// Reason, if the content is incomplete.
         reason: Option<String>,
     },
-    /// At the source: a receiver has sent a signed receipt for all content.
+    /// At a source: a receiver has sent a signed receipt for the content.
     Receipt(ReceiptReport),
-    /// A receiver is too slow for the session; [`SlowReceiverPolicy`](crate::SlowReceiverPolicy) decides the action.
+    /// A receiver is too slow for the session. [`SlowReceiverPolicy`](crate::SlowReceiverPolicy) determines the action.
     #[serde(rename = "slow")]
     SlowReceiver {
         /// Identifier of the receiver.
@@ -112,7 +113,7 @@ pub enum Event {
         receiver: ReceiverId,
         /// Host name.
         host: String,
-        /// Rate of the receiver.
+        /// Rate that the receiver can follow.
         #[serde(rename = "rate_bps", with = "json::bps")]
         rate: Rate,
         /// Action taken.
@@ -124,9 +125,9 @@ pub enum Event {
     Output {
         /// Number of the layer, from 0.
         layer: u8,
-        /// State of the output from now on.
+        /// New state of the output.
         flow: Flow,
-        /// Bytes written until now.
+        /// Number of bytes written so far.
         bytes: u64,
         /// Destination; `None` if the layer is not written.
         to: Option<String>,
@@ -136,12 +137,12 @@ pub enum Event {
 }
 
 impl Event {
-    /// A warning with this text.
+    /// Returns a warning with this text.
     pub fn warning(message: impl Into<String>) -> Event {
         Event::Warning { message: message.into(), concerns: None }
     }
 
-    /// A warning with this text, about this setting.
+    /// Returns a warning with this text about this setting.
     pub fn warning_of(setting: Setting, message: impl Into<String>) -> Event {
         Event::Warning { message: message.into(), concerns: Some(setting) }
     }
@@ -152,7 +153,7 @@ impl Event {
 #[serde(into = "String")]
 #[non_exhaustive]
 pub enum TransferName {
-    /// Identifier of faircast's own format. A resumed session has the same one.
+    /// Identifier in faircast's own format. A resumed session has the same identifier.
     Own(TransferId),
     /// The name of the session in a foreign format.
     Foreign(String),
@@ -192,7 +193,7 @@ pub enum Setting {
     Port,
     /// The group.
     Group,
-    /// The choice of symbolic links to follow.
+    /// The selection of symbolic links to follow.
     Links,
 }
 
@@ -203,7 +204,7 @@ pub enum Setting {
 pub enum SlowAction {
     /// The session adapts to it.
     Follow,
-    /// It is served after the others.
+    /// It is served after the other receivers have completed.
     Deferred,
     /// It is dropped.
     Dropped,
@@ -223,16 +224,16 @@ impl fmt::Display for SlowAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flow {
-    /// It starts: from here on the output has the current stream.
+    /// The output starts: from now on it contains the current stream.
     Starts,
-    /// It stops: the layer was left, or the session has ended.
+    /// The output stops: the layer was left, or the session has ended.
     Stops,
 }
 
 /// Layers that a receiver has joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Subscription {
-    /// Number of joined layers, with the base layer.
+    /// Number of joined layers, including the base layer.
     pub joined: u8,
     /// Maximum number of layers.
     pub of: u8,
@@ -244,11 +245,12 @@ pub struct Progress {
     /// Time since the start of the session.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub elapsed: Duration,
-    /// Source: bytes of content sent, without repairs. Receiver: verified bytes; for a file in layers, received bytes.
+    /// At a source: number of content bytes sent, without repairs. At a receiver: number of verified bytes; for a file in layers,
+    /// number of received bytes.
     pub bytes: u64,
-    /// Bytes of content that this session has transferred, without those of an earlier run.
+    /// Number of content bytes that this session has transferred, without those of an earlier run.
     pub moved_bytes: u64,
-    /// Bytes of the whole content, if known.
+    /// Total number of content bytes, if known.
     pub total_bytes: Option<u64>,
     /// Rate of the last second, headers included: sent (source) or received (receiver).
     #[serde(rename = "rate_bps", with = "json::bps")]
@@ -267,7 +269,7 @@ pub struct Progress {
     pub receivers: u64,
     /// Number of completed receivers (source).
     pub verified: u64,
-    /// Receivers that have joined, before the start (source).
+    /// Receivers that have joined before the start (source).
     pub joining: Option<Joining>,
     /// Joined layers (receiver of a layered session).
     pub layers: Option<Subscription>,
@@ -275,13 +277,13 @@ pub struct Progress {
     pub limited_by: Option<Limit>,
     /// Host name of the receiver whose window limited the rate.
     pub window_of: Option<String>,
-    /// Relays of the session, each before those below it (source).
+    /// Relays of the session, each before its downstream relays (source).
     pub relays: Vec<RelayBelow>,
-    /// Receivers whose hosts process files, at most [`Busy::NAMED`]. A receiver lists only itself.
+    /// Receivers whose hosts are processing files, at most [`Busy::NAMED`]. A receiver lists only itself.
     pub busy: Vec<Busy>,
 }
 
-/// A receiver whose host processes files.
+/// A receiver whose host is processing files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Busy {
     /// Host name.
@@ -308,10 +310,10 @@ impl Busy {
     }
 }
 
-/// Receivers before the start.
+/// Receivers that have joined before the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Joining {
-    /// Number of receivers that have joined and have not failed.
+    /// Number of receivers that have joined and not failed.
     pub joined: u64,
     /// Number of expected receivers, if given.
     pub expected: Option<u64>,
@@ -326,20 +328,20 @@ impl Joining {
     pub(crate) const NAMED: usize = 8;
 }
 
-/// A relay below a source or relay.
+/// A relay downstream of a source or another relay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayBelow {
-    /// 1 for a relay that receives from this source or relay directly, 2 for a relay below that one; at most 16.
+    /// Number of relays between this relay and the reporting source or relay, plus 1; at most 16.
     pub depth: u8,
-    /// Host name; its first 24 bytes if `depth` exceeds 1.
+    /// Host name, cut to 24 bytes if `depth` exceeds 1.
     pub host: String,
     /// Address.
     pub address: SocketAddr,
-    /// Number of receivers below it.
+    /// Number of its downstream receivers.
     pub receivers: u64,
-    /// Number of completed receivers below it.
+    /// Number of its completed downstream receivers.
     pub done: u64,
-    /// Rate that it received in its last second.
+    /// Rate at which it received during its last second.
     #[serde(rename = "rate_bps", with = "json::bps")]
     pub rate: Rate,
 }
@@ -348,16 +350,16 @@ impl RelayBelow {
     /// Maximum depth of a relay.
     pub const MAX_DEPTH: u8 = 16;
 
-    /// Maximum number of relays below one that are reported.
+    /// Maximum number of reported relays downstream of one relay.
     pub(crate) const MAX_RELAYS: usize = 128;
 }
 
 /// Outcome of an invited host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostReport {
-    /// Name of the host in the list.
+    /// Configured name of the host.
     pub host: String,
-    /// Address of the invitation.
+    /// Address to which the invitation was sent.
     pub address: SocketAddr,
     /// Outcome.
     pub outcome: HostOutcome,
@@ -382,15 +384,15 @@ pub enum HostOutcome {
 pub enum Limit {
     /// Congestion control.
     Congestion,
-    /// The window of a receiver: its disk, its processor or the reader of its output is slow.
+    /// The window of a receiver: its disk, its processor or the reader of its output is too slow.
     Window,
-    /// The source: no more data, or a slow host.
+    /// The source: it has no more data, or its host is too slow.
     Application,
     /// The configured maximum rate.
     Max,
 }
 
-/// Outcome of a receiver, or of a relay for the receivers below it.
+/// Outcome of a receiver, or of a relay together with its downstream receivers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReceiverReport {
     /// Host name, as the receiver states it.
@@ -399,13 +401,13 @@ pub struct ReceiverReport {
     pub address: Option<SocketAddr>,
     /// Outcome.
     pub outcome: ReceiverOutcome,
-    /// Number of receivers: 1, or those below the relay.
+    /// Number of receivers: 1, or the relay's downstream receivers.
     pub receivers: u64,
-    /// Verified bytes, with the list of files.
+    /// Number of verified bytes, including the manifest.
     pub verified_bytes: u64,
-    /// Verified bytes of an earlier run, at the join.
+    /// Number of bytes verified in an earlier run, when it joined.
     pub resumed_bytes: u64,
-    /// Time from the first data packet, or from a later join, to its completion or the end of the session.
+    /// Time from the first data packet, or from a later join, to completion or to the end of the session.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
     /// Content verified in this session, divided by `duration`.
@@ -413,36 +415,36 @@ pub struct ReceiverReport {
     pub rate: Rate,
     /// Fraction of lost packets in its last report.
     pub loss: f64,
-    /// Number of requested symbols: lost ones, and those sent before the join.
+    /// Number of requested symbols: lost symbols, and symbols sent before the join.
     pub repair_symbols: u64,
-    /// Reason if it is incomplete or has no valid receipt.
+    /// Reason, if it is incomplete or has no valid receipt.
     pub reason: Option<String>,
-    /// Its receipt. Receipts of receivers below relays are in [`ReceiptsReport::signed`] only.
+    /// Its receipt. Receipts of receivers behind relays appear in [`ReceiptsReport::signed`] only.
     pub receipt: Option<ReceiptReport>,
 }
 
 impl ReceiverReport {
-    /// Returns its host name and the reason.
+    /// Returns its host name with the reason.
     pub(crate) fn incomplete(&self) -> IncompleteReceiver {
         let reason = self.reason.clone().unwrap_or_default();
         IncompleteReceiver { host: self.host.clone(), reason }
     }
 
-    /// Record of a required host after a failed session: it may have joined.
+    /// Returns the report of a required host after a failed session, of which it is unknown whether it had joined.
     #[must_use]
     pub fn unknown(host: String) -> ReceiverReport {
         let reason = Some("the session failed".to_owned());
         ReceiverReport { outcome: ReceiverOutcome::Incomplete, reason, ..ReceiverReport::absent(host) }
     }
 
-    /// Record of a host that cannot take part.
+    /// Returns the report of a host that cannot take part.
     #[must_use]
     pub fn refused(host: String, reason: String) -> ReceiverReport {
         let reason = Some(format!("refused: {reason}"));
         ReceiverReport { outcome: ReceiverOutcome::Refused, reason, ..ReceiverReport::absent(host) }
     }
 
-    /// Record of a receiver that did not join.
+    /// Returns the report of a receiver that did not join.
     #[must_use]
     pub fn absent(host: String) -> ReceiverReport {
         ReceiverReport {
@@ -462,7 +464,7 @@ impl ReceiverReport {
     }
 }
 
-/// Prefixes of the reasons of incomplete receivers.
+/// Prefixes of the reasons why receivers are incomplete.
 pub mod reasons {
     /// The disk is full.
     pub const DISK_FULL: &str = "its disk is full";
@@ -484,7 +486,7 @@ pub enum ReceiverOutcome {
     Incomplete,
     /// It was dropped as too slow.
     Dropped,
-    /// It was expected and cannot take part, for example because of another key. This message is not authenticated.
+    /// It was expected and cannot take part, for example because it has another key. The refusal message is not authenticated.
     Refused,
     /// It was required and did not join.
     Absent,
@@ -496,14 +498,14 @@ pub const MAX_UNSENT: usize = 1_000;
 /// Result of `send`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SendReport {
-    /// Whether all expected, required and joined receivers have verified all content. A dropped receiver counts as incomplete,
-    /// and so does a file that the source could not read.
+    /// Whether all expected, required and joined receivers have verified all content. Dropped receivers, and files that the
+    /// source could not read, make it false.
     pub ok: bool,
-    /// Whether the session was stopped at the source. The report has the state at that time.
+    /// Whether the session was stopped at the source; the report then describes the state at that time.
     pub stopped: bool,
-    /// Number of times that the whole content was sent without feedback; otherwise 0.
+    /// Number of repetitions of the whole content in a session without feedback; otherwise 0.
     pub rounds: u64,
-    /// Number of receivers. A restarted receiver counts once.
+    /// Number of receivers. A restarted receiver is counted once.
     pub receivers: u64,
     /// Number of expected receivers that did not join.
     pub missing: u64,
@@ -511,13 +513,13 @@ pub struct SendReport {
     pub verified: u64,
     /// Bytes of content.
     pub bytes: u64,
-    /// Bytes of content that this session has transferred, without those that all receivers had from an earlier run. If no
+    /// Number of content bytes that this session has transferred, without those that all receivers had from an earlier run. If no
     /// receiver is complete: verified bytes of the most advanced receiver.
     pub moved_bytes: u64,
     /// Time from the first data packet to completion at all receivers, or to the end.
     #[serde(rename = "seconds", with = "json::seconds")]
     pub duration: Duration,
-    /// Time from then to the end: all receivers had left, and the source waited for the rest of the join timeout.
+    /// Time after `duration` during which the source waited for further receivers, until the join timeout.
     #[serde(rename = "waited_seconds", with = "json::seconds")]
     pub waited: Duration,
     /// Time from the start of the session to the first data packet.
@@ -540,35 +542,35 @@ pub struct SendReport {
     pub slow: Vec<String>,
     /// Host names of receivers that were dropped as too slow and are incomplete.
     pub dropped: Vec<String>,
-    /// Required receivers that did not join, as listed.
+    /// Required receivers that did not join, as configured.
     pub absent: Vec<String>,
     /// Expected receivers that cannot take part, with the reason.
     pub refused_hosts: Vec<IncompleteReceiver>,
-    /// Files that could not be read, or changed while they were sent; at most [`MAX_UNSENT`].
+    /// Files that could not be read or changed during the session; at most [`MAX_UNSENT`].
     pub unsent: Vec<LeftOut>,
-    /// Number of these files.
+    /// Number of all such files.
     pub unsent_count: u64,
     /// Number of rejected packets: forged, replayed or damaged.
     pub refused: u64,
-    /// Advice, if receivers are incomplete and the cause is visible.
+    /// Advice, if receivers are incomplete and the cause is apparent.
     pub advice: Option<Advice>,
     /// Results of the layers of a live stream, the base layer first.
     pub streams: Vec<StreamSent>,
-    /// Relays of the session, each before those below it.
+    /// Relays of the session, each before its downstream relays.
     pub relays: Vec<RelayBelow>,
     /// Outcomes of the invited hosts.
     pub hosts: Vec<HostReport>,
-    /// Receipts; `None` without receipts if none are required.
+    /// Receipts; `None` if there are none and none are required.
     #[serde(skip)]
     pub receipts: Option<ReceiptsReport>,
     /// Number of valid receipts.
     pub signed: u64,
-    /// Outcomes of the receivers. Not part of the JSON, because their number is not bounded.
+    /// Outcomes of the receivers. They are not part of the JSON output, because their number is unlimited.
     #[serde(skip)]
     pub each: Vec<ReceiverReport>,
 }
 
-/// Advice if announcements arrive and data does not.
+/// Advice for the case that announcements arrive and data does not.
 pub(crate) const LOOK_AT_PATH: &str =
     "look at the MTU of the path (smaller datagrams at the source may pass) and at firewalls";
 
@@ -579,7 +581,7 @@ pub(crate) const LOOK_AT_PATH: &str =
 pub enum Advice {
     /// Announcements arrive, but data does not.
     Path,
-    /// No answers arrive.
+    /// No feedback arrives.
     WayBack,
 }
 
@@ -625,9 +627,9 @@ pub struct StreamSent {
 pub struct ReceiveReport {
     /// Whether all content is verified and no file was withdrawn.
     pub ok: bool,
-    /// Whether the session was stopped at this host. The report has the state at that time.
+    /// Whether the session was stopped at this host; the report then describes the state at that time.
     pub stopped: bool,
-    /// Whether a new receiver continues from here: the content is incomplete and goes to a directory.
+    /// Whether a new receiver resumes from this state: the content is incomplete and is stored in a directory.
     pub resumes: bool,
     /// Number of files received.
     pub files: u64,
@@ -645,9 +647,9 @@ pub struct ReceiveReport {
     pub goodput: Rate,
     /// Bytes of content that this session has transferred.
     pub moved_bytes: u64,
-    /// Bytes verified in an earlier run, which were not sent again.
+    /// Number of bytes verified in an earlier run and not sent again.
     pub resumed_bytes: u64,
-    /// Bytes verified in an earlier run, which were fetched again nevertheless.
+    /// Number of bytes verified in an earlier run and nevertheless fetched again.
     pub refetched_bytes: u64,
     /// Number of packets received.
     pub packets: u64,
@@ -663,11 +665,11 @@ pub struct ReceiveReport {
     pub forged_blocks: u64,
     /// Datagrams that the socket buffer of this host dropped.
     pub dropped_local: u64,
-    /// Warnings: links and modes that could not be set.
+    /// Warnings about links and modes that could not be set.
     pub warnings: Vec<String>,
-    /// Withdrawn files, which changed or could not be read at the source while they were sent; at most [`MAX_UNSENT`].
+    /// Withdrawn files, which changed or could not be read at the source during the session; at most [`MAX_UNSENT`].
     pub withdrawn: Vec<String>,
-    /// Number of these files.
+    /// Number of all withdrawn files.
     pub withdrawn_count: u64,
     /// Layers of a layered session.
     pub layers: Option<LayersReport>,
@@ -678,7 +680,7 @@ pub struct ReceiveReport {
 /// Stream of a layer, at a receiver.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct StreamReceived {
-    /// Bytes written in order, without those of lost blocks.
+    /// Number of bytes written in order, without those of lost blocks.
     pub bytes: u64,
     /// Number of verified blocks.
     pub blocks: u64,

@@ -1,4 +1,4 @@
-//! The JSON form of times, rates and identities in events and reports: numbers and texts whose names carry the unit.
+//! The JSON form of times, rates and identifiers in events and reports: numbers with the unit in their name, and strings.
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Rate;
@@ -6,84 +6,84 @@ use serde::{Serialize, Serializer};
 use std::fmt::Display;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Seconds, rounded once: `Duration::as_secs_f64` rounds its two parts.
+/// Returns a duration in seconds, rounded once. `Duration::as_secs_f64` rounds its two parts separately.
 fn as_seconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e9
 }
 
-/// A rate in bit/s.
+/// The form of a rate: a number in bit/s.
 pub mod bps {
     use super::Rate;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes it.
+    /// Writes a rate in bit/s.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(rate.bps())
     }
 
-    /// Reads it.
+    /// Reads a rate in bit/s.
     ///
     /// # Errors
-    /// When it is no number.
+    /// If the value is not a number.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
         f64::deserialize(deserializer).map(Rate::from_bps)
     }
 }
 
-/// A duration in seconds.
+/// The form of a duration: a number in seconds.
 pub mod seconds {
     use super::{Duration, as_seconds};
     use serde::Serializer;
 
-    /// Writes it.
+    /// Writes a duration in seconds.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(as_seconds(*duration))
     }
 }
 
-/// Writes a rate in bit/s, if there is one.
+/// Writes a rate in bit/s, if present.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn optional_bps<S: Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S::Ok, S::Error> {
     rate.map(Rate::bps).serialize(serializer)
 }
 
-/// Writes a duration in milliseconds, if there is one.
+/// Writes a duration in milliseconds, if present.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn optional_millis<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     duration.map(|duration| as_seconds(duration) * 1e3).serialize(serializer)
 }
 
-/// Writes a moment in whole seconds since 1970, if there is one.
+/// Writes a time in whole seconds since 1970, if present.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn unix_seconds<S: Serializer>(moment: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
     let since = |moment: SystemTime| moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     moment.map(since).serialize(serializer)
 }
 
-/// Writes a value as the text that it displays.
+/// Writes a value as its display text.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
-/// Writes a receiver's id in hexadecimal; without one, an empty text.
+/// Writes a receiver ID in hexadecimal; an empty string if there is none.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn receiver<S: Serializer>(id: &Option<ReceiverId>, serializer: S) -> Result<S::Ok, S::Error> {
     match id {
         Some(id) => serializer.collect_str(id),

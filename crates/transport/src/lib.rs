@@ -1,24 +1,25 @@
-//! Files, trees and live streams to many receivers over UDP multicast, as state machines.
+//! Transport of files, directory trees and live streams to many receivers over UDP multicast, as state machines.
 //!
-//! A session is an [`Endpoint`]: datagrams, notices of the host and the present come in, datagrams and [`event::Event`]s go out. No session
-//! has sockets, files, threads or a clock; `faircast-driver` runs them on real sockets.
+//! A session is an [`Endpoint`]. Its input consists of datagrams, events of the host and the time; its output consists of
+//! datagrams and [`event::Event`]s. A session has no sockets, files, threads or clock; `faircast-driver` runs sessions on real
+//! sockets.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`endpoint`] | the interface of every session |
-//! | [`session`] | a source and a receiver, made from their configurations |
+//! | [`session`] | sources and receivers, created from their configurations |
 //! | [`relay`] | relays: configuration, state, branches |
-//! | [`tree`] | agents and hops with routers; a relay's part in a session, in any role |
+//! | [`tree`] | agents and active routers; the part of a relay in a session, in any role |
 //! | [`config`], [`event`], [`error`] | configurations, events, errors |
-//! | [`json`] | the JSON form of times, rates and identities |
-//! | [`worker`] | jobs that may take long, such as those on files |
-//! | [`step_driver`] | driving an endpoint in tests |
-//! | [`object`] | files and trees as blocks, and back |
+//! | [`json`] | the JSON form of times, rates and identifiers |
+//! | [`worker`] | jobs that may take long, such as work on files |
+//! | [`step_driver`] | a driver of endpoints for tests |
+//! | [`object`] | conversion of files and trees to blocks, and back |
 //! | [`ends`], [`system`] | readers and writers of a program; clock and random numbers |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and have threads"))]
 
-// The code of the fuzz targets, which tests include, names this crate.
+// The code of the fuzz targets is included in tests, and refers to this crate by its name.
 #[cfg(test)]
 extern crate self as faircast_transport;
 

@@ -1,9 +1,9 @@
-//! Codes and numbers of messages of membership (`reason` and `echo` in docs/wire.md).
+//! Codes and numbers in membership messages (`reason` and `echo` in docs/wire.md).
 
 use faircast_core::packet::{Echo, Seq};
 use faircast_core::time::Span;
 
-/// Reasons of a receiver that has failed.
+/// Reason codes of a failed receiver.
 pub(crate) const REASON_DISK_FULL: u8 = 1;
 pub(crate) const REASON_PERMISSION: u8 = 2;
 pub(crate) const REASON_CONTENT: u8 = 3;
@@ -11,12 +11,13 @@ pub(crate) const REASON_OTHER: u8 = 4;
 pub(crate) const REASON_NO_DATA: u8 = 5;
 pub(crate) const REASON_OLDER: u8 = 6;
 pub(crate) const REASON_OTHER_SOURCE: u8 = 7;
-/// Reason of a member that takes part: it is a relay.
+/// Reason code of an active member: it is a relay.
 pub(crate) const RELAYS: u8 = 17;
-/// Reason of a member that leaves: it goes on under another parent.
+/// Reason code of a departing member: it continues under another parent.
 pub(crate) const MOVED: u8 = 18;
-/// Reason of a receiver that takes part: it loses packets of the lowest layer, the only one that it has joined, while others are sent.
+/// Reason code of an active receiver: it has joined only the base layer and loses packets of it while enhancement layers are
+/// sent.
 pub(crate) const FLOODED: u8 = 16;
 
-/// The echo of a member that has received no packet: no packet has this number, the largest that the format holds.
+/// The echo of a member that has received no packet. Its packet number, the largest that the format can express, is never used.
 pub(crate) const NOTHING_YET: Echo = Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO };

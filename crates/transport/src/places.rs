@@ -1,15 +1,16 @@
-//! Allocation of few places, such as children of a relay or sessions of a receiver that stays.
+//! Allocation of a limited number of places, such as children of a relay or sessions of a permanent receiver.
 //!
-//! Anybody who reaches a port can ask for a place. So a holder without proof gives way to a newcomer of a host with fewer places, and no
-//! host without the key takes all places.
+//! Any host that reaches a port can request a place. So a holder without proof is replaced by a newcomer whose host holds fewer
+//! places, and no host without the key can occupy all places.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Time for a holder to prove something before a host that holds no more places than its own can take its place.
+/// Time for a holder to prove itself. Afterwards a newcomer can replace it if the newcomer's host holds fewer places; before, at
+/// least two fewer.
 const TIME_TO_PROVE: Duration = Duration::from_secs(1);
 
-/// Divisor: this part of the places is for other hosts than the one that holds the most.
+/// Divisor of the places: a single host without the key cannot hold this part of them.
 const FOR_OTHERS: usize = 4;
 
 /// A place in use.
@@ -20,30 +21,30 @@ pub(crate) struct OccupiedPlace {
     pub(crate) standing: Standing,
 }
 
-/// Proof that the holder of a place has given.
+/// The proof that the holder of a place has given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Standing {
-    /// Nothing but its address.
+    /// The holder has proven only its address.
     Unproved,
-    /// That it takes part, which is possible without a key.
+    /// The holder takes part in the session, which is possible without a key.
     #[default]
     TakesPart,
-    /// That it holds the key.
+    /// The holder has the key.
     HasKey,
 }
 
-/// Where a newcomer finds a place.
+/// The place that a newcomer can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Vacancy {
-    /// One is free.
+    /// A free place.
     Free,
-    /// This holder, by its position, gives way.
+    /// The place of the holder at this index, which is replaced.
     Of(usize),
-    /// Nowhere.
+    /// No place.
     None,
 }
 
-/// Where a newcomer from this host finds a place when `held` of `most` places are held.
+/// Returns the place that a newcomer from this host can take, if `held` of `most` places are occupied.
 pub(crate) fn room_for(newcomer: IpAddr, held: &[OccupiedPlace], most: usize, now: Instant) -> Vacancy {
     let of = |host: IpAddr| {
         let same = held.iter().filter(|one| one.host.to_canonical() == host.to_canonical());

@@ -1,8 +1,8 @@
-//! Receipts in reports, and their verification later, without the session.
+//! Receipts in reports, and their later verification without the session.
 //!
-//! A receipt is a receiver's signature (Ed25519) under the session, the content's root and the time ([`faircast_wire::receipt`]). The root
-//! is a hash over the cut of the content into blocks and the hashes of all blocks. A receiver compares it with its own before it is done,
-//! in signed sessions and in others.
+//! A receipt is a receiver's signature (Ed25519) over the session, the root of the content and the time
+//! ([`faircast_wire::receipt`]). The root is a hash over the division of the content into blocks and over the hashes of all
+//! blocks. Each receiver compares the source's root with its own before it completes, whether the session is signed or not.
 
 use crate::object::{
     HardLinks, Hash, ObjectError, ObjectStream, Preserve, Reading, RootHasher, Unreadable, hash_of,
@@ -25,16 +25,16 @@ pub struct ReceiptReport {
     pub signed_at: u64,
     /// Signature, hexadecimal.
     pub signature: String,
-    /// The signed root hash, hexadecimal, if it differs from that of the session: files were withdrawn later.
+    /// The signed root hash, hexadecimal, if it differs from the session's root because files were withdrawn later.
     #[serde(default)]
     pub root: Option<String>,
     /// Whether the signature is valid for the content of this session.
     pub valid: bool,
-    /// Whether the key is one of the required keys; `None` if any key may sign.
+    /// Whether the key is one of the required keys; `None` if no keys are required.
     pub known: Option<bool>,
 }
 
-/// A complete receiver without a valid receipt, or a relay for the receivers below it.
+/// A complete receiver without a valid receipt, or a relay with such downstream receivers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WithoutReceipt {
     /// Host name.
@@ -43,7 +43,7 @@ pub struct WithoutReceipt {
     pub reason: String,
 }
 
-/// Receipts of a session, with all data that is needed to verify them later.
+/// The receipts of a session, with all data that their later verification needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptsReport {
     /// Identifier of the session, hexadecimal.
@@ -52,26 +52,26 @@ pub struct ReceiptsReport {
     pub salt: String,
     /// Identifier of the transfer, hexadecimal.
     pub transfer: String,
-    /// Start of the source, nanoseconds since 1970. It is a string, because not all JSON readers hold such large numbers.
+    /// Start of the source, nanoseconds since 1970. A string, because some JSON readers do not support such large numbers.
     pub started: String,
-    /// Root hash of the content, hexadecimal: over its division into blocks and the hashes of all blocks.
+    /// Root hash of the content, hexadecimal: a hash over its division into blocks and the hashes of all blocks.
     pub root: Option<String>,
     /// Bytes of a symbol.
     pub symbol_size: u16,
     /// Number of symbols of a full block.
     pub symbols_per_block: u16,
-    /// Number of valid receipts; if keys are required, by one of them.
+    /// Number of valid receipts. If keys are required, only receipts with one of these keys count.
     pub good: u64,
     /// Required keys without a receipt.
     pub unused_keys: Vec<String>,
-    /// If keys are required: complete receivers without a valid receipt, and relays for the receivers below them.
+    /// If keys are required: complete receivers without a valid receipt, and relays with such downstream receivers.
     pub without_receipt: Vec<WithoutReceipt>,
     /// All receipts.
     pub signed: Vec<ReceiptReport>,
 }
 
 impl ReceiptReport {
-    /// Returns the receipt as signed, for the content with this root; `None` when a field does not have its form.
+    /// Returns the receipt in its signed form, for content with this root; `None` if a field is malformed.
     pub fn receipt(&self, root: [u8; 32]) -> Option<Receipt> {
         let receiver = ReceiverId::new(u64::from_str_radix(&self.receiver, 16).ok()?)?;
         let (key, signature) = (bytes_of(&self.key)?, bytes_of(&self.signature)?);
@@ -81,7 +81,7 @@ impl ReceiptReport {
 }
 
 impl ReceiptsReport {
-    /// Returns the subject of all its receipts; `None` when a field does not have its form.
+    /// Returns the subject that all receipts of the session share; `None` if a field is malformed.
     pub fn about(&self) -> Option<Signed> {
         Some(Signed {
             session: SessionId(u32::from_str_radix(&self.session, 16).ok()?),
@@ -91,23 +91,23 @@ impl ReceiptsReport {
         })
     }
 
-    /// Returns the root; `None` when it was not known, or does not have its form.
+    /// Returns the root hash; `None` if it is unknown or malformed.
     pub fn root_hash(&self) -> Option<[u8; 32]> {
         bytes_of(self.root.as_deref()?)
     }
 
-    /// Whether the holder of its key has signed this one, about this session and content.
+    /// Whether this receipt has a valid signature for this session and its content.
     pub fn is_signed(&self, one: &ReceiptReport) -> bool {
         let root = || one.root.as_deref().map_or_else(|| self.root_hash(), bytes_of);
         let checked = || Some(one.receipt(root()?)?.is_signed(&self.about()?));
         checked().unwrap_or(false)
     }
 
-    /// Returns the root of these files and trees, cut as in this session: the same when names, times, modes and content are those that were
-    /// sent.
+    /// Returns the root hash of these files and trees, divided into blocks as in this session. It equals the session's root if
+    /// names, times, modes and content are unchanged.
     ///
     /// # Errors
-    /// When something cannot be read, or changes meanwhile.
+    /// If a file cannot be read, or changes during the call.
     pub fn root_of(&self, paths: &[PathBuf], preserve: &Preserve) -> Result<[u8; 32], ObjectError> {
         let (unreadable, hard_links) = (Unreadable::LeaveOut, HardLinks::Keep);
         let reading = Reading { preserve: preserve.clone(), unreadable, hard_links, ..Reading::default() };
@@ -122,12 +122,12 @@ impl ReceiptsReport {
     }
 }
 
-/// In hexadecimal digits.
+/// Formats bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Parses hexadecimal digits; `None` when their number is wrong.
+/// Parses hexadecimal digits; `None` if their number is wrong.
 fn bytes_of<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N || !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -1,5 +1,5 @@
-//! Sessions from their configuration: a source and a receiver at a host that gives them an address, a clock, random numbers, a disk and a
-//! worker.
+//! Sessions of sources and receivers, created from their configurations. The host provides an address, a clock, random numbers, a
+//! disk and a worker.
 
 use crate::config::{
     Content, FilePolicy, ReceiveConfig, SendConfig, SlowReceiverPolicy, check_limits, span, spread_within,
@@ -25,110 +25,111 @@ use faircast_wire::{
 };
 use std::net::SocketAddr;
 
-/// Source symbols of a block, usually: small enough to stay in a processor's cache, large enough for the code to
-/// lose nothing (`docs/design/delivery.md`).
+/// Default number of source symbols per block. Such a block fits a processor's cache, and is large enough for an efficient
+/// erasure code (`docs/design/delivery.md`).
 pub const SYMBOLS_PER_BLOCK: u16 = 256;
 
-/// The host of a session: what a session needs besides its configuration.
+/// The host of a session: the inputs that a session needs besides its configuration.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// Random numbers, drawn for this session.
+    /// Random numbers for this session.
     pub random: [u64; 4],
-    /// The address and port that packets leave from.
+    /// The address and port from which packets are sent.
     pub local: SocketAddr,
-    /// Bytes of the largest datagram.
+    /// Maximum size of a datagram, in bytes.
     pub datagram: usize,
-    /// Source symbols of a block.
+    /// Number of source symbols per block.
     pub symbols: u16,
-    /// Nanoseconds from 1970 to the present.
+    /// The present time, nanoseconds since 1970.
     pub unix_nanos: u64,
-    /// The present, in session time.
+    /// The present session time.
     pub now: Time,
-    /// The disk of its files.
+    /// The disk that stores the files.
     pub disk: Disk,
-    /// Does the work of a receiver that may take long.
+    /// The worker for jobs of a receiver that may take long.
     pub worker: Worker,
 }
 
-/// A source.
+/// A session of a source.
 pub struct Source(source::SourceSession);
 
-/// A receiver.
+/// A session of a receiver.
 pub struct Receiver(receiver::ReceiverSession);
 
 impl Source {
-    /// A source on this host. `events` gets the events of its start.
+    /// Creates a source on this host. `events` receives the events of the start.
     ///
     /// # Errors
-    /// When the configuration contradicts itself, or the content cannot be read.
+    /// If the configuration is contradictory, or the content cannot be read.
     pub fn new(mut config: SendConfig, host: &Host, events: &mut dyn FnMut(Event)) -> Result<Source, Error> {
         let groups = check(&mut config)?;
         source_at(config, groups, host, events).map(Source)
     }
 
-    /// Its session.
+    /// Returns the session ID.
     pub fn session(&self) -> SessionId {
         self.0.id()
     }
 
-    /// Its endpoint, to drive it.
+    /// Returns the endpoint, to be driven.
     pub fn endpoint(&mut self) -> &mut (dyn Endpoint + Send + 'static) {
         &mut self.0
     }
 
-    /// The moment at which it wants to be called.
+    /// Returns the time of the next call.
     pub fn next_timeout(&self, now: Time) -> Time {
         self.0.poll_timeout(now)
     }
 
-    /// How it ended.
+    /// Returns the report after the end.
     ///
     /// # Errors
-    /// Why it did not end well.
+    /// If the session failed.
     pub fn report(self) -> Result<SendReport, Error> {
         self.0.report()
     }
 }
 
 impl Receiver {
-    /// A receiver on this host.
+    /// Creates a receiver on this host.
     pub fn new(config: ReceiveConfig, host: &Host) -> Receiver {
         Receiver(receiver_at(config, host))
     }
 
-    /// Its endpoint, to drive it.
+    /// Returns the endpoint, to be driven.
     pub fn endpoint(&mut self) -> &mut (dyn Endpoint + Send + 'static) {
         &mut self.0
     }
 
-    /// The moment at which it wants to be called.
+    /// Returns the time of the next call.
     pub fn next_timeout(&self, now: Time) -> Time {
         self.0.poll_timeout(now)
     }
 
-    /// Whether it receives its session's group, although it has a parent.
+    /// Whether it receives the session's group although it has a parent.
     pub fn receives_group(&self) -> bool {
         self.0.receives_group()
     }
 
-    /// The number of layers above the base layer that it has joined.
+    /// Returns the number of joined layers above the base layer.
     pub fn layers(&self) -> usize {
         self.0.groups().len()
     }
 
-    /// How it ended.
+    /// Returns the report after the end.
     ///
     /// # Errors
-    /// Why it did not end well.
+    /// If the session failed.
     pub fn report(self) -> Result<ReceiveReport, Error> {
         self.0.report()
     }
 }
 
-/// Check a source's configuration, and give its congestion control as many layers as it needs. The result has the groups of its layers.
+/// Checks the configuration of a source, and adapts the number of layers of its congestion control. Returns the groups of its
+/// layers.
 ///
 /// # Errors
-/// When it contradicts itself.
+/// If the configuration is contradictory.
 pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     check_limits(config.min, config.max, config.slow)?;
     config.scheme = scheme_for(config.scheme, &config.content)?;
@@ -212,13 +213,13 @@ fn source_at(
     Ok(source::SourceSession::new(setup, at.now))
 }
 
-/// Returns the number of receivers to wait for: no fewer than the required ones.
+/// Returns the number of receivers to wait for, at least the number of required ones.
 fn expected(config: &SendConfig) -> Option<u32> {
     let required = u32::try_from(config.required.len()).unwrap_or(u32::MAX);
     if required == 0 { config.expect } else { Some(config.expect.unwrap_or(0).max(required)) }
 }
 
-/// How the content is brought to the receivers.
+/// Returns the scheduler of the content.
 fn scheduler(
     config: &SendConfig,
     symbol_size: u16,
@@ -307,20 +308,20 @@ fn receiver_at(config: ReceiveConfig, host: &Host) -> receiver::ReceiverSession 
     receiver::ReceiverSession::new(setup, now)
 }
 
-/// The scheme that sends this: with as many layers as there are streams for.
+/// Returns the scheme for this content, with as many layers as the content has streams.
 fn scheme_for(scheme: Scheme, content: &Content) -> Result<Scheme, Error> {
     let Content::Layers { inputs, .. } = content else { return Ok(scheme) };
     let (count, layers, name) = (inputs.len(), scheme.layers(), scheme.name());
     match count {
         _ if layers <= 1 => Err(Error::Config(ConfigError::NeedsLayers { scheme: name })),
         0 => Err(Error::Config(ConfigError::LayerInputs { count, layers, scheme: name })),
-        // A session of one layer would be one at a single rate.
+        // The minimum is two layers, because a session with one layer would have a single rate.
         1..256 if count <= usize::from(layers) => Ok(scheme.with_layers(count.max(2) as u8)),
         _ => Err(Error::Config(ConfigError::LayerInputs { count, layers, scheme: name })),
     }
 }
 
-/// The groups of all layers, the base layer's first; whether everything goes with them.
+/// Returns the groups of all layers, the base layer's first, after checking that all options support layers.
 fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
     let (layers, scheme) = (config.scheme.layers().max(1), config.scheme.name());
     let refused = match (&config.content, config.slow) {

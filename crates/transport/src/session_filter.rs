@@ -1,4 +1,5 @@
-//! Selection of sessions by a receiver that stays: it takes part in one after another, or in several at once, and in none twice.
+//! Selection of sessions by a permanent receiver. It takes part in one session after another, or in several at once, and never
+//! twice in the same session.
 
 use crate::places::{OccupiedPlace, Standing, Vacancy, room_for};
 use crate::system::Monotonic;
@@ -8,21 +9,21 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Length of a manifest that is always accepted, bytes; the memory of its entries is checked when they are known.
+/// Length of a manifest that is always accepted, in bytes. The memory for its entries is checked when they are known.
 const LITTLE_MANIFEST: u64 = 64 << 10;
 
-/// Number of remembered sessions.
+/// Maximum number of stored ended sessions.
 const REMEMBERED: usize = 256;
 
-/// Which sessions are followed; all of them by default. Clones remember the same sessions.
+/// A filter of the sessions to follow; by default it accepts all of them. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
-    /// Only those whose sources call themselves like one of these, where `*` stands for anything; empty: all.
+    /// Patterns of accepted host names of sources, in which `*` stands for any characters; empty: all names are accepted.
     pub names: Vec<String>,
-    /// Largest number of bytes of a session: only sessions that announce their size and are not larger, and streams, which end with an
-    /// error beyond this number.
+    /// Maximum content of a session, in bytes. Sessions that announce a larger size, or no size, are not accepted. Live streams
+    /// are accepted, but end with an error beyond this number.
     pub most_bytes: Option<u64>,
-    /// Sessions at a time of all clones together; `None`: as many as there are receivers.
+    /// Maximum number of simultaneous sessions of all clones together; `None`: unlimited.
     pub places: Option<usize>,
     shared: Arc<Mutex<Shared>>,
 }
@@ -32,9 +33,9 @@ pub struct SessionFilter {
 struct Shared {
     time: Monotonic,
     ended: VecDeque<SessionId>,
-    /// Sessions that one of them takes part in at the moment.
+    /// The sessions in which these receivers take part now.
     taken: Vec<JoinedSession>,
-    /// Whether one of them waits for a session.
+    /// Whether one of these receivers waits for a session.
     one_waits: bool,
 }
 
@@ -44,11 +45,11 @@ struct JoinedSession {
     session: SessionId,
     transfer: TransferId,
     by: ReceiverId,
-    /// Its source, and the source's proof of its address.
+    /// The session's source, and the proof that the source has given.
     source: OccupiedPlace,
 }
 
-/// That a receiver takes part in a session, until this is dropped.
+/// A receiver's participation in a session, which ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     shared: Arc<Mutex<Shared>>,
@@ -61,12 +62,12 @@ impl Claim {
         (taken.session, taken.by) == (self.session, self.by)
     }
 
-    /// Whether another session has taken the place of this one.
+    /// Whether another session has taken this session's place.
     pub(crate) fn is_lost(&self) -> bool {
         !lock(&self.shared).taken.iter().any(|taken| self.is_of(taken))
     }
 
-    /// Content has come from the source.
+    /// Records that content has arrived from the source.
     pub(crate) fn brings_content(&self) {
         let mut shared = lock(&self.shared);
         if let Some(taken) = shared.taken.iter_mut().find(|taken| self.is_of(taken)) {
@@ -82,14 +83,14 @@ impl Drop for Claim {
 }
 
 impl Shared {
-    /// Where a session of a source at this address finds a place, for this receiver if it has one.
+    /// Returns the place for a session of a source at this address. The present place of receiver `by` counts as free.
     fn room_for(&self, host: IpAddr, by: Option<ReceiverId>, places: Option<usize>) -> Vacancy {
         let Some(most) = places else { return Vacancy::Free };
         let held: Vec<OccupiedPlace> = self.others(by).map(|taken| taken.source).collect();
         room_for(host, &held, most, self.time.now())
     }
 
-    /// Sessions of other receivers.
+    /// Returns the sessions of other receivers.
     fn others(&self, by: Option<ReceiverId>) -> impl Iterator<Item = &JoinedSession> {
         self.taken.iter().filter(move |taken| Some(taken.by) != by)
     }
@@ -100,7 +101,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl SessionFilter {
-    /// Accepts sources with names like one of these, and at most this number of bytes of content.
+    /// Accepts sources whose names match one of these patterns, and at most this number of bytes of content.
     #[must_use]
     pub fn new(names: Vec<String>, most_bytes: Option<u64>) -> SessionFilter {
         SessionFilter { names, most_bytes, ..SessionFilter::default() }
@@ -118,7 +119,7 @@ impl SessionFilter {
             && (self.names.is_empty() || self.names.iter().any(|pattern| is_like(name, pattern)))
     }
 
-    /// A session has ended here, with everything or for a reason of this host's own: it is not followed again.
+    /// Records that a session has ended here, by completion or for a local reason. It is not followed again.
     pub(crate) fn end(&self, session: SessionId) {
         let ended = &mut lock(&self.shared).ended;
         if ended.len() == REMEMBERED {
@@ -127,17 +128,17 @@ impl SessionFilter {
         ended.push_back(session);
     }
 
-    /// Whether it has ended here.
+    /// Whether the session has ended here.
     pub(crate) fn has_ended(&self, session: SessionId) -> bool {
         lock(&self.shared).ended.contains(&session)
     }
 
-    /// Whether another receiver of this host takes part in it.
+    /// Whether another receiver of this host takes part in the session.
     pub(crate) fn is_anothers(&self, session: SessionId, me: ReceiverId) -> bool {
         lock(&self.shared).taken.iter().any(|taken| taken.session == session && taken.by != me)
     }
 
-    /// Whether a session of a source at this address finds a place.
+    /// Whether there is a place for a session of a source at this address.
     pub(crate) fn has_place_for(&self, host: IpAddr) -> bool {
         lock(&self.shared).room_for(host, None, self.places) != Vacancy::None
     }
@@ -147,8 +148,9 @@ impl SessionFilter {
         lock(&self.shared).taken.iter().any(|taken| taken.transfer == transfer && taken.by != me)
     }
 
-    /// Claims a session for this receiver. `None`: another receiver takes part in it, or in a session with the same content; or it has
-    /// ended here; or there is no place for it. `standing` is what its source has proved by its answer.
+    /// Claims a session for this receiver; `standing` is the proof that the source's answer has given. Returns `None` if another
+    /// receiver takes part in this session or in one with the same content, if the session has ended here, or if there is no
+    /// place for it.
     pub(crate) fn claim(
         &self,
         (session, transfer): (SessionId, TransferId),
@@ -174,8 +176,8 @@ impl SessionFilter {
         Some(Claim { shared: Arc::clone(&self.shared), session, by })
     }
 
-    /// Sets whether a receiver with a clone of this waits for a session: then receivers in a session do not report to the sources of others
-    /// that this host is busy.
+    /// Sets whether a receiver with a clone of this filter waits for a session. If so, other receivers do not report to further
+    /// sources that this host is busy.
     pub fn one_waits(&self, one_waits: bool) {
         lock(&self.shared).one_waits = one_waits;
     }
@@ -185,7 +187,7 @@ impl SessionFilter {
     }
 }
 
-/// Whether a name fits a pattern, in which `*` stands for any characters.
+/// Whether a name matches a pattern, in which `*` stands for any characters.
 fn is_like(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

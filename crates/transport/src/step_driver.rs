@@ -1,26 +1,26 @@
-//! An [`Endpoint`] driven by hand, without sockets and without a clock: in tests, and by fuzzers.
+//! A driver that runs an [`Endpoint`] step by step, without sockets and clock, for tests and fuzzers.
 //!
-//! [`give`] delivers a datagram and [`take_all`] takes pending ones. [`Steps`] reads datagrams from the input of a fuzzer, and [`pump`]
-//! lets an endpoint work for a while.
+//! [`give`] delivers a datagram, and [`take_all`] returns the pending ones. [`Steps`] reads datagrams from the input of a fuzzer,
+//! and [`pump`] runs an endpoint for some time.
 
 use crate::endpoint::{Datagram, Endpoint};
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use std::net::SocketAddr;
 
-/// A sequence of datagrams: a byte of mode, a byte of length, the bytes. Bits 0 to 3 of the mode are the time after it (1 ms, 2 ms, 4 ms
-/// ... 33 s), bit 6 means a congestion mark, bit 7 that the bytes are sent unchanged.
+/// A sequence of datagrams. Each consists of a mode byte, a length byte, and its bytes. Bits 0 to 3 of the mode select the time
+/// after it (1 ms, 2 ms, 4 ms ... 33 s), bit 6 sets a congestion mark, and bit 7 sends the bytes unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps<'a>(pub &'a [u8]);
 
-/// One of them.
+/// One datagram of the sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
-    /// The datagram.
+    /// The bytes of the datagram.
     pub bytes: &'a [u8],
-    /// The time after it.
+    /// The time after the datagram.
     pub wait: Span,
-    /// Whether the bytes are passed unchanged.
+    /// Whether the bytes are sent unchanged.
     pub is_raw: bool,
     ecn: Ecn,
 }
@@ -39,16 +39,16 @@ impl<'a> Iterator for Steps<'a> {
 }
 
 impl Step<'_> {
-    /// Give these bytes, with the congestion mark of this step.
+    /// Delivers these bytes with the congestion mark of this step.
     pub fn give(&self, to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, now: Time) {
         give_with(to, bytes, from, self.ecn, now);
     }
 }
 
-/// Let an endpoint work for this span.
+/// Runs an endpoint for this duration.
 ///
 /// # Panics
-/// When it sends, or is awake, without an end.
+/// If it sends or requests calls without end.
 pub fn pump(endpoint: &mut dyn Endpoint, now: &mut Time, span: Span) {
     let (until, mut out) = (*now + span, Vec::new());
     let mut transmitted = 0;
@@ -69,17 +69,17 @@ pub fn pump(endpoint: &mut dyn Endpoint, now: &mut Time, span: Span) {
     *now = until;
 }
 
-/// A datagram arrives just now, without a congestion mark.
+/// Delivers a datagram that arrives now, without a congestion mark.
 pub fn give(to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, now: Time) {
     give_with(to, bytes, from, Ecn::NotEct, now);
 }
 
-/// A datagram arrives just now.
+/// Delivers a datagram that arrives now.
 pub fn give_with(to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, ecn: Ecn, now: Time) {
     to.handle_datagram(Datagram { bytes, from, ecn, arrived: now }, now);
 }
 
-/// All datagrams that are to leave now, and where to.
+/// Returns all datagrams to be sent now, with their destinations.
 pub fn take_all(from: &mut dyn Endpoint, now: Time) -> Vec<(Vec<u8>, SocketAddr)> {
     let (mut taken, mut out) = (Vec::new(), Vec::new());
     while let Some(transmit) = from.poll_transmit(now, &mut out) {

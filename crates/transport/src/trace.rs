@@ -1,7 +1,7 @@
 //! Events of sessions for the crate `tracing`: joins, reports, cuts, repairs, blocks, parents.
 //!
-//! The transport has no clock, so each event carries the time of its session. `docs/tracing.md` describes targets, messages and fields.
-//! The feature `tracing` is looked at in this file alone: without it a [`Scope`] is empty and its methods do nothing.
+//! The transport has no clock, so each event contains the time of its session. `docs/tracing.md` describes targets, messages and
+//! fields. Only this file depends on the feature `tracing`: without it a [`Scope`] is empty, and its methods have no effect.
 
 use crate::error::Error;
 use faircast_core::node::{Observation, Source};
@@ -11,26 +11,26 @@ use faircast_wire::{Announce, DataPacket, Message};
 use sink::{emit, text};
 use std::net::SocketAddr;
 
-/// The session, and the part in it, whose events are traced.
+/// The session, and the role in it, of traced events.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope(sink::Names);
 
-/// Why a scheme is called.
+/// The reason for calling a scheme.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Call<'a> {
     /// A report has arrived.
     Report(&'a Report),
-    /// Its deadline has passed.
+    /// The scheme's deadline has passed.
     Deadline,
-    /// The session controls it.
+    /// The session controls the scheme.
     Control,
 }
 
-/// The part of a source.
+/// The role of a source.
 pub(crate) const SOURCE: &str = "source";
-/// The part of a receiver.
+/// The role of a receiver.
 pub(crate) const RECEIVER: &str = "receiver";
-/// The part of a relay, upstream and downstream.
+/// The role of a relay, upstream and downstream.
 pub(crate) const RELAY: &str = "relay";
 
 #[cfg(feature = "tracing")]
@@ -61,12 +61,12 @@ mod sink {
         }
     }
 
-    /// A receiver id as text.
+    /// Returns the text form of a receiver ID.
     pub(super) fn text(id: ReceiverId) -> DisplayValue<ReceiverId> {
         tracing::field::display(id)
     }
 
-    /// The observation before a call, for a subscriber that takes cuts.
+    /// Returns the observation before a call, if a subscriber wants events of cuts.
     pub(super) fn if_cuts_are_wanted(observe: impl FnOnce() -> Observation) -> Option<Observation> {
         tracing::enabled!(target: "faircast::cut", tracing::Level::DEBUG).then(observe)
     }
@@ -130,32 +130,32 @@ mod sink {
 }
 
 impl Scope {
-    /// The scope of this session, in this part.
+    /// Returns the scope of this session and role.
     pub(crate) fn new(session: &str, role: &'static str) -> Scope {
         Scope(sink::Names::new(session, role))
     }
 
-    /// The same of this receiver.
+    /// Returns the same scope for this receiver.
     pub(crate) fn of(self, receiver: ReceiverId) -> Scope {
         Scope(self.0.of(receiver))
     }
 
-    /// A member has joined.
+    /// Traces that a member has joined.
     pub(crate) fn joined(&self, receiver: ReceiverId, host: &str, address: SocketAddr, at: Time) {
         emit!(self, INFO, "faircast::join", at, "member joined", receiver = %receiver, host = host, address = %address);
     }
 
-    /// A member has left.
+    /// Traces that a member has left.
     pub(crate) fn left(&self, receiver: ReceiverId, host: &str, reason: &str, at: Time) {
         emit!(self, INFO, "faircast::join", at, "member left", receiver = %receiver, host = host, reason = reason);
     }
 
-    /// A member is no longer waited for.
+    /// Traces that a member was given up.
     pub(crate) fn given_up(&self, receiver: ReceiverId, host: &str, reason: &str, at: Time) {
         emit!(self, WARN, "faircast::join", at, "member given up", receiver = %receiver, host = host, reason = reason);
     }
 
-    /// A receiver has found its session.
+    /// Traces that a receiver has found its session.
     pub(crate) fn found(&self, announce: &Announce, at: Time) {
         let (source, parent) = (announce.source, announce.parent);
         emit!(self, INFO, "faircast::join", at, "session found", receiver = self.0.receiver(), address = %source);
@@ -165,27 +165,27 @@ impl Scope {
         }
     }
 
-    /// The parent of a receiver has confirmed that it is a member.
+    /// Traces that the parent of a receiver has confirmed its membership.
     pub(crate) fn admitted(&self, at: Time) {
         emit!(self, INFO, "faircast::join", at, "receiver admitted", receiver = self.0.receiver());
     }
 
-    /// A receiver has another parent: a source, a relay or an agent.
+    /// Traces that a receiver has another parent: a source, a relay or an agent.
     pub(crate) fn moved(&self, parent: SocketAddr, reason: &str, at: Time) {
         emit!(self, INFO, "faircast::relay", at, "parent changed", receiver = self.0.receiver(), parent = %parent, reason = reason);
     }
 
-    /// A relay begins to serve a group or a host.
+    /// Traces that a relay begins to serve a group or a host.
     pub(crate) fn serves(&self, to: SocketAddr, at: Time) {
         emit!(self, INFO, "faircast::relay", at, "branch begun", address = %to);
     }
 
-    /// A receiver sends a message to its parent.
+    /// Traces a message of a receiver to its parent.
     pub(crate) fn sent(&self, message: &Message<'_>, at: Time) {
         self.message(message, "sent", at);
     }
 
-    /// A parent has received a message of a receiver.
+    /// Traces a message that a parent has received from a receiver.
     pub(crate) fn received(&self, message: &Message<'_>, at: Time) {
         self.message(message, "received", at);
     }
@@ -218,7 +218,7 @@ impl Scope {
         }
     }
 
-    /// A source or relay sends a data packet.
+    /// Traces a data packet of a source or relay.
     pub(crate) fn sends(&self, packet: &DataPacket<'_>, at: Time) {
         if packet.data.flags.has(Flags::REPAIR) {
             let (place, bytes) = (packet.data.payload, packet.payload.len());
@@ -235,12 +235,12 @@ impl Scope {
         }
     }
 
-    /// The state of a scheme before a call that may cut its rate; nothing when cuts are not traced.
+    /// Returns the state of a scheme before a call that may cut its rate; `None` if cuts are not traced.
     pub(crate) fn before_call(&self, source: &impl Source) -> Option<Observation> {
         sink::if_cuts_are_wanted(|| source.observe())
     }
 
-    /// The scheme was called: perhaps it has cut its rate.
+    /// Traces a cut, if the call of the scheme has caused one.
     pub(crate) fn after_call(
         &self,
         before: Option<Observation>,
@@ -269,7 +269,7 @@ impl Scope {
         }
     }
 
-    /// A receiver had joined `before` layers of a session, and has now joined `layers`.
+    /// Traces a change of a receiver's subscription from `before` to `layers` layers.
     pub(crate) fn layers(&self, before: u8, layers: u8, at: Time) {
         if layers < before {
             emit!(
@@ -285,7 +285,7 @@ impl Scope {
         }
     }
 
-    /// A block is verified and goes to its place.
+    /// Traces that a block was verified and will be stored.
     pub(crate) fn verified(&self, block: u32, bytes: u32, at: Time) {
         emit!(
             self,
@@ -299,7 +299,7 @@ impl Scope {
         );
     }
 
-    /// A complete block is not the block of the source.
+    /// Traces that a complete block is not the source's block.
     pub(crate) fn wrong(&self, block: u32, reason: &str, at: Time) {
         emit!(
             self,
@@ -313,7 +313,7 @@ impl Scope {
         );
     }
 
-    /// Blocks have reached their places, so that a session has `stored` bytes there of its `verified` bytes.
+    /// Traces that blocks were stored: `stored` of the session's `verified` bytes are stored now.
     pub(crate) fn stored(&self, stored: u64, verified: u64, at: Time) {
         emit!(
             self,
@@ -327,7 +327,7 @@ impl Scope {
         );
     }
 
-    /// A receiver has failed: it cannot store its content, or it ends for another reason.
+    /// Traces that a receiver has failed.
     pub(crate) fn failed(&self, error: &Error, at: Time) {
         match error {
             Error::Storage(error) => {

@@ -1,18 +1,18 @@
-//! Numbers as people read them.
+//! Human-readable numbers.
 
 use faircast_core::time::{Rate, Span};
 
-/// A rate, as in `93.1 Mbit/s`.
+/// Formats a rate, as in `93.1 Mbit/s`.
 pub fn rate(bps: f64) -> String {
     if bps.is_finite() { Rate::from_bps(bps).to_string() } else { "-".into() }
 }
 
-/// The mean rate of `bytes` in `span`; zero when the span is.
+/// Returns the mean rate of `bytes` in `span`; zero if the span is zero.
 pub fn mean_rate(bytes: u64, span: Span) -> Rate {
     if span == Span::ZERO { Rate::ZERO } else { Rate::of(bytes, span) }
 }
 
-/// Bytes in powers of ten, as in `64.0 MB`.
+/// Formats a number of bytes in powers of ten, as in `64.0 MB`.
 pub fn bytes(count: u64) -> String {
     match count {
         0..1_000 => format!("{count} B"),
@@ -23,7 +23,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// A fraction in percent, as in `1.3 %`.
+/// Formats a fraction in percent, as in `1.3 %`.
 pub fn percent(fraction: f64) -> String {
     match fraction * 100.0 {
         0.0 => "0 %".into(),
@@ -33,7 +33,7 @@ pub fn percent(fraction: f64) -> String {
     }
 }
 
-/// Seconds, as in `1.24 s` or `3:05`.
+/// Formats seconds, as in `1.24 s` or `3:05`.
 pub fn seconds(secs: f64) -> String {
     match secs {
         s if !s.is_finite() => "-".into(),
@@ -43,7 +43,7 @@ pub fn seconds(secs: f64) -> String {
     }
 }
 
-/// A count with its noun, as in `1 file` and `3 files`.
+/// Formats a count with its noun, as in `1 file` and `3 files`.
 pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -1,10 +1,11 @@
-//! The list of withdrawn files as statuses carry it: in slices of fixed places, one after the other.
+//! The list of withdrawn files. Statuses carry one slice of it at a time; each slice has a fixed position.
 //!
-//! The list only grows. A slice is signed as a unit, so a relay forwards it unchanged, and replaces it by a longer one.
+//! The list only grows. A slice is signed as a unit, so a relay forwards it unchanged until a longer version of the slice
+//! arrives.
 
 use faircast_wire::{Signature, Status, Withdrawn, WithdrawnPart};
 
-/// More entries than this are not stored for others.
+/// Maximum number of entries that are stored for forwarding.
 const MAX_ENTRIES: usize = 1 << 20;
 
 const SLICE: usize = Status::MAX_WITHDRAWALS;
@@ -12,7 +13,7 @@ const SLICE: usize = Status::MAX_WITHDRAWALS;
 /// A slice of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
-    /// Place of its first entry.
+    /// Position of its first entry in the list.
     pub(crate) first: u32,
     pub(crate) files: Vec<Withdrawn>,
     pub(crate) signature: Option<Signature>,
@@ -26,7 +27,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// At a source: the list has these files by now, and `sign` signs slices.
+    /// At a source, updates the list to these files; `sign` signs slices.
     pub(crate) fn follow(&mut self, files: &[Withdrawn], mut sign: impl FnMut(&Slice) -> Option<Signature>) {
         let in_last = self.slices.last().map_or(0, |last| last.files.len());
         let known = self.slices.len().saturating_sub(1) * SLICE + in_last;
@@ -42,7 +43,7 @@ impl Slices {
         }
     }
 
-    /// At a relay: take over the slice that a status carries. The files in it that were not known.
+    /// At a relay, stores the slice in a status. Returns the files that are new in it.
     pub(crate) fn learn<'a>(&mut self, status: &'a Status) -> &'a [Withdrawn] {
         let Some(WithdrawnPart { first, signature, .. }) = status.withdrawn else { return &[] };
         let at = first as usize / SLICE;

@@ -1,27 +1,27 @@
-//! Work that may take long, such as disk accesses, in parallel with the loop of a session.
+//! Jobs that may take long, such as disk accesses. They run in parallel with the loop of a session.
 
 use crate::object::{Both, FileWork};
 use faircast_host::write_behind::Perform;
 use std::fmt;
 use std::sync::Arc;
 
-/// Work of a session. It sends its result by itself.
+/// A job of a session. It sends its result itself.
 pub use faircast_host::write_behind::Job;
 
-/// The size of a job.
+/// The kind of a job, which indicates its duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// A block is decoded.
+    /// Decoding of a block.
     Decoding,
-    /// The directory and the journal of a transfer are opened.
+    /// Opening of the directory and journal of a transfer.
     Opening,
     /// Operations on some blocks.
     Blocks,
-    /// All files of a transfer are verified, or get their names.
+    /// Verification or renaming of all files of a transfer.
     Files,
 }
 
-/// Runs the jobs of a session, those of a kind in their order: in threads, at once, or as a simulated world decides.
+/// Runs the jobs of a session: in threads, at once, or as a simulated world decides. Jobs of one kind run in their order.
 #[derive(Clone)]
 pub struct Worker {
     run: Arc<dyn Fn(Load, Job) + Send + Sync>,
@@ -29,34 +29,34 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Each job runs at once, before anything else goes on.
+    /// Returns a worker that runs each job immediately in the calling thread.
     pub fn at_once() -> Worker {
         Worker::new(|_, job| job())
     }
 
-    /// Jobs go to `run`.
+    /// Returns a worker that passes jobs to `run`.
     pub fn new(run: impl Fn(Load, Job) + Send + Sync + 'static) -> Worker {
         Worker { run: Arc::new(run), both: None }
     }
 
-    /// Jobs that work on many files may have `both` do two parts at the same time.
+    /// Lets jobs that process many files use `both` to perform two parts at the same time.
     #[must_use]
     pub fn halving(self, both: Both) -> Worker {
         Worker { both: Some(both), ..self }
     }
 
-    /// Do this.
+    /// Runs a job.
     pub fn run(&self, load: Load, job: Job) {
         (self.run)(load, job);
     }
 
-    /// Performs operations on blocks.
+    /// Returns a function that runs jobs of the kind `Load::Blocks`.
     pub fn blocks(&self) -> Perform {
         let worker = self.clone();
         Arc::new(move |job| worker.run(Load::Blocks, job))
     }
 
-    /// Work on files, for a job.
+    /// Returns the control of work on files, for a job.
     pub fn file_work(&self) -> FileWork {
         FileWork::halved_by(self.both)
     }
