@@ -107,7 +107,7 @@ impl RequestRate {
     fn enough(&self, members: usize) -> u8 {
         let askers = self.askers.len();
         if askers as f64 > BURST / 2.0 {
-            return MAX_LEVEL; // there may be any number of others
+            return MAX_LEVEL; // there may be any number of further requesters
         }
         // Each of these receivers may send one request in its part of the spread, which has a place for every member.
         (1..MAX_LEVEL).find(|level| askers * PARTS[usize::from(*level)] <= members).unwrap_or(MAX_LEVEL)

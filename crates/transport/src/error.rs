@@ -244,7 +244,7 @@ pub enum EndReason {
     /// The source has completed its repetitions, and receives no feedback.
     #[error("it has ended its repetitions, and receives nothing")]
     SentEnough,
-    /// The source has reached its timeout.
+    /// The source has stopped waiting.
     #[error("it had waited long enough")]
     WaitedEnough,
     /// The source was stopped.

@@ -548,7 +548,7 @@ pub struct SendReport {
     pub refused_hosts: Vec<IncompleteReceiver>,
     /// Files that could not be read or changed during the session; at most [`MAX_UNSENT`].
     pub unsent: Vec<LeftOut>,
-    /// Number of all such files.
+    /// Total number of files that were not sent.
     pub unsent_count: u64,
     /// Number of rejected packets: forged, replayed or damaged.
     pub refused: u64,
@@ -560,7 +560,7 @@ pub struct SendReport {
     pub relays: Vec<RelayBelow>,
     /// Outcomes of the invited hosts.
     pub hosts: Vec<HostReport>,
-    /// Receipts; `None` if there are none and none are required.
+    /// Receipts; `None` if no receipt was sent and no keys are required.
     #[serde(skip)]
     pub receipts: Option<ReceiptsReport>,
     /// Number of valid receipts.

@@ -211,7 +211,7 @@ impl Members {
             return Change::None;
         }
         if self.moved.get(&report.from).is_some_and(|number| seq <= *number) {
-            return Change::None; // overtaken on the way
+            return Change::None; // overtaken by a later report
         }
         self.moved.remove(&report.from);
         if report.state == MemberState::Leaving && report.reason == MOVED {
@@ -231,7 +231,7 @@ impl Members {
         }
         let Some(member) = self.known.get_mut(&report.from) else { return Change::None };
         if seq < member.reported {
-            return Change::None; // overtaken on the way
+            return Change::None; // overtaken by a later report
         }
         let is_newer = seq > member.reported;
         member.reported = seq;

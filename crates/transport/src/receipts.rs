@@ -34,7 +34,7 @@ pub struct ReceiptReport {
     pub known: Option<bool>,
 }
 
-/// A complete receiver without a valid receipt, or a relay with such downstream receivers.
+/// A complete receiver without a valid receipt, or a relay with downstream receivers of this kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WithoutReceipt {
     /// Host name.
@@ -52,7 +52,7 @@ pub struct ReceiptsReport {
     pub salt: String,
     /// Identifier of the transfer, hexadecimal.
     pub transfer: String,
-    /// Start of the source, nanoseconds since 1970. A string, because some JSON readers do not support such large numbers.
+    /// Start of the source, nanoseconds since 1970. It is a string, because some JSON readers do not support such large numbers.
     pub started: String,
     /// Root hash of the content, hexadecimal: a hash over its division into blocks and the hashes of all blocks.
     pub root: Option<String>,
@@ -64,7 +64,7 @@ pub struct ReceiptsReport {
     pub good: u64,
     /// Required keys without a receipt.
     pub unused_keys: Vec<String>,
-    /// If keys are required: complete receivers without a valid receipt, and relays with such downstream receivers.
+    /// If keys are required: complete receivers without a valid receipt, and relays with downstream receivers of this kind.
     pub without_receipt: Vec<WithoutReceipt>,
     /// All receipts.
     pub signed: Vec<ReceiptReport>,

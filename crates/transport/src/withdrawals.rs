@@ -35,7 +35,7 @@ impl Slices {
             return;
         }
         self.slices.truncate(known / SLICE);
-        self.next = self.slices.len(); // news first
+        self.next = self.slices.len(); // new slices first
         for (at, files) in files.chunks(SLICE).enumerate().skip(known / SLICE) {
             let mut slice = Slice { first: (at * SLICE) as u32, files: files.to_vec(), signature: None };
             slice.signature = sign(&slice);

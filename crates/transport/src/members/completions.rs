@@ -87,7 +87,7 @@ impl Members {
                     self.confirm(id);
                 }
             }
-            None if is_full => self.confirm(id), // it counts nowhere
+            None if is_full => self.confirm(id), // the completion is not counted
             None => {
                 let reporter = CompletionReporter { relay: by, known: !self.completions.of_relay };
                 self.completions.by.insert(id, reporter);

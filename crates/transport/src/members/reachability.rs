@@ -100,7 +100,7 @@ impl Members {
     /// Records a join request; `next` is the number of the next packet.
     pub fn on_asking(&mut self, from: ReceiverId, next: Seq) {
         if self.asked.len() >= MAX_ASKED {
-            self.asked.clear(); // they show later that they hear the source
+            self.asked.clear(); // their echoes will prove it later
         }
         self.asked.entry(from).or_insert(next);
     }

@@ -36,7 +36,7 @@ impl Subtree {
             self.parts.clear();
         }
         if usize::from(tree.first) != self.parts.len() {
-            return; // one before it is lost: the next second brings all again
+            return; // an earlier part was lost; all parts are repeated every second
         }
         let room = count.saturating_sub(self.parts.len());
         self.parts.extend(tree.relays.iter().take(room));

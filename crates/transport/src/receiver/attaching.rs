@@ -335,7 +335,7 @@ impl ReceiverSession {
         let is_no_better = self.is_no_better(from, now);
         let Some(attaching) = self.attaching.as_mut().filter(|_| token.to == self.setup.id) else { return };
         if attaching.sought().is_some() && is_no_better {
-            return; // the nearest would be found again
+            return; // the search would find the same relay
         }
         if attaching.on_token(token.token, token.agent, from, now) {
             self.candidates.on_sign_of_life(from, now);

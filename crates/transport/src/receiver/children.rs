@@ -105,8 +105,8 @@ impl ReceiverSession {
 
     /// Returns the time of the next call of [`ReceiverSession::speak_for_children`].
     pub(super) fn speak_at(&self) -> Time {
-        // A session that no longer receives sends nothing for its children; without this filter it would be called for that
-        // repeatedly.
+        // A session that no longer receives sends nothing for its children. Without this filter it would be called again and
+        // again.
         let relay = self.setup.relay.as_ref().filter(|_| self.phase == Phase::Receiving);
         relay.map_or(Time::NEVER, |relay| relay.tick_at())
     }

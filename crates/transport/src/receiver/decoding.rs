@@ -72,7 +72,7 @@ impl Decoding {
                 let hash = verify_block(&bytes).ok().map(|(_, hash)| hash);
                 (bytes, hash)
             });
-            sender.send(Decoded { block, symbols, bytes }).ok(); // a session that has ended does not listen
+            sender.send(Decoded { block, symbols, bytes }).ok(); // fails if the session has ended
         };
         if is_whole {
             return job();

@@ -108,7 +108,7 @@ impl ReceiverSession {
             return;
         }
         if self.setup.relay.as_ref().is_some_and(|relay| !relay.may_follow(session, &announce)) {
-            return; // another part of this relay passes it on, or this is what it passes on itself
+            return; // another part of this relay forwards it, or this relay announces it
         }
         if !self.setup.accept.takes(&announce) {
             return self.object(session, from, crate::error::JoinObstacle::NotAccepted, now);
@@ -495,7 +495,7 @@ impl ReceiverSession {
             return;
         }
         if now.since(stream.member_sent_at) < stream.spread {
-            return; // it takes its turns for that, too
+            return; // these reports are sent in turns, too
         }
         let Some((part, is_news)) = stream.layers.flooded(now) else { return };
         if is_news {
@@ -649,7 +649,7 @@ impl ReceiverSession {
 
 /// Returns the receiver's place among all turns, from 0 to 1, computed from its random ID.
 fn place_of(id: ReceiverId) -> f64 {
-    const GOLDEN: f64 = 0.618_033_988_749_894_9; // so those that are not drawn but counted are apart, too
+    const GOLDEN: f64 = 0.618_033_988_749_894_9; // spreads consecutive IDs as well
     (id.get() as f64 * GOLDEN).fract()
 }
 

@@ -27,7 +27,7 @@ impl ReceiverSession {
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.look_at <= now) else { return };
         let polled = stream.sink.poll(now, &mut self.rng);
         if stream.sink.is_storing() && !matches!(polled, Ok(Progressed::No)) {
-            stream.works_since = None; // the next result may come as soon
+            stream.works_since = None; // the next result may follow as quickly
         }
         if stream.sink.activity().is_none() && !stream.sink.is_storing() {
             (stream.works_since, stream.look_at) = (None, Time::NEVER);
@@ -63,7 +63,7 @@ impl ReceiverSession {
             }
             Ok(Progressed::Anew) => {
                 let Some(stream) = &mut self.stream else { return };
-                (stream.root, stream.finishing_since) = (None, None); // the root may be what was wrong
+                (stream.root, stream.finishing_since) = (None, None); // the root may have been wrong
             }
             Err(error) => return self.fail(error, now),
         }
@@ -134,7 +134,7 @@ impl ReceiverSession {
             }
             Ok(Ending::Done(done)) => {
                 stream.finishing_since = None;
-                self.report_content(); // short content may be learned and published at once
+                self.report_content(); // short content may be read and published in one call
                 self.totals.finished = now;
                 let (entries, bytes, warnings) = (done.entries, done.bytes, done.warnings);
                 self.finished = Some(Finished { entries, bytes, warnings, withdrawn: done.withdrawn });
@@ -151,12 +151,12 @@ impl ReceiverSession {
                 let idle_timeout = (stream.spread * 2 + CONFIRM_TIMEOUT).max(self.setup.idle_timeout);
                 self.phase = Phase::Confirming { until: now + idle_timeout };
                 if stream.window.may_limit() {
-                    self.send_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
+                    self.send_window(faircast_wire::Window::UNLIMITED, now); // the receiver needs no more packets
                 }
                 if self.stream.as_ref().is_some_and(|stream| stream.closed) {
                     self.objections.hasten(now);
                     self.refuse_sessions(now);
-                    self.phase = Phase::Over; // nobody waits for its word
+                    self.phase = Phase::Over; // the source does not wait for its report
                     return;
                 }
                 self.sign_receipt(root, now);

@@ -71,7 +71,7 @@ impl Repair {
 /// The blocks that are not complete.
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]
 pub(super) enum Incomplete {
-    /// Blocks that are completed one after the other.
+    /// Blocks that are filled one after the other.
     InTurn(Assembly),
     /// Blocks that are all filled at the same time.
     Together(Box<Fountain>),

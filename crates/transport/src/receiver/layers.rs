@@ -110,7 +110,7 @@ impl Layers {
         self.flood.on_subscription(top, now);
         self.highest = self.highest.max(top);
         if self.refused.is_some_and(|refused| top < refused) {
-            self.refused = None; // it may work the next time
+            self.refused = None; // a later attempt may succeed
         }
         Some(self.subscription())
     }

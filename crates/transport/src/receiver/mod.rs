@@ -371,7 +371,7 @@ impl ReceiverSession {
     fn waits_for_output(&mut self, now: Time) -> bool {
         let waits = self.stream.as_ref().is_some_and(|stream| stream.sink.waits_for_output());
         if waits {
-            self.clocks.received_at = now; // nobody listens, so nobody is silent
+            self.clocks.received_at = now; // the source is not silent: its packets are not read
             self.service.rest();
         }
         waits
@@ -455,7 +455,7 @@ impl ReceiverSession {
     }
 
     /// Whether this packet of the followed session comes from another address than its source, and is to be ignored.
-    /// Announcements are accepted from any address, and statuses from addresses to which the source may have moved.
+    /// Announcements are accepted from any address, and statuses from addresses that have announced the session.
     fn is_from_elsewhere(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };
         let asked = self.candidates.contains(stream.session, from);
@@ -581,7 +581,7 @@ impl ReceiverSession {
                 }
                 if self.is_finishing() {
                     self.report_membership(now);
-                    return; // the source is not needed any more
+                    return; // the source's data is complete
                 }
                 let outdated = self.stream.as_ref().is_some_and(|stream| stream.sink.is_outdated(now));
                 if silent >= self.setup.idle_timeout || outdated {

@@ -206,7 +206,7 @@ impl Reassembly {
     /// Stores a complete block. `hash` is the hash of its data if the block is as sealed.
     fn store(&mut self, block: u32, bytes: Vec<u8>, hash: Option<Hash>, now: Time) -> Result<Stored, Error> {
         let Some(hash) = hash else {
-            self.on_wrong(block, "damaged", now); // it is collected again
+            self.on_wrong(block, "damaged", now); // the block is received again
             self.recycle(bytes);
             return Ok(Stored::No);
         };
@@ -221,7 +221,7 @@ impl Reassembly {
             Judged::Unknown => {
                 match self.pages.as_mut().map_or(Ok(()), |pages| pages.hold(block, bytes, hash, now)) {
                     Ok(()) => self.requests.on_complete(block),
-                    Err(bytes) => self.recycle(bytes), // it will be asked for
+                    Err(bytes) => self.recycle(bytes), // the block will be requested
                 }
                 Ok(Stored::No)
             }
@@ -251,7 +251,7 @@ impl Reassembly {
         match (judged, blanked) {
             (Judged::Forged, blanked) => match blanked() {
                 Some(hash) if pages.judge(block, hash) == Judged::Right => Judged::Right,
-                Some(_) => Judged::Unknown, // its page may still come
+                Some(_) => Judged::Unknown, // its page may still arrive
                 None => Judged::Forged,
             },
             _ => judged,
@@ -426,7 +426,7 @@ impl SymbolSink for Reassembly {
             || self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
             || self.end.is_some_and(|end| block >= end)
         {
-            return Ok(Progressed::No); // makes no sense
+            return Ok(Progressed::No); // an invalid block number
         }
         if block > self.passed {
             self.passed = block;
@@ -444,7 +444,7 @@ impl SymbolSink for Reassembly {
             return Ok(Progressed::No);
         }
         if self.place.is_preparing() {
-            return Ok(Progressed::No); // it may be here
+            return Ok(Progressed::No); // the block may be stored
         }
         if packet.payload.is_empty() {
             self.on_wrong_symbol(block);
@@ -553,7 +553,7 @@ impl SymbolSink for Reassembly {
     fn reached(&self) -> Reached {
         let symbols = match &self.incomplete {
             Incomplete::InTurn(blocks) => blocks.gathered(),
-            Incomplete::Together(_) => 0, // nobody asks
+            Incomplete::Together(_) => 0, // no requests
         };
         Reached { blocks: self.place.blocks().into(), symbols, wrong: self.wrong }
     }
@@ -689,7 +689,7 @@ impl SymbolSink for Reassembly {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
         let until = match () {
-            () if self.place.is_preparing() || self.place.is_opening() => self.low, // what is missing is not known yet
+            () if self.place.is_preparing() || self.place.is_opening() => self.low, // the missing blocks are unknown
             () if self.place.wants_manifest() => self.passed.min(self.geometry.manifest_blocks()),
             () => self.passed.min(self.end.unwrap_or(u32::MAX)),
         };
@@ -719,7 +719,7 @@ impl SymbolSink for Reassembly {
     fn held(&self, block: u32) -> Option<SymbolMap> {
         match &self.incomplete {
             Incomplete::InTurn(blocks) => blocks.held(block).map(|symbols| SymbolMap { block, symbols }),
-            Incomplete::Together(_) => None, // nobody asks
+            Incomplete::Together(_) => None, // no requests
         }
     }
 
@@ -740,7 +740,7 @@ impl SymbolSink for Reassembly {
         let waiting = self.place.waiting_for_output();
         let coming = match self.incomplete {
             Incomplete::InTurn(_) => self.symbols.saturating_sub(self.symbols_needed),
-            Incomplete::Together(_) => 0, // all blocks come at the same time
+            Incomplete::Together(_) => 0, // all blocks are filled at the same time
         };
         let all = waiting + coming * u64::from(self.geometry.symbol_size);
         waiting > 0 && all > (self.geometry.capacity() * 5 / 4).max(LITTLE)

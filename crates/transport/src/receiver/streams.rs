@@ -145,12 +145,12 @@ impl Streams {
             return Ok(());
         };
         if block == u32::MAX || packet.symbols > self.symbols_per_block {
-            return Ok(()); // makes no sense
+            return Ok(()); // invalid values
         }
         match lane.state {
             State::Joined { since } => {
                 if block < lane.next {
-                    return Ok(()); // of earlier times
+                    return Ok(()); // an old block
                 }
                 (lane.state, lane.next) = (State::Flowing { since }, block);
                 lane.cut = (symbol > 0).then_some(block);
@@ -355,7 +355,7 @@ impl Lane {
             self.newest.push_back((block, self.packets));
         }
         if self.early.contains_key(&block) {
-            return None; // more repairs than were needed
+            return None; // a surplus repair symbol
         }
         let symbol = packet.data.payload.symbol;
         if self.blocks.add(block, packet.symbols, symbol, packet.payload) != Added::Complete {
@@ -381,7 +381,7 @@ impl Lane {
             }
             below = below.max(block);
             if self.newest.len() == 1 {
-                break; // the newest stays known
+                break; // the newest block remains recorded
             }
             self.newest.pop_front();
         }

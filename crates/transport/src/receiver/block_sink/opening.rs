@@ -50,7 +50,7 @@ pub(super) fn opened(
 /// Creates the temporary file for symbols next to the files of the transfer.
 pub(super) fn make_room(store: &Store, order: Option<RoomOrder>) -> Option<RoomOrder> {
     if let Some(order) = order {
-        order.send(store.room()).ok(); // a session that has ended does not listen
+        order.send(store.room()).ok(); // fails if the session has ended
     }
     None
 }
