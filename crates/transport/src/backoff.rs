@@ -125,7 +125,7 @@ impl RequestRate {
     }
 }
 
-/// A receiver's part: limits the times of its requests.
+/// A receiver's part: determines the earliest time of its next request.
 #[derive(Debug, Default)]
 pub struct RequestBackoff {
     pause: Span,

@@ -1,7 +1,7 @@
 //! The endpoint: one session at one host, without sockets and clock.
 //!
-//! Its driver delivers datagrams and the time, sends its packets, and joins its groups: `faircast-driver` with sockets, tests
-//! with a virtual network.
+//! The driver of an endpoint delivers datagrams and the time, sends its packets, and joins its groups. It is `faircast-driver`
+//! with sockets, or a test with a virtual network.
 //!
 //! ```text
 //!   handle_datagram(..)            poll_transmit(..) until None   -> datagrams to a group or a host

@@ -688,7 +688,7 @@ by_way_of! {
 }
 
 impl Error {
-    /// Returns the message of the error, and the messages of its causes that it does not contain.
+    /// Returns the message of the error, followed by the messages of its causes that are not contained in it.
     pub(crate) fn in_full(&self) -> String {
         let mut message = self.to_string();
         let mut cause = std::error::Error::source(self);

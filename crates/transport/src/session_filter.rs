@@ -101,7 +101,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl SessionFilter {
-    /// Accepts sources whose names match one of these patterns, and at most this number of bytes of content.
+    /// Returns a filter for sources whose names match one of these patterns, and for content of at most this number of bytes.
     #[must_use]
     pub fn new(names: Vec<String>, most_bytes: Option<u64>) -> SessionFilter {
         SessionFilter { names, most_bytes, ..SessionFilter::default() }

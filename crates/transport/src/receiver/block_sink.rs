@@ -25,19 +25,19 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use to::{ContentSink, Unwritten};
 
-/// Divisor of the memory: the part for blocks that arrive before the manifest.
+/// Divisor of the memory that gives the part for blocks before the manifest.
 const WAITING: usize = 4;
 
-/// Divisor of the memory: the part for blocks of a stream that arrive before their predecessors.
+/// Divisor of the memory that gives the part for blocks of a stream that arrive before their predecessors.
 const EARLY: usize = 2;
 
-/// Divisor of the memory: the maximum lag of the worker.
+/// Divisor of the memory that gives the maximum lag of the worker.
 const BEHIND: u64 = 8;
 
-/// Minimum memory for blocks that wait for their predecessors: a few blocks. Bytes.
+/// Minimum memory in bytes for blocks that wait for their predecessors. It holds a few blocks.
 const MIN_EARLY: usize = 4 << 20;
 
-/// Maximum distance of a stream's block from the last written block; memory grows with it. Blocks.
+/// Maximum distance, in blocks, of a stream's block from the last written block. Memory grows with it.
 const FARTHEST: u32 = 1 << 20;
 
 /// Maximum number of times that stored data is fetched again because it contradicts the source.

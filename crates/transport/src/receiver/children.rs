@@ -96,7 +96,7 @@ impl ReceiverSession {
         self.setup.relay.as_ref().map_or(Window::UNLIMITED, |relay| relay.limit())
     }
 
-    /// Notifies a relay that the parent does or does not confirm receivers by number, and of the receivers that it has confirmed.
+    /// Passes confirmations of the parent to a relay; `confirms`: whether the parent confirms receivers by ID.
     pub(super) fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time) {
         if let Some(relay) = &self.setup.relay {
             relay.on_confirmed(confirms, ids, now);

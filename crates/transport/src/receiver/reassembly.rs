@@ -25,7 +25,7 @@ pub(crate) const INCOMPLETE: usize = 256 << 20;
 /// Maximum jump of a stream, in blocks.
 const FARTHEST: u32 = 1 << 16;
 
-/// Divisor of the memory: the part for complete blocks that wait for their signature.
+/// Divisor of the memory that gives the part for complete blocks without a verified signature.
 const HELD: usize = 4;
 
 /// Maximum number of recorded blocks with wrong symbols.

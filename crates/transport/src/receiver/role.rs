@@ -60,7 +60,7 @@ pub(crate) trait Relaying: Send {
     fn has_unsent(&self) -> bool;
     /// Whether a completed downstream receiver has not been confirmed yet.
     fn waits_for_confirmations(&self) -> bool;
-    /// Records whether the parent confirms receivers by number, and the receivers that it has confirmed.
+    /// Records whether the parent confirms receivers by ID, and the receivers that it has confirmed.
     fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time);
     /// Records a change of the parent.
     fn on_other_parent(&self);

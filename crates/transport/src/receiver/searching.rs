@@ -70,7 +70,7 @@ pub(super) struct Candidates {
 }
 
 impl Candidate {
-    /// Schedules a query at this time or earlier if the source has been queried rarely, because it may answer now.
+    /// Schedules a query of a rarely queried source at this time or earlier, because the source may answer now.
     fn ask_again(&mut self, at: Time) {
         if self.tries >= TRIES {
             (self.tries, self.ask_at) = (TRIES - TRIES_AGAIN, self.ask_at.min(at));

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 /// Memory for the incomplete blocks of one layer: there are rarely more than two at a time.
 const INCOMPLETE: usize = 16 << 20;
 
-/// Divisor of the memory: the part for data that waits for files and programs.
+/// Divisor of the memory that gives the part for data that waits for files and programs.
 const BEHIND: usize = 8;
 
 /// Maximum jump of a stream, in blocks.

@@ -27,7 +27,7 @@ const LAZY: f64 = 1.0 / 4.0;
 /// Interval of advertisements of a receiver that keeps up.
 const REGULARLY: Span = Span::from_millis(25);
 
-/// Divisor of the window: an advertisement is also due when this part was used since the last one.
+/// Divisor of the window: when this part of it was used since the last advertisement, a new one is due.
 const PART: u64 = 4;
 
 /// Divisor of the window: a smaller change is advertised only after [`CALM`].
