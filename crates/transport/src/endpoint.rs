@@ -67,7 +67,7 @@ pub enum HostEvent<'a> {
     },
     /// One of [`Endpoint::groups`] could not be joined.
     JoinFailed {
-        /// Index of this group in [`Endpoint::groups`].
+        /// Index of this group in `Endpoint::groups`.
         place: usize,
         /// Reason of the failure.
         why: &'a dyn fmt::Display,

@@ -90,10 +90,10 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// Reads the configuration from two bytes. First byte: bits 0 to 2 select the node between, bit 3 selects encryption, and
-    /// bits 4 to 7 select the scheme if the node does not determine it. Second byte: bits 0 to 2 select the geometry, bits 3 and
-    /// 4 the relay's memory, and bit 5 a first second without faults. With `layered`, the scheme has layers and the node between
-    /// is none or a repeater.
+    /// Reads the configuration from two bytes. First byte: bits 0 to 2 select the node between source and receiver, bit 3 selects
+    /// encryption, and bits 4 to 7 select the scheme if the node does not determine it. Second byte: bits 0 to 2 select the
+    /// geometry, bits 3 and 4 the relay's memory, and bit 5 a first second without faults. With `layered`, the scheme has layers
+    /// and the node is a repeater or absent.
     pub(super) fn of([first, second]: [u8; 2], layered: bool) -> Setting {
         let free = [
             "ormcc",

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Completions {
     by: BTreeMap<ReceiverId, CompletionReporter>,
-    /// At a relay: receivers that have completed since the last call of [`Members::take_numbers`].
+    /// At a relay: receivers that have completed since the last call of `Members::take_numbers`.
     fresh: Vec<ReceiverId>,
     /// Whether these are the members of a relay: a completion is known only after the source has confirmed it.
     of_relay: bool,

@@ -144,7 +144,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns the time of the next call of [`ReceiverSession::send_receipts`].
+    /// Returns the time of the next call of `ReceiverSession::send_receipts`.
     pub(super) fn receipts_at(&self) -> Time {
         let has_come = self.setup.relay.as_ref().is_some_and(|relay| relay.has_receipts());
         if has_come { Time::ZERO } else { self.receipts.deadline() }

@@ -1,8 +1,8 @@
 //! Receiver side of live streams in layers: receives blocks and writes the bytes of each layer in order.
 //!
 //! The source sends the blocks of a layer in order, each with its repair symbols. It sends no symbol of a block after the next
-//! block has begun. So a receiver gives up an incomplete block when packets of a later block have arrived, and a few more packets
-//! to allow for reordering. A gap never delays the following blocks.
+//! block has begun. So a receiver gives up an incomplete block soon after the first packet of a later block. It waits for a few
+//! more packets, because a path may reorder packets. A gap never delays the following blocks.
 
 use super::block_sink::{Done, Ending};
 use super::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
