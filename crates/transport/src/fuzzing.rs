@@ -50,9 +50,8 @@ const MAX_DATAGRAMS: usize = 64;
 /// Fuzzes an unsealed session of a source and a receiver. The network between them loses, changes and forges datagrams. If it
 /// only loses datagrams, the file must arrive unchanged.
 ///
-/// The first byte selects the source's policy for slow receivers (bits 0 and 1), the geometry of blocks (bits 2 to 4) and the
-/// scheme (bits 5 to 7). Each of the following steps consists of a mode byte, a length byte, and this number of bytes. Bits of
-/// the mode:
+/// The first byte selects the source's policy for slow receivers (bits 0 and 1), the geometry (bits 2 to 4) and the scheme (bits
+/// 5 to 7). Each of the following steps consists of a mode byte, a length byte, and this number of bytes. Bits of the mode:
 ///
 /// | bits | meaning |
 /// |---|---|

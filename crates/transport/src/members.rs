@@ -496,7 +496,7 @@ impl Members {
     }
 
     /// Returns the earlier records of restarted receivers, which have a new ID each time. A receiver of the same name has joined
-    /// later from the same address, and the earlier one has been silent since or both have completed.
+    /// later from the same address. The earlier one has been silent since, or both have completed.
     pub fn replaced(&self) -> BTreeSet<ReceiverId> {
         let mut newest: BTreeMap<(&str, IpAddr), Time> = BTreeMap::new();
         for member in self.known.values() {

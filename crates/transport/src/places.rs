@@ -1,7 +1,7 @@
 //! Allocation of a limited number of places, such as children of a relay or sessions of a permanent receiver.
 //!
 //! Any host that reaches a port can request a place. So a holder without proof is replaced by a newcomer whose host holds fewer
-//! places, and no host without the key can occupy all places.
+//! places. No host without the key can occupy all places.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

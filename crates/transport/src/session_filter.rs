@@ -149,8 +149,8 @@ impl SessionFilter {
     }
 
     /// Claims a session for this receiver; `standing` is the proof that the source's answer has given. Returns `None` if another
-    /// receiver takes part in this session or in one with the same content, if the session has ended here, or if there is no
-    /// place for it.
+    /// receiver takes part in this session or in one with the same content. Also returns `None` if the session has ended here, or
+    /// if there is no place for it.
     pub(crate) fn claim(
         &self,
         (session, transfer): (SessionId, TransferId),

@@ -437,8 +437,8 @@ impl ReceiverSession {
             let Some(stream) = &mut self.stream else { return };
             if self.under.may_ask() && stream.sink.deadline().max(self.asks.free_at()) <= now {
                 let mut echo = echo(stream, now);
-                // A packet that was sent before the last status and has not arrived is lost, not in flight, even if no later
-                // packet shows the gap.
+                // Packets that were sent before the last status and have not arrived are lost. They are not in flight, even if no
+                // later packet shows the gap.
                 echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
                 let wanted = stream.sink.due(now, &mut self.rng).to_vec();
                 if !wanted.is_empty() {

@@ -57,7 +57,8 @@ impl Outbox {
 }
 
 impl Waiting {
-    /// Adds the waiting time until `now` to the hold time of the echo, so that it does not count as part of the round-trip time.
+    /// Adds the waiting time until `now` to the echo's hold time. So the waiting time does not count as part of the round-trip
+    /// time.
     pub fn hold_until(&mut self, now: Time) {
         let waited = now.since(self.since);
         let echo = match &mut self.message {

@@ -8,8 +8,8 @@
 //!                             \-- none -----------------> Source
 //! ```
 //!
-//! A receiver that no agent serves in time remains the source's child until the end of the session, so that no receiver is
-//! counted twice for long. Agents and relays do not search for another agent, because it could be downstream of themselves.
+//! A receiver that no agent serves in time remains the source's child until the end of the session. So no receiver is counted
+//! twice for long. Agents and relays do not search for another agent, because it could be downstream of themselves.
 
 use super::reachability::MOVED_AFTER;
 use super::{JOINED, Phase, ReceiverSession};

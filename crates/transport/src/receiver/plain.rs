@@ -13,7 +13,7 @@ use faircast_wire::encode::IPV4_HEADERS;
 use std::net::SocketAddr;
 
 impl Setup {
-    /// Returns the setup of a receiver for which only source and destination are configured, on an IPv4 path and at this time in
+    /// Returns the setup of a receiver with only source and destination configured, on an IPv4 path. `unix_secs` is its start, in
     /// seconds since 1970. All its random numbers are derived from `seed`.
     pub(crate) fn plain(
         codec: ReceiverCodec,

@@ -34,7 +34,7 @@ const SELDOM: Span = Span::from_secs(15);
 /// Pause in the announcements of a source after which it may have been restarted, so that it is queried again.
 const AWAY: Span = Span::from_secs(1);
 
-/// Number of these queries before the interval is [`SELDOM`] again.
+/// Number of these queries before the interval is `SELDOM` again.
 const TRIES_AGAIN: u32 = 2;
 
 /// First pause between two queries, in addition to the spread; each later pause is twice as long as its predecessor.

@@ -1,12 +1,12 @@
 //! Detection of a parent that answers but serves no data.
 //!
-//! A source, relay or agent may announce a session and claim to have all content, but withhold the requested symbols or send
-//! symbols of blocks that do not verify. Once a second, the receiver checks its progress. After a fraction of the idle timeout
-//! without progress, it leaves such a parent for another one that it receives. At the end of the idle timeout it ends the
+//! A source, relay or agent may announce a session and claim to have all content, but withhold the requested symbols. It may also
+//! send symbols of blocks that do not verify. Once a second, the receiver checks its progress. After a fraction of the idle
+//! timeout without progress, it leaves such a parent for another one that it receives. At the end of the idle timeout it ends the
 //! session; verified blocks remain stored.
 //!
 //! A second counts only while symbols are requested and packets of the parent arrive. A parent that sends data for other
-//! receivers is excused, unless blocks do not verify. A relay may itself wait for its parent for the whole idle timeout, so its
+//! receivers is excused, unless blocks do not verify. A relay may itself wait for its parent for the whole idle timeout. So its
 //! children wait longer, in proportion to their distance from the source. A parent that states that it has no content yet is left
 //! later, if another parent is received. It never causes an end, because its source may be paused.
 

@@ -158,8 +158,8 @@ impl Window {
     /// turn.
     pub(super) fn new(size: u16, place: f64) -> Window {
         let size = usize::from(size);
-        // A datagram takes a power of two, plus the kernel's own record. With drivers that take a page for each datagram, the
-        // estimate is too low by less than a factor of two, and the packets still fit the whole buffer.
+        // A datagram takes a power of two, plus the kernel's own record. Some drivers take a page for each datagram. The estimate
+        // is then too low by less than a factor of two, and the packets still fit the whole buffer.
         let usual = (size.next_power_of_two() + 256) as f64;
         let cost = usual.max(MIN_COST) * 1.25;
         Window {
