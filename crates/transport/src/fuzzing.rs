@@ -265,7 +265,7 @@ impl Network {
 /// | 0 to 2 | 0: no faults; 1: all datagrams are lost; 2 to 5: a datagram arrives at the relay from upstream, at the relay from downstream, at the source, at the receiver; 6: a host attaches at the relay's port; 7: a process is restarted, a host event occurs, or the relay is stopped (selected by the next byte) |
 /// | 3 to 5 | time that passes afterwards: 0, 2, 10, 50, 200, 1000, 3000 or 11,000 ms |
 /// | 6 | the datagram comes from an unknown address and is sealed as by a relay; otherwise it has the expected sender's address |
-/// | 7 | the datagram is sent without a corrected checksum and without encryption |
+/// | 7 | the datagram is sent right after the change: its checksum is not corrected, and it is not encrypted again |
 ///
 /// A datagram is described by four arguments: the observed datagram to change (`hostile::Order`), the position of the change, its
 /// length, and its bytes.
@@ -276,7 +276,7 @@ pub fn relays(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     hostile_world(input, scratch, correct, false);
 }
 
-/// Fuzzes the schemes with layers (rlc, gmcc, smcc) in the same way, either directly or with a relay between source and receiver.
+/// Fuzzes schemes with layers (rlc, gmcc, smcc) in the same way, either directly or with a relay between source and receiver.
 pub fn layers(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     hostile_world(input, scratch, correct, true);
 }

@@ -75,7 +75,7 @@ pub(super) struct Order<'a> {
     /// Start of the change, in bytes.
     pub(super) offset: u8,
     pub(super) change: &'a [u8],
-    /// Whether the datagram is sent without a corrected checksum and without encryption.
+    /// Whether the datagram is sent right after the change: its checksum is not corrected, and it is not encrypted again.
     pub(super) is_raw: bool,
 }
 

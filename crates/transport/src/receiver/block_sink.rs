@@ -276,7 +276,8 @@ impl BlockSink {
     /// over.
     ///
     /// # Errors
-    /// The contradiction, if discarding blocks did not help before or if the output is not files and cannot be corrected.
+    /// The contradiction, if blocks were discarded before and this did not help. Also if the output is not files, because other
+    /// output cannot be corrected.
     fn give_up(&mut self, contradiction: ObjectError) -> Result<Polled, Error> {
         let ContentSink::Files(storage) = &mut self.to else { return Err(contradiction.into()) };
         storage.drop_waiting();

@@ -54,7 +54,7 @@ impl ReceiverSession {
         self.end_superseded(announce, now);
     }
 
-    /// Ends the followed session in favour of another one. Counts as a success if this receiver has all content.
+    /// Ends the followed session in favour of another one. The followed session fails if content is still missing.
     fn end_superseded(&mut self, announce: &Announce, now: Time) {
         if self.phase == Phase::Receiving {
             let silent = now.since(self.clocks.received_at);
