@@ -1,4 +1,4 @@
-//! The block source: where the blocks of one content come from: files, a pipe read to its end, or a live pipe.
+//! The blocks of one content, from files, a pipe read to its end, or a live pipe.
 
 use crate::announced::LIVE_ROOT;
 use crate::ends::Input;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time for which live data waits for a block to fill.
+/// Maximum time for which live data waits until its block is full.
 const LIVE_LATENCY: Duration = Duration::from_millis(50);
 
 /// Whether there is time for work that is not urgent.
@@ -26,29 +26,29 @@ pub(crate) enum Leisure {
     No,
 }
 
-/// Maximum number of blocks of a session: the last number is that of a packet without content (`docs/wire.md`), and the number of all blocks must be
-/// announced. A block is at least 50 ms of a stream and at most a block's capacity: 6.8 years of a slow stream, 140 days of one of 1
-/// Gbit/s.
+/// Maximum number of blocks of a session. The highest block number marks a packet without content (`docs/wire.md`), and the
+/// number of all blocks must fit the announcement. A live block has 50 ms of input or the full capacity of a block: the numbers
+/// suffice for 6.8 years of a slow stream, or for 140 days at 1 Gbit/s.
 pub(crate) const MAX_BLOCKS: u32 = u32::MAX - 1;
 
-/// Number of the newest blocks of a live pipe that stay, however old.
+/// Number of newest blocks of a live pipe that are stored regardless of their age.
 const KEPT: usize = 4;
 
 /// The blocks of a session's content.
 pub(crate) enum BlockSource {
-    /// Any block can be read at any time, once it is there.
+    /// Blocks of an object stream: each can be read at any time once it is available.
     ObjectStream(Box<ObjectBlocks>),
-    /// Blocks are made of input as it arrives, and are stored for a while.
+    /// Blocks of a live pipe: made of input as it arrives, and stored for a limited time.
     Live(Box<Live>),
 }
 
 pub(crate) struct ObjectBlocks {
     from: StreamReader,
-    /// As far as it is known: a pipe's length only at its end.
+    /// Geometry known so far: the length of a pipe is unknown until its end.
     geometry: Geometry,
     transfer: TransferId,
     entries: Counts,
-    /// Warnings about inputs that are not sent, or not wholly.
+    /// Warnings about inputs that are not sent, or sent only in part.
     warnings: Vec<String>,
     unsent: Vec<LeftOut>,
     ready: u32,
@@ -62,15 +62,15 @@ pub(crate) struct ObjectBlocks {
     withdrawn: Vec<Withdrawn>,
     /// Bytes of withdrawn files.
     withdrawn_bytes: u64,
-    /// Blocks with bytes of withdrawn files, not yet taken by the caller.
+    /// Blocks with bytes of withdrawn files that the caller has not taken yet.
     affected: BTreeMap<u32, Affected>,
 }
 
 /// Reader of an object stream.
 enum StreamReader {
-    /// Files are read ahead.
+    /// Files, read ahead.
     Files(Reader),
-    /// A pipe: its input so far can be read without waiting.
+    /// A pipe: input that has arrived can be read without waiting.
     Pipe(Box<SealedBlocks>, Pipe),
 }
 
@@ -95,10 +95,10 @@ struct LiveBlock {
     made: Time,
 }
 
-/// Number of unsent inputs that are named; the others are counted.
+/// Number of unsent inputs that are named; further ones are only counted.
 const NAMED: usize = 10;
 
-/// Returns warnings about inputs that are not sent, or not wholly.
+/// Returns warnings about inputs that are not sent, or sent only in part.
 fn warnings(object: &ObjectStream) -> Vec<String> {
     let skipped = object.skipped().iter().map(|skipped| {
         format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
@@ -116,12 +116,12 @@ impl BlockSource {
         BlockSource::object(object, None)
     }
 
-    /// Sends files, none of which may be left out.
+    /// Sends files; no file may be left out.
     pub(crate) fn all_files(object: ObjectStream) -> BlockSource {
         BlockSource::object(object, None)
     }
 
-    /// Sends an input as one file, stored in a nameless file in `dir`.
+    /// Sends an input as one file, stored in an unnamed temporary file in `dir`.
     pub(crate) fn pipe(
         (name, input): (&str, &Input),
         dir: &Path,
@@ -135,7 +135,7 @@ impl BlockSource {
         Ok(BlockSource::object(object, Some(pipe)))
     }
 
-    /// An input live.
+    /// Sends an input live.
     pub(crate) fn live(
         input: &Input,
         symbol_size: u16,
@@ -147,7 +147,7 @@ impl BlockSource {
         BlockSource::live_pipe(Pipe::of(input).0, symbol_size, symbols, unix_nanos, history, now)
     }
 
-    /// Sends the input of this pipe live.
+    /// Sends the input of `pipe` live.
     pub(crate) fn live_pipe(
         pipe: Pipe,
         symbol_size: u16,
@@ -205,7 +205,7 @@ impl BlockSource {
 
     pub(crate) fn geometry(&self) -> Geometry {
         match self {
-            // As announced: the last block shows the length of a pipe.
+            // Keeps the geometry as announced: receivers learn the length of a pipe from its last block.
             BlockSource::ObjectStream(object) if object.is_pipe() => {
                 Geometry { stream_len: None, ..object.geometry }
             }
@@ -237,7 +237,7 @@ impl BlockSource {
         }
     }
 
-    /// Files that were withdrawn while they were sent, in the order of their withdrawal.
+    /// Returns the files withdrawn during the session, in the order of their withdrawal.
     pub(crate) fn withdrawn(&self) -> &[Withdrawn] {
         match self {
             BlockSource::ObjectStream(object) => &object.withdrawn,
@@ -245,7 +245,7 @@ impl BlockSource {
         }
     }
 
-    /// Blocks that withdrawals have affected since this was called last.
+    /// Returns the blocks affected by withdrawals since the last call.
     pub(crate) fn take_affected(&mut self) -> Vec<Affected> {
         match self {
             BlockSource::ObjectStream(object) if !object.affected.is_empty() => {
@@ -255,7 +255,7 @@ impl BlockSource {
         }
     }
 
-    /// Whether there are any.
+    /// Whether withdrawals have affected blocks since the last call of [`BlockSource::take_affected`].
     pub(crate) fn has_affected(&self) -> bool {
         matches!(self, BlockSource::ObjectStream(object) if !object.affected.is_empty())
     }
@@ -267,7 +267,7 @@ impl BlockSource {
         }
     }
 
-    /// The blocks before this one can be read.
+    /// Returns the number of the first block that cannot be read yet.
     pub(crate) fn ready(&self) -> u32 {
         match self {
             BlockSource::ObjectStream(object) => object.ready,
@@ -275,7 +275,7 @@ impl BlockSource {
         }
     }
 
-    /// Older blocks are gone.
+    /// Returns the number of the oldest stored block.
     pub(crate) fn oldest(&self) -> u32 {
         match self {
             BlockSource::ObjectStream(_) => 0,
@@ -283,12 +283,12 @@ impl BlockSource {
         }
     }
 
-    /// How many blocks there are, once that is known.
+    /// Returns the number of blocks, once known.
     pub(crate) fn blocks(&self) -> Option<u32> {
         self.is_whole().then(|| self.ready())
     }
 
-    /// Whether all blocks are there.
+    /// Whether all blocks are available.
     fn is_whole(&self) -> bool {
         match self {
             BlockSource::ObjectStream(object) => object.is_whole(),
@@ -300,17 +300,17 @@ impl BlockSource {
         matches!(self, BlockSource::Live(_))
     }
 
-    /// Source symbols of a block.
+    /// Returns the number of source symbols of a block.
     pub(crate) fn symbols(&self, block: u32) -> u16 {
         match self {
             BlockSource::ObjectStream(object) => object.geometry.symbols(block),
             BlockSource::Live(live) => {
-                live.get(block).map_or(0, |stored| stored.symbols) // none of a block that is gone already
+                live.get(block).map_or(0, |stored| stored.symbols) // zero for a discarded block
             }
         }
     }
 
-    /// Source symbols of all blocks.
+    /// Returns the number of source symbols of all blocks.
     pub(crate) fn content_symbols(&self) -> u64 {
         match self {
             BlockSource::ObjectStream(object) => match object.ready.checked_sub(1) {
@@ -324,7 +324,7 @@ impl BlockSource {
         }
     }
 
-    /// Bytes of content so far, without the manifest and withdrawn files.
+    /// Returns the bytes of content so far, without the manifest and withdrawn files.
     pub(crate) fn content_bytes(&self) -> u64 {
         match self {
             BlockSource::ObjectStream(object) => {
@@ -337,7 +337,7 @@ impl BlockSource {
         }
     }
 
-    /// Announces that blocks will not be read in sequence: [`BlockSource::order`] names the next ones.
+    /// Announces that blocks will be read out of sequence, each after a call of [`BlockSource::order`].
     pub(crate) fn read_on_order(&mut self) {
         if let BlockSource::ObjectStream(object) = self
             && let StreamReader::Files(reader) = &mut object.from
@@ -346,7 +346,7 @@ impl BlockSource {
         }
     }
 
-    /// Block `block` will be read soon.
+    /// Announces that block `block` will be read soon.
     pub(crate) fn order(&mut self, block: u32) {
         if let BlockSource::ObjectStream(object) = self
             && let StreamReader::Files(reader) = &mut object.from
@@ -355,7 +355,7 @@ impl BlockSource {
         }
     }
 
-    /// The hash of a block's data, once it is known.
+    /// Returns the hash of a block's data, once known.
     pub(crate) fn hash(&self, block: u32) -> Option<Hash> {
         match self {
             BlockSource::ObjectStream(object) => object.hashes.get(block),
@@ -363,7 +363,7 @@ impl BlockSource {
         }
     }
 
-    /// The root over all blocks, once all are hashed.
+    /// Returns the root hash, once all blocks are hashed.
     pub(crate) fn root(&self) -> Option<Hash> {
         match self {
             BlockSource::ObjectStream(object) => object.root,
@@ -379,7 +379,7 @@ impl BlockSource {
         }
     }
 
-    /// Reads the input of a pipe; when there is leisure, hashes one block that has not been read yet.
+    /// Reads the input of a pipe. If there is leisure, also hashes one block that has not been read yet.
     pub(crate) fn poll(&mut self, now: Time, leisure: Leisure) -> Result<(), ObjectError> {
         match self {
             BlockSource::ObjectStream(object) => object.poll(leisure),
@@ -387,7 +387,7 @@ impl BlockSource {
         }
     }
 
-    /// Read block `block`, sealed, into `bytes`; its number of source symbols.
+    /// Reads block `block`, sealed, into `bytes`. Returns its number of source symbols.
     pub(crate) fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
         match self {
             BlockSource::ObjectStream(object) => object.read(block, bytes),
@@ -421,7 +421,7 @@ impl ObjectBlocks {
         Ok(())
     }
 
-    /// Read the next block of a pipe when all of it has come, so that reading does not wait.
+    /// Reads the next block of a pipe once all its input has arrived, so that reading does not block.
     fn take_from_pipe(&mut self) -> Result<(), ObjectError> {
         if self.is_whole() {
             return Ok(());
@@ -458,7 +458,7 @@ impl ObjectBlocks {
                 }
             };
             self.follow_withdrawals();
-            // A block that was read ahead may hold a file that is withdrawn by now.
+            // A block that was read ahead may contain bytes of a file that was withdrawn afterwards.
             if age == Age::Current || !self.hashes.is_affected(&self.layout, block) {
                 self.hashes.push(block, hash);
                 return Ok(symbols);
@@ -466,7 +466,7 @@ impl ObjectBlocks {
         }
     }
 
-    /// Take in which files were withdrawn, and name them.
+    /// Processes new withdrawals of files, and adds warnings that name the files.
     fn follow_withdrawals(&mut self) {
         let StreamReader::Files(reader) = &mut self.from else { return };
         for Withdrawal { entry, path, error } in reader.take_withdrawals() {
@@ -503,7 +503,7 @@ impl ObjectBlocks {
         matches!(self.from, StreamReader::Pipe(..))
     }
 
-    /// Whether all blocks are known.
+    /// Whether the number of blocks is known.
     fn is_whole(&self) -> bool {
         self.geometry.stream_len.is_some()
     }
@@ -526,8 +526,8 @@ impl Live {
             self.stored.push_back(LiveBlock { sealed: data, symbols, hash, made: now });
         }
         self.whole = self.pipe.is_drained();
-        // The newest blocks stay, however old: a receiver may still be reading them. The block that describes the stream is discarded too
-        // when it is old: late joiners do not need it.
+        // The newest blocks are stored regardless of their age, because a receiver may still be reading them. The block with the
+        // manifest is discarded like any other block: late joiners do not need it.
         while self.stored.len() > KEPT && now.since(self.stored[0].made) > self.history {
             self.stored.pop_front();
             self.oldest += 1;
@@ -547,7 +547,7 @@ mod tests {
         let source = BlockSource::live_pipe(pipe, 64, 2, 1, Span::from_secs(5), Time::ZERO);
         let BlockSource::Live(mut live) = source.expect("a stream") else { panic!("it is live") };
         let capacity = live.geometry.capacity() as usize;
-        // As after years: the newest block is the last but two that can be numbered.
+        // Simulates years of streaming: only two block numbers are left.
         live.oldest = MAX_BLOCKS - 3;
         for number in [MAX_BLOCKS - 2, MAX_BLOCKS - 1] {
             feeder.put(&vec![1; capacity]);

@@ -1,14 +1,14 @@
-//! Blocks to send: read once for the first pass, cached for a while for repairs.
+//! Cache of blocks to send: a block is read once for the first pass, and cached for a while for repairs.
 
 use super::block_source::BlockSource;
 use crate::object::ObjectError;
 use faircast_core::delivery::repair_scheduler::Pick;
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
 
-/// Memory for blocks that may be requested again, bytes.
+/// Size of the cache for blocks that may be requested again, bytes.
 const CACHE: usize = 16 << 20;
 
-/// A fountain comes back to all blocks, so more of them pay. With what makes repair symbols it is about three times this.
+/// Size of the cache of a fountain, bytes. It is larger because a fountain returns to every block. Encoders triple the memory.
 const FOUNTAIN_CACHE: usize = 32 << 20;
 
 /// Recently sent blocks with their encoders.
@@ -27,20 +27,20 @@ struct Slot {
 }
 
 impl Blocks {
-    /// Creates the cache for a session of this number of layers: each layer is at a block of its own.
+    /// Creates the cache for a session with `layers` layers. Each layer sends another block at a time.
     pub(super) fn new(symbol_size: u16, symbols_per_block: u16, layers: u8) -> Blocks {
         let block_len = usize::from(symbol_size) * usize::from(symbols_per_block);
         let cache = if layers > 1 { FOUNTAIN_CACHE } else { CACHE };
         Blocks::with_room(symbol_size, (cache / block_len.max(1)).clamp(1 + usize::from(layers), 1024))
     }
 
-    /// With room for `most` blocks.
+    /// Creates the cache for `most` blocks.
     pub(super) fn with_room(symbol_size: u16, most: usize) -> Blocks {
         let scratch = vec![0; usize::from(symbol_size)];
         Blocks { slots: Vec::with_capacity(most), most, clock: 0, symbol_size, scratch }
     }
 
-    /// The symbol that `pick` names, and the number of source symbols of its block.
+    /// Returns the number of source symbols of a block, and the symbol that `pick` names.
     pub(super) fn symbol(
         &mut self,
         pick: Pick,
@@ -59,12 +59,12 @@ impl Blocks {
         Ok((symbols, &self.scratch))
     }
 
-    /// Make this block ready.
+    /// Loads a block into the cache.
     pub(super) fn load(&mut self, block: u32, block_source: &mut BlockSource) -> Result<(), ObjectError> {
         self.slot(block, block_source).map(|_| ())
     }
 
-    /// The content of this block changes.
+    /// Removes a block whose content changes.
     pub(super) fn forget(&mut self, block: u32) {
         self.slots.retain(|slot| slot.block != block);
     }
@@ -74,7 +74,7 @@ impl Blocks {
         self.slots.iter().any(|slot| slot.block == block)
     }
 
-    /// Whether this number of blocks fits the cache at once.
+    /// Whether the cache has room for this number of blocks.
     pub(super) fn keeps(&self, blocks: u32) -> bool {
         blocks as usize <= self.most
     }

@@ -1,39 +1,40 @@
-//! Limits of requested repairs: no more is repaired than can have been lost.
+//! Limits of requested repairs: a host cannot request more symbols than it can have lost.
 
 use super::SourceSession;
 use faircast_core::packet::ReceiverId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// A host may request this multiple of the content sent: lost symbols are requested again, and may be lost once more.
+/// Maximum requested symbols of a host, as a multiple of the content sent. It exceeds one because lost symbols are requested
+/// again, and may be lost again.
 const TIMES: u64 = 4;
 
-/// Symbols that may be requested in any case.
+/// Symbols that a host may request regardless of the amount sent.
 const SPARE: u64 = 4_096;
 
-/// Maximum number of hosts counted; with more, counting starts again.
+/// Maximum number of hosts counted. Beyond it, all counts are reset.
 const MAX_HOSTS: usize = 65_536;
 
 /// Symbols requested per host.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: BTreeMap<IpAddr, u64>,
-    /// Symbols that were sent in an earlier session: all receivers go on from there.
+    /// Symbols that were sent in an earlier session, which all receivers resume.
     earlier: u64,
 }
 
 impl Budget {
-    /// Adds symbols that are sent on request.
+    /// Sets the number of symbols that were sent in an earlier session.
     pub(super) fn resume(&mut self, symbols: u64) {
         self.earlier = symbols;
     }
 
-    /// Whether a host with this total limit of symbols may request these.
+    /// Whether a host may request `symbols` more symbols, up to `most` in total.
     fn allows(&self, host: IpAddr, symbols: u16, most: u64) -> bool {
         self.spent.get(&host).copied().unwrap_or(0) + u64::from(symbols) <= most
     }
 
-    /// Records that this number of symbols is sent at this host's request.
+    /// Records that `symbols` symbols are sent at the request of `host`.
     pub(super) fn spend(&mut self, host: IpAddr, symbols: u16) {
         if self.spent.len() >= MAX_HOSTS && !self.spent.contains_key(&host) {
             self.spent.clear();
@@ -43,9 +44,9 @@ impl Budget {
 }
 
 impl SourceSession {
-    /// Whether a host can lack the symbols that it requests. All its members together can lack no more than the content sent, lost,
-    /// requested and lost again. Repairs do not count as sent; otherwise a host could request without end. In a sealed session relays are
-    /// believed: their receivers may come one after the other.
+    /// Whether a host can lack the symbols that it requests. The limit grows with the content sent and with the number of members
+    /// at that host. Repairs do not count as content sent; otherwise each request would raise the limit. In a sealed session
+    /// relays have no limit, because different receivers may join them one after another.
     pub(super) fn may_ask_for(&self, id: ReceiverId, from: SocketAddr, symbols: u16) -> bool {
         let is_sealed = self.codec.form() == faircast_wire::Form::Sealed;
         if is_sealed && self.members.get(id).is_some_and(|member| member.is_relay) {

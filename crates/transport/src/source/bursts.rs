@@ -1,8 +1,8 @@
-//! Whether packets may leave several at a time, for the kernel to cut apart (segmentation offload).
+//! Decides whether several packets may leave in one call, which the kernel splits (segmentation offload).
 //!
-//! A kernel that forwards multicast drops bursts that are not segmented yet, while single packets pass. This affects a source in a
-//! container or virtual machine behind a multicast router on the same host. Then receivers get nothing, or only slow packets. The newest
-//! packets that receivers echo show it.
+//! A kernel that forwards multicast drops bursts that are not segmented yet, but forwards single packets. This affects a source
+//! in a container or virtual machine behind a multicast router on the same host. Receivers then get no packets, or only those
+//! sent one at a time. The source detects this by the newest packet numbers that receivers echo.
 
 use faircast_core::packet::Seq;
 use faircast_core::time::{Span, Time};
@@ -10,38 +10,39 @@ use faircast_core::time::{Span, Time};
 /// Maximum number of datagrams that the kernel takes in one call (UDP_MAX_SEGMENTS in older kernels).
 pub(super) const MAX_SEGMENTS: usize = 64;
 
-/// The latest packets of which it is known how they left.
+/// Number of latest packets for which the source remembers whether they were sent in a burst.
 const KNOWN: u64 = 4_096;
 
-/// By chance, no receiver would echo a burst's packet this often only once in e^10 cases.
+/// Expected number of echoes of burst packets after which their absence proves that bursts do not arrive. The probability of an
+/// error is e^-10.
 const DOUBT: f64 = 10.0;
 
 /// Duration for which single packets are tried for unreached receivers.
 const TRIED_FOR: Span = Span::from_secs(10);
 
-/// How packets leave, and evidence of how they arrive.
+/// Burst mode, and evidence of the arrival of bursts.
 #[derive(Debug)]
 pub(super) struct Bursts {
     state: State,
-    /// A bit for each of the latest packets: whether others left with it.
+    /// A bit for each of the latest packets: set if the packet was sent in a burst.
     together: Vec<u64>,
-    /// Packets since a receiver last echoed a new one, and those of them that left with others.
+    /// Packets sent since the last new echo of a receiver: all, and those sent in bursts.
     left: (u32, u32),
-    /// How often a burst's packet should have been named.
+    /// Expected number of echoes of burst packets so far, while no burst packet has been echoed.
     doubt: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// In bursts; no packet of a burst has been echoed yet.
+    /// Bursts; no packet of a burst has been echoed yet.
     Unknown,
-    /// They leave in bursts, which pass.
+    /// Bursts; they arrive.
     Pass,
-    /// One at a time, because a receiver is not reached.
+    /// Single packets, as a trial, because a receiver is not reached.
     Tried { since: Time },
-    /// That did not help.
+    /// Bursts; a trial of single packets did not reach the receiver.
     InVain,
-    /// One at a time, for bursts do not pass.
+    /// Single packets, because bursts do not arrive.
     OneByOne,
 }
 
@@ -50,12 +51,12 @@ impl Bursts {
         Bursts { state: State::Unknown, together: vec![0; KNOWN as usize / 64], left: (0, 0), doubt: 0.0 }
     }
 
-    /// One at a time: no feedback can show whether bursts pass.
+    /// Creates the state for single packets: without feedback, the source cannot detect whether bursts arrive.
     pub(super) fn one_by_one() -> Bursts {
         Bursts { state: State::OneByOne, ..Bursts::new() }
     }
 
-    /// Returns the largest number of packets that may leave at a time.
+    /// Returns the maximum number of packets per call.
     pub(super) const fn most(&self) -> usize {
         match self.state {
             State::Unknown | State::Pass | State::InVain => MAX_SEGMENTS,
@@ -63,7 +64,7 @@ impl Bursts {
         }
     }
 
-    /// Records that `count` packets of the base layer have left at a time, `first` the first of them.
+    /// Records that `count` packets of the base layer were sent in one call, from number `first` on.
     pub(super) fn on_sent(&mut self, first: Seq, count: u32) {
         if self.state != State::Unknown {
             return;
@@ -79,7 +80,8 @@ impl Bursts {
         self.left.1 += if count > 1 { count } else { 0 };
     }
 
-    /// A receiver's newest packet is another one than before; `next` leaves next. Whether bursts turn out not to pass.
+    /// Records that a receiver echoes a new packet number `seq`; `next` is the number of the next packet. Returns whether this
+    /// proves that bursts do not arrive.
     pub(super) fn on_echo(&mut self, seq: Seq, next: Seq) -> bool {
         if self.state != State::Unknown || seq.0 + KNOWN <= next.0 || self.left.0 == 0 {
             return false;
@@ -97,8 +99,8 @@ impl Bursts {
         is_certain
     }
 
-    /// Records that an unreached receiver was found, or that `left` are unreached still. Returns whether this shows that bursts do not
-    /// pass.
+    /// Records whether an unreached receiver was `found`, and the number `left` of receivers that are still unreached. Returns
+    /// whether this proves that bursts do not arrive.
     pub(super) fn on_unreached(&mut self, found: bool, left: usize, now: Time) -> bool {
         match self.state {
             State::Unknown | State::Pass if found => self.state = State::Tried { since: now },
@@ -117,7 +119,8 @@ impl Bursts {
 mod tests {
     use super::*;
 
-    /// A hundred packets a round, half of them in bursts of five, of which receivers name some in turn.
+    /// Sends rounds of 100 packets, half of them in bursts of five. After each round, receivers echo the newest packet that
+    /// `named` accepts.
     fn rounds(count: u64, named: impl Fn(u64) -> bool) -> (Bursts, Option<u64>) {
         let (mut bursts, mut next, mut found) = (Bursts::new(), 0, None);
         for round in 0..count {

@@ -1,17 +1,18 @@
-//! At a relay's branch: receivers that have everything, by number.
+//! Completed receivers of a relay's branch, reported upstream by number.
 
 use super::SourceSession;
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Time;
 
 impl SourceSession {
-    /// Marks this as a relay's branch: completed receivers are reported upstream, and confirmed when they are known there.
+    /// Marks the session as a relay's branch: completed receivers are reported upstream, and confirmed here once the source
+    /// confirms them.
     pub(crate) fn report_ids(&mut self) {
         self.members.report_ids();
     }
 
-    /// Calls `exchange` with the receivers that have become done since the last call. It returns the receivers that the source knows, which
-    /// are confirmed, and whether all receivers are confirmed from now on without waiting for the source.
+    /// Calls `exchange` with the receivers completed since the last call. `exchange` returns the receivers that the source has
+    /// confirmed, and whether all receivers are confirmed from now on without waiting for the source.
     pub(crate) fn exchange_completions(
         &mut self,
         exchange: impl FnOnce(&[ReceiverId]) -> (Vec<ReceiverId>, bool),

@@ -9,7 +9,7 @@ use faircast_core::time::Time;
 impl Endpoint for SourceSession {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
         if self.setup.one_way.is_some() {
-            return; // anybody can send something; this session depends on nothing that arrives
+            return; // a session without feedback ignores all packets
         }
         self.on_datagram(datagram.bytes, datagram.from, datagram.arrived, now);
     }

@@ -19,25 +19,26 @@ use std::ops::Range;
 /// Maximum number of blocks per request.
 const MAX_BLOCKS: u32 = 8192;
 
-/// A receiver must be congested for this duration, at not much more than the bound of `--slow`, to be slow.
+/// Minimum duration of congestion, at a rate close to the bound of `--slow`, after which a receiver is slow.
 const SLOW_FOR: Span = Span::from_millis(200);
 const NEAR: f64 = 1.25;
 
-/// A window must hold the source for this duration to be slow: longer than a short pause of a host.
+/// Minimum duration for which a receiver's window must hold the source until the receiver is slow. It exceeds a short pause of a
+/// host.
 const HELD_FOR: Span = Span::from_millis(500);
 
-/// A receiver that has limited the rate for this duration is named.
+/// Duration after which a receiver that limits the rate is named.
 const NAMED_AFTER: Span = Span::from_secs(2);
 
-/// Returns the existing blocks that a request names: any others would cost time for each of them.
+/// Returns the existing blocks of a request. Each nonexistent block would cost processing time.
 pub(super) fn asked(first: u32, run: u32, end: Option<u32>) -> Range<u32> {
     first..first.saturating_add(run).min(end.unwrap_or(u32::MAX))
 }
 
 impl SourceSession {
-    /// A datagram from a receiver that arrived at `arrived` (the kernel's time, not after `now`).
+    /// Processes a datagram from a receiver that arrived at `arrived` (the kernel's time, not after `now`).
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
-        // The time it waited here belongs to this host, not to the path.
+        // The time in the queues of this host is no part of the path's delay.
         let waited = now.since(arrived);
         let (seq, mut message) = match self.codec.open(bytes, from) {
             Ok(opened) => opened,
@@ -86,12 +87,12 @@ impl SourceSession {
                 self.status_soon(now);
             }
             Message::Receipt(receipt) => self.on_receipt(receipt, now),
-            Message::Attach(_) => {} // it is attached: that this is said again keeps it so where it asks
+            Message::Attach(_) => {} // the child is attached already; it repeats this to stay attached
         }
     }
 
-    /// A sealed message is from a member. Any other must come from the address of its sender, which has joined before it sends anything
-    /// else.
+    /// Whether a message is authentic. A sealed message is from a member. An unsealed message must come from the address of its
+    /// sender, and a member must join before it sends other messages.
     fn is_believed(&self, message: &Message<'_>, from: SocketAddr, now: Time) -> bool {
         let Some(id) = message.from() else { return false };
         if self.codec.form() == Form::Sealed {
@@ -106,7 +107,7 @@ impl SourceSession {
         if matches!(report.state, MemberState::Asking | MemberState::Relaying) {
             self.members.on_asking(report.from, self.next_seqs[0]);
             if let Phase::Gathering { last_received } = &mut self.phase {
-                *last_received = now; // it will join in a moment
+                *last_received = now; // the host will join soon
             }
             return self.status_soon(now);
         }
@@ -128,7 +129,7 @@ impl SourceSession {
             }
             Change::Done => {
                 self.windows.forget(report.from);
-                // A relay is done as often as those behind it are, and goes on for others.
+                // A relay reports completion repeatedly, whenever its receivers complete, and continues to serve others.
                 if report.reason != RELAYS {
                     self.events.push_back(Event::Left { receiver, host, verified: true, reason: None });
                 }
@@ -147,7 +148,7 @@ impl SourceSession {
             }
         }
         let echo = (report.echo.seq < self.next_seqs[0]).then_some(report.echo.seq);
-        // The number of a packet that has not left is no sample of the path: the feedback is forged.
+        // An echo of a packet that was never sent is forged.
         if echo.is_some() || report.echo.seq == NOTHING_YET.seq {
             self.on_echo(report.from, echo, now);
         }
@@ -173,7 +174,7 @@ impl SourceSession {
         }
     }
 
-    /// A receiver of the lowest layer alone loses packets while others are sent.
+    /// Processes a complaint of a receiver of the base layer alone that loses packets while enhancement layers are sent.
     fn on_flooded(&mut self, from: ReceiverId, loss: f64, now: Time) {
         if !matches!(self.phase, Phase::Sending) {
             return;
@@ -198,7 +199,7 @@ impl SourceSession {
         self.bound_rate(now);
     }
 
-    /// No receiver has complained for a while.
+    /// Raises the limit of all layers if no receiver has complained for a while.
     pub(super) fn limit_less(&mut self, now: Time) {
         if self.flood.grow(self.source.observe().rate, now) {
             self.bound_rate(now);
@@ -208,7 +209,7 @@ impl SourceSession {
     fn on_request(&mut self, request: &Request, place: SocketAddr, now: Time) {
         self.members.on_sign_of_life(request.from, now);
         if self.request_rate.on_request(request.from, self.members.count(), self.rtt_max(), now) {
-            self.status_soon(now); // there are too many
+            self.status_soon(now); // there are too many requests
         }
         if !self.is_served(request.from) || self.asks_in_vain(request.from) {
             return;
@@ -228,7 +229,7 @@ impl SourceSession {
             }
             for block in asked(need.first, run, end) {
                 let all = self.scheduler.symbols_of(block);
-                // A block that did not verify is sent again as a whole.
+                // A block that failed verification is sent again as a whole.
                 let cost = if wrong { all } else { need.symbols.min(all) };
                 if !self.may_ask_for(from, place, cost) {
                     self.counts.refused += 1;
@@ -252,7 +253,7 @@ impl SourceSession {
         if !self.is_served(report.from) {
             return;
         }
-        // Number 0 stands for no packet where a layer has sent none.
+        // An echo of number 0 means no packet, if the layer has sent none.
         let sent = self.next_seqs.get(usize::from(report.layer.0)).map(|next| next.0.max(1));
         if sent.is_none_or(|next| report.content.echo().seq.0 >= next) {
             self.counts.refused += 1;
@@ -269,7 +270,7 @@ impl SourceSession {
             (self.setup.slow, self.serving)
             && let ReportContent::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
         {
-            // A receiver that cannot take much more than the bound, as at the start, is not slow.
+            // A receiver is slow only if the source already sends at a rate near the bound. During slow start it is not.
             let level = Rate::from_bps(f64::from(mean));
             let least = SLOW_FOR.max(self.rtt_max() * 4);
             let sent_slowly = self.source.observe().rate.bps() <= bound.bps() * NEAR;
@@ -279,13 +280,13 @@ impl SourceSession {
             }
         }
         self.pass_on(&report, now);
-        // On layers no receiver limits the others, and a bound has been given otherwise.
+        // With several layers no receiver limits the group, and the other policies of `--slow` set a bound.
         if self.layers() == 1 && self.setup.slow == SlowReceiverPolicy::Follow {
             self.name_the_limiting(now);
         }
     }
 
-    /// A receiver's window is the transport's matter; to the scheme its sender is alive.
+    /// Processes a window. The scheme only receives a sign of life, because windows are not congestion control.
     fn on_window(&mut self, window: &Window, now: Time) {
         self.members.on_sign_of_life(window.from, now);
         let known = self.members.get(window.from).is_some_and(|member| !member.is_finished());
@@ -304,7 +305,7 @@ impl SourceSession {
         self.pass_on(&alive, now);
     }
 
-    /// Finds the receiver whose window holds the source, and whether it may.
+    /// Finds the receiver whose window holds the source, and gives up receivers whose windows hold it for too long.
     pub(super) fn watch_windows(&mut self, now: Time) {
         let next = self.next_seqs[0];
         let wants = matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= now);
@@ -323,7 +324,7 @@ impl SourceSession {
         self.look_at_the_holder(now);
     }
 
-    /// A window that holds the group below the bound of `--slow` is like congestion that does.
+    /// Treats a window that holds the group below the bound of `--slow` like congestion below the bound.
     fn look_at_the_holder(&mut self, now: Time) {
         let size = (self.setup.datagram + self.setup.overhead) as u64;
         let Some((id, span, level)) = self.windows.holding(size, now) else { return };
@@ -334,7 +335,7 @@ impl SourceSession {
                 }
             }
             (SlowReceiverPolicy::Follow, _) => self.name_followed(id, span, level),
-            // Receivers that were set aside delay nobody else.
+            // Deferred receivers delay no other receiver.
             (SlowReceiverPolicy::Floor(_) | SlowReceiverPolicy::Drop(_), Serving::Deferred) => {}
         }
     }
@@ -351,7 +352,7 @@ impl SourceSession {
         self.call_scheme(Call::Report(report), now, |source, cx| source.on_report(report, cx));
     }
 
-    /// Call the scheme, which may cut its rate.
+    /// Calls the scheme, which may cut its rate.
     pub(super) fn call_scheme(
         &mut self,
         why: Call<'_>,
@@ -364,14 +365,15 @@ impl SourceSession {
         self.refuse_effects(now);
     }
 
-    /// Control the scheme, which may cut its rate.
+    /// Sends a control command to the scheme, which may cut its rate.
     pub(super) fn control(&mut self, control: SourceControl, now: Time) {
         let before = self.scope.before_call(&self.source);
         self.source.control(control, now);
         self.scope.after_call(before, &self.source, Call::Control, now);
     }
 
-    /// Whether the congestion control counts its reports: once the session runs, a member must first show that it receives the source.
+    /// Whether the congestion control uses the reports of a member. Once the session sends, a member must first prove that it
+    /// receives the source.
     fn is_heard(&self, id: ReceiverId) -> bool {
         matches!(self.phase, Phase::Gathering { .. }) || self.members.receives(id) != Some(false)
     }
@@ -380,7 +382,7 @@ impl SourceSession {
         self.members.get(id).is_none_or(|member| matches!(member.pace, Pace::Together | Pace::Gone))
     }
 
-    /// A receiver is too slow for the others.
+    /// Defers or drops a receiver that is too slow for the group.
     pub(super) fn set_aside(&mut self, id: ReceiverId, level: Rate, now: Time) {
         let (pace, action) = match self.setup.slow {
             SlowReceiverPolicy::Drop(_) => (Pace::Dropped, SlowAction::Dropped),
@@ -395,7 +397,7 @@ impl SourceSession {
         self.status_soon(now);
     }
 
-    /// The others are done: serves the receivers that were set aside, at their own rate.
+    /// Serves the deferred receivers at their own rate, after all other receivers are done.
     pub(super) fn serve_deferred(&mut self, now: Time) {
         self.serving = Serving::Deferred;
         self.members.recall();
@@ -405,7 +407,7 @@ impl SourceSession {
         self.status_soon(now);
     }
 
-    /// Under `follow`, names the receiver that limits the group.
+    /// Names the receiver that limits the group, under the policy `follow`.
     fn name_the_limiting(&mut self, now: Time) {
         let seen = self.source.observe();
         let Some(id) = seen.limiting else {
@@ -437,7 +439,7 @@ impl SourceSession {
     }
 }
 
-/// Why a receiver does not have everything, in words.
+/// Returns the reason why a receiver is incomplete, in words.
 pub(super) fn reason(member: &MemberRecord) -> String {
     let words = match (member.pace, member.state, member.reason) {
         _ if super::reachability::is_unreached(member) => "it answers but no data arrives there",

@@ -1,8 +1,9 @@
-//! A session in layers on a network that carries every layer to everybody: it goes on at one rate for all layers together
-//! that the receivers behind full links can take.
+//! Limits all layers together on a network that carries every layer to every host. The session then sends at a total rate that
+//! the receivers behind full links can take.
 //!
-//! Receivers of the base layer alone report their losses ([`crate::membership::FLOODED`]). Whether all layers reach them, or their link is
-//! too slow for the base layer alone, shows when the others are slowed down:
+//! Receivers of the base layer alone report their losses ([`crate::membership::FLOODED`]). Their losses have two possible causes:
+//! all layers reach them, or their link is too slow for the base layer alone. The source slows down the other layers to find out
+//! which cause applies:
 //!
 //! ```text
 //!   complaint ──> all layers together: what arrived there, and a little less ──> silence: it was flooding;
@@ -12,22 +13,24 @@
 //!                                                                    as before, and that receiver is not listened to for a while
 //! ```
 //!
-//! So a wrong or forged complaint slows the others for some seconds, and each time the receiver is ignored for twice as long.
+//! A wrong or forged complaint therefore slows the other receivers for some seconds only. Each time, the period for which the
+//! complaining receiver is ignored doubles.
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::BTreeMap;
 
-/// Limit of the rate that follows from receivers' complaints.
+/// Limit of the total rate, derived from complaints of receivers.
 #[derive(Debug, Default)]
 pub(super) struct Flood {
-    /// Limit of all layers together.
+    /// Maximum rate of all layers together.
     limit: Option<Rate>,
-    /// The receiver whose complaint is being tried, and the first one's losses.
+    /// Receiver whose complaint is being tested, and its losses at the start of the test.
     trial: Option<Trial>,
     changed_at: Time,
     complained_at: Time,
-    /// Receivers whose complaints were in vain: not listened to until then, and how often that was so.
+    /// Receivers whose complaints were unjustified: the end of the period in which they are ignored, and the number of such
+    /// periods.
     ignored: BTreeMap<ReceiverId, (Time, u8)>,
 }
 
@@ -41,39 +44,40 @@ struct Trial {
 /// Effect of a complaint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// Nothing.
+    /// No effect.
     Nothing,
-    /// All layers together are limited to this rate.
+    /// Limits all layers together to this rate.
     Limit(Rate),
-    /// The upper layers have nothing to do with it: no limit.
+    /// Removes the limit: enhancement layers do not cause the losses.
     NotFlooded,
 }
 
-/// A change shows in the complaints after this: the losses of two seconds, reported within one.
+/// Delay until a change of the limit shows in the complaints: they cover the losses of two seconds, and are sent once a second.
 const SHOWS_AFTER: Span = Span::from_secs(4);
-/// Part of the arrived rate that is tried.
+/// Fraction of the rate that arrived, used as the new limit.
 const MARGIN: f64 = 0.85;
-/// From the second step on losses must have fallen to this part, or the upper layers are not the reason.
+/// From the second step on, losses must have fallen below this fraction of the first ones; otherwise enhancement layers are not
+/// the cause.
 const BETTER: f64 = 0.7;
-/// Duration without a complaint after which more is tried.
+/// Duration without a complaint after which the limit grows.
 const QUIET: Span = Span::from_secs(10);
 const MORE: f64 = 1.1;
-/// A limit grows to this multiple of the sending rate, and no further while that is not used.
+/// Maximum limit, as a multiple of the sending rate. Beyond it the limit does not grow.
 const ROOM: f64 = 2.5;
 /// Duration for which a receiver is ignored the first time.
 const IGNORED: Span = Span::from_secs(60);
 const MAX_DOUBLINGS: u8 = 6;
-/// Maximum number of ignored receivers remembered; with more, all complaints are ignored.
+/// Maximum number of ignored receivers. At this number all complaints are ignored.
 const MAX_IGNORED: usize = 64;
 
 impl Flood {
-    /// The highest rate of all layers together.
+    /// Returns the maximum rate of all layers together.
     pub(super) fn limit(&self) -> Rate {
         self.limit.unwrap_or(Rate::UNLIMITED)
     }
 
-    /// A receiver of the base layer alone loses this part of its packets, while `total` is sent on all layers and `base` on
-    /// the lowest.
+    /// Processes a complaint: a receiver of the base layer alone loses the fraction `loss` of its packets. All layers send
+    /// `total`; the base layer sends `base`.
     pub(super) fn on_complaint(
         &mut self,
         from: ReceiverId,
@@ -110,7 +114,8 @@ impl Flood {
         (self.limit, self.trial, self.changed_at) = (None, None, now);
     }
 
-    /// Once a second, while `total` is sent: whether the limit is another one now.
+    /// Raises the limit after a quiet period, while all layers send `total`; called once a second. Returns whether the limit has
+    /// changed.
     pub(super) fn grow(&mut self, total: Rate, now: Time) -> bool {
         let Some(limit) = self.limit else { return false };
         let quiet = now.since(self.complained_at.max(self.changed_at)) >= QUIET;

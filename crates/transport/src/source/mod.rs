@@ -1,7 +1,7 @@
 //! The source's session: schedules packets, and processes the receivers' feedback.
 //!
-//! [`SourceSession`] knows no socket and no clock: datagrams and the present come in, datagrams and
-//! events go out. [`crate::driver`] joins it to the network.
+//! [`SourceSession`] has neither sockets nor a clock: the caller passes datagrams and the current time, and takes datagrams and
+//! events. [`crate::driver`] connects it to the network.
 //!
 //! ```text
 //!   Gathering -- enough receivers joined --> Sending -- all are done, or the idle timeout expires --> Closing --> Over
@@ -63,64 +63,65 @@ use window::Windows;
 
 const BASE: Layer = Layer(0);
 
-/// Maximum number of bytes, too.
+/// Maximum number of bytes per call of the kernel, in addition to the maximum number of datagrams.
 const MAX_BYTES: usize = 65_000;
 
-/// Packets that are due within this time leave together: one packet below about 10 Mbit/s.
+/// Packets scheduled within this time are sent in one call: a single packet below about 10 Mbit/s.
 const BURST: Span = Span::from_micros(1_000);
 
 /// Interval at which inputs are polled when there is no other work.
 const LOOK_EVERY: Span = Span::from_millis(2);
 
-/// A relay whose source is gone, and which has received nothing to send for this duration, ends its session downstream.
+/// Duration after which a relay ends its session downstream, if the session of its source is over and it has received nothing to
+/// send.
 const NOTHING_LEFT: Span = Span::from_secs(3);
 
-/// Bytes of a data packet that state its rate, if it does.
+/// Bytes of the rate field of a data packet, if the scheme states its rate.
 const RATE_LEN: usize = 2;
 
-/// Parts from which a source session is made.
+/// Parts of a new source session.
 pub(crate) struct Setup {
     pub(crate) codec: SourceCodec,
     pub(crate) salt: [u8; 16],
     pub(crate) scheme: Scheme,
     /// The groups of all layers, the base layer's first.
     pub(crate) groups: Vec<SocketAddr>,
-    /// Where the layers are, if there are several.
+    /// Numbering of the groups of the layers.
     pub(crate) spacing: Spacing,
     pub(crate) scheduler: Box<dyn Scheduler>,
-    /// Sign the content with this key.
+    /// Key that signs the content.
     pub(crate) sign: Option<SigningKey>,
-    /// Each receiver has to send a receipt that one of these has signed.
+    /// Keys for required receipts: each receiver must send a receipt signed with one of them.
     pub(crate) receipts: Option<ReceiptKeys>,
-    /// The scheme's random stream: nothing else draws from it.
+    /// Random stream of the scheme, used by nothing else.
     pub(crate) rng: Rng,
     pub(crate) name: String,
-    /// Largest datagram.
+    /// Maximum size of a datagram, bytes.
     pub(crate) datagram: usize,
-    /// IP and UDP headers of each datagram: 28 or 48 bytes.
+    /// Size of the IP and UDP headers of each datagram: 28 or 48 bytes.
     pub(crate) overhead: usize,
     pub(crate) slow: SlowReceiverPolicy,
     pub(crate) one_way: Option<OneWay>,
     pub(crate) min: Option<Rate>,
     pub(crate) max: Option<Rate>,
     pub(crate) expect: Option<u32>,
-    /// Hosts that must have everything.
+    /// Hosts that must receive everything.
     pub(crate) required: Vec<RequiredHost>,
     pub(crate) join_timeout: Duration,
     pub(crate) start: StartNow,
-    /// Time to live of packets: the number of routers they may pass, plus one, for log lines.
+    /// Time to live of packets, for log lines: the maximum number of routers on the path, plus one.
     pub(crate) ttl: u8,
-    /// How long receivers may be silent, or not be reached.
+    /// Duration of silence or unreachability after which a receiver is given up.
     pub(crate) idle_timeout: Duration,
-    /// Feedback is spread over at least this.
+    /// Minimum feedback spread: the random delay of feedback.
     pub(crate) spread: Span,
-    /// Where packets leave from and feedback comes to.
+    /// Local address: the source of packets and the destination of feedback.
     pub(crate) local: SocketAddr,
-    /// Nanoseconds since 1970 at session time zero.
+    /// Start of session time, in nanoseconds since 1970.
     pub(crate) started: u64,
 }
 
-/// One run of a source.
+/// A session of a source.
 pub(crate) struct SourceSession {
     setup: Fixed,
     codec: SourceCodec,
@@ -140,7 +141,7 @@ pub(crate) struct SourceSession {
     clocks: Clocks,
     /// Number of each layer's next packet.
     next_seqs: Vec<Seq>,
-    /// Bytes around the symbol of the latest data packet.
+    /// Size of the headers around the symbol of the latest data packet, bytes.
     header: usize,
     slow_named: Vec<ReceiverId>,
     followed_named: Vec<ReceiverId>,
@@ -149,15 +150,15 @@ pub(crate) struct SourceSession {
     left: SendTimes,
     rest: stuck::Rest,
     bursts: Bursts,
-    /// Number of members on whose answers the scheme counts.
+    /// Number of members whose answers the scheme expects.
     answering: usize,
     budget: Budget,
     refusals: Refusals,
     roll: RequiredHosts,
     receipts: receipts::Receipts,
-    /// All receivers had most of the content when it began.
+    /// Whether all receivers had most of the content when the session began.
     resumes: bool,
-    /// Whether it has reported that no receiver joins.
+    /// Whether the session has reported that no receiver joins.
     nobody_reported: bool,
     flood: flood::Flood,
     failure: Option<Error>,
@@ -189,22 +190,22 @@ struct Fixed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Waiting for receivers; `last_received` is when the newest joined.
+    /// Waiting for receivers; `last_received` is the time of the newest join.
     Gathering { last_received: Time },
     /// Sending.
     Sending,
-    /// Telling everybody that the session ends.
+    /// Notifying the receivers of the end of the session.
     Closing { left: u8 },
-    /// Nothing more to do.
+    /// Finished.
     Over,
 }
 
 /// Receivers being served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Serving {
-    /// All receivers that keep up.
+    /// All receivers that are fast enough.
     Together,
-    /// The deferred receivers: the others are done.
+    /// The deferred receivers, after all others are done.
     Deferred,
 }
 
@@ -215,12 +216,12 @@ struct Clocks {
     heartbeat_at: Time,
     second_at: Time,
     status_sent: Time,
-    /// Remainder of the wait for receivers.
+    /// Remaining time for which the session may wait for receivers.
     wait_left: Span,
     started: Option<Time>,
     finished: Time,
     idle_since: Option<Time>,
-    /// When as many had everything as were expected.
+    /// Time at which the expected number of receivers had everything.
     expected_at: Option<Time>,
 }
 
@@ -318,32 +319,32 @@ impl SourceSession {
         session
     }
 
-    /// The numbers of receivers and members.
+    /// Returns the numbers of receivers and members.
     pub(crate) const fn tally(&self) -> Tally {
         self.members.tally()
     }
 
-    /// The relays that take part.
+    /// Returns the relays of the session.
     pub(crate) fn relays(&self) -> Vec<RelayBelow> {
         self.members.relays()
     }
 
-    /// Its number.
+    /// Returns the session ID.
     pub(crate) fn id(&self) -> SessionId {
         self.codec.session()
     }
 
-    /// Whether it waits for receivers.
+    /// Whether the session waits for receivers.
     pub(crate) const fn is_gathering(&self) -> bool {
         matches!(self.phase, Phase::Gathering { .. })
     }
 
-    /// The rate that the scheme allows now.
+    /// Returns the rate that the scheme allows now.
     pub(crate) fn rate(&self) -> Rate {
         self.source.observe().rate
     }
 
-    /// When something is to be done next, whatever arrives.
+    /// Returns the time of the next action, if no datagram arrives before.
     fn next_timeout(&self, now: Time) -> Time {
         let at = self.clocks_at();
         match self.phase {
@@ -362,14 +363,14 @@ impl SourceSession {
         }
     }
 
-    /// When something is to be done next, whatever arrives and whatever inputs bring.
+    /// Returns the time of the next action, if neither datagrams nor input arrive before.
     fn clocks_at(&self) -> Time {
         let at = self.clocks.announce_at.min(self.clocks.status_at).min(self.clocks.second_at);
         let pages = self.pages.as_ref().filter(|_| self.phase == Phase::Sending);
         at.min(pages.map_or(Time::NEVER, |pages| pages.deadline())).min(self.source.deadline())
     }
 
-    /// Returns the next wakeup, without the polling of inputs.
+    /// Returns the next wakeup, not counting the polling of inputs.
     #[cfg(test)]
     pub(crate) fn wake_without_looking(&self, now: Time) -> Time {
         let idle =
@@ -378,12 +379,12 @@ impl SourceSession {
         if idle { self.clocks_at().min(end.max(now + LOOK_EVERY)) } else { self.next_timeout(now) }
     }
 
-    /// Returns when inputs are polled, apart from the polling while packets leave.
+    /// Returns the time of the next poll of the inputs while packets are sent.
     fn look_at(&self, now: Time) -> Time {
         self.scheduler.look_every().map_or(Time::NEVER, |every| now + every)
     }
 
-    /// Time has passed.
+    /// Processes expired timers.
     fn on_time(&mut self, now: Time) {
         if self.source.deadline() <= now {
             self.call_scheme(Call::Deadline, now, |source, cx| source.on_deadline(cx));
@@ -414,7 +415,7 @@ impl SourceSession {
         }
     }
 
-    /// Writes the packets to send now to `out`; returns `None` without any.
+    /// Writes the packets to send now to `out`; returns `None` if there are none.
     fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         if self.phase == Phase::Over {
@@ -434,7 +435,7 @@ impl SourceSession {
         self.transmit(segment, BASE)
     }
 
-    /// Announces the session soon, because the network is back or another one, and packets leave from `local` now.
+    /// Announces the session soon, because the network has returned or changed. Packets are now sent from `local`.
     fn announce_soon(&mut self, local: Option<SocketAddr>, now: Time) {
         self.setup.local = local.unwrap_or(self.setup.local);
         if matches!(self.phase, Phase::Gathering { .. } | Phase::Sending) {
@@ -445,24 +446,24 @@ impl SourceSession {
         }
     }
 
-    /// Describes datagrams of `segment` bytes for the group of this layer; `None` without any.
+    /// Describes datagrams of `segment` bytes for the group of this layer; returns `None` for zero bytes.
     fn transmit(&self, segment: usize, layer: Layer) -> Option<Transmit> {
         (segment > 0).then(|| Transmit { segment, to: self.setup.groups[usize::from(layer.0)], hops: None })
     }
 
-    /// The scheme that it runs.
+    /// Returns the scheme of the session.
     #[cfg(test)]
     pub(crate) const fn scheme(&self) -> Scheme {
         self.setup.scheme
     }
 
-    /// The number of the base layer's next packet.
+    /// Returns the number of the base layer's next packet.
     #[cfg(test)]
     pub(crate) fn next_seq(&self) -> Seq {
         self.next_seqs[0]
     }
 
-    /// How the scheme sees the session.
+    /// Returns the state of the scheme.
     #[cfg(test)]
     pub(crate) fn observe(&self) -> faircast_core::node::Observation {
         self.source.observe()
@@ -535,7 +536,7 @@ impl SourceSession {
             self.bursts.on_sent(Seq(self.next_seqs[0].0 - count), count as u32);
         }
         if segment > 0 && self.scheduler.is_drained() {
-            self.clocks.status_at = now; // tell at once that this was all
+            self.clocks.status_at = now; // notify receivers at once of the end
         }
         self.refuse_effects(now);
         self.scheduler.prepare(layer);
@@ -546,29 +547,29 @@ impl SourceSession {
         self.next_seqs.len() as u8
     }
 
-    /// Returns which layer may send first, and when; never, if none may before a report.
+    /// Returns the earliest time of a departure, and its layer; never, if all layers wait for a report.
     fn next_departure(&self) -> (Time, Layer) {
         let sent = (0..self.layers()).map(Layer).filter(|layer| self.scheduler.has(*layer));
         sent.map(|layer| (self.departure(layer), layer)).min().unwrap_or((Time::NEVER, BASE))
     }
 
-    /// Returns when the layer may send next, by its scheme and receivers' windows.
+    /// Returns the time of the layer's next departure, by its scheme and the receivers' windows.
     fn departure(&self, layer: Layer) -> Time {
         let Departure::At(at) = self.source.departure(layer) else { return Time::NEVER };
         if self.layers() > 1 {
-            return at; // who cannot take a layer leaves it
+            return at; // a receiver that cannot take a layer leaves it
         }
         let size = (self.setup.datagram + self.setup.overhead) as u64;
         self.windows.departure(at, self.next_seqs[0], self.setup.min, size)
     }
 
-    /// When the windows are to be looked at next; never while they let packets through.
+    /// Returns the time of the next check of the windows; never, if the windows allow the next packet.
     fn hold_at(&self) -> Time {
         match self.source.departure(BASE) {
             _ if self.layers() > 1 || self.windows.allows(self.next_seqs[0]) => Time::NEVER,
             Departure::At(at) if !self.windows.is_held() => at,
             Departure::At(at) => at.max(self.windows.deadline()),
-            // Windows hold nothing that the scheme does not want to send.
+            // The windows delay nothing if the scheme does not want to send.
             _ => Time::NEVER,
         }
     }
@@ -578,7 +579,7 @@ impl SourceSession {
         self.scheduler.set_rate(self.source.observe().rate.bps() / 8.0 / packet);
     }
 
-    /// Adapts repairs to the receivers' losses, and reports drops.
+    /// Adapts repairs to the receivers' losses, and collects warnings about dropped data.
     fn pass_loss_to_scheduler(&mut self) {
         let loss = self.members.iter().filter(|(_, member)| member.pace == Pace::Together);
         let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
@@ -596,12 +597,12 @@ impl SourceSession {
         Ok(())
     }
 
-    /// Returns when the newest receiver, which joined at `last_received`, was probably the last.
+    /// Returns the time at which the newest receiver, which joined at `last_received`, was probably the last one to join.
     fn settled_at(&self, last_received: Time) -> Time {
         last_received + (self.setup.spread * 2).max(Span::from_millis(20)) + onset(self.setup.spread)
     }
 
-    /// Returns when to start if no other receiver joins.
+    /// Returns the time of the start if no other receiver joins.
     fn start_at(&self, last_received: Time) -> Time {
         if let Some(at) = self.begins_at() {
             return at;
@@ -637,7 +638,7 @@ impl SourceSession {
         if !enough && !waited && !asked {
             return;
         }
-        // The wait is spent once: before the start or at the end.
+        // Waiting time is used before the start; the remainder is available at the end.
         self.clocks.wait_left =
             if asked { Span::ZERO } else { self.setup.join_timeout.saturating_sub(now.since(Time::ZERO)) };
         if joined == 0 {
@@ -648,7 +649,8 @@ impl SourceSession {
                 port: self.setup.local.port(),
                 each: self.not_here(),
             });
-            // Relays without receivers, and receivers whose answers have not arrived here, wait for content that this source will not send.
+            // Receivers are notified of the end: relays without receivers, and receivers whose answers were lost, still wait for
+            // content.
             self.fail(error, now);
             return;
         }
@@ -680,7 +682,7 @@ impl SourceSession {
         self.begin(now);
     }
 
-    /// At a relay: ends when the upstream session is over, and no receiver here is waited for.
+    /// Ends a relay's session when the upstream session is over and no receiver here needs it.
     fn end_with_source(&mut self, now: Time) {
         let is_open = matches!(self.phase, Phase::Gathering { .. } | Phase::Sending);
         if !is_open || self.scheduler.source_is_finished() != Some(true) {
@@ -691,7 +693,7 @@ impl SourceSession {
             false => now,
         };
         self.clocks.idle_since = self.clocks.idle_since.filter(|_| self.scheduler.is_idle());
-        // Nothing has come from upstream and nothing will: a receiver that joins now would wait for it, and not for the next session.
+        // Without content from upstream, a new receiver would wait for this session instead of the next one.
         let has_nothing = matches!(self.phase, Phase::Gathering { .. }) && !self.scheduler.may_start();
         if has_nothing || self.members.unfinished() == 0 || now.since(idle_since) >= NOTHING_LEFT {
             self.close(now);
@@ -703,7 +705,7 @@ impl SourceSession {
             return self.consider_one_way_end(one_way, now);
         }
         if self.scheduler.source_is_finished().is_some() {
-            return; // as long as there is a source, others may come
+            return; // at a relay, `end_with_source` decides
         }
         let status = self.scheduler.status();
         let unfinished = self.outstanding(now);
@@ -717,7 +719,7 @@ impl SourceSession {
         }
         let is_one_done = self.members.done() > 0;
         if is_one_done && status.root.is_none() && self.scheduler.is_idle() {
-            return; // still hashing what is not sent in this session
+            return; // blocks that were not sent are still being hashed
         }
         let linger = self.linger();
         if self.clocks.idle_since.is_none() && linger > Span::ZERO {
@@ -732,12 +734,13 @@ impl SourceSession {
         }
     }
 
-    /// Returns how long to wait when no receiver needs anything: expected receivers may still join, and earlier ones may return.
+    /// Returns the remaining waiting time when no receiver needs anything: expected receivers may still join, and earlier ones
+    /// may return.
     fn linger(&self) -> Span {
         let missing =
             self.setup.expect.is_some_and(|expected| self.members.receivers() < u64::from(expected))
                 || !self.roll.absent().is_empty();
-        // Receivers that timed out have had their time, and failed ones have ended by themselves.
+        // Receivers that timed out have had their waiting time, and failed ones have ended themselves.
         let given_up = |member: &MemberRecord| {
             member.pace == Pace::Gone
                 || member.state == MemberState::Failed
@@ -755,7 +758,7 @@ impl SourceSession {
         self.clocks.announce_at = Time::NEVER;
     }
 
-    /// Fails if a call of the scheme had effects: a source acts through its packets only.
+    /// Fails if a call of the scheme had effects: a source may act only through its packets.
     fn refuse_effects(&mut self, now: Time) {
         if let Some(effect) = self.effects.refuse() {
             self.fail(Error::effect("source", &effect), now);
@@ -771,7 +774,7 @@ impl SourceSession {
         }
     }
 
-    /// The rate bounds that hold now: the floor counts only while others are served.
+    /// Sets the rate bounds of the scheme. The floor applies only while receivers other than the deferred ones are served.
     fn bound_rate(&mut self, now: Time) {
         let floor = match self.setup.slow {
             SlowReceiverPolicy::Floor(rate) | SlowReceiverPolicy::Drop(rate) => Some(rate),
@@ -786,7 +789,8 @@ impl SourceSession {
     }
 }
 
-/// The rate costs two bytes where it is stated, so a scheme that states it never states zero.
+/// Returns the rate field of a data packet. It takes two bytes if present, so a scheme that states its rate must never state
+/// zero.
 fn header_rate(stated_rate: StatedRate, stamp: &Stamp) -> f32 {
     stated_rate.stated(stamp.flags, (stamp.rate.bps() as f32).max(1.0))
 }

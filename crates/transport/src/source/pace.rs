@@ -1,4 +1,4 @@
-//! The pace of a source: its congestion-control scheme, or a fixed rate where no feedback comes.
+//! Pacing of a source: its congestion-control scheme, or a fixed rate without feedback.
 
 use faircast_core::node::{Cx, Departure, Observation, Source, SourceControl, Stamp, Tally};
 use faircast_core::packet::{Flags, Layer, Mark, Report, Seq, Signal};
@@ -6,20 +6,20 @@ use faircast_core::rate::{CatchUp, Pacer};
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 
-/// A late host catches up with this at most.
+/// Maximum amount that a delayed host may send to catch up.
 const CATCH_UP: CatchUp = CatchUp { packets: 2, span: Span::from_millis(25) };
 
-/// Assumed round-trip time, for the interval of statuses: it is not measured.
+/// Assumed round-trip time without feedback, for the interval of status messages.
 const RTT: Span = Span::from_millis(100);
 
-/// Decides when packets leave, and how they are marked.
+/// Decides the departures and marks of packets.
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]
 pub(super) enum Pace {
     Scheme(AnySource),
     Fixed(FixedRate),
 }
 
-/// Packets at a fixed rate, with the number and the mark that receivers of a scheme can read.
+/// Sends packets at a fixed rate, with the packet numbers and marks that receivers of a scheme expect.
 pub(super) struct FixedRate {
     pacer: Pacer,
     next: Seq,
@@ -27,7 +27,7 @@ pub(super) struct FixedRate {
 }
 
 impl Pace {
-    /// Creates the source side of this scheme, or a fixed rate without one.
+    /// Creates the source side of the scheme, or a fixed rate if given.
     pub(super) fn new(scheme: &Scheme, fixed: Option<Rate>) -> Pace {
         match fixed {
             None => Pace::Scheme(scheme.source()),

@@ -1,7 +1,8 @@
-//! Signed content at the source: when which page of hashes leaves (docs/design/security.md).
+//! Signed content at the source: schedule of the pages of hashes (docs/design/security.md).
 //!
-//! A page has the hashes of consecutive blocks. It leaves about when its blocks do, and again on request. Pages do not cross the edges of
-//! *cells*, which have as many blocks as fit a page: a receiver that requests one block gets its neighbours too.
+//! A page contains the hashes of consecutive blocks. It is sent at about the same time as its blocks, and again on request.
+//! Blocks are grouped into *cells* of as many blocks as fit a page, and a page does not cross the edge of a cell. A receiver that
+//! requests the hash of one block therefore gets those of its neighbors too.
 
 use super::scheduler::Scheduler;
 use crate::error::Error;
@@ -11,35 +12,35 @@ use faircast_wire::encode::max_hashes;
 use faircast_wire::{Announce, Hashes, Signature, Signed, SigningKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Interval at which new hashes are looked for.
+/// Interval of checks for new hashes.
 const LOOK_EVERY: Span = Span::from_millis(10);
 
-/// Duration for which new hashes wait for more of their cell; those of live streams do not wait.
+/// Duration for which new hashes wait for the other hashes of their cell; those of live streams do not wait.
 const GATHER: Span = Span::from_millis(100);
 
-/// A requested cell is not sent again within this: others have requested the same.
+/// Minimum interval between two pages of a cell, because several receivers may request the same cell.
 const ONCE_IN: Span = Span::from_millis(50);
 
-/// Divisor of the sent bytes: repeated pages take at most this part of the rate.
+/// Divisor of the sent bytes: repeated pages take at most this fraction of the rate.
 const PART: u64 = 20;
 
 /// The pages of one session.
 pub(super) struct Pages {
     key: SigningKey,
     about: Signed,
-    /// Blocks of a cell.
+    /// Number of blocks per cell.
     cell: u32,
-    /// The hashes before this one have been sent once.
+    /// Number of the first hash that has not been sent yet.
     pushed_to: u32,
     waiting_since: Option<Time>,
     look_at: Time,
     /// Requested cells.
     asked: BTreeSet<u32>,
-    /// How many files were withdrawn when pages were signed.
+    /// Number of withdrawn files at the time of signing.
     withdrawn: usize,
-    /// When requested pages may leave.
+    /// Earliest time of the next repeated page.
     repeat_at: Time,
-    /// By cell.
+    /// Signed pages by cell.
     signed: BTreeMap<u32, Page>,
     root: Option<((u32, u32), [u8; 32], Signature)>,
 }
@@ -54,7 +55,7 @@ struct Page {
 }
 
 impl Pages {
-    /// Creates pages about this session, in datagrams of `datagram` bytes.
+    /// Creates pages about this session for datagrams of `datagram` bytes.
     pub(super) fn new(key: SigningKey, about: Signed, datagram: usize) -> Pages {
         Pages {
             key,
@@ -71,19 +72,19 @@ impl Pages {
         }
     }
 
-    /// No receiver can ask: send the pages that are known again, `blocks` of them.
+    /// Schedules all sent pages of `blocks` blocks again, because no receiver can request them.
     pub(super) fn repeat_all(&mut self, blocks: u32) {
         if self.asked.is_empty() {
             self.asked.extend(0..blocks.min(self.pushed_to).div_ceil(self.cell));
         }
     }
 
-    /// Sign an announcement of this session.
+    /// Signs an announcement of this session.
     pub(super) fn sign(&self, announce: &mut Announce) -> Result<(), Error> {
         Ok(announce.sign(self.about.session, &self.key)?)
     }
 
-    /// The signature of the root of a number of blocks, less a number of withdrawn files.
+    /// Returns the signature of a root hash, together with the numbers of blocks and of withdrawn files.
     pub(super) fn sign_root(&mut self, of: (u32, u32), root: [u8; 32]) -> Signature {
         match self.root {
             Some((signed, known, signature)) if (signed, known) == (of, root) => signature,
@@ -95,12 +96,12 @@ impl Pages {
         }
     }
 
-    /// The signature of a slice of the list of withdrawn files.
+    /// Returns the signature of a slice of the list of withdrawn files.
     pub(super) fn sign_withdrawals(&self, slice: &Slice) -> Signature {
         self.key.sign_withdrawals(&self.about, slice.first, &slice.files)
     }
 
-    /// When [`Pages::next`] wants to be called.
+    /// Returns the time of the next call of [`Pages::next`].
     pub(super) fn deadline(&self) -> Time {
         let repeat_at = if self.asked.is_empty() { Time::NEVER } else { self.repeat_at };
         self.look_at.min(repeat_at)
@@ -111,7 +112,7 @@ impl Pages {
         let last = first.saturating_add(run.saturating_sub(1));
         for cell in first / self.cell..=last / self.cell {
             let blocks = cell.saturating_mul(self.cell).max(first)..=last;
-            // A receiver that requests too early, or an unknown block, repeats its request.
+            // An unknown block is ignored: a receiver that requested it too early repeats its request.
             let mut of_cell = blocks.take(self.cell as usize);
             let is_known = of_cell.any(|block| block / self.cell == cell && scheduler.hash(block).is_some());
             let just_sent = self.signed.get(&cell).is_some_and(|page| now.since(page.sent_at) < ONCE_IN);
@@ -121,9 +122,9 @@ impl Pages {
         }
     }
 
-    /// The page that leaves now, if one does.
+    /// Returns the page to send now, if any.
     pub(super) fn next(&mut self, scheduler: &dyn Scheduler, now: Time) -> Option<Hashes> {
-        // Blocks with withdrawn files have other hashes.
+        // Withdrawn files change the hashes of their blocks.
         let withdrawn = scheduler.withdrawn().len();
         if std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn {
             self.signed.clear();
@@ -145,12 +146,12 @@ impl Pages {
         None
     }
 
-    /// A page was written: `len` bytes, while `rate` is sent.
+    /// Records that a page of `len` bytes was written while the session sends at `rate`.
     pub(super) fn sent(&mut self, len: usize, rate: Rate, now: Time) {
         self.repeat_at = now + rate.span_of(len as u64 * PART).min(Span::from_secs(1));
     }
 
-    /// Hashes that have not been sent yet, when there are enough of them or they have waited.
+    /// Returns a page of unsent hashes, if they fill a cell or have waited long enough.
     fn fresh(&mut self, scheduler: &dyn Scheduler, now: Time) -> Option<Hashes> {
         let oldest = scheduler.status().oldest;
         if oldest > self.pushed_to {

@@ -1,4 +1,4 @@
-//! How a source session goes, once a second, and how it ended.
+//! Progress of a source session, once a second, and its report at the end.
 
 use super::{Phase, SourceSession, feedback};
 use crate::config::other_default;
@@ -14,15 +14,16 @@ use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::BTreeSet;
 
-/// A window that holds the source for this part of a second limits the rate; so does an application that uses less than this part of it.
+/// Duration per second for which a window must hold the source to count as the limit of the rate.
 const HELD_PART: Span = Span::from_millis(100);
 
+/// Fraction of the allowed rate below which the application is the limit.
 const USED_PART: f64 = 0.8;
 
-/// When no receiver has joined for this duration, the user gets advice.
+/// Duration without any receiver after which the user gets advice.
 const NOBODY_FOR: Span = Span::from_secs(5);
 
-/// Describes a relay that is done while some of its receivers are not complete.
+/// Describes a completed relay with incomplete receivers.
 fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
     let (all, done) = (member.receivers + member.named(), member.receivers_done + member.named());
     let is_done = member.state == faircast_wire::MemberState::Done;
@@ -32,13 +33,13 @@ fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
     })
 }
 
-/// A member that has failed.
+/// Describes a failed member.
 fn incomplete(member: &MemberRecord) -> IncompleteReceiver {
     IncompleteReceiver { host: member.host.clone(), reason: feedback::reason(member) }
 }
 
 impl SourceSession {
-    /// How it ended.
+    /// Returns the report of the finished session.
     pub(crate) fn report(mut self) -> Result<SendReport, Error> {
         let stopped = match self.failure.take() {
             None => false,
@@ -113,7 +114,8 @@ impl SourceSession {
         })
     }
 
-    /// Returns expected hosts that are not members: absent required ones, and refusing ones that may be among the `missing`.
+    /// Returns expected hosts that are not members: absent required hosts, and refusing hosts that may be among the `missing`
+    /// ones.
     fn strangers(&self, missing: u64) -> Vec<ReceiverReport> {
         let refused =
             |one: &IncompleteReceiver| ReceiverReport::refused(one.host.clone(), one.reason.clone());
@@ -140,11 +142,11 @@ impl SourceSession {
         each
     }
 
-    /// Returns the outcome of each receiver and relay that has joined, except restarted ones, and of each required host that has not,
-    /// sorted by name; and the hosts that lack only a receipt.
+    /// Returns the outcome of each receiver, relay and absent required host, sorted by name, without members that were restarted.
+    /// Also returns the names of the hosts that lack only a receipt.
     fn each(&self, replaced: &BTreeSet<ReceiverId>, missing: u64) -> (Vec<ReceiverReport>, BTreeSet<String>) {
         let mut unsigned = BTreeSet::new();
-        // A relay that has vanished is no loss when as many are done as were expected.
+        // A vanished relay is not missed if the expected number of receivers are done.
         let expected = u64::from(self.setup.expect.unwrap_or(0));
         let all_are_done = expected > 0 && self.members.verified() >= expected;
         let is_missed = |member: &MemberRecord| {
@@ -190,8 +192,8 @@ impl SourceSession {
         (each, unsigned)
     }
 
-    /// Returns the content that this session has moved, of `sent` bytes: when all receivers resume, the amount that the one which lacked
-    /// most has received.
+    /// Returns the bytes of content that this session has moved, of `sent` bytes. If all receivers resumed, this is the largest
+    /// amount that any of them has verified.
     fn moved_bytes(&self, sent: u64) -> u64 {
         if !self.resumes {
             return sent;
@@ -199,19 +201,19 @@ impl SourceSession {
         self.max_moved()
     }
 
-    /// Content that the furthest receiver has verified in this session.
+    /// Returns the largest number of bytes that a receiver has verified in this session.
     fn max_moved(&self) -> u64 {
         let got =
             |(_, member): (_, &MemberRecord)| member.verified_bytes.saturating_sub(member.resumed_bytes);
         self.members.iter().map(got).max().unwrap_or(0)
     }
 
-    /// Content that all receivers have that are served together.
+    /// Returns the smallest number of bytes verified by a receiver that is served with the group.
     fn least_verified(&self) -> u64 {
         self.members.with_pace(Pace::Together).map(|(_, member)| member.verified_bytes).min().unwrap_or(0)
     }
 
-    /// The receivers before the start.
+    /// Returns the state of joining before the start.
     fn joining(&self) -> Option<Joining> {
         if self.begins_at().is_some() || !matches!(self.phase, Phase::Gathering { .. }) {
             return None;
@@ -228,7 +230,7 @@ impl SourceSession {
         })
     }
 
-    /// Reports that no receiver joins, with advice; not if the reason is known, nor if nothing leaves this host.
+    /// Reports, with advice, that no receiver joins. Does nothing if the reason is known, or if packets do not leave this host.
     pub(super) fn report_no_receiver(&mut self, now: Time) {
         let waits = self.begins_at().is_none()
             && matches!(self.phase, Phase::Gathering { .. })
@@ -286,7 +288,7 @@ impl SourceSession {
         }));
     }
 
-    /// Returns what limited the rate over the last second, in which `bytes` left.
+    /// Returns the factor that limited the rate over the last second, in which `bytes` were sent.
     fn limit(&mut self, bytes: u64, now: Time) -> Option<(Limit, Option<String>)> {
         let (held, by) = self.windows.take_held(now);
         let is_controlled = self.layers() == 1 && self.setup.one_way.is_none();
@@ -303,7 +305,7 @@ impl SourceSession {
         })
     }
 
-    /// How many of a layered session's layers send.
+    /// Returns the number of active layers of a layered session.
     pub(super) fn layers_on(&self) -> Option<Subscription> {
         let of = self.layers();
         let is_on = |layer: &u8| self.source.layer_rate(Layer(*layer)).bps() > 0.0;

@@ -1,8 +1,8 @@
 //! Reachability of receivers, in both directions.
 //!
-//! A member answers announcements, so that the source knows it. The newest packet that it has (its echo) shows whether data reaches it. A
-//! member that is silent, or reached by no data, is named and waited for, but the congestion control does not count on its answers. After
-//! the idle timeout it is given up.
+//! A member answers announcements, and its echo (the number of its newest packet) shows whether data reaches it. A member that is
+//! silent or unreached is named in a warning, and the source waits for it. Meanwhile the congestion control does not expect
+//! answers from it. After the idle timeout the member is given up.
 
 use super::{Phase, SourceSession};
 use crate::event::{Advice, Event, LOOK_AT_PATH, Setting};
@@ -12,24 +12,24 @@ use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
 
-/// A receiver that has none of the packets that left this long ago is not reached by them.
+/// Duration after which a sent packet must have reached a receiver. A receiver whose newest packet is older is unreached.
 const UNREACHED_AFTER: Span = Span::from_secs(5);
 
-/// A receiver that is silent for this part of the idle timeout is named, and no longer counted on: 5 s of a minute,
+/// Part of the idle timeout after which a silent receiver is named, and its answers are not expected. It is 5 s of a minute.
 const NAMED_AFTER: f64 = 1.0 / 12.0;
 
-/// but not before several of its reports, one a second, can have been lost.
+/// Minimum silence until a receiver is named: several reports, one a second, may have been lost.
 const SOONEST: Span = Span::from_secs(5);
 
 /// Maximum number of receivers named at once.
 const MAX_NAMED: usize = 3;
 
-/// When packets of the base layer left, a sample each second.
+/// Departure times of packets of the base layer, one sample a second.
 #[derive(Debug, Default)]
 pub(super) struct SendTimes(VecDeque<(Time, Seq)>);
 
 impl SendTimes {
-    /// `next` is the number of the next packet now.
+    /// Records that `next` is the number of the next packet now.
     pub(super) fn sample(&mut self, now: Time, next: Seq) {
         self.0.push_back((now, next));
         while self.0.len() > 2 && now.since(self.0[1].0) >= UNREACHED_AFTER {
@@ -37,7 +37,7 @@ impl SendTimes {
         }
     }
 
-    /// Returns the number below which all packets left at least `span` before `now`.
+    /// Returns the packet number below which all packets were sent at least `span` before `now`.
     fn before(&self, now: Time, span: Span) -> Seq {
         let old = self.0.iter().rev().find(|(at, _)| now.since(*at) >= span);
         old.map_or(Seq(0), |(_, next)| *next)
@@ -59,7 +59,7 @@ impl SourceSession {
         }
     }
 
-    /// Finds, once a second, silent and unreached members.
+    /// Finds silent and unreached members; called once a second.
     pub(super) fn look_for_reach(&mut self, now: Time) {
         self.left.sample(now, self.next_seqs[0]);
         self.members.count_speaking(now);
@@ -121,7 +121,7 @@ impl SourceSession {
         }
     }
 
-    /// Notifies the scheme of the number of answers it can count on, when that has changed.
+    /// Notifies the scheme if the number of members that can be expected to answer has changed.
     fn report_answering(&mut self, now: Time) {
         let answering = self.members.counted_on();
         if self.answering != answering {
@@ -130,7 +130,7 @@ impl SourceSession {
         }
     }
 
-    /// These receivers by name, as the subject of a sentence.
+    /// Returns the names of these receivers and a verb, as the start of a sentence.
     fn named(&self, ids: &[ReceiverId], (one, many): (&str, &str)) -> String {
         let hosts = ids.iter().filter_map(|id| self.members.get(*id)).map(|member| member.host.as_str());
         let mut names: Vec<String> = hosts.take(MAX_NAMED).map(str::to_owned).collect();
@@ -140,13 +140,13 @@ impl SourceSession {
         format!("{} {}", names.join(", "), if ids.len() == 1 { one } else { many })
     }
 
-    /// Whether a member's requests are in vain because data does not reach it. While others are reached, data sent to them shows when it is
-    /// reached again; otherwise repairs do.
+    /// Whether a member's requests are ignored, because data does not reach it. If other members are reached, data sent to them
+    /// will show that it is reached again. Otherwise it needs repairs to show that.
     pub(super) fn asks_in_vain(&self, from: ReceiverId) -> bool {
         self.members.get(from).is_some_and(is_unreached) && self.members.counted_on() > 0
     }
 
-    /// Returns advice for the user when the session ended without all receivers.
+    /// Returns advice for the user if the session ended with incomplete receivers.
     pub(super) fn advice(&self) -> Option<Advice> {
         let lacking = || self.members.iter().map(|(_, member)| member).filter(|member| !member.has_all());
         if lacking().any(is_unreached) {

@@ -1,4 +1,4 @@
-//! Receipts at the source: checked against the sent content, stored, and counted.
+//! Receipts at the source: they are checked against the sent content, stored and counted.
 
 use super::SourceSession;
 use crate::config::ReceiptKeys;
@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of stored receipts: about 300 bytes each.
 const MAX_RECEIPTS: usize = 65_536;
 
-/// More roots than this are not remembered.
+/// Maximum number of stored root hashes.
 const MAX_ROOTS: usize = 65_536;
 
-/// Signatures checked per second: a tenth of it, at 50 us each.
+/// Maximum number of signatures checked per second: a tenth of a processor, at 50 us each.
 const CHECKS: u32 = 2_000;
 
 /// The receipts of a session.
@@ -25,9 +25,9 @@ pub(super) struct Receipts {
     /// Keys of the receivers that must sign.
     keys: Option<ReceiptKeys>,
     stored: BTreeMap<ReceiverId, StoredReceipt>,
-    /// Checked since then.
+    /// Start of the current second, and the number of checks since then.
     checked: (Time, u32),
-    /// The roots that receivers were sent: each withdrawn file makes another one.
+    /// Root hashes sent to receivers: each withdrawn file results in another one.
     roots: BTreeSet<[u8; 32]>,
 }
 
@@ -42,9 +42,9 @@ struct StoredReceipt {
 /// Strength of a receipt's proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
-    /// Nothing: it is not signed, or about something else.
+    /// No proof: the receipt is not signed, or about other content.
     Nothing,
-    /// That whoever has this key has signed.
+    /// Signed with the key in the receipt.
     Signed,
     /// Signed by one of the required keys.
     Known,
@@ -53,11 +53,11 @@ enum Worth {
 /// Result of checking a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReceiptResult {
-    /// There is no room or no time for it; it comes again.
+    /// Not stored: there is no room or time. The receipt will be sent again.
     No,
-    /// It is no better than the stored one.
+    /// Not stored: the receipt is no better than the stored one.
     Again,
-    /// It is stored.
+    /// Stored.
     New,
 }
 
@@ -66,7 +66,7 @@ impl Receipts {
         Receipts { keys, ..Receipts::default() }
     }
 
-    /// Receivers are sent this root.
+    /// Records a root hash that is sent to receivers.
     pub(super) fn note_root(&mut self, root: Option<[u8; 32]>) {
         if self.roots.len() < MAX_ROOTS {
             self.roots.extend(root);
@@ -91,24 +91,24 @@ impl Receipts {
             _ => Worth::Signed,
         };
         if known.is_some_and(|stored| stored.worth >= worth) {
-            return ReceiptResult::Again; // a better one is never given up for what comes later
+            return ReceiptResult::Again; // a receipt is replaced only by a better one
         }
         self.stored.insert(receipt.receiver, StoredReceipt { receipt: *receipt, worth, via: receipt.from });
         ReceiptResult::New
     }
 
-    /// The least that a receipt has to be worth to count.
+    /// Returns the minimum proof of a receipt that counts.
     fn least(&self) -> Worth {
         if self.keys.is_some() { Worth::Known } else { Worth::Signed }
     }
 
-    /// Returns the receipts that count, by their sender.
+    /// Returns the receipts that count, by receiver.
     fn good(&self) -> impl Iterator<Item = (&ReceiverId, &StoredReceipt)> {
         let least = self.least();
         self.stored.iter().filter(move |(_, stored)| stored.worth >= least)
     }
 
-    /// Returns the receipt of this receiver, for reports.
+    /// Returns the receipt of this receiver, in the form for reports.
     pub(super) fn of(&self, id: ReceiverId) -> Option<ReceiptReport> {
         self.stored.get(&id).map(|stored| self.reported(stored))
     }
@@ -126,7 +126,7 @@ impl Receipts {
         }
     }
 
-    /// Returns what a completed member lacks: its receipt, or those of some receivers of a relay.
+    /// Returns the missing receipts of a completed member: its own, or those of some receivers of a relay.
     fn lacking(&self, id: ReceiverId, member: &MemberRecord) -> Option<WithoutReceipt> {
         self.keys.as_ref()?;
         let done = member.verified() as usize;
@@ -165,7 +165,7 @@ impl SourceSession {
         }
     }
 
-    /// At the source: whether it is answered.
+    /// Stores a receipt at the source; returns whether it is acknowledged.
     fn keep_receipt(&mut self, receipt: &Receipt, now: Time) -> bool {
         let taken = self.receipts.take(receipt, &self.about(), now);
         if taken == ReceiptResult::New
@@ -182,7 +182,7 @@ impl SourceSession {
         Signed { session: self.id(), salt: self.setup.salt, transfer, started: self.setup.started }
     }
 
-    /// Returns the signed receipts, if there are any or should be.
+    /// Returns the report about receipts, if there are any or if they are required.
     pub(super) fn receipts_report(&self, replaced: &BTreeSet<ReceiverId>) -> Option<ReceiptsReport> {
         if self.receipts.stored.is_empty() && self.receipts.keys.is_none() {
             return None;
@@ -205,19 +205,19 @@ impl SourceSession {
         })
     }
 
-    /// Returns completed members that lack receipts, if receipts are requested.
+    /// Returns completed members that lack receipts, if receipts are required.
     fn without_receipt(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<WithoutReceipt> {
         let done = self.members.iter().filter(|(id, member)| member.has_all() && !replaced.contains(id));
         done.filter_map(|(id, member)| self.receipts.lacking(id, member)).collect()
     }
 
-    /// The same of one member.
+    /// Returns the missing receipts of one completed member, in words.
     pub(super) fn lacks_receipt(&self, id: ReceiverId, member: &MemberRecord) -> Option<String> {
         self.receipts.lacking(id, member).map(|lacking| lacking.reason)
     }
 }
 
-/// Whether it is one receipt that comes again.
+/// Whether two packets contain the same receipt.
 fn same(one: &Receipt, other: &Receipt) -> bool {
     let without_sender = |receipt: &Receipt| Receipt { from: receipt.receiver, nonce: 0, ..*receipt };
     without_sender(one) == without_sender(other)

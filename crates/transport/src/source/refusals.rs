@@ -1,5 +1,5 @@
-//! Receivers that receive the session and do not follow it. A refusal may be unsealed and thus forged: it is reported to the user, and
-//! changes nothing.
+//! Receivers that receive the session but refuse to join it. A refusal may be unsealed and thus forged. It is therefore only
+//! reported to the user, without any other effect.
 
 use crate::config::RequiredHost;
 use crate::event::{Event, IncompleteReceiver};
@@ -9,26 +9,26 @@ use humantime::format_rfc3339_seconds;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Largest number of hosts named.
+/// Maximum number of hosts named.
 const NAMED: usize = 16;
 
-/// Number of packets that fail to open from which it is not an accident.
+/// Number of packets that fail to open after which a host is reported.
 const UNOPENED: u32 = 3;
 
-/// Largest number of hosts whose packets that fail to open are counted.
+/// Maximum number of hosts for which packets that fail to open are counted.
 const COUNTED: usize = 64;
 
-/// Hosts that have been named.
+/// Hosts with reported refusals.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     named: Vec<(IpAddr, ReportedRefusal)>,
-    /// Hosts that state why they do not follow.
+    /// Hosts that have sent a refusal, with its reason.
     refused: Vec<(IpAddr, IncompleteReceiver)>,
     more_reported: bool,
     unopened: Vec<(IpAddr, u32)>,
 }
 
-/// Finding last reported about a host.
+/// Latest reported finding about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportedRefusal {
     Refuses(RefusalReason),
@@ -42,8 +42,8 @@ impl Refusals {
         !self.named.is_empty()
     }
 
-    /// Returns the event for a refusal of this session, which is sealed under `key`; `None` if it was reported before. The time is in
-    /// seconds after 1970.
+    /// Returns the event for a refusal of this session; `None` if it was reported before. The session is sealed under `key`, and
+    /// `unix_secs` is the current time.
     pub(super) fn on_refusal(
         &mut self,
         refusal: &Refusal,
@@ -70,7 +70,7 @@ impl Refusals {
         Some(Event::warning(format!("{host} ({ip}) receives this session but does not join it: {why}")))
     }
 
-    /// The newest refusal of each host that is not among these.
+    /// Returns the newest refusal of each host that is not in `listed`.
     pub(super) fn besides(&self, listed: &[RequiredHost]) -> Vec<&IncompleteReceiver> {
         let mut newest: Vec<&IncompleteReceiver> = Vec::new();
         for (ip, refused) in self.refused.iter().rev() {
@@ -84,13 +84,13 @@ impl Refusals {
         newest
     }
 
-    /// The newest refusal of a host.
+    /// Returns the newest refusal of a required host.
     pub(super) fn of(&self, required: &RequiredHost) -> Option<&IncompleteReceiver> {
         let newest = self.refused.iter().rev().find(|(ip, refused)| required.is(&refused.host, *ip));
         newest.map(|(_, refused)| refused)
     }
 
-    /// Returns the text to report about a packet that cannot be read, if any.
+    /// Returns the warning about a packet that cannot be read, if there is any to report.
     pub(super) fn on_unopened(&mut self, error: &OpenError, from: SocketAddr) -> Option<String> {
         let ip = from.ip().to_canonical();
         match error {
@@ -117,7 +117,7 @@ impl Refusals {
         }
     }
 
-    /// Counts a packet of this host that did not open; returns whether there are enough to report it.
+    /// Counts a packet of this host that failed to open; returns whether the host is to be reported now.
     fn comes_often(&mut self, ip: IpAddr) -> bool {
         if let Some((_, count)) = self.unopened.iter_mut().find(|(known, _)| *known == ip) {
             *count += 1;
@@ -129,7 +129,8 @@ impl Refusals {
         false
     }
 
-    /// Returns the replacement of this report: nothing if it was reported, one line if there are too many.
+    /// Returns the replacement of this report, if any: no text for a repeated report, or a single line for all hosts beyond the
+    /// maximum.
     fn instead_of(&mut self, ip: IpAddr, reported: ReportedRefusal) -> Option<Option<String>> {
         if self.named.contains(&(ip, reported)) {
             return Some(None);
@@ -143,7 +144,7 @@ impl Refusals {
     }
 }
 
-/// Why a host does not follow, in a few words.
+/// Returns the reason of a refusal in a few words.
 fn short(refusal: &Refusal, until: Option<u64>) -> String {
     match refusal.reason {
         RefusalReason::NoKey => "it has no key".to_owned(),
@@ -159,7 +160,8 @@ fn short(refusal: &Refusal, until: Option<u64>) -> String {
     }
 }
 
-/// Why a receiver does not follow a session that is sealed under `key`; a busy one until then, in seconds since 1970.
+/// Returns the reason of a refusal, with advice. The session is sealed under `key`; a busy receiver is busy until `until`, in
+/// seconds since 1970.
 fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
     let ours = key.map_or_else(String::new, |key| format!(" ({key})"));
     match refusal.reason {
@@ -187,7 +189,7 @@ fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
     }
 }
 
-/// The session of a busy receiver, and its estimated end; or that the receiver has everything of that session.
+/// Describes the session of a busy receiver and its estimated end, or states that the receiver has just received that session.
 fn busy(refusal: &Refusal, until: Option<u64>) -> String {
     let what = match (refusal.source.as_str(), refusal.content.as_str()) {
         ("", _) => "another session".to_owned(),

@@ -1,10 +1,10 @@
-//! Hosts that must have everything, by name or address, and have not joined yet.
+//! Required hosts, by name or address, that have not joined yet.
 
 use super::refusals::Refusals;
 use crate::config::RequiredHost;
 use std::net::IpAddr;
 
-/// Largest number of hosts named in a line.
+/// Maximum number of hosts named in a line.
 const NAMED: usize = 8;
 
 /// Absent required hosts.
@@ -18,7 +18,7 @@ impl RequiredHosts {
         RequiredHosts { absent: required }
     }
 
-    /// A receiver has joined.
+    /// Removes a receiver that has joined.
     pub(super) fn on_joined(&mut self, host: &str, address: IpAddr) {
         self.absent.retain(|required| !required.is(host, address));
     }
@@ -28,7 +28,7 @@ impl RequiredHosts {
         &self.absent
     }
 
-    /// Returns their names, a few at most, with the reason of those that refuse; `None` when all have joined.
+    /// Returns the names of some absent hosts, with the reasons of those that refuse; `None` when all have joined.
     pub(super) fn named(&self, refusals: &Refusals) -> Option<String> {
         let name = |required: &RequiredHost| match refusals.of(required) {
             Some(refused) => format!("{required} ({})", refused.reason),

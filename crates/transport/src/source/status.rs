@@ -1,4 +1,4 @@
-//! Packets from the source to all receivers beside data: announcements, status, heartbeats.
+//! Packets from the source to all receivers other than data: announcements, status messages, heartbeats.
 
 use super::scheduler::BlockStatus;
 use super::{BASE, Phase, SourceSession, header_rate};
@@ -14,25 +14,26 @@ use faircast_wire::{
     Announce, DataPacket, Message, Name, Signature, Spacing, Status, TransferId, WithdrawnPart,
 };
 
-/// Intervals of announcements while receivers join, and later.
+/// Intervals of announcements while receivers join, and afterwards.
 const ANNOUNCE_GATHERING: Span = Span::from_millis(25);
 const ANNOUNCE_SENDING: Span = Span::from_millis(500);
 
-/// Shortest and longest interval of status messages, unless there is news.
+/// Minimum and maximum interval of status messages without news.
 const STATUS_MIN: Span = Span::from_millis(10);
 const STATUS_MAX: Span = Span::from_millis(200);
 
-/// Interval of status messages in sessions at one rate, in round-trip times: each takes a place in queues. In layers it is one round-trip
-/// time: a receiver that joins a layer needs its numbers, and losses of layers are known from them alone.
+/// Interval of status messages in sessions at one rate, in round-trip times: each message takes space in queues. In layered
+/// sessions it is one round-trip time, because a receiver that joins a layer needs the layer's packet numbers, and detects losses
+/// of a layer by them alone.
 const STATUS_ROUNDS: u64 = 2;
 
-/// Longest interval at which a source held by windows asks for them.
+/// Maximum interval at which a source held by windows requests new windows.
 const STATUS_HELD: Span = Span::from_millis(50);
 
-/// Duration for which news waits for more news.
+/// Duration for which news waits for further news.
 const NEWS: Span = Span::from_millis(2);
 
-/// Bytes of a status that are no entries of lists.
+/// Bytes of a status apart from the entries of its lists.
 const AROUND_STATUS: usize = 220;
 
 const _: () = assert!(MAX_AROUND_STATUS <= AROUND_STATUS + 2 * SIGNATURE_LEN, "a status would be cut");
@@ -88,7 +89,7 @@ impl SourceSession {
         }
         self.write(&Message::Announce(announce), out, now);
         let gathering = matches!(self.phase, Phase::Gathering { .. });
-        // Quickly at first, then ever more slowly while there are no answers.
+        // The interval grows from `ANNOUNCE_GATHERING` to `ANNOUNCE_SENDING` while receivers join.
         let pause = if gathering {
             ANNOUNCE_GATHERING.max(Span::from_nanos(now.as_nanos() / 16))
         } else {
@@ -97,7 +98,8 @@ impl SourceSession {
         self.clocks.announce_at = now + pause.min(ANNOUNCE_SENDING);
     }
 
-    /// Whether the session may be announced. A relay stops announcing while its source is silent, because the session may have ended.
+    /// Whether the session may be announced. A relay stops announcing while its source is silent, because the session may be
+    /// over.
     pub(super) fn may_announce(&mut self, now: Time) -> bool {
         let may = self.scheduler.is_upstream_alive(now);
         if !may {
@@ -113,7 +115,7 @@ impl SourceSession {
         live | one_way | if by_port { Announce::LAYERS_BY_PORT } else { 0 }
     }
 
-    /// A packet without content, so that receivers that have joined can measure the round trip.
+    /// Writes a packet without content, with which joined receivers can measure the round-trip time.
     pub(super) fn write_heartbeat(&mut self, now: Time, out: &mut Vec<u8>) {
         let size = (self.header + self.setup.overhead) as u16;
         let stamp = self.source.on_departure(
@@ -156,7 +158,7 @@ impl SourceSession {
         let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
         let (confirmed, welcomed) = self.members.take_confirmations(room / 3);
         if matches!(self.phase, Phase::Gathering { .. }) && !welcomed.is_empty() {
-            self.clocks.heartbeat_at = now; // for those who follow now, so that they measure the round trip when they join
+            self.clocks.heartbeat_at = now; // new members measure the round-trip time with it
         }
         let upper_seqs: Vec<u64> = self.next_seqs[1..].iter().map(|seq| seq.0).collect();
         let ids_len = 4 * (lagging.len() + dropped.len() + confirmed.len()) + 6 * welcomed.len();
@@ -200,13 +202,13 @@ impl SourceSession {
         }
     }
 
-    /// Signs the statement about all blocks together, if the content is signed.
+    /// Signs the statement of the root hash, if the content is signed.
     fn sign_root(&mut self, status: BlockStatus) -> Option<Signature> {
         let pages = self.pages.as_mut()?;
         Some(pages.sign_root((status.blocks?, status.withdrawn), status.root?.0))
     }
 
-    /// The slice of the list of withdrawn files that leaves now.
+    /// Returns the slice of the list of withdrawn files to send now.
     fn next_withdrawals(&mut self) -> Slice {
         if let Some(slice) = self.scheduler.pass_withdrawals() {
             return slice;
@@ -217,7 +219,7 @@ impl SourceSession {
         self.withdrawals.next()
     }
 
-    /// A page of hashes, when one is due; whether it was written.
+    /// Writes a page of hashes if one is scheduled now; returns whether it was written.
     pub(super) fn write_page(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let own = self.pages.as_mut().and_then(|pages| pages.next(&*self.scheduler, now));
         let Some(page) = own.or_else(|| self.scheduler.next_page()) else { return false };
@@ -249,7 +251,7 @@ impl SourceSession {
         }
     }
 
-    /// There is news for the receivers.
+    /// Schedules a status soon, because there is news for the receivers.
     pub(super) fn status_soon(&mut self, now: Time) {
         let earliest = (self.clocks.status_sent + NEWS * 2).max(now);
         self.clocks.status_at = self.clocks.status_at.min(earliest);

@@ -1,8 +1,8 @@
-//! Members that are alive and never done.
+//! Members that are alive but will never complete.
 //!
-//! A member that lacks symbols requests them. One that states that it lacks symbols and requests none, while the source has sent all and is
-//! idle, will never be done. With `--slow drop` it is dropped; with `--slow floor`, or when the expected number of receivers have
-//! everything, it is not waited for any longer; otherwise the idle timeout applies.
+//! A member that lacks symbols requests them. A member is stuck if it reports missing symbols but requests none, although the
+//! source has sent everything and is idle. With `--slow drop` it is dropped. With `--slow floor`, or when the expected number of
+//! receivers have everything, the source stops waiting for it. Otherwise the idle timeout applies.
 
 use super::{Phase, SourceSession};
 use crate::config::SlowReceiverPolicy;
@@ -13,16 +13,16 @@ use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::Activity;
 
-/// Since when a source has sent everything, without new requests.
+/// Time since which a source has been idle after sending everything.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
     since: Option<Time>,
-    /// The number of the next packet then.
+    /// Number of the next packet at that time.
     next: Seq,
 }
 
 impl Rest {
-    /// How long it has lasted now.
+    /// Updates the state; returns the duration of the idle period.
     fn look(&mut self, is_idle: bool, next: Seq, now: Time) -> Span {
         if !is_idle || next != self.next {
             (self.since, self.next) = (None, next);
@@ -35,8 +35,8 @@ impl Rest {
 }
 
 impl SourceSession {
-    /// Leaves out, once a second, members that request nothing and are not done. A live member sends a request at least once in
-    /// `asks_within`.
+    /// Leaves out members that are incomplete and request nothing; called once a second. A live member sends a request at least
+    /// once in `asks_within`.
     pub(super) fn leave_out_stuck(&mut self, asks_within: Span, idle_timeout: Span, now: Time) {
         let status = self.scheduler.status();
         let all_left = status.blocks.is_some_and(|blocks| blocks == status.complete_to);
@@ -48,10 +48,10 @@ impl SourceSession {
         let may_leave = self.setup.slow != SlowReceiverPolicy::Follow || self.has_expected();
         let is_stuck = |member: &MemberRecord| {
             let is_waited_for = member.pace == Pace::Together && !member.is_finished();
-            // A host that works on files requests nothing meanwhile; it is waited for as long as its work makes progress.
+            // A host that works on files requests nothing meanwhile. The source waits for it while its work progresses.
             let is_stalled = may_leave && now.since(member.further_at) >= idle_timeout;
             let works = member.activity.0 != Activity::Network && !is_stalled;
-            // A member that has all blocks may take its time to put them into place.
+            // A member that has all blocks may take longer to place its files.
             let soon = may_leave && member.blocks_missing > 0;
             let is_there = is_waited_for && !member.is_relay && member.mute == Mute::No;
             is_there && !works && (soon || rested >= idle_timeout)
@@ -78,13 +78,14 @@ impl SourceSession {
         }
     }
 
-    /// Whether as many receivers have everything as were expected.
+    /// Whether the expected number of receivers have everything.
     pub(super) fn has_expected(&self) -> bool {
         self.setup.expect.is_some_and(|expected| self.members.verified() >= u64::from(expected))
     }
 
-    /// Returns how many more members must be done. When the expected number are done, silent members are not waited for (such as a relay
-    /// whose children have moved). The others are waited for no longer than the session has taken so far, or the idle timeout.
+    /// Returns the number of members that must still complete. If the expected number of receivers are done, silent members do
+    /// not count (such as a relay whose children have moved). Other members then count only for as long as the session has lasted
+    /// until that time, and at least for the idle timeout.
     pub(super) fn outstanding(&mut self, now: Time) -> usize {
         if !self.has_expected() {
             self.clocks.expected_at = None;

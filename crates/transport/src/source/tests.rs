@@ -1,4 +1,4 @@
-//! The source's half of layered sessions.
+//! Tests of the source in layered sessions.
 
 use super::block_source::BlockSource;
 use super::blocks::Blocks;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 const RECEIVER: ([u8; 4], u16) = ([192, 0, 2, 1], 5778);
 
-/// An object stream of random bytes, in blocks of `symbols` symbols of `size` bytes.
+/// Returns an object stream of random bytes, in blocks of `symbols` symbols of `size` bytes.
 fn object(len: usize, size: u16, symbols: u16) -> (ObjectStream, TempDir) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut rng = Rng::new(1, len as u64);
@@ -28,7 +28,7 @@ fn object(len: usize, size: u16, symbols: u16) -> (ObjectStream, TempDir) {
     (ObjectStream::open(&[dir.path().join("content")], size, symbols).expect("a readable file"), dir)
 }
 
-/// A receiver subscribed to layers 0 to `level` that loses this part of all packets.
+/// A receiver that joins layers 0 to `level`, and loses the fraction `loss` of all packets.
 struct Listener {
     level: u8,
     loss: f64,
@@ -105,7 +105,7 @@ fn content_over_the_prepared_blocks_reaches_every_layer() {
     }
 }
 
-/// A session in virtual time, and its packets.
+/// A session in virtual time, with the packets that it has sent.
 struct Run {
     session: SourceSession,
     now: Time,

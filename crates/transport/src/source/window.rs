@@ -1,59 +1,59 @@
-//! Receivers' windows at the source: how far it may send, which receiver holds it, and how long that may last (docs/design/windows.md).
+//! Receivers' windows at the source: they limit its packet numbers, for a limited time (docs/design/windows.md).
 
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::Window;
 use std::collections::BTreeMap;
 
-/// A member that has been silent for this duration while the source waits for it does not hold the others any longer.
+/// Duration of silence after which a member does not hold the source any longer.
 pub(super) const LAPSE: Span = Span::from_secs(1);
 
-/// A member whose window stays closed for this duration is treated as silent, though it sends.
+/// Duration with a closed window after which a member is treated as silent, although it sends.
 pub(super) const STALL: Span = Span::from_secs(5);
 
-/// Interval within which a slow receiver, as opposed to one that pauses for a moment, sends.
+/// Maximum silence of a slow receiver. A receiver that is silent for longer is considered paused.
 const SPEAKS: Span = Span::from_millis(250);
 
-/// A member that holds the source in every such time holds it all the time.
+/// Maximum interval between two holds of a member that count as one.
 const AGAIN: Span = Span::from_millis(100);
 
-/// While a window holds the source, packets leave at this multiple of the rate at which it opens: evenly, not in bursts at the scheme's
-/// rate, which queues on the path would have to absorb.
+/// Packet rate while a window holds the source, as a multiple of the rate at which the window opens. Packets are then spaced
+/// evenly, not sent in bursts at the scheme's rate, which queues of the path would have to absorb.
 const EVENLY: f64 = 1.25;
 
-/// Over this the rate at which a window opens is measured.
+/// Averaging time of the rate at which a window opens.
 const SMOOTH: Span = Span::from_millis(20);
 
-/// The source asks for windows when it has waited for this duration.
+/// Duration for which the source is held before it requests windows.
 const ASK: Span = Span::from_millis(10);
 
-/// Windows of the receivers that advertise.
+/// Windows of all receivers that advertise one.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     known: BTreeMap<ReceiverId, Edge>,
-    /// The smallest limit, and whose it is.
+    /// Smallest limit, and its member.
     lowest: Option<(Seq, ReceiverId)>,
-    /// Since when nothing has left because of it, though there was something to send and the scheme allowed it.
+    /// Time since which only the smallest limit has delayed a packet.
     held_since: Option<Time>,
     holding: Option<Holding>,
-    /// When the last packet left: without any limit, at least one packet leaves per such interval (`--min`).
+    /// Time of the last departure. With a minimum rate (`--min`), packets are spaced from it even if the windows are closed.
     sent_at: Time,
-    /// Time held since `asked_at`, when it was last taken, and the last holder.
+    /// Duration for which the source was held since `asked_at`, the last call of `take_held`, and the last member that held it.
     held: (Span, Option<ReceiverId>),
     asked_at: Time,
 }
 
-/// One member's right edge.
+/// Right edge of a member's window.
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     limit: Seq,
-    /// The newest packet that the member had taken out when it advertised: orders advertisements.
+    /// Newest packet that the member had processed when it advertised; it orders advertisements.
     echo: Seq,
     last_received_at: Time,
-    /// When the limit grew last.
+    /// Time of the last growth of the limit.
     moved_at: Time,
     counts: Counts,
-    /// Rate at which the limit grows, packets per second; zero before it is known.
+    /// Rate at which the limit grows, packets per second; zero while unknown.
     opening: f64,
 }
 
@@ -61,16 +61,17 @@ struct Edge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Yes,
-    /// Given up until its limit lies beyond the sent packets: a member that sends now and then must not hold the others again and again.
+    /// Given up until its limit exceeds the sent packets. Otherwise a member that sends occasionally would hold the source again
+    /// and again.
     GivenUp,
 }
 
-/// One member has held the source again and again.
+/// A member that has held the source without long interruptions.
 #[derive(Debug, Clone, Copy)]
 struct Holding {
     by: ReceiverId,
     since: Time,
-    /// Its limit then.
+    /// The member's limit at `since`.
     from: Seq,
     until: Time,
 }
@@ -78,14 +79,15 @@ struct Holding {
 /// A member whose window stayed closed for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GivenUp {
-    /// It has become silent.
+    /// The member is silent.
     Silent(ReceiverId),
-    /// It sends and does not open its window.
+    /// The member sends, but does not open its window.
     Stalled(ReceiverId),
 }
 
 impl Windows {
-    /// Handles an advertisement; `next` is the number of the next packet. Impossible values are ignored; returns whether it was valid.
+    /// Handles an advertisement; `next` is the number of the next packet. Ignores impossible values; returns whether the
+    /// advertisement was valid.
     pub(super) fn on_window(&mut self, window: &Window, next: Seq, now: Time) -> bool {
         if window.echo.seq >= next {
             return false;
@@ -118,7 +120,7 @@ impl Windows {
         true
     }
 
-    /// Removes a member that is done, gone or set aside: it limits nobody.
+    /// Removes a member that is done, given up or deferred.
     pub(super) fn forget(&mut self, id: ReceiverId) {
         if self.known.remove(&id).is_some() {
             self.find_lowest();
@@ -130,13 +132,13 @@ impl Windows {
         self.lowest = count.map(|(id, edge)| (edge.limit, *id)).min();
     }
 
-    /// Whether packet `seq` fits everybody's buffers.
+    /// Whether packet `seq` fits the windows of all members.
     pub(super) fn allows(&self, seq: Seq) -> bool {
         self.lowest.is_none_or(|(limit, _)| seq < limit)
     }
 
-    /// Returns when packet `next` may leave, which the scheme allows at `at`. The user's rate `least` is sent regardless of receivers, one
-    /// packet of `size` bytes at a time.
+    /// Returns the departure time of packet `next`, which the scheme allows at `at`. The user's minimum rate `least` applies
+    /// regardless of windows, with packets of `size` bytes.
     pub(super) fn departure(&self, at: Time, next: Seq, least: Option<Rate>, size: u64) -> Time {
         if self.allows(next) {
             return at.max(self.evenly());
@@ -144,21 +146,21 @@ impl Windows {
         least.map_or(Time::NEVER, |rate| at.max(self.sent_at + rate.span_of(size)))
     }
 
-    /// Returns when the next packet leaves, if packets within a window leave evenly.
+    /// Returns the departure time of the next packet, if packets within a window are spaced evenly.
     fn evenly(&self) -> Time {
         let (Some(holding), Some((_, lowest))) = (self.holding, self.lowest) else { return Time::ZERO };
         if holding.by != lowest || self.sent_at.since(holding.until) > AGAIN {
             return Time::ZERO;
         }
         let rate = self.known.get(&lowest).map_or(0.0, |edge| edge.opening) * EVENLY;
-        // A pause that was longer than this was due to the window, and is over.
+        // The spacing has a maximum: a longer pause was caused by the closed window.
         let spacing = if rate > 0.0 { Span::from_secs_f64((1.0 / rate).min(0.02)) } else { Span::ZERO };
         self.sent_at + spacing
     }
 
-    /// A packet leaves.
+    /// Records a sent packet.
     pub(super) fn on_departure(&mut self, now: Time) {
-        // Packets that leave together count one after the other.
+        // Packets sent in one call count as if they were spaced.
         self.sent_at = self.evenly().max(now);
         self.release(now);
     }
@@ -187,7 +189,7 @@ impl Windows {
         };
         edge.counts = Counts::GivenUp;
         self.find_lowest();
-        // Others may hold the source as well, and have been waited for meanwhile.
+        // Other members may hold the source as well, and their time has run meanwhile.
         if self.allows(next) {
             self.release(now);
         }
@@ -195,37 +197,37 @@ impl Windows {
         Some(given_up)
     }
 
-    /// When [`Windows::hold`] wants to be called again, while the source is held.
+    /// Returns the time of the next call of [`Windows::hold`], while the source is held.
     pub(super) fn deadline(&self) -> Time {
         let (Some(since), Some((_, by))) = (self.held_since, self.lowest) else { return Time::NEVER };
         let ends = self.known.get(&by).map(|edge| edge.ends(since));
         ends.map_or(Time::NEVER, |(silent_at, stalled_at)| silent_at.min(stalled_at))
     }
 
-    /// Whether they hold the source now.
+    /// Whether windows hold the source now.
     pub(super) fn is_held(&self) -> bool {
         self.held_since.is_some()
     }
 
-    /// Returns since when to ask receivers for their windows; never, while the source is not held.
+    /// Returns the time from which the source requests windows; never, while it is not held.
     pub(super) fn ask_at(&self) -> Time {
         self.held_since.map_or(Time::NEVER, |since| since + ASK)
     }
 
-    /// Returns the member that has held the source without a break and still sends, for how long, and the rate at which its window let
-    /// packets of `size` bytes through.
+    /// Returns the member that holds the source and still sends, the duration, and the rate at which its window has allowed
+    /// packets of `size` bytes.
     pub(super) fn holding(&self, size: u64, now: Time) -> Option<(ReceiverId, Span, Rate)> {
         let holding = self.holding?;
         let edge = self.known.get(&holding.by)?;
         if now.since(edge.last_received_at) > SPEAKS {
-            return None; // it is not slow but away
+            return None; // the member is not slow but silent
         }
         let limit = edge.limit;
         let span = holding.until.since(holding.since);
         Some((holding.by, span, Rate::of(limit.0.saturating_sub(holding.from.0).saturating_mul(size), span)))
     }
 
-    /// Returns how long the source was held since the last call, and the last holder.
+    /// Returns the duration for which the source was held since the last call, and the last member that held it.
     pub(super) fn take_held(&mut self, now: Time) -> (Span, Option<ReceiverId>) {
         let (held, by) = std::mem::take(&mut self.held);
         let goes_on = self.held_since.map_or(Span::ZERO, |since| now.since(since.max(self.asked_at)));
@@ -235,7 +237,7 @@ impl Windows {
 }
 
 impl Edge {
-    /// Sets another limit, `since` after the last advertisement.
+    /// Updates the opening rate for a new limit, `since` after the last advertisement.
     fn open(&mut self, limit: Seq, since: Span) {
         let grown = limit.0.saturating_sub(self.limit.0) as f64;
         let seconds = since.as_secs_f64();
@@ -247,7 +249,7 @@ impl Edge {
         self.opening += weight * (sample - self.opening);
     }
 
-    /// When a member is given up that has held the source since then: silent, and stalled.
+    /// Returns the times at which a member that has held the source from `since` on is given up: as silent, and as stalled.
     fn ends(&self, since: Time) -> (Time, Time) {
         (self.last_received_at.max(since) + LAPSE, self.moved_at.max(since) + STALL)
     }

@@ -1,5 +1,5 @@
-//! A digital fountain: new symbols of all blocks on every layer, without end. It serves sessions in layers and sessions without feedback,
-//! where nothing is requested.
+//! A digital fountain: an endless sequence of new symbols of all blocks on every layer. It serves layered sessions and sessions
+//! without feedback, in which receivers cannot request symbols.
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
 use crate::config::Repeat;
@@ -11,29 +11,29 @@ use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::time::{Rate, Time};
 use faircast_wire::Withdrawn;
 
-/// At this many packets per second, all layers together, a visit to a block lasts one symbol longer. Making a block ready
-/// takes nearly half a millisecond, so it costs about half a processor.
+/// Visits to blocks per second, all layers together. Preparing a block takes nearly half a millisecond, so these visits cost
+/// about half a processor.
 const VISITS: f64 = 1_200.0;
 
-/// More symbols at a visit would make receivers wait for their last blocks: see [`Carousel::set_run`].
+/// Maximum number of symbols of a visit. With more, receivers would wait for their last blocks: see [`Carousel::set_run`].
 const MAX_RUN: f64 = 16.0;
 
-/// Without feedback, a visit to a block sends as many symbols as the block has, and one more for each of this number. Nearly every block
-/// then completes at once at a loss of 5 %: of 288 symbols, 14 are lost on average, and 32 are more than four deviations away.
+/// Number of source symbols per additional repair symbol of a visit, without feedback. At a loss of 5 % nearly every block then
+/// completes in one round: of 288 symbols, 14 are lost on average, and a loss of 32 is more than four deviations away.
 const REPAIRED: u16 = 8;
 
-/// Without feedback, with this number of blocks per block that describes the content, the latter get two shares of each round.
-/// They then arrive in spite of a loss of 40 %, and the round is at most an eighth longer.
+/// Minimum number of blocks per manifest block from which manifest blocks are sent twice per round, without feedback. They then
+/// arrive despite a loss of 40 %, and a round is at most an eighth longer.
 const DOUBLED_FROM: u32 = 8;
 
-/// All blocks again and again.
+/// Sends all blocks again and again.
 pub(in crate::source) struct Fountain {
     source: BlockSource,
     blocks: Blocks,
     carousel: Carousel,
-    /// The block that each layer was last made ready for.
+    /// The block that each layer has ordered last.
     ahead: Vec<Option<u32>>,
-    /// Without feedback: the number of times that everything is sent.
+    /// Maximum number of rounds of a session without feedback.
     most_rounds: Option<u64>,
 }
 
@@ -45,7 +45,8 @@ impl Fountain {
         Fountain::with_blocks(source, layers, blocks)
     }
 
-    /// Without feedback: one block after the other, with some repair symbols, and other symbols of each in the next round.
+    /// Creates the fountain of a session without feedback. Each round sends the blocks in order, with some repair symbols; later
+    /// rounds send other symbols.
     pub(crate) fn in_rounds(mut source: BlockSource, repeat: Repeat) -> Fountain {
         source.read_on_order();
         let geometry = source.geometry();
@@ -64,7 +65,7 @@ impl Fountain {
         Fountain { most_rounds: Some(most_rounds), ..Fountain::over(source, blocks, carousel, 1) }
     }
 
-    /// Whether it has sent all that is there as often as it may: of an input that goes on, once.
+    /// Whether all available content was sent for the maximum number of rounds. Before the end of the input, that maximum is one.
     fn rests(&self) -> bool {
         let Some(most) = self.most_rounds.filter(|_| self.carousel.is_between_rounds()) else { return false };
         let most = if self.source.blocks().is_some() { most } else { 1 };
@@ -85,7 +86,7 @@ impl Fountain {
         fountain
     }
 
-    /// Sends the remainder of blocks with withdrawn files.
+    /// Prepares blocks with withdrawn files to be sent again without those files.
     fn follow_withdrawals(&mut self) -> Result<(), ObjectError> {
         for affected in self.source.take_affected() {
             self.blocks.forget(affected.block());
@@ -136,7 +137,7 @@ impl Scheduler for Fountain {
 
     fn welcome(&mut self) {
         if self.most_rounds.is_none() {
-            self.carousel.lead(); // otherwise each round begins with what describes the content
+            self.carousel.lead(); // without feedback, each round begins with the manifest anyway
         }
     }
 
@@ -150,7 +151,7 @@ impl Scheduler for Fountain {
         self.source.poll(now, leisure)?;
         self.follow_source();
         self.follow_withdrawals()?;
-        // Without feedback, a receiver that has all blocks waits only for the root.
+        // Without feedback, receivers that have all blocks wait only for the root hash.
         let is_news = self.most_rounds.is_some() && !knew_root && self.source.root().is_some();
         Ok(if is_news { Looked::AtTheEnd } else { Looked::Nothing })
     }
@@ -175,18 +176,18 @@ impl Scheduler for Fountain {
             self.follow_withdrawals()?;
             let Some(pick) = self.carousel.next(layer) else { return Ok(None) };
             self.blocks.load(pick.block, &mut self.source)?;
-            // Reading the block may have withdrawn a file: then its symbols have other ids.
+            // Reading the block may have withdrawn a file, which changes the numbers of its symbols.
             if !self.source.has_affected() {
                 break pick;
             }
         };
         let (symbols, payload) = self.blocks.symbol(pick, &mut self.source)?;
         let place = Payload { block: pick.block, symbol: pick.symbol };
-        // Nothing is sent again here.
+        // A fountain never sends a symbol again.
         Ok(Some(Chosen { place, symbols, payload, flags: Flags::default() }))
     }
 
-    /// Lets the block be read that the layer comes to next.
+    /// Orders the block that `layer` sends next.
     fn prepare(&mut self, layer: Layer) {
         let ahead = &mut self.ahead[usize::from(layer.0)];
         let coming = self.carousel.coming(layer);
@@ -199,7 +200,8 @@ impl Scheduler for Fountain {
         }
     }
 
-    /// How long layers stay with a block: as long as blocks have to be made ready for it, longer at higher rates.
+    /// Sets the length of visits to a block, which grows with the packet rate. Blocks that fit the cache need no preparation, and
+    /// keep the default.
     fn set_rate(&mut self, packets: f64) {
         if self.most_rounds.is_none() && !self.blocks.keeps(self.carousel.end()) {
             self.carousel.set_run((packets / VISITS).clamp(2.0, MAX_RUN) as u16);

@@ -1,10 +1,10 @@
-//! Schedulers of symbols: the next symbol of each layer, and the effect of the receivers' answers on it.
+//! Schedulers of symbols: they choose the next symbol of each layer, with regard to the receivers' requests.
 //!
 //! | scheduler | for | repairs |
 //! |---|---|---|
-//! | [`OnRequest`] | files, pipes and live streams at one rate | what receivers ask for |
-//! | [`Fountain`] | files in layers, and without feedback | ever new symbols, nobody asks |
-//! | [`Streams`](streams::Streams) | a live stream on each layer | some with each block, nobody asks |
+//! | [`OnRequest`] | files, pipes and live streams at one rate | on request |
+//! | [`Fountain`] | files in layers, and without feedback | new symbols without end, no requests |
+//! | [`Streams`](streams::Streams) | a live stream on each layer | some with each block, no requests |
 
 mod fountain;
 mod on_request;
@@ -22,11 +22,11 @@ use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, Hashes, Receipt, Scheduled, Signature, SymbolMap, Withdrawn};
 
-/// A symbol that leaves.
+/// A symbol to send.
 pub(crate) struct Chosen<'a> {
-    /// Its block, and its number in it.
+    /// Block number, and symbol number in the block.
     pub(crate) place: Payload,
-    /// Source symbols of its block.
+    /// Number of source symbols of the block.
     pub(crate) symbols: u16,
     pub(crate) payload: &'a [u8],
     pub(crate) flags: Flags,
@@ -36,50 +36,50 @@ pub(crate) struct Chosen<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looked {
     Nothing,
-    /// Receivers must be notified at once of the end of the content, or of the root.
+    /// The end of the content or the root hash is known: receivers must be notified at once.
     AtTheEnd,
 }
 
 /// State of the blocks, as sent to receivers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockStatus {
-    /// Older blocks are no longer available.
+    /// Number of the oldest available block.
     pub(crate) oldest: u32,
-    /// All source symbols of the blocks before this one have been sent once.
+    /// Number of the first block with source symbols that have not been sent yet.
     pub(crate) complete_to: u32,
-    /// How many blocks there are, once that is known.
+    /// Number of blocks, once known.
     pub(crate) blocks: Option<u32>,
-    /// The root of their hashes, once all are hashed.
+    /// Root hash, once all blocks are hashed.
     pub(crate) root: Option<Hash>,
-    /// How many files are withdrawn: the root covers them.
+    /// Number of withdrawn files that the root hash covers.
     pub(crate) withdrawn: u32,
-    /// At a relay: the source's statements about the blocks.
+    /// At a relay: the source's proof of the number of blocks and the root hash.
     pub(crate) said: EndProof,
 }
 
-/// Proof that a source stated the number of blocks, and their root.
+/// Proof of the number of blocks and the root hash.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EndProof {
-    /// Proof by a member of the group.
+    /// Proof that a member of the group made the statement.
     pub(crate) proof: Option<[u8; 16]>,
-    /// That this source did, where the content is signed.
+    /// Signature of the source, if the content is signed.
     pub(crate) signature: Option<Signature>,
 }
 
-/// How much was sent.
+/// Amounts of content and of sent data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Amounts {
-    /// Bytes of content that are known, without the manifest.
+    /// Known bytes of content, without the manifest.
     pub(crate) content_bytes: u64,
-    /// Those among them that have left once.
+    /// Bytes of content that have been sent at least once.
     pub(crate) sent_bytes: u64,
     /// Source symbols of the content.
     pub(crate) content_symbols: u64,
-    /// All symbols that have left, on all layers.
+    /// Sent symbols on all layers, with repetitions and repairs.
     pub(crate) sent_symbols: u64,
 }
 
-/// How these blocks are delivered without feedback.
+/// Returns the scheduler that delivers these blocks without feedback.
 pub(crate) fn in_rounds(source: BlockSource, repeat: Repeat) -> Box<dyn Scheduler> {
     Box::new(Fountain::in_rounds(source, repeat))
 }
@@ -95,22 +95,22 @@ pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Scheduler> {
 /// The sender of a request for symbols.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Requester<'a> {
-    /// It has seen the stream up to this packet,
+    /// Newest packet number that the requester has seen.
     pub(crate) seen: Seq,
-    /// and has this part of the block, as far as it has reported.
+    /// Symbols of the block that the requester has reported to have.
     pub(crate) held: Option<&'a SymbolMap>,
-    /// Whether the symbols sent from here did not verify.
+    /// Whether the block failed verification at the requester.
     pub(crate) wrong: bool,
 }
 
 /// Chooses the symbols that a source sends.
 pub(crate) trait Scheduler: Send {
-    /// How the content is cut, as it is announced.
+    /// Returns the geometry of the content, as announced.
     fn geometry(&self) -> Geometry;
 
     fn transfer(&self) -> TransferId;
 
-    /// Whether late joiners start with the present.
+    /// Whether late joiners start at the current position of the stream.
     fn is_live(&self) -> bool;
 
     fn entries(&self) -> Counts;
@@ -123,65 +123,65 @@ pub(crate) trait Scheduler: Send {
         &[]
     }
 
-    /// Files that were withdrawn while they were sent, in the order of their withdrawal.
+    /// Returns the files withdrawn during the session, in the order of their withdrawal.
     fn withdrawn(&self) -> &[Withdrawn] {
         &[]
     }
 
-    /// At a relay: the slice of that list that the next status carries.
+    /// Returns, at a relay, the slice of the list of withdrawn files for the next status.
     fn pass_withdrawals(&mut self) -> Option<Slice> {
         None
     }
 
-    /// Whether there is something to start with.
+    /// Whether there is content to start with.
     fn may_start(&self) -> bool {
         true
     }
 
-    /// At a relay: whether the upstream session is over.
+    /// Returns, at a relay, whether the upstream session is over; `None` at the source.
     fn source_is_finished(&self) -> Option<bool> {
         None
     }
 
-    /// Whether the announced session goes on, as far as known; at a relay: whether its source is alive, or has ended in good order.
+    /// Whether the announced session continues, as far as known. At a relay: whether its source is alive, or has ended regularly.
     fn is_upstream_alive(&self, _now: Time) -> bool {
         true
     }
 
-    /// At a relay: the source's announcement, which it repeats.
+    /// Returns, at a relay, the source's announcement, which the relay repeats.
     fn announced(&self) -> Option<Announce> {
         None
     }
 
-    /// Whether receivers may send receipts: not of live streams, of which each has another part, so that no hash names it; at a
-    /// relay, when its parent takes them.
+    /// Whether receivers may send receipts. Live streams have none, because receivers have different parts, which no common hash
+    /// covers. A relay accepts receipts if its parent does.
     fn takes_receipts(&self) -> bool {
         !self.is_live()
     }
 
-    /// At a relay: stores a receipt for the parent; returns whether it is stored now.
+    /// Stores, at a relay, a receipt for the parent. Returns whether the receipt is stored now; `None` at the source.
     fn pass_receipt(&mut self, _receipt: &Receipt) -> Option<bool> {
         None
     }
 
-    /// At a relay of signed content: the page of hashes that leaves now.
+    /// Returns, at a relay of signed content, the page of hashes to send now.
     fn next_page(&mut self) -> Option<Hashes> {
         None
     }
 
-    /// At a relay of signed content: handles a request for the pages of `run` blocks.
+    /// Handles, at a relay of signed content, a request for the pages of `run` blocks.
     fn request_pages(&mut self, _first: u32, _run: u32, _by: &Requester<'_>) {}
 
-    /// Receivers are there.
+    /// Starts the transmission: receivers have joined.
     fn start(&mut self, _now: Time) {}
 
-    /// Sends on request only: all receivers have nearly everything from an earlier session.
+    /// Restricts the transmission to requests: all receivers have nearly everything from an earlier session.
     fn resume(&mut self) {}
 
-    /// A receiver has come.
+    /// Records that a receiver has joined.
     fn welcome(&mut self) {}
 
-    /// Reads input, and leaves out old input. `rate` is the sending rate of each layer.
+    /// Reads input, and drops old input. `rate` returns the sending rate of a layer.
     ///
     /// # Errors
     /// When an input cannot be read.
@@ -192,7 +192,7 @@ pub(crate) trait Scheduler: Send {
         rate: &dyn Fn(Layer) -> Rate,
     ) -> Result<Looked, ObjectError>;
 
-    /// Returns the polling interval of inputs while packets leave; `None`: any time will do.
+    /// Returns the polling interval of inputs while packets are sent; `None` if there is no required interval.
     fn look_every(&self) -> Option<Span> {
         None
     }
@@ -202,49 +202,49 @@ pub(crate) trait Scheduler: Send {
         false
     }
 
-    /// Whether something is there to leave on this layer.
+    /// Whether there is a symbol to send on this layer.
     fn has(&self, layer: Layer) -> bool;
 
-    /// Whether nothing is there to leave on any.
+    /// Whether no layer has a symbol to send.
     fn is_idle(&self) -> bool;
 
-    /// Returns the next symbol on `layer`. [`Scheduler::sent`] must follow.
+    /// Returns the next symbol on `layer`. The caller must call [`Scheduler::sent`] afterwards.
     ///
     /// # Errors
     /// When its block cannot be read.
     fn next(&mut self, layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError>;
 
-    /// Records that the chosen symbol has left as packet `seq` of its layer.
+    /// Records that the chosen symbol was sent as packet `seq` of its layer.
     fn sent(&mut self, _seq: Seq) {}
 
-    /// Prepares the next symbols of `layer`, after some packets have left.
+    /// Prepares the next symbols of `layer`, after some packets have been sent.
     fn prepare(&mut self, _layer: Layer) {}
 
     /// Sets the packet rate of all layers together, packets per second.
     fn set_rate(&mut self, _packets: f64) {}
 
-    /// Sets the loss of the worst receiver, 0 to 1.
+    /// Records the loss of the worst receiver, 0 to 1.
     fn on_reported_loss(&mut self, _loss: f64) {}
 
-    /// A receiver lacks symbols of a block; whether anything is sent for it.
+    /// Handles a request for symbols of a block; returns whether symbols will be sent for it.
     fn request(&mut self, _block: u32, _symbols: u16, _by: &Requester<'_>) -> bool {
         false
     }
 
-    /// Source symbols of a block: more of it is not sent for one request. 0 of a block that is not there.
+    /// Returns the number of source symbols of a block, which is the maximum sent for one request; 0 if there is no such block.
     fn symbols_of(&self, _block: u32) -> u16 {
         0
     }
 
-    /// Forgets all requests.
+    /// Discards all requests.
     fn clear_requests(&mut self) {}
 
-    /// Returns up to `most` repairs under way.
+    /// Returns up to `most` scheduled repairs.
     fn scheduled(&self, _most: usize) -> Vec<Scheduled> {
         Vec::new()
     }
 
-    /// The hash of a block's data, once it is known.
+    /// Returns the hash of a block's data, once known.
     fn hash(&self, _block: u32) -> Option<Hash> {
         None
     }
@@ -258,7 +258,7 @@ pub(crate) trait Scheduler: Send {
 
     fn amounts(&self) -> Amounts;
 
-    /// Without feedback: times that all of the content was sent.
+    /// Returns the number of completed rounds, without feedback.
     fn rounds(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-//! All content once, then repairs on request: sessions at one rate.
+//! Sends all content once, and then repairs on request: for sessions at one rate.
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Requester, Scheduler};
 use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
@@ -9,12 +9,12 @@ use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
 use faircast_wire::{Scheduled, Withdrawn};
 
-/// Blocks in order, and repairs on request.
+/// Sends blocks in order, and repairs on request.
 pub(crate) struct OnRequest {
     source: BlockSource,
     blocks: Blocks,
     repairs: RepairScheduler,
-    /// The last choice.
+    /// The chosen symbol, until it is recorded as sent.
     chosen: Option<Pick>,
 }
 
@@ -28,7 +28,7 @@ impl OnRequest {
         scheduler
     }
 
-    /// Sends the remainder of blocks with withdrawn files.
+    /// Prepares blocks with withdrawn files to be sent again without those files.
     fn follow_withdrawals(&mut self) -> Result<(), ObjectError> {
         for affected in self.source.take_affected() {
             self.blocks.forget(affected.block());
@@ -41,7 +41,7 @@ impl OnRequest {
         Ok(())
     }
 
-    /// The blocks that the source has by now.
+    /// Adds the blocks that have become ready at the block source.
     fn follow_source(&mut self) {
         while self.repairs.end() < self.source.ready() {
             self.repairs.push(self.source.symbols(self.repairs.end()));
@@ -113,7 +113,7 @@ impl Scheduler for OnRequest {
             self.follow_withdrawals()?;
             let Some(pick) = self.repairs.pick() else { return Ok(None) };
             self.blocks.load(pick.block, &mut self.source)?;
-            // Reading the block may have withdrawn a file: then its symbols have other ids.
+            // Reading the block may have withdrawn a file, which changes the numbers of its symbols.
             if !self.source.has_affected() {
                 break pick;
             }

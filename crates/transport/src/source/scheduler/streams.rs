@@ -1,12 +1,12 @@
-//! Live streams in layers: a stream of its own for each layer, base first, without repairs on request.
+//! Live streams in layers: each layer has its own stream, the base layer first, without repairs on request.
 //!
 //! ```text
 //!   layer l:  | K source symbols | R repairs || K' source symbols | R' repairs | more repairs while nothing waits
 //!              block n                        block n + 1
 //! ```
 //!
-//! A block leaves whole before the next one begins: a receiver that sees the next one knows that no more of this one will arrive, and
-//! continues without it. Late data is dropped: a layer leaves out in whole blocks what it could not send in time.
+//! A block is sent completely before the next one begins. A receiver that sees the next block thus knows that this one is
+//! finished, and continues without it. A layer drops data that it could not send in time, in whole blocks.
 
 use super::{Amounts, BlockStatus, Chosen, EndProof, Looked, Scheduler};
 use crate::announced::LIVE_ROOT;
@@ -23,41 +23,41 @@ use faircast_host::pipe::Pipe;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A block is the data that a layer sends in this time, or the input so far when its first byte has waited for this long.
+/// Duration of a block: the data that a layer sends in this time. Its input also waits at most this long for a block to fill.
 const LATENCY: Span = Span::from_millis(100);
 
-/// But not less than this, so that a repair in ten symbols is one.
+/// Minimum size of a block, source symbols: smaller blocks would need too large a share of repairs.
 const MIN_BLOCK: u16 = 8;
 
-/// Bytes of a live input that wait to be sent; its writer blocks beyond that.
+/// Maximum bytes of a live input that wait to be sent. Beyond it the writer of the input blocks.
 const MAX_WAITING: usize = 8 << 20;
 
-/// Blocks read ahead from an input that can wait.
+/// Number of blocks read ahead from an input that can wait.
 const AHEAD: usize = 2;
 
-/// Newest blocks of a live input that are stored, however old, before there are receivers.
+/// Number of newest blocks of a live input that are stored regardless of their age, before the start.
 const KEPT: usize = 4;
 
 /// Interval at which inputs are polled when there is no other work.
 const LOOK_EVERY: Span = Span::from_millis(2);
 
-/// Time after the last symbol for receivers to process it, before the end is announced.
+/// Time between the last symbol and the announcement of the end, for receivers to process the symbol.
 const TAIL: Span = Span::from_millis(300);
 
-/// Factor by which repairs exceed the receivers' loss,
+/// Ratio of repairs to the receivers' loss.
 const SPARE: f64 = 1.5;
-/// and their limit, as a multiple of the configured repairs.
+/// Maximum of repairs, as a multiple of the configured repairs.
 const MAX_RAISED: f64 = 2.0;
 
-/// Where the bytes of a layer come from.
+/// Source of a layer's bytes.
 pub(crate) trait Feed: Send {
-    /// Takes up to `most` bytes: when there are `most`, or some have waited for [`LATENCY`], or at the end.
+    /// Takes up to `most` bytes: when `most` bytes are available, when the first has waited for [`LATENCY`], or at the end.
     fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError>;
 
-    /// Whether everything was taken and the input has ended.
+    /// Whether the input has ended and all its bytes were taken.
     fn is_finished(&self) -> bool;
 
-    /// Returns whether it waits for its layer.
+    /// Returns whether the input waits for its layer.
     fn pacing(&self) -> Pacing;
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Begin to read this file, named pipe or reader. A pipe may be opened by its writer later.
+    /// Opens a file, named pipe or reader. The writer of a pipe may open it later.
     ///
     /// # Errors
     /// When a file cannot be opened.
@@ -99,20 +99,20 @@ impl Feed for Input {
     }
 }
 
-/// Use of a layer's idle turns: repairs beyond those of each block.
+/// Use of a layer's idle turns: repairs in addition to those of each block.
 ///
-/// Receivers judge by the arriving data of a layer whether they can take more. A layer far below its rate gives them no information; RLC's
-/// receivers do not count a burst that is not full (paper 004, 3).
+/// Receivers decide by the arriving data of a layer whether they can take more. A layer far below its rate gives them no
+/// information; RLC's receivers ignore a burst that is not full (paper 004, 3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fill {
-    /// All of them: the layers' rates are bounded.
+    /// Uses all idle turns, because the layers' rates are bounded.
     All,
-    /// Up to this multiple of a block's source symbols, because the rates would take any amount.
+    /// Sends up to this multiple of a block's source symbols, because the rates have no bound.
     Times(u32),
 }
 
 impl Fill {
-    /// Returns the filling that this scheme's receivers need.
+    /// Returns the use of idle turns that this scheme's receivers need.
     pub(crate) fn of(scheme: &Scheme) -> Fill {
         match scheme.entry().layers {
             LayerRates::Adaptive => Fill::Times(3),
@@ -121,26 +121,26 @@ impl Fill {
     }
 }
 
-/// How streams are cut and repaired.
+/// Block sizes and repairs of streams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) symbol_size: u16,
-    /// Source symbols of a block at most.
+    /// Maximum number of source symbols of a block.
     pub(crate) symbols: u16,
-    /// Repair symbols over source symbols.
+    /// Ratio of repair symbols to source symbols.
     pub(crate) repair: f64,
     /// Age at which unsent live input is dropped.
     pub(crate) history: Span,
     pub(crate) fill: Fill,
 }
 
-/// The streams of all layers that have one.
+/// The streams of all layers with an input.
 pub(crate) struct Streams {
     lanes: Vec<Lane>,
     cut: Cut,
     geometry: Geometry,
     transfer: TransferId,
-    /// Repairs over source symbols, as receivers' losses want it.
+    /// Ratio of repair symbols to source symbols, adapted to the receivers' losses.
     repair: f64,
     started: Option<Time>,
     ended: Option<Time>,
@@ -161,9 +161,9 @@ struct Lane {
     waiting: VecDeque<Sealed>,
     waiting_bytes: usize,
     sending: Option<Sending>,
-    /// The number of the block that is made next.
+    /// Number of the next new block.
     next: u32,
-    /// The layer is off since then.
+    /// Time since which the layer is off.
     off_since: Option<Time>,
     sent: StreamSent,
     symbols: u64,
@@ -171,44 +171,44 @@ struct Lane {
     warned_of: u64,
 }
 
-/// A block that has not begun to leave.
+/// A waiting block.
 struct Sealed {
     number: u32,
     bytes: Vec<u8>,
     symbols: u16,
-    /// Bytes of the stream in it.
+    /// Bytes of the stream in the block.
     data: u64,
     made: Time,
 }
 
-/// The block that leaves, or has left last.
+/// The block being sent, or the last one sent.
 struct Sending {
     number: u32,
     encoder: BlockEncoder,
     data: u64,
     made: Time,
     next: u32,
-    /// Its own repairs end below this symbol,
+    /// End of the block's own repairs, as a symbol number.
     end: u32,
-    /// and what fills idle turns below this one.
+    /// End of the repairs that fill idle turns, as a symbol number.
     limit: u32,
 }
 
 impl Streams {
-    /// These inputs, the base layer's first.
+    /// Opens these inputs, the base layer's first.
     ///
     /// # Errors
-    /// When one cannot be opened, or symbols of this size make no block.
+    /// If an input cannot be opened, or the symbol size allows no block.
     pub(crate) fn open(inputs: &[LayerInput], cut: Cut, unix_nanos: u64) -> Result<Streams, Error> {
         let open = |input| Input::open(input).map(|input| Box::new(input) as Box<dyn Feed>);
         let feeds = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         Streams::new(feeds, cut, unix_nanos)
     }
 
-    /// Creates a stream on each layer from the base up, with these cuts; `unix_nanos` distinguishes the session from others.
+    /// Creates a stream for each layer from the base layer up; `unix_nanos` distinguishes the session from others.
     ///
     /// # Errors
-    /// When symbols of this size make no block.
+    /// If the symbol size allows no block.
     pub(crate) fn new(feeds: Vec<Box<dyn Feed>>, cut: Cut, unix_nanos: u64) -> Result<Streams, Error> {
         let entry = Entry::new("layers", Kind::Stream, 0o644, unix_nanos as i64);
         let manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
@@ -222,7 +222,7 @@ impl Streams {
         Ok(Streams {
             lanes: feeds.into_iter().map(Lane::new).collect(),
             cut,
-            // The manifest is not sent: late joiners would never see it.
+            // The manifest is not sent: late joiners would never receive it.
             geometry: Geometry { manifest_len: 0, ..named },
             transfer: TransferId::of(&manifest, &named),
             repair: cut.repair,
@@ -233,7 +233,7 @@ impl Streams {
         })
     }
 
-    /// Returns the next symbol on `layer`, its place, and the number of source symbols of its block.
+    /// Returns the place of the next symbol on `layer`, the number of source symbols of its block, and the symbol.
     fn turn(&mut self, layer: Layer) -> Option<(Payload, u16, &[u8])> {
         let lane = self.lanes.get_mut(usize::from(layer.0))?;
         if !lane.has() {
@@ -289,7 +289,7 @@ impl Scheduler for Streams {
         dropped.collect()
     }
 
-    /// From now on blocks leave, or grow too old.
+    /// Starts the session: from now on blocks are sent, or dropped when they are too old.
     fn start(&mut self, now: Time) {
         self.started.get_or_insert(now);
     }
@@ -336,7 +336,7 @@ impl Scheduler for Streams {
         self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MAX_RAISED);
     }
 
-    /// There are blocks on each layer, and no receiver needs all of them.
+    /// Returns a status that states only the end: each layer has its own blocks, and no receiver needs all of them.
     fn status(&self) -> BlockStatus {
         let is_whole = self.whole == Whole::Yes;
         BlockStatus {
@@ -380,7 +380,7 @@ impl Lane {
         }
     }
 
-    /// Makes blocks of the input: each has the data that the layer sends in [`LATENCY`].
+    /// Makes blocks of the input, each with the data that the layer sends in [`LATENCY`].
     fn take_in(&mut self, cut: &Cut, rate: Rate, now: Time) -> Result<(), ObjectError> {
         let in_time = rate.bps() / 8.0 * LATENCY.as_secs_f64() / f64::from(cut.symbol_size);
         let symbols = (in_time as u16).clamp(MIN_BLOCK.min(cut.symbols), cut.symbols);
@@ -403,7 +403,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Leaves out input older than the history, in whole blocks.
+    /// Drops input older than the history, in whole blocks.
     fn drop_old(&mut self, cut: &Cut, started: Option<Time>, now: Time) {
         if self.feed.pacing() == Pacing::Waits {
             return;
@@ -414,7 +414,7 @@ impl Lane {
             && let Some(block) = self.waiting.pop_front()
         {
             self.waiting_bytes -= block.bytes.len();
-            // Before the start no receiver misses it.
+            // Blocks dropped before the start are not counted, because no receiver misses them.
             self.sent.blocks_dropped += u64::from(started.is_some());
         }
         let stuck = |sending: &mut Sending| {
@@ -425,13 +425,13 @@ impl Lane {
             self.sent.bytes -= sending.data;
             self.sent.blocks_dropped += 1;
         }
-        // Repairs of a sent block that have not left for this long never do while their layer is off.
+        // Unsent repairs of an old block are dropped: its layer is off.
         if let Some(sending) = self.sending.as_mut().filter(|sending| is_old(sending.made)) {
             sending.end = sending.end.min(sending.next);
         }
     }
 
-    /// Go on to the next block when this one has left and another one is there.
+    /// Continues with the next waiting block, if the current one was sent.
     fn turn(&mut self, cut: &Cut, repair: f64) {
         if self.is_leaving() {
             return;
@@ -452,7 +452,7 @@ impl Lane {
         self.sending = Some(Sending { number, encoder, data, made, next: 0, end, limit });
     }
 
-    /// Whether a block is on its way out.
+    /// Whether a block is being sent.
     fn is_leaving(&self) -> bool {
         self.sending.as_ref().is_some_and(|sending| sending.next < sending.end)
     }
@@ -462,7 +462,7 @@ impl Lane {
         self.is_leaving() || !self.waiting.is_empty() || self.sending.as_ref().is_some_and(fills)
     }
 
-    /// Whether it has no more to send: it has ended, or its file waits for a layer without receivers.
+    /// Whether the stream has no more to send: its input has ended, or its file waits for a layer without receivers.
     fn is_finished(&self, idle_timeout: Span, now: Time) -> bool {
         let ended = self.feed.is_finished() && self.waiting.is_empty() && !self.is_leaving();
         let is_unwanted = self.feed.pacing() == Pacing::Waits
@@ -471,7 +471,7 @@ impl Lane {
     }
 }
 
-/// Returns the part `share` of `symbols`, rounded up: a tenth of ten is one, without rounding errors.
+/// Returns the fraction `share` of `symbols`, rounded up but without rounding errors: a tenth of ten is one.
 fn repairs(symbols: u16, share: f64) -> u32 {
     (f64::from(symbols) * share - 1e-6).ceil() as u32
 }

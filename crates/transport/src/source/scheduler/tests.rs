@@ -1,4 +1,4 @@
-//! A place (layer, block, symbol) never has two contents, whatever becomes of the files meanwhile.
+//! A place (layer, block, symbol) never has two contents, even if files change during the session.
 
 use super::*;
 use crate::object::ObjectStream;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const T: u16 = 64;
 const K: u16 = 4;
 
-/// More blocks than are cached for repairs.
+/// Length of more blocks than are cached for repairs, bytes.
 const LEN: usize = 1_500 * 220;
 
 /// Sent symbols, by place.
@@ -20,7 +20,7 @@ const LEN: usize = 1_500 * 220;
 struct Left(BTreeMap<(u8, u32, u32), Vec<u8>>);
 
 impl Left {
-    /// The next symbol of this layer; its block.
+    /// Takes the next symbol of this layer; returns its block.
     fn take(
         &mut self,
         scheduler: &mut dyn Scheduler,
@@ -45,7 +45,7 @@ fn content() -> (BlockSource, PathBuf, TempDir) {
     (BlockSource::files(object), path, dir)
 }
 
-/// Other bytes in place, under the same size and time.
+/// Overwrites bytes in place, and restores the size and time of the file.
 fn change(path: &Path, at: u64) {
     let file = File::options().write(true).open(path).expect("our own file");
     let before = file.metadata().and_then(|meta| meta.modified()).expect("it has a time");
@@ -75,7 +75,7 @@ fn no_repair_leaves_from_a_file_changed_in_place() {
     assert_names(&error, &path);
 }
 
-/// The error of a fountain whose block was changed in place, and the changed file.
+/// Changes a block of a fountain in place; returns the resulting error and the changed file.
 fn of_a_changed_fountain() -> (ObjectError, PathBuf) {
     let (source, path, _dir) = content();
     let mut scheduler = of_blocks(source, 3);
@@ -100,7 +100,7 @@ fn of_a_changed_fountain() -> (ObjectError, PathBuf) {
 
 #[test]
 fn fountain_stops_at_a_changed_block() {
-    // Its reader may look between the change and the time that is put back, and then names the time.
+    // The reader may look between the change and the restoration of the time; the error then names the time.
     let mut tries = (0..20).map(|_| of_a_changed_fountain());
     let seen = tries.find(|(error, _)| !error.to_string().contains("(modified)"));
     let (error, path) = seen.expect("it looks at another moment mostly");
@@ -118,7 +118,7 @@ fn file_that_changes_during_hashing_is_found() {
     assert_names(&error, &path);
 }
 
-/// More blocks than are cached, of files of 50 to 2,500 bytes.
+/// Returns the blocks of files of 50 to 2,500 bytes: more blocks than are cached.
 fn tree(rng: &mut Rng) -> (BlockSource, Vec<PathBuf>, TempDir) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let paths: Vec<PathBuf> = (0..260).map(|n| dir.path().join(format!("{n:03}"))).collect();
@@ -130,7 +130,7 @@ fn tree(rng: &mut Rng) -> (BlockSource, Vec<PathBuf>, TempDir) {
     (BlockSource::files(object), paths, dir)
 }
 
-/// Files grow, vanish and change in place, while receivers ask for blocks again.
+/// Files grow, vanish and change in place while receivers request blocks again.
 #[test]
 fn withdrawals_never_give_a_symbol_two_contents() {
     for (seed, layers) in (0..12).map(|seed| (seed, if seed % 3 == 0 { 2 } else { 1 })) {

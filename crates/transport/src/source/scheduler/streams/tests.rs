@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 const T: u16 = 64;
 
-/// Bytes that are there already, and perhaps more later.
+/// An input with some bytes available now, and possibly more later.
 struct Ready {
     bytes: Vec<u8>,
     taken: usize,
@@ -47,18 +47,18 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// The streams look at their inputs, all layers at this rate.
+/// Polls the inputs of the streams, with all layers at this rate.
 fn look(streams: &mut Streams, now: Time, rate: Rate) {
     streams.look(now, Leisure::No, &|_| rate).expect("nothing fails");
 }
 
-/// All symbols that have left, and source symbols of the blocks that have begun to.
+/// Returns the number of sent symbols, and the number of source symbols of all blocks begun.
 fn symbols(streams: &Streams) -> (u64, u64) {
     let amounts = streams.amounts();
     (amounts.sent_symbols, amounts.content_symbols)
 }
 
-/// Streams that were started at time zero, at a rate that gives full blocks.
+/// Returns streams started at time zero, at a rate that makes full blocks.
 fn started(feeds: Vec<Box<dyn Feed>>, cut: Cut) -> Streams {
     let mut streams = Streams::new(feeds, cut, 1).expect("symbols make blocks");
     streams.start(at(0));
@@ -66,7 +66,7 @@ fn started(feeds: Vec<Box<dyn Feed>>, cut: Cut) -> Streams {
     streams
 }
 
-/// Returns all remaining symbols of a layer: block and symbol.
+/// Returns the block and symbol numbers of all remaining symbols of a layer.
 fn all(streams: &mut Streams, layer: u8) -> Vec<(u32, u32)> {
     let next = || {
         look(streams, at(0), Rate::from_mbps(10.0));
@@ -80,7 +80,7 @@ fn a_block_leaves_with_its_repairs_before_the_next_one_begins() {
     let full = 20 * usize::from(T) - crate::object::TRAILER;
     let mut streams = started(vec![feed(full + 10, Pacing::Waits, More::Never)], cut());
     let mut expected: Vec<_> = (0..22).map(|symbol| (0, symbol)).collect();
-    // 10 bytes and their trailer are one symbol, and one repair is the least.
+    // 10 bytes and their trailer fit one symbol, and each block has at least one repair.
     expected.extend([(1, 0), (1, 1)]);
     assert_eq!(all(&mut streams, 0), expected);
     assert_eq!(symbols(&streams), (24, 21));
@@ -228,7 +228,7 @@ fn no_symbol_is_sent_twice_despite_drops_and_stopped_layers() {
 #[test]
 fn streams_end_if_a_layer_stops_before_its_last_repairs() {
     let mut streams = started(vec![feed(100, Pacing::Live, More::Never)], cut());
-    // All source symbols leave, and the repair does not.
+    // Send all source symbols, but not the repair.
     loop {
         let (place, symbols, _) = streams.turn(Layer(0)).expect("a block is there");
         if place.symbol + 1 == u32::from(symbols) {
