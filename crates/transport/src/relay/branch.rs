@@ -1,4 +1,4 @@
-//! One branch of a relay as an endpoint: a source's session that begins when there is something to announce.
+//! One branch of a relay as an endpoint: a source session that starts once there is something to announce.
 
 use super::downstream_scheduler::DownstreamScheduler;
 use super::{End, SessionHandle};
@@ -19,44 +19,44 @@ use faircast_wire::{
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A branch waits for receivers as long as there is a source.
+/// Join timeout of branches: they wait for receivers for as long as the source exists.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// Parts from which a branch is made.
+/// Parts of a new branch.
 #[derive(Debug, Clone)]
 pub(crate) struct BranchSetup {
-    /// The relay's ID in packets of the branch, and a random number of this branch and session.
+    /// Receiver ID of the relay in packets of the branch, and a random number of this branch and session.
     pub(crate) me: ReceiverId,
     pub(crate) boot: u64,
-    /// Key of relays; without one only unsealed sessions are relayed.
+    /// Key of relays. Without it only unsealed sessions are relayed.
     pub(crate) key: Option<HopKey>,
-    /// Where packets go: a group, or one host.
+    /// Destination of packets: a group, or one host.
     pub(crate) to: SocketAddr,
-    /// Where they come from, and feedback goes to.
+    /// Local address: the source of packets and the destination of feedback.
     pub(crate) local: SocketAddr,
-    /// IP and UDP headers of each datagram.
+    /// Size of the IP and UDP headers of each datagram, bytes.
     pub(crate) overhead: usize,
     pub(crate) max: Option<Rate>,
     pub(crate) ttl: u8,
-    /// How long receivers may be silent.
+    /// Duration of silence after which a receiver is given up.
     pub(crate) idle_timeout: Duration,
-    /// Feedback is spread over at least this.
+    /// Minimum feedback spread: the random delay of feedback.
     pub(crate) spread: Span,
     pub(crate) seed: u64,
-    /// Whether the branch serves one host, and ends when that host does not join in time.
+    /// Whether the branch serves one host, and ends if that host does not join in time.
     pub(crate) to_host: bool,
 }
 
-/// The congestion control that takes the place of one in layers: its packets are no longer than any other's.
+/// Congestion control that replaces that of a layered session. Its packets are no longer than those of other schemes.
 const BELOW_LAYERS: &str = "le-sbcc";
 
-/// Interval at which the relays downstream are checked.
+/// Interval of checks of the downstream relays.
 const RELAYS_EVERY: Span = Span::from_millis(500);
 
-/// A host that has attached and does not join within this duration wants another session.
+/// Join timeout of an attached host. A host that does not join within it wants another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
-/// A branch.
+/// A branch of a relayed session.
 pub(crate) struct Branch {
     shared: SessionHandle,
     place: usize,
@@ -64,12 +64,11 @@ pub(crate) struct Branch {
     session: Option<SourceSession>,
     local: SocketAddr,
     began: Time,
-    /// Time of the next check of the relays downstream.
+    /// Time of the next check of the downstream relays.
     relays_at: Time,
-    /// The child that has asked to attach, and its address: the branch's socket receives datagrams that would otherwise reach the relay's
-    /// port.
+    /// ID and address of a child that attaches again: the branch's socket receives its datagrams instead of the relay's port.
     asked: Option<(ReceiverId, SocketAddr)>,
-    /// Whether no receiver has joined in time.
+    /// Whether no receiver has joined within `JOIN_WITHIN`.
     is_vain: bool,
 }
 
@@ -90,7 +89,7 @@ impl Branch {
         }
     }
 
-    /// Whether it goes to this host.
+    /// Whether the branch serves this host.
     #[cfg(test)]
     pub(super) fn serves(&self, host: SocketAddr) -> bool {
         self.setup.to == host
@@ -150,12 +149,12 @@ impl Branch {
         self.began = now;
     }
 
-    /// Reports the number of receivers downstream to the upstream side.
+    /// Reports the number of downstream receivers to the upstream side.
     fn emit_progress(&mut self, now: Time) {
         let Some(session) = &mut self.session else { return };
         session.exchange_completions(|fresh| self.shared.lock().on_done(self.place, fresh, now), now);
         let (mut tally, rate) = (session.tally(), session.rate());
-        // A downstream relay from which nobody requests anything waits for receivers, as this one does: it delays nobody.
+        // A downstream relay without receivers waits for some, like this branch, and delays nothing.
         if session.is_gathering() && tally.receivers == 0 {
             tally.unfinished = 0;
         }
@@ -178,8 +177,8 @@ impl Branch {
         }
     }
 
-    /// Answers a host that attaches again and is served here already, so that it knows that the relay lives. Another process at its
-    /// address, when the earlier one is silent, gets a branch of its own.
+    /// Schedules an answer to a served host that attaches again, which shows that the relay is alive. Another process at its
+    /// address gets a new branch, if the earlier process is silent.
     fn on_attach(&mut self, attach: &Attach, from: SocketAddr) {
         let mut passing = self.shared.lock();
         let place = self.place;
@@ -192,7 +191,7 @@ impl Branch {
         }
     }
 
-    /// And which relays, every now and then.
+    /// Reports the downstream relays to the upstream side, at intervals.
     fn report_relays(&mut self, now: Time) {
         let Some(session) = self.session.as_ref().filter(|_| now >= self.relays_at) else { return };
         self.relays_at = now + RELAYS_EVERY;
@@ -207,7 +206,8 @@ impl Branch {
     }
 }
 
-/// Congestion control of branches: the session's. A layered session is relayed at one rate, which each branch has for itself.
+/// Returns the congestion control of branches, which is that of the session. Each branch relays a layered session at one rate of
+/// its own.
 fn scheme_below(announce: &Announce) -> Option<Scheme> {
     if announce.layers <= 1 {
         return scheme_of(announce);
@@ -272,7 +272,7 @@ impl Endpoint for Branch {
 
     fn poll_timeout(&self, now: Time) -> Time {
         match &self.session {
-            // Needs of the upstream side are not found by waiting here.
+            // Wake up at once for the upstream side, which has new symbols to fetch, or for an attached host.
             _ if self.shared.wants_more() || self.asked.is_some() => now,
             Some(session) => session.poll_timeout(now),
             None if self.shared.lock().announce.is_some() => now,

@@ -1,7 +1,7 @@
-//! Cache of a relay: symbols by block in order of arrival, in a bounded part of memory, and in a file for the rest.
+//! Cache of a relay: symbols by block in order of arrival, in memory of limited size and in a file.
 //!
-//! Blocks are stored whole, with their symbols in order of arrival: a branch needs only a position in that order to know which symbols it
-//! has sent.
+//! Blocks are stored as a whole, with their symbols in order of arrival. A branch thus needs only a position in that order to
+//! record the sent symbols.
 
 use crate::object::gather::spill::SpillFile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,67 +9,67 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
-/// Repair symbols cached per block, beyond the number of its source symbols: they repair any loss.
+/// Number of repair symbols cached per block, in addition to the number of source symbols. They can repair any loss.
 const SPARE: usize = 16;
 
-/// Divisor of the limit: the number of bytes for which room is made at a time.
+/// Divisor of the memory limit: the number of bytes freed at a time.
 const ROOM: usize = 16;
 
-/// Emptied blocks whose memory is used again.
+/// Maximum number of emptied blocks whose memory is reused.
 const MAX_SPARE: usize = 8;
 
-/// The blocks that are here.
+/// The cached blocks.
 #[derive(Debug)]
 pub(super) struct Cache {
     /// Length of a relayed symbol, bytes.
     symbol_len: usize,
-    /// Symbols of the largest block so far, which is the first: all blocks but the last have the same number.
+    /// Number of source symbols of a full block. It is known from the first block, because only the last block may have fewer.
     most_symbols: u16,
     limit: usize,
     held: usize,
     blocks: BTreeMap<u32, CachedBlock>,
-    /// Blocks that have been here whole.
+    /// Blocks that have been complete in the cache, or were evicted.
     had: BTreeSet<u32>,
-    /// Blocks before this one are gone for good.
+    /// Number of the first block that has not been discarded.
     first: u32,
     spare: Vec<CachedBlock>,
-    /// Where blocks go that memory has no room for; gone for good without one.
+    /// File for blocks that do not fit memory. Without it such blocks are discarded.
     room: Option<SpillFile>,
-    /// Whether the file takes no more bytes.
+    /// Whether the file accepts no more bytes.
     is_full: bool,
-    /// Bytes that were written there.
+    /// Bytes written to the file.
     pub(super) written: u64,
-    /// Bytes that had to go for others.
+    /// Bytes evicted to make room for others.
     pub(super) evicted: u64,
 }
 
-/// Symbols of a block.
+/// Cached symbols of a block.
 #[derive(Debug, Default)]
 pub(super) struct CachedBlock {
-    /// Source symbols of the block.
+    /// Number of source symbols of the block.
     pub(super) symbols: u16,
-    /// Whether it was cached before, and is fetched again on request.
+    /// Whether the block was cached before and evicted, and is now fetched again on request.
     pub(super) again: bool,
     ids: Vec<u32>,
-    /// Number of symbols in the file, the first that arrived.
+    /// Number of symbols in the file, which are the first ones in order of arrival.
     in_file: usize,
-    /// The others.
+    /// Bytes of the remaining symbols.
     bytes: Vec<u8>,
 }
 
-/// Result of making room in memory.
+/// Result of freeing memory.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
-    /// Blocks that are no longer cached.
+    /// Evicted blocks.
     pub(super) gone: Vec<u32>,
-    /// New error of the file, after which it takes no more bytes.
+    /// New error of the file, which accepts no more bytes afterwards.
     pub(super) failed: Option<io::Error>,
 }
 
 /// Effect of a received symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
-    /// It was here, is not wanted, or makes no sense.
+    /// Not cached: the symbol is a duplicate, unwanted or invalid.
     Useless,
     /// The symbol is cached.
     Kept,
@@ -78,29 +78,29 @@ pub(super) enum Added {
 }
 
 impl CachedBlock {
-    /// How many symbols there are.
+    /// Returns the number of cached symbols.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Encoding symbol id of the symbol that came as number `at`.
+    /// Returns the encoding symbol ID of symbol number `at` in order of arrival.
     pub(super) fn id(&self, at: usize) -> u32 {
         self.ids[at]
     }
 
-    /// Where the symbol with this id is in the order of arrival.
+    /// Returns the position of the symbol with this ID in order of arrival.
     pub(super) fn place_of(&self, id: u32) -> Option<usize> {
         self.ids.iter().position(|here| *here == id)
     }
 
-    /// Symbols that are lacking for the whole block.
+    /// Returns the number of symbols that complete the block.
     pub(super) fn needed(&self) -> u16 {
         usize::from(self.symbols).saturating_sub(self.ids.len()) as u16
     }
 }
 
 impl Cache {
-    /// For about `limit` bytes of symbols in memory, and the others in `room`; nothing is here.
+    /// Creates an empty cache with about `limit` bytes of symbols in memory, and further symbols in `room`.
     pub(super) fn new(limit: usize, room: Option<SpillFile>) -> Cache {
         Cache {
             symbol_len: 0,
@@ -118,7 +118,7 @@ impl Cache {
         }
     }
 
-    /// Adds a symbol of a block of `symbols` symbols; `wanted`: more symbols of this block are requested.
+    /// Adds a symbol of a block of `symbols` source symbols. `wanted` states that more symbols of this block are requested.
     pub(super) fn add(&mut self, block: u32, symbols: u16, id: u32, payload: &[u8], wanted: bool) -> Added {
         if self.symbol_len == 0 {
             (self.symbol_len, self.most_symbols) = (payload.len(), symbols);
@@ -152,7 +152,7 @@ impl Cache {
         Added::Whole
     }
 
-    /// Blocks before this one are gone for good.
+    /// Returns the number of the first block that has not been discarded.
     pub(super) const fn first(&self) -> u32 {
         self.first
     }
@@ -162,7 +162,7 @@ impl Cache {
         self.blocks.get(&block)
     }
 
-    /// The symbol that came as number `at` of a block goes into `out`; whether it is there.
+    /// Copies symbol number `at` of a block, in order of arrival, to `out`; returns whether it is cached.
     pub(super) fn symbol(&self, block: u32, at: usize, out: &mut Vec<u8>) -> bool {
         out.clear();
         let Some(stored) = self.blocks.get(&block).filter(|stored| at < stored.ids.len()) else {
@@ -183,19 +183,19 @@ impl Cache {
         }
     }
 
-    /// Returns the place of a block's symbols in the file. All blocks but the last have the same number of symbols, and the last has no
-    /// more.
+    /// Returns the offset of a block's symbols in the file. All blocks have the same number of symbols, except that the last may
+    /// have fewer.
     fn slot(&self, block: u32, symbols: u16) -> u64 {
         let most = (usize::from(symbols.max(self.most_symbols)) + SPARE) * 2 * self.symbol_len;
         u64::from(block) * most as u64
     }
 
-    /// Whether the block has been here whole, whether it still is or not.
+    /// Whether the block has been complete in the cache before, or was evicted.
     pub(super) fn has_had(&self, block: u32) -> bool {
         self.had.contains(&block)
     }
 
-    /// Whether nothing has ever come.
+    /// Whether no symbol has ever been added.
     pub(super) fn is_untouched(&self) -> bool {
         self.symbol_len == 0
     }
@@ -206,7 +206,7 @@ impl Cache {
         open.map(|(block, stored)| (*block, stored.needed()))
     }
 
-    /// Number of symbols that fit; unlimited while their length is unknown.
+    /// Returns the maximum number of symbols in memory; unlimited while their length is unknown.
     pub(super) const fn room(&self) -> usize {
         match self.limit.checked_div(self.symbol_len) {
             Some(symbols) => symbols,
@@ -214,12 +214,12 @@ impl Cache {
         }
     }
 
-    /// Whether this number of bytes fits.
+    /// Whether the cache has room for this number of bytes.
     pub(super) const fn keeps(&self, bytes: u64) -> bool {
         self.room.is_some() || bytes <= self.limit as u64
     }
 
-    /// Bytes of symbols that are here.
+    /// Returns the number of bytes of symbols in memory.
     pub(super) fn held(&self) -> usize {
         self.held
     }
@@ -234,8 +234,8 @@ impl Cache {
         self.first = self.first.max(block);
     }
 
-    /// Moves blocks to the file, or discards them without one, when memory is over its limit: those with the farthest next use first.
-    /// `next_use` returns the number of blocks to go; `u32::MAX` means never.
+    /// Moves blocks to the file when memory exceeds its limit, or evicts them without a file. Blocks with the farthest next use
+    /// are moved first. `next_use` returns a distance in blocks; `u32::MAX` means never.
     pub(super) fn make_room(&mut self, next_use: impl Fn(u32, &CachedBlock) -> u32) -> Moved {
         let mut moved = Moved::default();
         if self.held <= self.limit {
@@ -264,7 +264,7 @@ impl Cache {
         moved
     }
 
-    /// Writes a block's symbols in memory to the file; `false`: there is no file, or it is full.
+    /// Writes a block's symbols in memory to the file; returns `false` if there is no file or it is full.
     fn write(&mut self, block: u32) -> io::Result<bool> {
         let slot = self.blocks.get(&block).map(|stored| self.slot(block, stored.symbols));
         let (Some(room), Some(stored), Some(slot)) = (&self.room, self.blocks.get_mut(&block), slot) else {
@@ -281,18 +281,18 @@ impl Cache {
         Ok(true)
     }
 
-    /// Removes a block from the cache.
+    /// Evicts a block from the cache.
     fn let_go(&mut self, block: u32, moved: &mut Moved) {
         if let Some(stored) = self.blocks.remove(&block) {
             self.evicted += stored.bytes.len() as u64;
-            // It may arrive again when a child requests it, but not unrequested.
+            // The block is cached again only if a child requests it.
             self.had.insert(block);
             self.retire(stored);
             moved.gone.push(block);
         }
     }
 
-    /// Blocks in this range of which something is here.
+    /// Returns the cached blocks in this range.
     pub(super) fn blocks_in(&self, blocks: RangeInclusive<u32>) -> Vec<u32> {
         if blocks.is_empty() {
             Vec::new()
@@ -301,12 +301,12 @@ impl Cache {
         }
     }
 
-    /// A block cannot be read.
+    /// Evicts a block that cannot be read.
     pub(super) fn lose(&mut self, block: u32) {
         self.let_go(block, &mut Moved::default());
     }
 
-    /// A bit of each symbol in memory changes.
+    /// Changes a bit of each symbol in memory.
     #[cfg(test)]
     pub(super) fn spoil(&mut self) {
         for stored in self.blocks.values_mut() {

@@ -1,4 +1,4 @@
-//! Children of a relay by unicast: which hosts become branches of a session, and their places among the branches.
+//! Unicast children of a relay: the hosts that become branches of a session, and their places among the branches.
 
 use super::registry::Child;
 use super::{BranchState, End, RelayState, SessionHandle};
@@ -9,11 +9,13 @@ use faircast_core::packet::ReceiverId;
 use faircast_wire::Attach;
 use std::net::SocketAddr;
 
-/// Places for branches of a session: when this number of children were served and have everything, further children are refused.
+/// Maximum number of branches of a session. Beyond it further children are refused, even if earlier ones have been served
+/// completely.
 const MAX_PLACES: usize = 4_096;
 
 impl SessionHandle {
-    /// Returns children that have attached since and have no branch yet. A hop stores no content that it could serve.
+    /// Returns children that have attached since the last call and have no branch yet. An active router has none, because it
+    /// stores no content.
     pub(crate) fn new_children(&self) -> Vec<Child> {
         if self.with_mode(|mode| mode.has_exits()) == Some(true) {
             return Vec::new();
@@ -36,7 +38,7 @@ impl SessionHandle {
         children
     }
 
-    /// The endpoint in this place, a child's, is gone.
+    /// Frees the place of a child whose endpoint has ended.
     pub(crate) fn vacate(&self, place: usize) {
         let mut passing = self.lock();
         let branch = &mut passing.branches[place];
@@ -45,7 +47,7 @@ impl SessionHandle {
         }
     }
 
-    /// This child has given its place to another one.
+    /// Ends the branch of a child whose place was given to another child.
     pub(super) fn displace(&self, child: SocketAddr) {
         let mut passing = self.lock();
         passing.served.remove(&child);
@@ -53,7 +55,7 @@ impl SessionHandle {
             .replace(|branch| branch.to == Some(child) && branch.child.is_some() && branch.invitation == 0);
     }
 
-    /// This child could not be served: it may ask again.
+    /// Frees the place of a child that could not be served. The child may attach again.
     pub(crate) fn not_served(&self, place: usize, child: SocketAddr) {
         let mut passing = self.lock();
         passing.served.remove(&child);
@@ -62,7 +64,7 @@ impl SessionHandle {
         self.vacate(place);
     }
 
-    /// Adds a branch to a child and returns its number. Content that has passed is sent there on request.
+    /// Adds a branch to a child and returns its number. Earlier content is sent there on request.
     pub(crate) fn add_branch(&self, child: &Child) -> usize {
         let mut passing = self.lock();
         let mut branch = BranchState {
@@ -71,7 +73,7 @@ impl SessionHandle {
             child: Some(child.id),
             ..BranchState::default()
         };
-        // A host that was started again goes on here.
+        // Ends the earlier branch of an invited host that was restarted.
         passing.replace(|other| child.invitation != 0 && other.invitation == child.invitation);
         branch.schedule.forget_before(passing.cache.first());
         branch.schedule.on_passed(passing.passed);
@@ -88,7 +90,7 @@ impl SessionHandle {
 /// For tests and fuzzers.
 #[cfg(any(test, fuzzing))]
 impl SessionHandle {
-    /// The answer of a relay's port to a request.
+    /// Returns the answer of a relay's port to an attach packet.
     pub(crate) fn at_port(
         &self,
         attach: &Attach,
@@ -97,33 +99,33 @@ impl SessionHandle {
         self.process.answer_to(attach, (from, local))
     }
 
-    /// New children: their places among the branches, their numbers and their addresses.
+    /// Adds branches for new children. Returns their places among the branches, IDs and addresses.
     pub(crate) fn grown(&self) -> Vec<(usize, ReceiverId, SocketAddr)> {
         let children = self.new_children().into_iter();
         children.map(|child| (self.add_branch(&child), child.id, child.address)).collect()
     }
 
-    /// The number of places for branches.
+    /// Returns the number of places for branches.
     pub(crate) fn places(&self) -> usize {
         self.lock().branches.len()
     }
 
-    /// Take this many children at most.
+    /// Sets the maximum number of children.
     pub(crate) fn take_children(&self, most: usize, shown: crate::places::Standing) {
         self.process.take_children(most, shown);
     }
 }
 
 impl RelayState {
-    /// Whether this child has no branch yet. A child at the address of an earlier process waits until that process's branch has ended: its
-    /// socket has the same addresses.
+    /// Whether this child has no branch yet. If an earlier process had the child's address, the child waits until the branch of
+    /// that process has ended, because its socket has the same addresses.
     fn is_new(&mut self, child: &Child) -> bool {
         if self.served.get(&child.address) == Some(&child.id) {
             return false;
         }
         let waits = self.replace(|other| other.to == Some(child.address) && child.address.port() != 0);
         if waits {
-            self.asked = 0; // look again
+            self.asked = 0; // check again at the next call
             return false;
         }
         self.served.insert(child.address, child.id);
@@ -139,7 +141,7 @@ impl RelayState {
         });
     }
 
-    /// Ends the branches that `is_meant` selects; returns whether one of them had not ended before.
+    /// Ends the branches that `is_meant` selects; returns whether any of them was still active.
     fn replace(&mut self, is_meant: impl Fn(&BranchState) -> bool) -> bool {
         let mut found = false;
         for place in 0..self.branches.len() {
@@ -151,7 +153,7 @@ impl RelayState {
         found
     }
 
-    /// Ends this branch; it serves nobody from now on.
+    /// Ends this branch, which serves no receiver from now on.
     pub(super) fn end_branch(&mut self, place: usize) {
         let branch = &mut self.branches[place];
         (branch.is_replaced, branch.tally) = (true, Tally::default());

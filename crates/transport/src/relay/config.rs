@@ -16,41 +16,41 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelayConfig {
-    /// Groups and interfaces on which sessions are received.
+    /// Groups and interfaces for the reception of sessions.
     pub sources: Vec<RelaySource>,
-    /// Outputs: each session is sent on all of them, except the one from which it came.
+    /// Outputs. Each session is sent on all outputs except the one from which it was received.
     pub branches: Vec<RelayBranch>,
-    /// Key of relays; without one only unsealed sessions are relayed.
+    /// Key of relays. Without it only unsealed sessions are relayed.
     pub key: Option<HopKey>,
-    /// Bytes of memory for the symbols of each session, about.
+    /// Approximate memory for the symbols of each session, bytes.
     pub memory: usize,
-    /// Directory for symbols that do not fit in memory; it takes up to the size of the session.
+    /// Directory for symbols that do not fit in memory. They take up to the size of the session.
     pub cache: Option<PathBuf>,
-    /// How long the source, or a receiver, may be silent.
+    /// Duration of silence after which the source or a receiver is given up.
     pub idle_timeout: Duration,
-    /// Its name.
+    /// Host name of the relay.
     pub host: String,
-    /// Bytes of receive buffer to ask for.
+    /// Requested size of the receive buffer, bytes.
     pub buffer: usize,
-    /// Serve hosts that attach at these addresses and ports by unicast. An unspecified address stands for all of this host's addresses of
-    /// its family. Without any of that family it is left out, provided that another address is given.
+    /// Addresses and ports at which hosts attach for unicast service. An unspecified address stands for all addresses of this
+    /// host of the same family. If the host has no such address, it is ignored, provided that another address is given.
     pub listen: Vec<SocketAddr>,
-    /// Largest number of children.
+    /// Maximum number of children.
     pub children: usize,
-    /// Whether this is a source's own relay, and its only receiver: hold the source back to the rate of the fastest branch and to the
-    /// memory.
+    /// Whether this relay belongs to a source and is its only receiver. It then holds the source back to the rate of the fastest
+    /// branch and to the memory.
     pub paced: bool,
-    /// Whether hosts that look for a relay find this one ([`FIND_GROUP`](crate::config::FIND_GROUP)).
+    /// Whether hosts that search for a relay find this one ([`FIND_GROUP`](crate::config::FIND_GROUP)).
     pub found: bool,
-    /// Its role towards its children.
+    /// Role of the relay towards its children.
     pub role: RelayRole,
-    /// Next to a hop: stops the host's own forwarding of its sessions. Without it, receivers get a session twice where the host's kernel
-    /// forwards multicast as well.
+    /// For an active router: stops the host's own forwarding of its sessions. Otherwise receivers get a session twice if the
+    /// host's kernel forwards multicast as well.
     pub forwarding: Option<Arc<dyn Forwarding>>,
 }
 
 impl RelayConfig {
-    /// Receives sessions here and sends them nowhere yet, as a repeater with the usual memory, buffer and timeouts.
+    /// Creates the configuration of a repeater with default memory, buffer and timeouts, and without branches.
     #[must_use]
     pub fn new(sources: Vec<RelaySource>) -> RelayConfig {
         RelayConfig {
@@ -74,11 +74,11 @@ impl RelayConfig {
 
 /// The host's own forwarding of multicast packets.
 pub trait Forwarding: fmt::Debug + Send + Sync {
-    /// Stops forwarding packets from `source` to `group` by these interfaces, until the result is dropped; `None` where nothing is
-    /// forwarded.
+    /// Stops the forwarding of packets from `source` to `group` by these interfaces until the result is dropped. Returns `None`
+    /// if nothing is forwarded.
     ///
     /// # Errors
-    /// Why it cannot be stopped, for the user.
+    /// The reason why the forwarding cannot be stopped, in words for the user.
     fn stop(
         &self,
         source: SocketAddr,
@@ -90,32 +90,32 @@ pub trait Forwarding: fmt::Debug + Send + Sync {
 /// The role of a relay towards its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RelayRole {
-    /// It ends each session and has one of its own on each branch, of any congestion control.
+    /// A repeater: it terminates each session, and starts a session with the same congestion control on each branch.
     #[default]
     Repeater,
-    /// An agent inside sessions of MTCP: its children receive the source's multicast and report to the agent, which repairs their losses
-    /// and aggregates their reports.
+    /// An agent of MTCP: its children receive the source's multicast and report to the agent. The agent repairs their losses and
+    /// aggregates their reports.
     Agent,
-    /// A hop that forwards packets one by one, with a router that helps this congestion control. Other sessions are left to the kernel's
-    /// forwarding.
+    /// An active router, which forwards packets one by one and helps this congestion control. Sessions with other congestion
+    /// controls are left to the kernel's forwarding.
     Router(RouterKind),
 }
 
-/// For which congestion control a hop's router is.
+/// Congestion control that an active router helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouterKind {
-    /// RACCOOM: one acknowledgement of all (paper 002, 3.2).
+    /// RACCOOM: aggregated acknowledgements (paper 002, 3.2).
     Raccoom,
     /// RMANP: limits at exits, local repair, filtered indications of congestion (paper 003, 2).
     Rmanp,
 }
 
 impl RouterKind {
-    /// All of them.
+    /// All kinds of active routers.
     pub const ALL: [RouterKind; 2] = [RouterKind::Raccoom, RouterKind::Rmanp];
 
-    /// The scheme that it is for.
+    /// Returns the name of the scheme that the router helps.
     pub const fn scheme(self) -> &'static str {
         match self {
             RouterKind::Raccoom => "raccoom",
@@ -123,7 +123,7 @@ impl RouterKind {
         }
     }
 
-    /// Whether it can help this one.
+    /// Whether the router can help this scheme.
     pub(crate) fn helps(self, scheme: &Scheme) -> bool {
         scheme.name() == self.scheme() && scheme.routers().is_some()
     }
@@ -135,22 +135,23 @@ impl fmt::Display for RouterKind {
     }
 }
 
-/// A group to receive, on an interface.
+/// A group to receive on an interface.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelaySource {
     /// The group and its port.
     pub group: SocketAddr,
-    /// The interface, or the system's default.
+    /// The interface; `None` for the system's default.
     pub interface: Option<String>,
     /// The only address from which sources and relays are accepted.
     pub only: Option<IpAddr>,
-    /// In place of the group, be served by one of these by unicast; a group among them is where a relay is looked for.
+    /// Parents that serve the relay by unicast, instead of the group. The relay uses one of them. A group in the list is used to
+    /// search for a relay.
     pub parents: Vec<SocketAddr>,
 }
 
 impl RelaySource {
-    /// This group, from any source, on the interface that the system takes.
+    /// Receives this group from any source, on the system's default interface.
     #[must_use]
     pub const fn new(group: SocketAddr) -> RelaySource {
         RelaySource { group, interface: None, only: None, parents: Vec::new() }
@@ -161,18 +162,18 @@ impl RelaySource {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelayBranch {
-    /// The group and its port, or those of the received session.
+    /// The group and its port; `None` for those of the received session.
     pub group: Option<SocketAddr>,
-    /// The interface, or the system's default.
+    /// The interface; `None` for the system's default.
     pub interface: Option<String>,
-    /// How many routers a packet may pass, plus one.
+    /// Time to live: the maximum number of routers on the path, plus one.
     pub ttl: u8,
-    /// Highest rate.
+    /// Maximum rate.
     pub max: Option<Rate>,
 }
 
 impl Default for RelayBranch {
-    /// The session's own group on the local network, at any rate.
+    /// Returns a branch to the session's own group on the local network, without a maximum rate.
     fn default() -> RelayBranch {
         RelayBranch { group: None, interface: None, ttl: 1, max: None }
     }
@@ -181,9 +182,9 @@ impl Default for RelayBranch {
 /// An event of a relayed session.
 #[derive(Debug, Clone)]
 pub struct RelayEvent {
-    /// How many sessions were found before this one.
+    /// Number of sessions found before this one.
     pub session: u64,
-    /// Number of the branch; `None`: the upstream side.
+    /// Number of the branch; `None` for the upstream side.
     pub branch: Option<usize>,
     /// The event.
     pub event: Event,

@@ -1,30 +1,30 @@
-//! Receivers downstream that have everything, by number: reported to the parent until it confirms them.
+//! Completed downstream receivers by ID: they are reported to the parent until it confirms them.
 
 use crate::members::Tally;
 use faircast_core::packet::ReceiverId;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// More receivers than this are not reported by number, and are not counted then.
+/// Maximum number of receivers reported by ID. Further receivers are neither reported nor counted.
 const MAX_IDS: usize = 200_000;
 
-/// Reports to the parent, by receiver.
+/// Completed receivers, by state of their report to the parent.
 #[derive(Debug, Default)]
 pub(super) struct Confirmations {
-    /// Not reported yet.
+    /// Receivers that were not reported yet.
     unreported: BTreeSet<ReceiverId>,
-    /// Reported, and not confirmed.
+    /// Receivers that were reported, but not confirmed.
     reported: BTreeSet<ReceiverId>,
-    /// Confirmed.
+    /// Confirmed receivers.
     known: BTreeSet<ReceiverId>,
-    /// The receiver that was reported again most recently.
+    /// Receiver whose report was repeated last.
     again: Option<ReceiverId>,
-    /// Whether the parent confirms numbers; `None`: nothing was received from it.
+    /// Whether the parent confirms IDs; `None` before the first status of the parent.
     pub(super) confirms: Option<bool>,
 }
 
 impl Confirmations {
-    /// This receiver is done; whether the source knows that.
+    /// Adds a completed receiver; returns whether it needs no confirmation, or has it already.
     pub(super) fn add(&mut self, id: ReceiverId) -> bool {
         let is_known = self.known.contains(&id);
         if is_known || self.reported.contains(&id) {
@@ -37,25 +37,25 @@ impl Confirmations {
         false
     }
 
-    /// Records whether the parent confirms numbers, and that these are confirmed; returns those among them that were pending.
+    /// Records whether the parent confirms IDs, and the confirmed IDs. Returns those of the IDs that were pending.
     pub(super) fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) -> Vec<ReceiverId> {
         self.confirms = Some(confirms);
         if confirms { self.confirm(ids) } else { Vec::new() }
     }
 
-    /// Returns the counts to report without numbers: receivers outstanding downstream, and completed ones. To a parent that confirms
-    /// numbers, the latter excludes receivers whose numbers were reported.
+    /// Returns the counts to report without IDs: incomplete downstream receivers, and completed ones. If the parent confirms IDs,
+    /// the second count excludes receivers reported by ID.
     pub(super) fn outstanding(&self, below: Tally) -> (u64, u64) {
         let (outstanding, done) = below.outstanding();
         (outstanding, if self.confirms == Some(false) { done } else { below.unnamed })
     }
 
-    /// Returns up to `most` receivers to report now, if the parent confirms numbers.
+    /// Returns up to `most` receivers to report now, if the parent confirms IDs.
     pub(super) fn due(&mut self, most: usize) -> Vec<ReceiverId> {
         if self.confirms == Some(true) { self.next(most) } else { Vec::new() }
     }
 
-    /// These are confirmed; those among them that were waited for.
+    /// Marks receivers as confirmed; returns those that were pending.
     fn confirm(&mut self, ids: &[ReceiverId]) -> Vec<ReceiverId> {
         let was_open = |id: &&ReceiverId| self.reported.remove(id) || self.unreported.remove(id);
         let confirmed: Vec<ReceiverId> = ids.iter().filter(was_open).copied().collect();
@@ -63,7 +63,7 @@ impl Confirmations {
         confirmed
     }
 
-    /// Returns up to `most` receivers to report now: unreported ones first, then the others in turn.
+    /// Returns up to `most` receivers to report now: first the unreported ones, then reported ones in turn.
     fn next(&mut self, most: usize) -> Vec<ReceiverId> {
         let mut next: Vec<ReceiverId> = self.unreported.iter().take(most).copied().collect();
         let from = self.again.map_or(Bound::Unbounded, Bound::Excluded);
@@ -79,12 +79,12 @@ impl Confirmations {
         next
     }
 
-    /// Whether a receiver is done and was not reported.
+    /// Whether a completed receiver is still to be reported by ID.
     pub(super) fn has_unsent(&self) -> bool {
         self.confirms == Some(true) && !self.unreported.is_empty()
     }
 
-    /// Whether something is to be confirmed yet.
+    /// Whether a confirmation is pending.
     pub(super) fn waits(&self) -> bool {
         self.confirms != Some(false) && !(self.unreported.is_empty() && self.reported.is_empty())
     }

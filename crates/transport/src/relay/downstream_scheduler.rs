@@ -1,4 +1,4 @@
-//! Towards a branch: a source's scheduler of the symbols in the relay's cache.
+//! The scheduler of a branch's source session, which sends the symbols in the relay's cache.
 
 use super::schedule::Pick;
 use super::{End, SessionHandle};
@@ -10,7 +10,7 @@ use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
 use faircast_wire::{Announce, Hashes, Receipt, Scheduled};
 
-/// Content source of one branch.
+/// Scheduler of one branch.
 pub(super) struct DownstreamScheduler {
     shared: SessionHandle,
     branch: usize,
@@ -122,7 +122,7 @@ impl Scheduler for DownstreamScheduler {
         self.chosen = passing.pick(self.branch);
         let Some(pick) = self.chosen else { return Ok(None) };
         if !passing.cache.symbol(pick.block, pick.at, &mut self.symbol) {
-            // The file cannot be read: the lost symbols are fetched again.
+            // The file cannot be read: the lost symbols will be fetched again.
             passing.lose(pick.block);
             self.chosen = None;
             return Ok(None);

@@ -1,52 +1,53 @@
-//! Symbols that a relay fetches from its parent for its children: a limited number at a time, the rest in turn.
+//! Symbols that a relay fetches from its parent for its children. A limited number is fetched at a time; further requests are
+//! queued.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of symbols fetched at a time; also limited to this part of the cache.
+/// Maximum number of symbols fetched at a time. Another limit is the cache size divided by `PART`.
 pub(super) const MAX_SYMBOLS: usize = 8_192;
 const PART: usize = 8;
 
-/// Queued blocks per branch; a child that needs more requests it again.
+/// Maximum number of queued blocks per branch. A child that needs further blocks requests them again.
 pub(super) const MAX_QUEUED: usize = 8_192;
 
-/// Symbols that are on their way, by block.
+/// Expected symbols by block.
 #[derive(Debug, Default)]
 pub(super) struct Fetches {
     wanted: BTreeMap<u32, u16>,
-    /// All of them.
+    /// Number of expected symbols of all blocks.
     under_way: usize,
-    /// Something is to be fetched that was not before.
+    /// Whether new fetches are to be requested.
     pub(super) has_more: bool,
 }
 
 impl Fetches {
-    /// Whether another block may be fetched when `room` symbols fit the cache, for a branch with this number of symbols waiting to leave:
-    /// symbols that arrive before they can leave would be discarded.
+    /// Whether another block may be fetched, if `room` symbols fit the cache and `waiting` symbols of the branch wait to be sent.
+    /// Symbols that arrive too early would be discarded.
     pub(super) fn has_room(&self, room: usize, waiting: usize) -> bool {
         self.under_way + waiting < (room / PART).clamp(1, MAX_SYMBOLS)
     }
 
-    /// Requests this number of symbols of a block.
+    /// Fetches `symbols` symbols of a block.
     pub(super) fn want(&mut self, block: u32, symbols: u16) {
         let wanted = self.wanted.entry(block).or_default();
-        // Symbols fetched for one branch serve the others.
+        // Symbols fetched for one branch serve all branches.
         let more = symbols.saturating_sub(*wanted);
         *wanted += more;
         self.under_way += usize::from(more);
         self.has_more |= more > 0;
     }
 
-    /// Whether symbols of this block are wanted.
+    /// Whether symbols of this block are being fetched.
     pub(super) fn wants(&self, block: u32) -> bool {
         self.wanted.contains_key(&block)
     }
 
-    /// Number of symbols of this block that are still expected.
+    /// Returns the number of expected symbols of this block.
     pub(super) fn left(&self, block: u32) -> u16 {
         self.wanted.get(&block).copied().unwrap_or(0)
     }
 
-    /// One of them has come.
+    /// Records that a symbol of this block has arrived.
     pub(super) fn on_symbol(&mut self, block: u32) {
         let Some(left) = self.wanted.get_mut(&block) else { return };
         *left -= 1;
@@ -62,26 +63,26 @@ impl Fetches {
         self.under_way = self.iter().map(|(_, symbols)| usize::from(symbols)).sum();
     }
 
-    /// Symbols that are on their way, by block.
+    /// Returns the numbers of expected symbols, by block.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         self.wanted.iter().map(|(block, symbols)| (*block, *symbols))
     }
 }
 
-/// Blocks that a branch lacks and that are not fetched yet.
+/// Blocks with symbols that a branch lacks and that are not being fetched yet.
 #[derive(Debug, Default)]
 pub(super) struct Queue(BTreeMap<u32, Queued>);
 
-/// Symbols that a branch lacks of a block.
+/// Symbols of a block that a branch lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Queued {
     pub(super) symbols: u16,
-    /// Whether the received symbols did not verify.
+    /// Whether the received symbols failed verification.
     pub(super) wrong: bool,
 }
 
 impl Queue {
-    /// Queues this number of symbols of a block; returns whether that is new.
+    /// Queues `symbols` symbols of a block; returns whether this increases the number queued before.
     pub(super) fn add(&mut self, block: u32, symbols: u16, wrong: bool) -> bool {
         if self.0.len() >= MAX_QUEUED && !self.0.contains_key(&block) {
             return false;
@@ -96,7 +97,7 @@ impl Queue {
         self.0.is_empty()
     }
 
-    /// The first of them, whose turn it is.
+    /// Removes the first block from the queue.
     pub(super) fn pop(&mut self) -> Option<(u32, Queued)> {
         self.0.pop_first()
     }

@@ -8,35 +8,35 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The first pause between two invitations of a host; each is twice the one before,
+/// Pause after the first invitation of a host. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// and no longer than this.
+/// Maximum pause between two invitations of a host.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// A host that has attached is not invited again for this duration: it is about to join.
+/// Duration for which an attached host is not invited again, because it is about to join.
 const ASKED: Duration = Duration::from_secs(10);
 
-/// All that are invited, by their numbers.
+/// Invited hosts by the number of their invitation.
 #[derive(Debug, Default)]
 pub(super) struct Hosts(BTreeMap<u64, Host>);
 
-/// One of them.
+/// An invited host.
 #[derive(Debug)]
 struct Host {
-    /// Its place in the list.
+    /// Position of the host in the list of invited hosts.
     place: usize,
     invited: InvitedHost,
     next_at: Instant,
     pause: Duration,
     asked_at: Option<Instant>,
-    /// Whether it answers now.
+    /// Whether the host answers now.
     answers: bool,
     done: bool,
 }
 
 impl Hosts {
-    /// Invites these hosts, each under a number that nobody else can know.
+    /// Invites these hosts, each under a secret number.
     pub(super) fn new(hosts: &[InvitedHost], numbers: impl Iterator<Item = u64>, now: Instant) -> Hosts {
         let host = |(place, invited): (usize, &InvitedHost)| Host {
             place,
@@ -63,7 +63,7 @@ impl Hosts {
         }
     }
 
-    /// How it is.
+    /// Records the state of an invited host.
     pub(super) fn note(&mut self, number: u64, below: Tally) {
         if let Some(host) = self.0.get_mut(&number) {
             host.done |= below.done > 0;
@@ -71,7 +71,7 @@ impl Hosts {
         }
     }
 
-    /// Those to invite now, of one family of addresses.
+    /// Returns the hosts to invite now, of one address family.
     pub(super) fn due(&mut self, is_v4: bool, now: Instant) -> Vec<(u64, SocketAddr)> {
         let mut due = Vec::new();
         for (number, host) in &mut self.0 {
@@ -90,7 +90,7 @@ impl Hosts {
         due
     }
 
-    /// Returns the state of the hosts, in the order of the list.
+    /// Returns the outcomes of the invited hosts, in the order of the list.
     pub(super) fn report(&self) -> Vec<HostReport> {
         let mut hosts: Vec<&Host> = self.0.values().collect();
         hosts.sort_by_key(|host| host.place);
@@ -108,18 +108,18 @@ impl Hosts {
 }
 
 impl RelayHandle {
-    /// Returns the invited hosts and their state.
+    /// Returns the outcomes of the invited hosts.
     pub fn hosts(&self) -> Vec<HostReport> {
         self.lock().hosts.report()
     }
 
-    /// Invite these.
+    /// Invites these hosts.
     pub fn invite(&self, hosts: &[InvitedHost]) {
         let numbers = std::iter::from_fn(|| Some(self.draw()[0]));
         self.lock().hosts = Hosts::new(hosts, numbers, self.now());
     }
 
-    /// Those to invite now, of one family of addresses.
+    /// Returns the hosts to invite now, of one address family.
     pub(super) fn to_invite(&self, is_v4: bool) -> Vec<(u64, SocketAddr)> {
         self.lock().hosts.due(is_v4, self.now())
     }

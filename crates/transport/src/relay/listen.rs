@@ -1,11 +1,11 @@
-//! Children without multicast: they ask at a port of the relay, and are served there by unicast.
+//! Children without multicast: they attach at a port of the relay, and are served by unicast.
 //!
-//! Hosts look for a relay by a query to a group, which relays with room have joined. A source's relay invites hosts that wait for an
-//! invitation, so that they attach.
+//! Hosts search for a relay by a query to a group, which relays with room have joined. A source's relay invites waiting hosts to
+//! attach to it.
 //!
-//! A host that attaches gets a token, and is served when it returns the token: nobody can direct a session at another host. Each child is a
-//! branch with a socket of its own, connected to the child, with the address and port to which the child has sent. Packet filters and
-//! address translators at the child need no further state.
+//! A host that attaches gets a token, and is served when it returns the token. No host can therefore direct a session at another
+//! host. Each child is a branch with its own socket, connected to the child, with the local address and port that the child has
+//! used. Packet filters and address translators at the child thus need no further state.
 
 use super::RelayHandle;
 use faircast_core::packet::{ReceiverId, SessionId};
@@ -13,16 +13,16 @@ use faircast_wire::{Attach, Invite, Message, Name, Newest, Token, encode, parse}
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// A token is good for this long, and as long again.
+/// Period of tokens. A token is valid until the end of the next period.
 const TOKEN_AGE: Duration = Duration::from_secs(30);
 
-/// Longest answer, bytes: less than the shortest query.
+/// Maximum size of an answer, bytes. It is below that of the shortest query.
 const MAX_ANSWER: usize = 64;
 
-/// And an invitation than this, which is with the longest name.
+/// Maximum size of an invitation, bytes: with the longest name.
 const MAX_INVITATION: usize = 128;
 
-/// Tokens for addresses, without keeping any.
+/// Tokens for addresses, computed from a secret without stored state.
 #[derive(Debug)]
 pub(super) struct Tokens {
     secret: [u8; 32],
@@ -30,7 +30,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Tokens under this secret, from now on.
+    /// Creates tokens with this secret, starting at `now`.
     pub(super) fn new(random: [u64; 4], now: Instant) -> Tokens {
         let mut secret = [0; 32];
         for (part, word) in secret.chunks_exact_mut(8).zip(random) {
@@ -39,7 +39,7 @@ impl Tokens {
         Tokens { secret, since: now }
     }
 
-    /// The token of this address in a period.
+    /// Returns the token of this address in a period.
     fn of(&self, address: SocketAddr, period: u64) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(address.to_string().as_bytes()).update(&period.to_le_bytes());
@@ -61,13 +61,13 @@ impl Tokens {
 }
 
 impl RelayHandle {
-    /// Returns the answer to a datagram from an address to the port at one of this host's. A host that attaches is served when it has
-    /// proved its address by a token; the answer shows it that the relay lives, and has room.
+    /// Returns the answer to a datagram from address `from` to the local address `local`. A host that attaches is served once it
+    /// has proved its address by a token. The answer shows that the relay is alive and has room.
     pub fn answer(&self, bytes: &[u8], (from, local): (SocketAddr, SocketAddr)) -> Option<Vec<u8>> {
         self.answer_to(&attach_in(bytes)?, (from, local))
     }
 
-    /// The answer to this request.
+    /// Returns the answer to this attach packet.
     pub(super) fn answer_to(
         &self,
         attach: &Attach,
@@ -78,13 +78,13 @@ impl RelayHandle {
         answers.then(|| self.token_for(attach.from, from)).flatten()
     }
 
-    /// The answer to a datagram that has come to the group in which hosts look for relays.
+    /// Returns the answer to a datagram to the group in which hosts search for relays.
     pub fn answer_search(&self, bytes: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
         let attach = attach_in(bytes)?;
         self.answers_search(from, &attach).then(|| self.token_for(attach.from, from)).flatten()
     }
 
-    /// Invitations that are due, of one family of addresses, with the addresses and ports that they go to.
+    /// Returns the invitations to send now to one address family, with their destinations.
     pub fn invitations(&self, is_v4: bool, name: Name) -> Vec<(Vec<u8>, SocketAddr)> {
         let invite = |(number, to)| {
             let mut out = Vec::new();
@@ -107,10 +107,10 @@ impl RelayHandle {
     }
 }
 
-/// No session: this packet precedes any.
+/// Placeholder: this packet belongs to no session.
 const NONE: SessionId = SessionId(0);
 
-/// The request in a datagram.
+/// Returns the attach packet in a datagram.
 fn attach_in(bytes: &[u8]) -> Option<Attach> {
     match parse(bytes, &Newest::default()) {
         Ok((_, Message::Attach(attach))) => Some(attach),

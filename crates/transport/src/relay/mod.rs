@@ -1,13 +1,13 @@
-//! Relays: a member of a session upstream, and sources of the same session downstream.
+//! Relays: receivers of a session upstream, and sources of the same session downstream.
 //!
 //! ```text
 //!   source or relay --> UpstreamReassembler --> RelayState (cache) --> DownstreamScheduler in a source's session --> children
 //!                                                              \--> DownstreamScheduler ... --> children of another branch
 //! ```
 //!
-//! A relay receives a session once and sends it on its branches, each at its own rate by the session's scheme: to the source they are one
-//! receiver. It repairs losses of its children from its cache, and requests upstream what the cache has lost. Symbols of sealed sessions
-//! stay sealed: a relay has the hop key only.
+//! A relay receives a session once and sends it on its branches, each at its own rate by the session's scheme. To the source they
+//! are one receiver. The relay repairs losses of its children from its cache, and requests missing symbols upstream. Symbols of
+//! sealed sessions stay sealed, because a relay has the hop key only.
 
 mod branch;
 mod cache;
@@ -57,113 +57,115 @@ const MAX_PAGES: usize = 16_384;
 /// Maximum number of pages fetched at a time.
 const MAX_WANTED_PAGES: usize = 256;
 
-/// A relay that has received nothing from its source for this duration stops announcing its session: the source may have moved, for
-/// receivers too.
+/// Duration without packets from the source after which a relay stops announcing its session. Receivers may then find the source
+/// elsewhere.
 const UNFED: Span = Span::from_secs(2);
 
-/// Duration for which a relay without children waits for one before it reports that it needs nothing.
+/// Duration for which a relay without children waits for a child before it reports that it needs nothing.
 const LINGER: Span = Span::from_secs(2);
 
-/// No datagram holds a page of more hashes.
+/// Maximum number of hashes of a page that fits a datagram.
 const MAX_PAGE_HASHES: u32 = 2_048;
 
-/// Maximum number of relays between a source and a receiver: packets with more hops run in a loop.
+/// Maximum number of relays between a source and a receiver. Packets with more hops circulate in a loop.
 pub const MAX_HOPS: u8 = RelayBelow::MAX_DEPTH;
 
-/// One session at a relay, as both sides see it.
+/// Handle of a session at a relay, shared by the upstream and downstream endpoints.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionHandle {
     passing: Arc<Mutex<RelayState>>,
-    /// The process that it is part of.
+    /// The relay process.
     process: RelayHandle,
-    /// The relay's role within the session, if it does not terminate it.
+    /// The relay's role within the session, if the relay does not terminate it.
     mode: Option<SharedMode>,
 }
 
 /// State of a relayed session.
 #[derive(Debug)]
 pub(crate) struct RelayState {
-    /// The announcement upstream.
+    /// The session ID, and the latest announcement from upstream.
     announce: Option<(SessionId, Announce)>,
     cache: Cache,
-    /// All source symbols of the blocks before this one have left the source once.
+    /// Number of the first block that the source has not sent completely yet.
     passed: u32,
     blocks: Option<u32>,
     root: Option<Hash>,
-    /// How many files the source has withdrawn, and which.
+    /// Number of files that the source has withdrawn. The next field lists them.
     withdrawn: u32,
     withdrawals: Slices,
     said: EndProof,
-    /// Symbols to fetch from above.
+    /// Symbols to fetch from upstream.
     fetches: Fetches,
-    /// Blocks that did not verify downstream and are fetched again: the next symbol of each replaces the cached ones.
+    /// Blocks that failed verification downstream and are fetched again. The first new symbol of a block replaces its cached
+    /// ones.
     wrong: BTreeSet<u32>,
-    /// The branch whose turn it is to have something fetched.
+    /// The branch for which blocks were last fetched.
     turn: usize,
     /// Pages of hashes, by their first block.
     pages: BTreeMap<u32, Hashes>,
-    /// Blocks whose page is to be fetched, and whether that is because the stored page did not verify downstream.
+    /// Blocks whose page is to be fetched, and whether the stored page failed verification downstream.
     wanted_pages: BTreeMap<u32, bool>,
     branches: Vec<BranchState>,
-    /// Children that are, or were, branches, by address; the same address with another number is another process.
+    /// Children with current or earlier branches, by address. Another ID at the same address is another process.
     served: BTreeMap<SocketAddr, ReceiverId>,
-    /// Receivers downstream that have everything, as reported to the parent.
+    /// Completed downstream receivers, as reported to the parent.
     confirmations: confirmations::Confirmations,
     /// The registry's count of attach packets at the last check.
     asked: u64,
     /// Warnings for the user.
     warnings: Vec<String>,
-    /// Bytes received and not yet sent on any branch at which the source is held back.
+    /// Maximum number of bytes received and not yet sent on any branch. Beyond it the source is held back.
     max_ahead: Option<u64>,
     end: End,
-    /// When the last packet of the session arrived from upstream.
+    /// Arrival time of the last packet of the session from upstream.
     last_received_at: Time,
     /// Counters of an agent.
     agent_status: Option<AgentStatus>,
-    /// And a hop.
+    /// Counters of an active router.
     hop_status: Option<HopStatus>,
     receipts: receipts::Keeping,
 }
 
-/// Whether the upstream session goes on.
+/// State of the upstream session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It does.
+    /// The session continues.
     No,
-    /// It has ended, and receivers downstream are notified.
+    /// The session has ended, and downstream receivers are notified.
     Over,
-    /// It is lost: receivers downstream may find it elsewhere.
+    /// The session is lost: downstream receivers may find it elsewhere.
     Lost,
 }
 
-/// One branch.
+/// State of a branch.
 #[derive(Debug, Default)]
 struct BranchState {
     schedule: Schedule,
     /// Symbols that are not cached and not fetched yet.
     queue: Queue,
-    /// Pages that wait to leave.
+    /// Pages that wait to be sent.
     pages: BTreeSet<u32>,
     tally: Tally,
-    /// Receivers that have become known to the source since the branch last called.
+    /// Receivers confirmed by the source since the last call of the branch.
     known: Vec<ReceiverId>,
     to: Option<SocketAddr>,
     /// Rate that the scheme allows.
     rate: Rate,
     /// Number of the invitation, for an invited host.
     invitation: u64,
-    /// The process that it serves.
+    /// ID of the served process.
     child: Option<ReceiverId>,
-    /// Whether the host has attached again, and this branch has ended.
+    /// Whether the branch has ended, for example because the host has attached again.
     is_replaced: bool,
-    /// Whether its endpoint has ended without serving anyone: another child may take the place.
+    /// Whether the endpoint has ended without serving a receiver: another child may take the place.
     is_vacant: bool,
-    /// The relays below.
+    /// The downstream relays.
     relays: Vec<RelayBelow>,
 }
 
 impl SessionHandle {
-    /// Creates a session without content, with `branches` branches and about `memory` bytes for symbols; the others go to `room`.
+    /// Creates a session without content, with `branches` branches and about `memory` bytes for symbols. Further symbols are
+    /// stored in `room`.
     pub(crate) fn new(
         process: RelayHandle,
         branches: usize,
@@ -200,7 +202,7 @@ impl SessionHandle {
         SessionHandle { passing: Arc::new(Mutex::new(passing)), process, mode: None }
     }
 
-    /// The same of a node inside the session, with this number of exits.
+    /// Creates the handle of an agent or active router inside the session, with `exits` exits.
     pub(crate) fn of_mode(
         process: RelayHandle,
         node: Arc<Mutex<dyn RelayMode>>,
@@ -220,18 +222,18 @@ impl SessionHandle {
         passing.announce.filter(|_| passing.end == End::No).map(|(_, announce)| announce.parent)
     }
 
-    /// Limits the source, which has no other receivers, to this number of bytes received and not yet sent on any branch. More than that
-    /// would not fit the cache.
+    /// Limits the source, which has no other receivers, to this number of bytes received and not yet sent on any branch. Further
+    /// bytes would not fit the cache.
     pub(crate) fn hold_above(&self, bytes: u64) {
         self.lock().max_ahead = Some(bytes);
     }
 
-    /// Both sides run in one thread, one after the other.
+    /// Locks the state. Both sides run in one thread, one after the other.
     fn lock(&self) -> MutexGuard<'_, RelayState> {
         self.passing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the session; `lost`: it may go on elsewhere.
+    /// Ends the session; `lost`: it may continue elsewhere.
     pub(crate) fn end(&self, lost: bool) {
         let mut passing = self.lock();
         if passing.end == End::No {
@@ -239,23 +241,23 @@ impl SessionHandle {
         }
     }
 
-    /// Records that a packet of the session has arrived from upstream, or waits to be read.
+    /// Records that a packet of the session has arrived from upstream, or is waiting to be read.
     pub(crate) fn note_received(&self, now: Time) {
         self.lock().last_received_at = now;
     }
 
-    /// All receivers below.
+    /// Returns the tally of all downstream receivers.
     #[cfg(test)]
     pub(crate) fn tally(&self) -> Tally {
         self.lock().tally()
     }
 
-    /// This process announces from here.
+    /// Records that this process announces the session from this address.
     pub(crate) fn announces_from(&self, place: SocketAddr) {
         self.process.add_own(place);
     }
 
-    /// Let go of the session: everything has ended.
+    /// Releases the session after all its endpoints have ended.
     pub(crate) fn release(&self) {
         let session = self.lock().announce.map(|(session, _)| session);
         session.into_iter().for_each(|session| self.process.release(session));
@@ -291,13 +293,13 @@ impl SessionHandle {
         })
     }
 
-    /// All cached symbols become wrong.
+    /// Corrupts all cached symbols.
     #[cfg(test)]
     pub(crate) fn spoil(&self) {
         self.lock().cache.spoil();
     }
 
-    /// Whether something is to be fetched that was not before. Nothing is fetched once the upstream session has ended.
+    /// Whether there are new symbols or pages to fetch. Nothing is fetched after the end of the upstream session.
     fn wants_more(&self) -> bool {
         let passing = self.lock();
         passing.end == End::No && passing.fetches.has_more
@@ -305,7 +307,8 @@ impl SessionHandle {
 }
 
 impl BranchState {
-    /// Whether the branch's host attached and does not join: for example a relay that looks for its next session and has this one already.
+    /// Whether the branch's host attached but did not join. For example, a relay that searches for its next session already has
+    /// this one.
     const fn serves_no_receiver(&self) -> bool {
         self.child.is_some() && self.tally.receivers == 0 && self.schedule.sent == 0
     }
@@ -316,20 +319,20 @@ impl RelayState {
         self.branches.iter().map(|branch| branch.tally).sum()
     }
 
-    /// Records that receivers `fresh` of a branch are done. Returns those of its receivers that the source knows, and whether they need not
-    /// wait for that: they have everything even if nothing is received from the source.
+    /// Records the newly completed receivers `fresh` of a branch. Returns the receivers of the branch that the source has
+    /// confirmed, and whether all of them are confirmed at once because no source can confirm them.
     fn on_done(&mut self, branch: usize, fresh: &[ReceiverId], now: Time) -> (Vec<ReceiverId>, bool) {
         let known = fresh.iter().filter(|id| self.confirmations.add(**id)).copied();
         let known: Vec<ReceiverId> = self.branches[branch].known.drain(..).chain(known).collect();
         (known, self.answers_at_once(now))
     }
 
-    /// Whether no parent is reachable that would confirm completed receivers.
+    /// Whether completed receivers are confirmed at once, because no parent can confirm them.
     fn answers_at_once(&self, now: Time) -> bool {
         self.confirmations.confirms == Some(false) || self.end != End::No || !self.is_upstream_alive(now)
     }
 
-    /// Whether enough has arrived for the fastest of the branches with receivers.
+    /// Whether the source must wait for the fastest branch with receivers.
     fn is_ahead(&self) -> bool {
         let (Some(most), Some((_, announce))) = (self.max_ahead, self.announce) else { return false };
         let received = self.branches.iter().filter(|branch| branch.tally.answering > 0);
@@ -338,12 +341,12 @@ impl RelayState {
         u64::from(self.passed.saturating_sub(sent)) * block > most
     }
 
-    /// Whether the upstream session goes on as far as known, or has ended in good order.
+    /// Whether the upstream session continues, as far as known, or has ended regularly.
     fn is_upstream_alive(&self, now: Time) -> bool {
         self.end != End::No || now.since(self.last_received_at) < UNFED
     }
 
-    /// Adds a symbol from upstream; returns whether it is of use.
+    /// Adds a symbol from upstream; returns the effect.
     fn on_symbol(&mut self, packet: &DataPacket<'_>) -> Added {
         let place = packet.data.payload;
         if self.wrong.remove(&place.block) {
@@ -353,8 +356,8 @@ impl RelayState {
         let wanted = self.fetches.wants(place.block);
         let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
         if added == Added::Useless {
-            // It may answer a request all the same: the source does not know which symbols are cached. A child that waits for others
-            // repeats its request.
+            // A useless symbol still counts as an answer to a request, because the parent does not know the cached symbols. A
+            // child that needs other symbols repeats its request.
             self.fetches.on_symbol(place.block);
             let left = self.fetches.left(place.block);
             self.branches.iter_mut().for_each(|branch| branch.schedule.awaits_at_most(place.block, left));
@@ -385,12 +388,12 @@ impl RelayState {
         self.passed = self.passed.max(status.complete_to);
         self.blocks = status.blocks.or(self.blocks);
         for Withdrawn { first_block, last_block, .. } in self.withdrawals.learn(status) {
-            // Symbols that arrive from now on have other content than the cached ones.
+            // New symbols of the block will have other content than the cached ones.
             let last = (*last_block).min(self.blocks.unwrap_or(u32::MAX));
             self.cache.blocks_in(*first_block..=last).iter().for_each(|block| self.lose(*block));
         }
         if self.withdrawn != status.withdrawn_count() {
-            // The root that is known covers another number of files.
+            // The known root hash covers a different number of withdrawn files.
             (self.withdrawn, self.root, self.said) = (status.withdrawn_count(), None, EndProof::default());
         }
         if let Some(root) = status.root {
@@ -413,11 +416,11 @@ impl RelayState {
         }
     }
 
-    /// A page has come: it goes to everybody.
+    /// Stores a received page, and schedules it on all branches.
     fn on_page(&mut self, page: &Hashes) {
         let blocks = page.first_block..page.first_block.saturating_add(page.hashes.len() as u32);
         self.wanted_pages.retain(|block, _| !blocks.contains(block));
-        // Pages that cannot be verified here must not block later ones.
+        // Remove overlapping pages: pages cannot be verified here, and a forged one must not block later ones.
         let near = self.pages.range(blocks.start.saturating_sub(MAX_PAGE_HASHES)..blocks.end);
         let overlapping = near.filter(|(first, known)| {
             **first != blocks.start && blocks.start < first.saturating_add(known.hashes.len() as u32)
@@ -432,7 +435,8 @@ impl RelayState {
         }
     }
 
-    /// Handles a request for pages on a branch. A page that did not verify there is fetched again, and is sent to all branches.
+    /// Handles a request for pages on a branch. A page that failed verification there is fetched again, and then sent on all
+    /// branches.
     fn request_pages(&mut self, branch: usize, first: u32, run: u32, by: &Requester<'_>) {
         for block in first..first.saturating_add(run) {
             let known = self.pages.range(..=block).next_back();
@@ -468,10 +472,10 @@ impl RelayState {
         let symbols = symbols.min(whole);
         let Requester { seen, held, .. } = *by;
         let is_coming = self.wrong.contains(&block);
-        // Symbols being fetched already are newer than those that did not verify.
+        // Symbols being fetched are newer than the ones that failed verification.
         let is_wrong = by.wrong && (is_coming || !self.fetches.wants(block));
         if is_wrong && self.end != End::No {
-            return false; // nothing else can come, so the receiver is to learn that the session is over
+            return false; // no other symbols can arrive; the receiver is to be notified of the end
         }
         let is_fetched = if is_wrong { !is_coming } else { self.cache.get(block).is_none() };
         if is_fetched && !self.may_fetch(branch) {
@@ -483,7 +487,7 @@ impl RelayState {
         }
     }
 
-    /// Fetches all of a block again, because its cached symbols did not verify on this branch, which waits for other symbols. Other
+    /// Fetches all symbols of a block again, because its cached symbols failed verification downstream of this branch. Other
     /// branches are served from the cache until the first new symbol arrives.
     fn fetch_again(&mut self, branch: usize, block: u32, symbols: u16) -> bool {
         let all = self.cache.get(block).map_or(symbols, |stored| stored.symbols.max(symbols));
@@ -495,7 +499,7 @@ impl RelayState {
         sends
     }
 
-    /// Send a branch symbols of a block, or fetch them first; whether anything will be sent that would not have been.
+    /// Sends symbols of a block on a branch, or fetches them first. Returns whether this adds symbols to those already scheduled.
     fn serve(
         &mut self,
         branch: usize,
@@ -519,7 +523,7 @@ impl RelayState {
         self.fetches.has_room(self.cache.room(), waiting)
     }
 
-    /// Branches whose receivers wait have blocks fetched in turn.
+    /// Fetches blocks that branches have queued, one branch after another.
     fn fetch_queued(&mut self) {
         let (branches, mut idle) = (self.branches.len(), 0);
         while idle < branches {
@@ -534,7 +538,7 @@ impl RelayState {
             match branch.queue.pop().filter(|_| branch.tally.unfinished > 0) {
                 Some((block, Queued { symbols, wrong: true })) => _ = self.fetch_again(turn, block, symbols),
                 Some((block, Queued { symbols, wrong: false })) => {
-                    // Only symbols requested here can be on their way.
+                    // Treat all sent packets as seen: only symbols that wait to be sent count as expected.
                     self.serve(turn, (block, symbols), Seq(u64::MAX), None);
                 }
                 None => {}
@@ -546,7 +550,7 @@ impl RelayState {
         self.branches[branch].schedule.pick(&self.cache)
     }
 
-    /// A block cannot be read.
+    /// Evicts a block that cannot be read, or has changed.
     fn lose(&mut self, block: u32) {
         self.cache.lose(block);
         self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));
@@ -559,7 +563,7 @@ impl RelayState {
         }
     }
 
-    /// Collects the needs to request upstream, by block: symbols that whole blocks lack, and symbols for which children wait.
+    /// Collects the requests to send upstream, by block: symbols that complete a block, symbols that children need, and pages.
     fn needs(&self, into: &mut Vec<(u32, u16)>) {
         into.extend(self.cache.incomplete().filter(|(block, _)| *block < self.passed));
         into.extend(self.fetches.iter());
@@ -568,7 +572,7 @@ impl RelayState {
         into.dedup_by_key(|(block, _)| *block);
     }
 
-    /// Whether the symbols received for such a need did not verify downstream.
+    /// Whether the symbols received for a block, or its page, failed verification downstream.
     fn is_wrong(&self, block: u32, symbols: u16) -> bool {
         match symbols {
             0 => self.wanted_pages.get(&block).is_some_and(|wrong| *wrong),
@@ -576,7 +580,8 @@ impl RelayState {
         }
     }
 
-    /// Whether all content has left the source once and no receiver downstream needs anything; `since`: when the session was joined.
+    /// Whether the source has sent all content and no downstream receiver needs anything. `since` is the time of joining the
+    /// session.
     fn needs_nothing(&self, below: Tally, since: Time, now: Time) -> bool {
         let nobody = below.receivers == 0 && now.since(since) < LINGER;
         let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);

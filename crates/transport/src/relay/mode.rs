@@ -1,6 +1,6 @@
-//! Relays that take part in a session without ending it: agents, and hops whose routers help it.
+//! Relays that take part in a session without terminating it: agents and active routers.
 //!
-//! To the parent they are one member, which stores no content and reports for the receivers downstream.
+//! To the parent such a relay is one member. It stores no content, and reports for the downstream receivers.
 
 pub(super) mod needs;
 mod upstream;
@@ -19,80 +19,80 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Role of a relay within its session, as its upstream side sees it.
+/// Role of a relay within its session, as called by the upstream side.
 pub(crate) trait RelayMode: fmt::Debug + Send {
-    /// Why it cannot take part in a session of this congestion control.
+    /// Returns the reason why the relay cannot take part in a session of this congestion control, if there is one.
     fn why_not(&self, scheme: Option<&Scheme>) -> Option<JoinObstacle>;
 
-    /// Whether it forwards packets at exits, and so serves no hosts by unicast.
+    /// Whether the relay forwards packets at exits, and thus serves no hosts by unicast.
     fn has_exits(&self) -> bool;
 
-    /// Take part in this session; whether it can.
+    /// Takes part in this session; returns whether that is possible.
     fn begin(&mut self, session: SessionId, announce: &Announce, now: Time) -> bool;
 
-    /// Whether its parent counts it.
+    /// Records whether the parent counts the relay as a member.
     fn note_rooted(&mut self, is_rooted: bool);
 
-    /// The congestion control at this end.
+    /// Passes a data packet to the congestion control.
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time);
-    /// The same.
+    /// Passes an order of the parent to the congestion control.
     fn on_order(&mut self, order: &Order, now: Time);
-    /// The same.
+    /// Processes an expired timer of the congestion control.
     fn on_deadline(&mut self, now: Time);
-    /// Returns when it wants to be called, or has something to send.
+    /// Returns the time of the next call, or of the next report.
     fn deadline(&self) -> Time;
-    /// The next report for its own parent.
+    /// Takes the next report for the parent.
     fn take_report(&mut self) -> Option<Report>;
 
-    /// Maintains the downstream side at intervals, also when none of its sockets is open.
+    /// Maintains the downstream side at intervals, even without downstream sockets.
     fn tick(&mut self, _now: Time) {}
-    /// When [`RelayMode::tick`] wants to be called.
+    /// Returns the time of the next call of [`RelayMode::tick`].
     fn tick_at(&self) -> Time {
         Time::NEVER
     }
 
-    /// Returns the smallest window downstream, if it has changed and is to be reported.
+    /// Returns the smallest downstream window, if it has changed and is to be reported.
     fn limit_due(&mut self, now: Time) -> Option<Seq>;
-    /// When [`RelayMode::limit_due`] has something.
+    /// Returns the time of the next report by [`RelayMode::limit_due`].
     fn limit_at(&self) -> Time;
-    /// Returns the smallest window downstream.
+    /// Returns the smallest downstream window.
     fn limit(&self) -> Seq;
 
-    /// All receivers below.
+    /// Returns the tally of all downstream receivers.
     fn tally(&self) -> Tally;
-    /// Returns the receivers that are done since the last call.
+    /// Returns the receivers that have completed since the last call.
     fn take_numbers(&mut self) -> Vec<ReceiverId>;
-    /// Sets whether a completed receiver is confirmed before the source knows it.
+    /// Sets whether completed receivers are confirmed without waiting for the source.
     fn answer_at_once(&mut self, at_once: bool);
-    /// The source knows that these are done.
+    /// Records that the source has confirmed these completed receivers.
     fn on_known(&mut self, ids: &[ReceiverId], now: Time);
-    /// The relays below.
+    /// Returns the downstream relays.
     fn relays(&self) -> Vec<RelayBelow>;
-    /// Returns the needs of the receivers downstream.
+    /// Returns the needs of the downstream receivers.
     fn needs(&mut self) -> Option<&mut needs::Needs>;
 
-    /// Whether datagrams of the source are wanted as they came: data, and everything else.
+    /// Whether the relay needs unchanged datagrams of the source: data packets, and other packets.
     fn wants_raw(&self) -> (bool, bool) {
         (false, false)
     }
-    /// A data packet of the session, as it came.
+    /// Caches an unchanged data packet.
     fn keep(&mut self, _seq: Seq, _raw: &[u8]) {}
-    /// Forwards another packet of the source to all, unchanged.
+    /// Forwards another packet of the source, unchanged, to all receivers.
     fn pass_on(&mut self, _raw: &[u8]) {}
 
-    /// A data packet of `size` bytes, IP header included, has come.
+    /// Processes a received data packet of `size` bytes, IP header included.
     fn on_packet(&mut self, _packet: &DataPacket<'_>, _size: u16, _now: Time) {}
     /// Handles a status of the source.
     fn on_status(&mut self, _status: &Status, _now: Time) {}
-    /// It announces the session, again or in other words; whether that can go on.
+    /// Processes a repeated or changed announcement; returns whether the session can continue.
     fn on_announce(&mut self, _announce: &Announce, _now: Time) -> bool {
         true
     }
-    /// A page of hashes has come.
+    /// Processes a received page of hashes.
     fn on_page(&mut self, _page: &Hashes, _now: Time) {}
 }
 
-/// One of them.
+/// A shared relay mode.
 #[derive(Debug, Clone)]
 pub(super) struct SharedMode(Arc<Mutex<dyn RelayMode>>);
 
@@ -106,29 +106,29 @@ impl SharedMode {
     }
 }
 
-/// For the endpoints below of a relay within a session.
+/// Methods for the downstream endpoints of a relay within a session.
 impl SessionHandle {
-    /// The process that it is part of.
+    /// Returns the relay process.
     pub(crate) const fn process(&self) -> &RelayHandle {
         &self.process
     }
 
-    /// Returns whether the upstream session goes on.
+    /// Returns the state of the upstream session.
     pub(crate) fn end_above(&self) -> End {
         self.lock().end
     }
 
-    /// Whether another child has this place among the branches.
+    /// Whether the branch in this place has ended, for example because another child has the place.
     pub(crate) fn is_replaced(&self, place: usize) -> bool {
         self.lock().branches[place].is_replaced
     }
 
-    /// Ends this branch; it serves nobody from now on.
+    /// Ends this branch, which serves no receiver from now on.
     pub(crate) fn end_branch(&self, place: usize) {
         self.lock().end_branch(place);
     }
 
-    /// The receivers and relays of a branch, and the place that it sends to.
+    /// Records the receivers, the destination and the relays of a branch.
     pub(crate) fn note_branch(&self, place: usize, tally: Tally, to: SocketAddr, relays: Vec<RelayBelow>) {
         let state = &mut self.lock().branches[place];
         if !state.is_replaced {
@@ -136,24 +136,24 @@ impl SessionHandle {
         }
     }
 
-    /// The counters of an agent.
+    /// Records the counters of an agent.
     pub(crate) fn note_agent(&self, status: AgentStatus) {
         self.lock().agent_status = Some(status);
     }
 
-    /// The counters of a hop.
+    /// Records the counters of an active router.
     pub(crate) fn note_hop(&self, status: HopStatus) {
         self.lock().hop_status = Some(status);
     }
 
-    /// Prepares for a packet from downstream: a receiver that reports that it is done is confirmed if the source knows it, and otherwise
-    /// waits.
+    /// Prepares for a packet from downstream: sets whether completed receivers are confirmed at once or wait for the source.
     pub(crate) fn before_those_below(&self, now: Time) {
         let at_once = self.lock().answers_at_once(now);
         self.with_mode(|mode| mode.answer_at_once(at_once));
     }
 
-    /// Completes its handling: newly completed receivers are reported upstream by number; those known there are confirmed.
+    /// Finishes a packet from downstream: schedules reports of newly completed receivers, and confirms those that the source has
+    /// confirmed.
     pub(crate) fn after_those_below(&self, now: Time) {
         let fresh = self.with_mode(|mode| mode.take_numbers()).unwrap_or_default();
         if fresh.is_empty() {

@@ -1,31 +1,33 @@
-//! Receipts of receivers downstream, stored until the parent has them.
+//! Receipts of downstream receivers, stored until the parent has accepted them.
 
 use super::{RelayState, SessionHandle};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{Receipt, Signature};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Maximum number of receivers whose receipts are relayed in a session: about 150 bytes each, and 300 more until it is answered.
+/// Maximum number of receivers whose receipts are relayed in a session. Each takes about 150 bytes, and 300 more until the
+/// receipt is acknowledged.
 const MAX_RECEIVERS: usize = 65_536;
 
-/// Maximum number of receipts per receiver: a relay cannot verify them, and an invalid one must not keep the next from the source.
+/// Maximum number of receipts per receiver. It exceeds one because a relay cannot verify them, and an invalid receipt must not
+/// block a valid one.
 const MAX_OF_ONE_RECEIVER: usize = 4;
 
 /// Receipts that a relay has accepted.
 #[derive(Debug, Default)]
 pub(super) struct Keeping {
-    /// Whether the parent accepts receipts, so that receivers downstream may send theirs.
+    /// Whether the parent accepts receipts, so that downstream receivers may send them.
     pub(super) taken: bool,
-    /// All that have come.
+    /// Signatures of all accepted receipts, by receiver.
     known: BTreeMap<ReceiverId, Vec<Signature>>,
-    /// Receipts to be sent.
+    /// Receipts to send.
     queue: VecDeque<Receipt>,
-    /// Receipts sent and not answered.
+    /// Number of sent receipts that were not acknowledged.
     pub(super) waiting: usize,
 }
 
 impl Keeping {
-    /// Whether it is in the relay's keeping from now on, or was before.
+    /// Accepts a receipt; returns whether the relay has it now.
     fn keep(&mut self, receipt: &Receipt) -> bool {
         if !self.known.contains_key(&receipt.receiver) && self.known.len() >= MAX_RECEIVERS {
             return false;
@@ -42,12 +44,12 @@ impl Keeping {
         true
     }
 
-    /// Whether some have come that are still to be sent.
+    /// Whether receipts wait to be sent.
     pub(super) fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Those; they wait for their answers now.
+    /// Takes the receipts to send; they are pending until they are acknowledged.
     pub(super) fn take_queued(&mut self) -> Vec<Receipt> {
         self.waiting += self.queue.len();
         self.queue.drain(..).collect()
@@ -55,19 +57,19 @@ impl Keeping {
 }
 
 impl RelayState {
-    /// Receipts that the parent does not have yet: their receivers do not count as done.
+    /// Returns the number of receipts that the parent has not accepted yet. Their receivers do not count as done.
     pub(super) fn receipts_waiting(&self) -> u64 {
         (self.receipts.queue.len() + self.receipts.waiting) as u64
     }
 }
 
 impl SessionHandle {
-    /// Stores a receipt from downstream; returns whether it is to be answered.
+    /// Stores a receipt from downstream; returns whether to acknowledge it.
     pub(crate) fn keep_receipt(&self, receipt: &Receipt) -> bool {
         self.lock().receipts.keep(receipt)
     }
 
-    /// Whether receivers downstream may send receipts.
+    /// Whether downstream receivers may send receipts.
     pub(super) fn takes_receipts(&self) -> bool {
         self.lock().receipts.taken
     }

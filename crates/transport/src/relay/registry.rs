@@ -1,4 +1,4 @@
-//! All sessions of a relay process: which endpoint relays which session, and their status.
+//! All sessions of a relay process, their endpoints and their status.
 
 use super::hosts::Hosts;
 use super::listen::Tokens;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A relay process, for whoever wants to know how it is.
+/// Handle of a relay process, shared by its sessions and by queries of its status.
 #[derive(Debug, Clone, Default)]
 pub struct RelayHandle(Arc<Process>);
 
@@ -25,10 +25,10 @@ struct Process {
     time: Monotonic,
     random: Random,
     registry: Mutex<Registry>,
-    /// Count of attach packets, checked before each round of each session.
+    /// Count of attach packets. Each session compares it before it looks for new children.
     asked: AtomicU64,
     tokens: Tokens,
-    /// Whether its answers state that it is an agent.
+    /// Whether answers of the relay state that it is an agent.
     is_agent: AtomicBool,
 }
 
@@ -36,23 +36,23 @@ struct Process {
 pub(super) struct Registry {
     /// Relayed sessions, by ID.
     sessions: BTreeMap<SessionId, SessionHandle>,
-    /// When the newest of them began.
+    /// Start time of the newest session.
     began: Option<Instant>,
-    /// Where this process announces from.
+    /// Addresses from which this process announces sessions.
     own: BTreeSet<SocketAddr>,
-    /// Hosts that want to be served by unicast, by address, and their largest number.
+    /// Hosts that want unicast service, by address. The next field is their maximum number.
     children: BTreeMap<SocketAddr, AttachedHost>,
     most_children: usize,
-    /// Proof that a child gives when it takes part in a session.
+    /// Standing of a child that takes part in a session.
     shown: Standing,
-    /// Count of refused hosts.
+    /// Number of refused hosts.
     turned_away: u64,
     pub(super) hosts: Hosts,
-    /// The only session, for a source's own relay.
+    /// The only session to relay, for a source's own relay.
     only: Option<SessionId>,
-    /// Whether hosts that look for a relay find this one, and how it is fed itself.
+    /// The relay's own source of sessions, which decides whether searching hosts find the relay.
     feed: Feed,
-    /// Its numbers as a receiver.
+    /// IDs of this relay as a receiver.
     own_ids: BTreeSet<ReceiverId>,
 }
 
@@ -60,104 +60,104 @@ pub(super) struct Registry {
 #[derive(Debug)]
 struct AttachedHost {
     child: Child,
-    /// When it did first, and last.
+    /// Time of the first attach packet. The next field is the time of the latest one.
     since: Instant,
     last_received_at: Instant,
-    /// When a session was last seen to serve it: then it need not ask again.
+    /// Time at which a session last served the host. A served host need not attach again.
     served_at: Option<Instant>,
 }
 
-/// Where a relay hears sessions.
+/// A relay's source of sessions.
 #[derive(Debug, Clone, Copy, Default)]
 enum Feed {
-    /// In groups, or from configured parents.
+    /// Groups or configured parents.
     #[default]
     Told,
-    /// From a relay that it has found, and when that last answered.
+    /// A relay found by a search, and the time of its last answer.
     Found(Option<Instant>),
 }
 
-/// Duration for which a relay counts as found after its last answer.
+/// Duration for which a found relay counts as alive after its last answer.
 const FED: Duration = Duration::from_secs(15);
 
-/// A host that wants to be served by unicast.
+/// A host that wants unicast service.
 #[derive(Debug, Clone)]
 pub(crate) struct Child {
     pub(crate) address: SocketAddr,
-    /// Local address to which it has sent.
+    /// Local address to which the host has sent.
     pub(crate) local: SocketAddr,
-    /// Its host name, as it states.
+    /// Name of the host, as stated by the host itself.
     pub(crate) host: String,
-    /// Another process at the same place has another one.
+    /// ID of the process: it differs for another process at the same address.
     pub(crate) id: ReceiverId,
-    /// 0: it was not invited.
+    /// Number of the invitation; 0 without one.
     pub(crate) invitation: u64,
 }
 
-/// A host that has not attached for this duration wants nothing more.
+/// Duration without attach packets after which a host is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
-/// How a relay is.
+/// Status of a relay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayStatus {
     /// Relayed sessions.
     pub sessions: Vec<RelayedSession>,
-    /// Hosts that wait to be served by unicast, as they call themselves.
+    /// Names of the hosts that wait for unicast service, as stated by the hosts themselves.
     pub waiting: Vec<String>,
-    /// Count of hosts that were refused for lack of room.
+    /// Number of hosts that were refused for lack of room.
     pub turned_away: u64,
 }
 
 /// A relayed session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayedSession {
-    /// Its number, in hexadecimal digits.
+    /// Session ID, in hexadecimal digits.
     pub session: String,
-    /// The source's host, or the name of its content.
+    /// Host name of the source, or the name of its content.
     pub name: String,
-    /// The source's address and port.
+    /// Address and port of the source.
     pub source: SocketAddr,
-    /// Address from which it is received: the source's, or another relay's.
+    /// Address from which the session is received: the source's, or another relay's.
     pub parent: SocketAddr,
-    /// Relays between the source and this one.
+    /// Number of relays between the source and this one.
     pub hops: u8,
-    /// Blocks that have passed, and how many there are, once that is known.
+    /// Number of blocks that the source has sent completely. `blocks` is the number of all blocks, once known.
     pub blocks_passed: u32,
     /// See `blocks_passed`.
     pub blocks: Option<u32>,
     /// Bytes of symbols in the cache.
     pub cached_bytes: u64,
-    /// Bytes of symbols that went to the cache's file.
+    /// Bytes of symbols written to the cache's file.
     pub written_bytes: u64,
-    /// Bytes of symbols that had to leave the cache for others.
+    /// Bytes of symbols evicted from the cache.
     pub evicted_bytes: u64,
-    /// The branches, in the configured order; an agent's children.
+    /// The branches in the configured order, or an agent's children.
     pub branches: Vec<BranchStatus>,
     /// Counters of an agent.
     #[serde(default)]
     pub agent: Option<AgentStatus>,
-    /// Counters of a hop with a router.
+    /// Counters of an active router.
     #[serde(default)]
     pub hop: Option<HopStatus>,
 }
 
-/// How a branch is.
+/// Status of a branch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BranchStatus {
-    /// Where its packets go: a group, or a host.
+    /// Destination of packets: a group, or a host.
     pub to: Option<SocketAddr>,
-    /// The rate that its scheme allows.
+    /// Rate that the scheme of the branch allows.
     #[serde(rename = "rate_bps", with = "crate::json::bps")]
     pub rate: Rate,
-    /// Its receivers, those behind relays further down included.
+    /// Number of receivers, including those of downstream relays.
     pub receivers: u64,
-    /// Those among them that have everything.
+    /// Number of receivers that have everything.
     pub done: u64,
-    /// All source symbols of the blocks before this one have left once.
+    /// Number of blocks whose source symbols have all been sent once.
     pub blocks_sent: u32,
-    /// Symbols sent.
+    /// Number of symbols sent.
     pub symbols_sent: u64,
-    /// The relays downstream, each before those behind it.
+    /// The downstream relays, each listed before its own relays.
     #[serde(default)]
     pub relays: Vec<RelayBelow>,
 }
@@ -165,48 +165,49 @@ pub struct BranchStatus {
 /// Counters of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AgentStatus {
-    /// Packets sent again to children, copies counted.
+    /// Packets sent again to children, including copies.
     pub repairs: u64,
     /// Packets forwarded to children that were moved into the agent's own group.
     pub passed_on: u64,
-    /// Reports of children received.
+    /// Reports received from children.
     pub reports_received: u64,
-    /// Reports sent to its own parent.
+    /// Reports sent to the parent.
     pub reports_sent: u64,
-    /// Children in the agent's own group now.
+    /// Number of children that are currently in the agent's own group.
     pub moved: u32,
-    /// Smallest window downstream, packets.
+    /// Smallest downstream window, packets.
     pub window: f64,
-    /// Packets in its store.
+    /// Number of packets in the agent's store.
     pub stored: u32,
 }
 
-/// Counters of a hop.
+/// Counters of an active router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HopStatus {
-    /// Packets that have come.
+    /// Packets received.
     pub packets: u64,
-    /// Packets forwarded, copies for several exits counted.
+    /// Packets forwarded, including copies for several exits.
     pub passed: u64,
-    /// Requests for packets that the router met from its cache: cache hits.
+    /// Requests for packets answered from the router's cache (cache hits).
     pub repairs: u64,
-    /// Packets that found a queue full, the router's or that of an exit.
+    /// Packets dropped at a full queue of the router or of an exit.
     pub dropped: u64,
-    /// Indications of congestion that the router sent, and those that it suppressed because an earlier one had reported as much.
+    /// Indications of congestion that the router has sent. `filtered` counts those that it has suppressed, because an earlier one
+    /// had reported at least as much congestion.
     pub indications: u64,
     /// See `indications`.
     pub filtered: u64,
     /// Reports received.
     pub reports_received: u64,
-    /// Reports sent to its own parent.
+    /// Reports sent to the parent.
     pub reports_sent: u64,
     /// Requests for repairs received.
     pub requests: u64,
-    /// Packets that wait for their turn at the exits, now.
+    /// Number of packets that currently wait at the exits.
     pub held: u64,
-    /// Packets in the router's cache, sent or not.
+    /// Number of packets in the router's cache, both sent and unsent.
     pub stored: u64,
-    /// Entries in the router's memory.
+    /// Number of entries in the router's tables.
     pub entries: u64,
 }
 
@@ -231,12 +232,12 @@ impl Process {
 }
 
 impl RelayHandle {
-    /// A process with this clock and these random numbers.
+    /// Creates a process with this clock and this source of random numbers.
     pub fn at(time: Monotonic, random: Random) -> RelayHandle {
         RelayHandle(Arc::new(Process::at(time, random)))
     }
 
-    /// Random numbers.
+    /// Draws random numbers.
     pub fn draw(&self) -> [u64; 4] {
         self.0.random.draw()
     }
@@ -249,17 +250,17 @@ impl RelayHandle {
         self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the tokens that children must repeat.
+    /// Returns the tokens that children must return.
     pub(super) fn tokens(&self) -> &Tokens {
         &self.0.tokens
     }
 
-    /// It is an agent.
+    /// Marks the process as an agent.
     pub(crate) fn be_agent(&self) {
         self.0.is_agent.store(true, Ordering::Relaxed);
     }
 
-    /// Applies this configuration; call it before any of its sessions.
+    /// Applies this configuration; must be called before the first session.
     pub fn configure(&self, config: &RelayConfig) {
         if config.role == RelayRole::Agent {
             self.be_agent();
@@ -276,12 +277,12 @@ impl RelayHandle {
         }
     }
 
-    /// Whether it is one.
+    /// Whether the process is an agent.
     pub(super) fn is_agent(&self) -> bool {
         self.0.is_agent.load(Ordering::Relaxed)
     }
 
-    /// How it is now.
+    /// Returns the current status.
     pub fn status(&self) -> RelayStatus {
         let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
         let registry = self.lock();
@@ -297,18 +298,18 @@ impl RelayHandle {
         }
     }
 
-    /// Sets the largest number of children. A host that takes part in a session has proved its address to this standing.
+    /// Sets the maximum number of children. `shown` is the standing of a host that takes part in a session.
     pub(crate) fn take_children(&self, most: usize, shown: Standing) {
         let mut registry = self.lock();
         (registry.most_children, registry.shown) = (most, shown);
     }
 
-    /// Serve at most this many hosts that ask.
+    /// Sets the maximum number of hosts served by unicast.
     pub fn serve(&self, most: usize) {
         self.take_children(most, Standing::default());
     }
 
-    /// Registers a host with a proved address that wants to be served; returns whether it will be.
+    /// Registers a host with a proved address that wants unicast service; returns whether it will be served.
     pub(super) fn attach(&self, address: SocketAddr, local: SocketAddr, attach: &Attach) -> bool {
         let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
@@ -331,7 +332,7 @@ impl RelayHandle {
         registry.children.insert(address, AttachedHost { child, since, last_received_at: now, served_at });
         self.0.asked.fetch_add(1, Ordering::Release);
         if let Some(other) = other {
-            // A session locks itself before it asks here for children.
+            // Release the lock first: sessions lock their own state before they lock the registry.
             let sessions: Vec<_> = registry.sessions.values().cloned().collect();
             drop(registry);
             sessions.iter().for_each(|session| session.displace(other));
@@ -339,15 +340,15 @@ impl RelayHandle {
         true
     }
 
-    /// A session serves this host now.
+    /// Records that a session serves this host now.
     pub(crate) fn note_served(&self, address: SocketAddr) {
         if let Some(asked) = self.lock().children.get_mut(&address) {
             asked.served_at = Some(self.0.time.now());
         }
     }
 
-    /// Whether a searching host gets an answer from this relay. A relay that has found its own parent serves hosts while it has it, but no
-    /// relays: two could wait for one another.
+    /// Whether this relay answers a searching host. A relay that has found its own parent serves hosts while the parent is alive,
+    /// but no relays: two relays could otherwise wait for each other.
     pub(super) fn answers_search(&self, address: SocketAddr, attach: &Attach) -> bool {
         let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
@@ -363,29 +364,29 @@ impl RelayHandle {
             && registry.room_for(address, now) != Vacancy::None
     }
 
-    /// Its parent answers.
+    /// Records that the parent is alive.
     pub(super) fn note_upstream_alive(&self) {
         if let Feed::Found(last_received_at) = &mut self.lock().feed {
             *last_received_at = Some(self.0.time.now());
         }
     }
 
-    /// Adds a number under which this relay attaches itself.
+    /// Adds an ID with which this relay attaches to its own parent.
     pub(crate) fn add_own_id(&self, id: ReceiverId) {
         self.lock().own_ids.insert(id);
     }
 
-    /// Removes such a number.
+    /// Removes an ID with which this relay attached to its own parent.
     pub(crate) fn remove_own_id(&self, id: ReceiverId) {
         self.lock().own_ids.remove(&id);
     }
 
-    /// Pass on this session and no other.
+    /// Restricts the relay to this session.
     pub fn take_only(&self, session: SessionId) {
         self.lock().only = Some(session);
     }
 
-    /// Whether this session is one to pass on.
+    /// Whether this session may be relayed.
     pub(super) fn is_wanted(&self, session: SessionId) -> bool {
         self.lock().only.is_none_or(|only| only == session)
     }
@@ -400,19 +401,19 @@ impl RelayHandle {
         self.0.asked.load(Ordering::Acquire)
     }
 
-    /// Returns the hosts that want to be served.
+    /// Returns the hosts that want unicast service.
     pub(super) fn children(&self) -> Vec<Child> {
         let now = self.0.time.now();
         let registry = self.lock();
         registry.children.values().filter(|asked| asked.asks(now)).map(|asked| asked.child.clone()).collect()
     }
 
-    /// This process announces from here.
+    /// Records that this process announces sessions from this address.
     pub(crate) fn add_own(&self, place: SocketAddr) {
         self.lock().own.insert(place);
     }
 
-    /// Whether an announcement is this process's own.
+    /// Whether an announcement from this address is from this process.
     pub(super) fn is_own(&self, place: SocketAddr) -> bool {
         self.lock().own.contains(&place)
     }
@@ -422,7 +423,7 @@ impl RelayHandle {
         self.lock().sessions.contains_key(&session)
     }
 
-    /// Starts relaying this session; `false`: it is relayed already.
+    /// Starts relaying this session; returns `false` if it is relayed already.
     pub(super) fn take(&self, session: SessionId, shared: &SessionHandle) -> bool {
         let mut registry = self.lock();
         if registry.sessions.contains_key(&session) {
@@ -450,22 +451,22 @@ impl AttachedHost {
 }
 
 impl Registry {
-    /// Forgets children that have not attached for a while, and are not served.
+    /// Forgets children that have not attached for a while and are not served.
     fn forget_children(&mut self, now: Instant) {
         self.children.retain(|_, asked| asked.asks(now) || asked.is_served(now));
     }
 
-    /// Returns the hosts that were not invited.
+    /// Returns the attached hosts without an invitation.
     fn uninvited(&self) -> impl Iterator<Item = &AttachedHost> {
         self.children.values().filter(|asked| asked.child.invitation == 0)
     }
 
-    /// Finds a place for a child at this address among those that were not invited.
+    /// Finds a place for a child at this address among the children without an invitation.
     fn room_for(&self, address: SocketAddr, now: Instant) -> Vacancy {
         if self.children.contains_key(&address) {
             return Vacancy::Free;
         }
-        // Before a session a child can show nothing but its address.
+        // Before a session starts, a child can prove only its address.
         let began = self.began.filter(|_| !self.sessions.is_empty()).unwrap_or(now);
         let of = |asked: &AttachedHost| OccupiedPlace {
             host: asked.child.address.ip(),

@@ -1,4 +1,4 @@
-//! The relay, as the receiver of its upstream session sees it.
+//! The relay in its role as the receiver of its upstream session.
 
 use super::mode::{SharedMode, UpstreamMode};
 use super::{RelayMode, SessionHandle, UpstreamReassembler};
@@ -150,7 +150,7 @@ impl Relaying for SessionHandle {
     }
 }
 
-/// A relay within the session reports the answers of its children.
+/// Reports the answers of the children of a relay within the session.
 impl Receiver for SharedMode {
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         self.with(|mode| {
@@ -180,7 +180,7 @@ impl Receiver for SharedMode {
     fn on_leave(&mut self, _: &mut Cx<'_>) {}
 }
 
-/// Give all reports that it has to the session.
+/// Passes all pending reports to the session.
 fn report(mode: &mut dyn RelayMode, cx: &mut Cx<'_>) {
     while let Some(report) = mode.take_report() {
         cx.effects.push(Effect::Report(report));

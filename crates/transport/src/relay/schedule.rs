@@ -1,45 +1,45 @@
-//! Schedule of one branch of a relay: the counterpart of a source's `RepairScheduler`, which can make new symbols where a relay has only
-//! the received ones.
+//! Schedule of one branch of a relay. It corresponds to the `RepairScheduler` of a source, but a relay has only the received
+//! symbols and cannot make new ones.
 //!
-//! The order is: repairs (symbols of blocks that are nearly complete there); the first pass (each symbol of a block when it arrives, the
-//! lowest block first); the backfill (blocks of which a receiver lacks most).
+//! Symbols are sent in this order: repairs (blocks that are nearly complete downstream); the first pass (each symbol of a block
+//! when it arrives, the lowest block first); the backfill (blocks of which a receiver lacks more than half).
 
 use super::cache::{Cache, CachedBlock};
 use faircast_core::packet::Seq;
 use faircast_wire::SymbolMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The latest repairs of a block that are remembered: they may be on their way.
+/// Maximum number of recent repairs of a block that are remembered, because they may still be in flight.
 const RECENT: usize = 512;
 
-/// One branch.
+/// The schedule of one branch.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     ways: BTreeMap<u32, BlockProgress>,
-    /// Blocks of which something has come and not left yet in the first pass.
+    /// Blocks with symbols that wait for the first pass.
     ready: BTreeSet<u32>,
-    /// Blocks whose first pass is not over.
+    /// Blocks whose first pass is not finished.
     open: BTreeSet<u32>,
     repairs: BTreeSet<u32>,
     backfill: BTreeSet<u32>,
-    /// The first pass is beyond the blocks below this, those in `open` excepted.
+    /// Number of the block at which the first pass ends; earlier blocks are finished unless they are in `open`.
     passed: u32,
-    /// Whether the first pass skips the cached blocks: all receivers come back with nearly everything.
+    /// Whether the first pass is skipped, because all receivers resume with nearly everything.
     on_request: bool,
     oldest: u32,
     pub(super) sent: u64,
 }
 
-/// How far a block is.
+/// Progress of a block.
 #[derive(Debug, Default)]
 struct BlockProgress {
-    /// Number of symbols, in order of arrival, that have left once.
+    /// Number of symbols that have been sent once, in order of arrival.
     sent: usize,
     /// IDs of symbols to send again.
     again: VecDeque<u32>,
     /// Symbols most recently sent again, with their packet numbers.
     recent: VecDeque<(u32, Seq)>,
-    /// Symbols that a receiver waits for and that have not arrived.
+    /// Number of symbols that a receiver needs and that have not arrived yet.
     waiting: u16,
 }
 
@@ -47,25 +47,25 @@ struct BlockProgress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pick {
     pub(super) block: u32,
-    /// The how-manieth that came.
+    /// Position of the symbol in order of arrival.
     pub(super) at: usize,
     pub(super) id: u32,
     pub(super) symbols: u16,
-    /// Whether this is the first pass.
+    /// Whether the symbol is sent in the first pass.
     pub(super) first: bool,
 }
 
 /// Result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Answer {
-    /// Whether anything will be sent that would not have been.
+    /// Whether the request adds symbols to those already scheduled.
     pub(super) sends: bool,
-    /// Symbols that must be fetched from the parent first.
+    /// Number of symbols that must first be fetched from the parent.
     pub(super) lacks: u16,
 }
 
 impl Schedule {
-    /// A symbol of this block has come.
+    /// Records that a symbol of this block has arrived.
     pub(super) fn on_symbol(&mut self, block: u32, stored: &CachedBlock) {
         if block < self.oldest {
             return;
@@ -92,7 +92,7 @@ impl Schedule {
         }
     }
 
-    /// Records that these blocks are no longer cached.
+    /// Records that this block is no longer cached.
     pub(super) fn on_gone(&mut self, block: u32) {
         self.ways.remove(&block);
         self.ready.remove(&block);
@@ -101,7 +101,7 @@ impl Schedule {
         self.backfill.remove(&block);
     }
 
-    /// Records that the cached symbols of this block are replaced by others; expected symbols stay expected.
+    /// Records that the cached symbols of this block are replaced by new ones. The number of expected symbols stays the same.
     pub(super) fn on_replaced(&mut self, block: u32) {
         let waiting = self.awaited(block);
         self.on_gone(block);
@@ -120,20 +120,20 @@ impl Schedule {
         }
     }
 
-    /// Records that all source symbols of the blocks before this one have left the source once: blocks of which nothing has arrived are
-    /// passed here too.
+    /// Records that the source has sent all source symbols of the blocks before this one. Blocks without a received symbol are
+    /// thus passed here too.
     pub(super) fn on_passed(&mut self, block: u32) {
         self.passed = self.passed.max(block);
     }
 
-    /// Switches to sending on request: all receivers here have nearly everything.
+    /// Switches to sending on request, because all receivers have nearly everything.
     pub(super) fn send_on_request(&mut self) {
         self.on_request = true;
         self.ready.clear();
         self.open.clear();
     }
 
-    /// Handles a request for symbols of a block from a receiver that has seen the stream up to `seen`, and has `held` of the block.
+    /// Handles a request for symbols of a block from a receiver that has seen packets up to `seen` and has the symbols in `held`.
     pub(super) fn request(
         &mut self,
         cache: &Cache,
@@ -143,7 +143,7 @@ impl Schedule {
         held: Option<&SymbolMap>,
     ) -> Answer {
         if symbols == 0 || block < self.oldest || block >= self.complete_to() {
-            return Answer::default(); // it will come anyway
+            return Answer::default(); // the symbols will be sent anyway
         }
         let way = self.ways.entry(block).or_default();
         let Some(stored) = cache.get(block) else {
@@ -158,12 +158,13 @@ impl Schedule {
             return Answer::default();
         }
         let before = way.again.len();
-        // Symbols that have never left here serve everybody.
+        // Symbols that were never sent on this branch are useful to all its receivers.
         while need > 0 && way.sent < stored.len() {
             way.again.push_back(stored.id(way.sent));
             (way.sent, need) = (way.sent + 1, need - 1);
         }
-        // Only sent symbols that are lost there are sent again; without a map the losses are unknown, and all are sent.
+        // Only symbols that are lost at the receiver are sent again. Without a map the losses are unknown, and all symbols are
+        // candidates.
         let mostly = need * 2 > usize::from(stored.symbols);
         if need > 0 && (held.is_some() || mostly) {
             for at in 0..stored.len() {
@@ -187,7 +188,7 @@ impl Schedule {
         Answer { sends: sends || lacks > 0, lacks }
     }
 
-    /// Picks the next symbol to send. [`Schedule::sent`] must follow before the next call.
+    /// Picks the next symbol to send. The caller must call [`Schedule::sent`] before the next call.
     pub(super) fn pick(&mut self, cache: &Cache) -> Option<Pick> {
         loop {
             let repair = self.repairs.first().copied();
@@ -222,7 +223,7 @@ impl Schedule {
         }
     }
 
-    /// Records that the picked symbol has left as packet `seq`.
+    /// Records that the picked symbol was sent as packet `seq`.
     pub(super) fn sent(&mut self, pick: Pick, seq: Seq, cache: &Cache) {
         self.sent += 1;
         let Some(way) = self.ways.get_mut(&pick.block) else { return };
@@ -248,30 +249,30 @@ impl Schedule {
         }
     }
 
-    /// All symbols of the blocks before this one have left once, or are not cached.
+    /// Returns the number of the first block whose symbols have not all been sent once. Blocks that are not cached count as sent.
     pub(super) fn complete_to(&self) -> u32 {
         self.open.first().copied().unwrap_or(self.passed)
     }
 
-    /// Returns the oldest cached block.
+    /// Returns the number of the oldest block that was not discarded.
     pub(super) const fn oldest(&self) -> u32 {
         self.oldest
     }
 
-    /// Whether nothing waits to leave.
+    /// Whether no symbol waits to be sent.
     pub(super) fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.repairs.is_empty() && self.backfill.is_empty()
     }
 
-    /// Number of symbols of a block that a receiver waits for and that have not arrived.
+    /// Returns the number of symbols of a block that a receiver needs and that have not arrived yet.
     pub(super) fn awaited(&self, block: u32) -> u16 {
         self.ways.get(&block).map_or(0, |way| way.waiting)
     }
 
-    /// Records that a receiver waits for this number of symbols of a block; returns whether that is more than before.
+    /// Records that a receiver waits for `symbols` symbols of a block; returns whether this is more than before.
     pub(super) fn await_at_least(&mut self, block: u32, symbols: u16) -> bool {
         if symbols == 0 || block < self.oldest || block >= self.complete_to() {
-            return false; // it will come anyway
+            return false; // the symbols will be sent anyway
         }
         let waiting = &mut self.ways.entry(block).or_default().waiting;
         let is_more = symbols > *waiting;
@@ -279,26 +280,27 @@ impl Schedule {
         is_more
     }
 
-    /// Limits the expected symbols of this block to this number.
+    /// Limits the number of expected symbols of this block.
     pub(super) fn awaits_at_most(&mut self, block: u32, symbols: u16) {
         if let Some(way) = self.ways.get_mut(&block) {
             way.waiting = way.waiting.min(symbols);
         }
     }
 
-    /// Symbols that wait to leave again.
+    /// Returns the number of symbols that wait to be sent again.
     pub(super) fn waiting(&self) -> usize {
         let blocks = self.repairs.iter().chain(&self.backfill);
         blocks.filter_map(|block| self.ways.get(block)).map(|way| way.again.len()).sum()
     }
 
-    /// Symbols that leave again of each block that waits.
+    /// Returns the number of symbols that wait to be sent again, by block.
     pub(super) fn scheduled(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         let blocks = self.repairs.iter().chain(&self.backfill);
         blocks.filter_map(|block| Some((*block, self.ways.get(block)?.again.len().min(0xffff) as u16)))
     }
 
-    /// In how many blocks this one is needed here: soon when it has not left, never when it has.
+    /// Returns the distance to the next use of a block on this branch, in blocks: small until shortly after the block was sent,
+    /// very large later.
     pub(super) fn next_use(&self, block: u32) -> u32 {
         let first = self.ready.first().or(self.open.first()).copied().unwrap_or(self.passed);
         if self.repairs.contains(&block) || self.open.contains(&block) && block <= first {
@@ -307,14 +309,15 @@ impl Schedule {
         if self.open.contains(&block) || self.backfill.contains(&block) {
             return block.abs_diff(first);
         }
-        // It has left, and any repeated request follows shortly after.
+        // The block was sent; a repeated request would follow soon.
         let age = self.passed.saturating_sub(block);
         if age < RECENT_BLOCKS { age } else { (u32::MAX / 2).saturating_add(age) }
     }
 }
 
 impl BlockProgress {
-    /// Number of symbols on their way to a receiver that has seen the stream up to `seen`, and has `held`.
+    /// Returns the number of symbols that are expected at a receiver that has seen packets up to `seen` and has the symbols in
+    /// `held`.
     fn coming(&self, stored: &CachedBlock, seen: Seq, held: Option<&SymbolMap>) -> usize {
         let lacking = |id: u32| is_lacking(stored, held, id);
         self.again.iter().filter(|id| lacking(**id)).count()
@@ -323,12 +326,12 @@ impl BlockProgress {
     }
 }
 
-/// Whether a receiver that has `held` lacks this symbol, as far as the map shows.
+/// Whether a receiver that has the symbols in `held` may lack this symbol.
 fn is_lacking(stored: &CachedBlock, held: Option<&SymbolMap>, id: u32) -> bool {
     held.is_none_or(|held| id >= u32::from(stored.symbols) || !held.has(id))
 }
 
-/// A block that has left is requested again, if at all, before this number of further blocks have left.
+/// Number of further blocks sent after which no repeated request for a block is expected.
 const RECENT_BLOCKS: u32 = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Contract between the two sides of a relay, without sessions.
+//! Tests of the contract between the two sides of a relay, without sessions.
 
 use super::*;
 use crate::receiver::Relaying as _;
@@ -49,12 +49,12 @@ fn announce(last: u8, hops: u8) -> Announce {
     }
 }
 
-/// A receiver that has seen the stream up to this packet, and has nothing.
+/// Returns a receiver that has seen packets up to this one, but has no symbols.
 fn asker(seen: u64) -> Requester<'static> {
     Requester { seen: Seq(seen), held: None, wrong: false }
 }
 
-/// The same, for a receiver whose symbols did not verify.
+/// Returns such a receiver whose symbols failed verification.
 fn finds_wrong(seen: u64) -> Requester<'static> {
     Requester { wrong: true, ..asker(seen) }
 }
@@ -96,7 +96,8 @@ fn branch_to(shared: &SessionHandle, place: usize, to: SocketAddr) -> Branch {
     Branch::new(shared.clone(), place, setup)
 }
 
-/// A process with this number attaches from this address and returns its token; returns whether the answer grants service.
+/// Attaches a process with this number from this address, and returns its token to the relay. Returns whether the relay grants
+/// service.
 fn asks(shared: &SessionHandle, number: u64, from: SocketAddr) -> bool {
     let id = ReceiverId::new(10 + number).expect("it is not zero");
     let mut attach =
@@ -111,7 +112,7 @@ fn asks(shared: &SessionHandle, number: u64, from: SocketAddr) -> bool {
     shared.at_port(&attach, (from, RELAY)).is_some()
 }
 
-/// A host that attaches under another number each time is another process each time, and the earlier one gives up its place.
+/// A host that attaches with another ID each time counts as another process each time, and the earlier process loses its place.
 #[test]
 fn changing_the_receiver_id_takes_no_extra_places() {
     let shared = SessionHandle::new(RelayHandle::default(), 0, 1 << 20, None);
@@ -130,7 +131,8 @@ fn changing_the_receiver_id_takes_no_extra_places() {
     assert!(!branches.is_empty(), "nobody was ever served");
 }
 
-/// A host asks for a place from 32 ports, again each second, where there are 16; returns whether two other hosts get places.
+/// A host attaches from 32 ports again and again, while there are 16 places. Returns for each of five other hosts whether it gets
+/// a place.
 fn crowded(shown: crate::places::Standing, take_part: bool) -> Vec<bool> {
     let shared = SessionHandle::new(RelayHandle::default(), 0, 1 << 20, None);
     shared.take_children(16, shown);
@@ -330,7 +332,7 @@ fn fetch_answered_with_cached_symbols_ends_and_serves_children() {
     assert_eq!(leaves.count(), 4);
 }
 
-/// Everything that leaves on the first branch now, as (block, symbol).
+/// Sends all waiting symbols of the first branch; returns them as (block, symbol).
 fn leaves(passing: &mut RelayState, seq: &mut u64) -> Vec<(u32, u32)> {
     leaves_on(passing, 0, seq)
 }
@@ -366,7 +368,7 @@ fn parent_without_confirmations_gets_plain_counts() {
     assert!(answer(&[], Time::ZERO + UNFED).1, "the source is not heard");
 }
 
-/// A session of this number of blocks of four symbols, all cached, wrong, and sent.
+/// Returns a session with this number of blocks of four symbols, all cached, corrupted and sent.
 fn wrong_blocks(memory: usize, blocks: u32) -> (SessionHandle, u64) {
     let shared = SessionHandle::new(RelayHandle::default(), 2, memory, None);
     let mut passing = shared.lock();

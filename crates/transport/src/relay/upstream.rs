@@ -1,4 +1,4 @@
-//! The upstream session as an endpoint of a relay: a receiver whose end is reported to the branches.
+//! The upstream session as an endpoint of a relay: a receiver that reports the end of the session to the branches.
 
 use super::SessionHandle;
 use crate::endpoint::{Datagram, Endpoint, HostEvent, Transmit};
@@ -15,15 +15,15 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// `session` fills `shared`.
+    /// Creates the endpoint; `session` passes its content to `shared`.
     pub(crate) fn new(session: ReceiverSession, shared: SessionHandle) -> Upstream {
         Upstream { session, shared }
     }
 
-    /// How it ended.
+    /// Returns the report of the finished session.
     ///
     /// # Errors
-    /// When it did not end well.
+    /// If the session has failed.
     pub fn report(self) -> Result<ReceiveReport, Error> {
         self.session.report()
     }
@@ -76,7 +76,7 @@ impl Endpoint for Upstream {
     fn accepts(&mut self, now: Time) -> bool {
         let accepts = self.session.accepts(now);
         if !accepts {
-            self.shared.note_received(now); // what has come is not read yet
+            self.shared.note_received(now); // received packets are not read yet
         }
         accepts
     }

@@ -1,4 +1,4 @@
-//! The upstream side of a relay: a receiver's sink that caches symbols for the receivers downstream.
+//! The upstream side of a relay: a receiver's sink that caches symbols for the downstream receivers.
 
 use super::SessionHandle;
 use super::cache::Added;
@@ -15,23 +15,23 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
 
-/// A source whose announcements have not become newer for this duration is gone: its packets circulate between relays.
+/// Duration without a newer announcement after which a source is considered gone: its packets may circulate between relays.
 const OUTDATED: Span = Span::from_secs(15);
 
-/// A stream does not jump ahead by more blocks than this.
+/// Maximum number of blocks by which a stream jumps ahead.
 const FARTHEST: u32 = 1 << 16;
 
-/// The data path of a relay.
+/// Passes received symbols to the cache, and requests missing ones.
 pub(crate) struct UpstreamReassembler {
     shared: SessionHandle,
     geometry: Geometry,
     requests: RequestScheduler,
-    /// Symbols arrive without end, in layers; nothing is requested.
+    /// Whether symbols arrive in layers without end, so that nothing is requested.
     is_fountain: bool,
-    /// When it began; nobody is there yet.
+    /// Start time of the session, from which the relay waits for its first child.
     since: Option<Time>,
     now: Time,
-    /// Time stamp of the newest announcement, and when it changed.
+    /// Source time of the newest announcement, and the arrival time of its last change.
     newest: (u64, Time),
     wanted: Vec<(u32, u16)>,
     symbols: u64,
@@ -39,7 +39,7 @@ pub(crate) struct UpstreamReassembler {
 }
 
 impl UpstreamReassembler {
-    /// Creates the sink; content of this session goes to `shared`.
+    /// Creates the sink, which passes the content of this session to `shared`.
     pub(crate) fn new(
         shared: SessionHandle,
         session: SessionId,
@@ -157,12 +157,13 @@ impl SymbolSink for UpstreamReassembler {
         Ok(())
     }
 
-    /// The cache holds symbols sealed for the session that is over; receivers downstream follow the new session by themselves.
+    /// Ends the session with an error: the cached symbols are sealed for the finished session, and downstream receivers follow
+    /// the new session by themselves.
     fn restart(&mut self, _now: Time, _trust: Option<Trust>) -> Result<(), Error> {
         Err(Error::Transfer(TransferError::SourceRestarted))
     }
 
-    /// A relay continues for late joiners until its source ends.
+    /// Returns `false`, because the relay serves late joiners until its source ends.
     fn is_complete(&self) -> bool {
         false
     }
@@ -197,7 +198,7 @@ impl SymbolSink for UpstreamReassembler {
         let mut needs = Vec::new();
         self.shared.lock().needs(&mut needs);
         if self.is_fountain {
-            needs.retain(|(_, symbols)| *symbols == 0); // pages of hashes are asked for
+            needs.retain(|(_, symbols)| *symbols == 0); // only pages of hashes are requested
         }
         self.requests.due(now, rng, needs.into_iter(), &mut self.wanted);
         &self.wanted

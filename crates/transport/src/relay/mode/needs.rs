@@ -1,29 +1,30 @@
-//! Requests of the receivers downstream, merged and sent upstream once: the relay has no symbols, and a repair of the source serves all.
+//! Requests of downstream receivers, merged and sent upstream once. The relay stores no symbols, and one repair by the source
+//! serves all receivers.
 
 use faircast_core::time::{Span, Time};
 use faircast_wire::Request;
 use std::collections::BTreeMap;
 
-/// Children that lost the same packet request it at nearly the same time: requests are collected for this duration.
+/// Collection time of requests: children that lost the same packet request it at nearly the same time.
 const GATHER: Span = Span::from_millis(5);
 
-/// A request is not repeated upstream within this, unless a child needs more.
+/// Minimum interval between repeated requests upstream, unless a child needs more.
 const AGAIN: Span = Span::from_millis(60);
 
-/// Maximum number of blocks that are requested at a time, and remembered.
+/// Maximum number of blocks requested or remembered at a time.
 const MAX_BLOCKS: usize = 8192;
 
-/// Blocks that children lack symbols of.
+/// Symbols and pages that children lack.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
-    /// By block, and whether it is the page with its hash.
+    /// Needs by block number, and whether the need is for the block's page of hashes.
     wanted: BTreeMap<(u32, bool), Lacking>,
     due: Option<Time>,
-    /// Requests sent, and when.
+    /// Sent requests and their times.
     asked: BTreeMap<(u32, bool), (Lacking, Time)>,
 }
 
-/// Symbols that the worst child lacks, and whether the received ones did not verify at one of them.
+/// Maximum number of symbols that a child lacks, and whether received symbols failed verification at a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Lacking {
     symbols: u16,
@@ -59,7 +60,7 @@ impl Needs {
         self.due.unwrap_or(Time::NEVER)
     }
 
-    /// Appends the requests due now to `into`.
+    /// Appends the requests to send now to `into`.
     pub(crate) fn take_due(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
         if self.due.is_none_or(|due| due > now) {
             return;
@@ -71,7 +72,7 @@ impl Needs {
         }
     }
 
-    /// Whether the symbols received for a recent request did not verify.
+    /// Whether the symbols received for a recent request failed verification.
     pub(crate) fn is_wrong(&self, block: u32, symbols: u16) -> bool {
         self.asked.get(&(block, symbols == 0)).is_some_and(|(lacking, _)| lacking.wrong)
     }

@@ -1,4 +1,5 @@
-//! The upstream side of a relay within a session: a receiver's sink that stores no content, and reports for the receivers downstream.
+//! The upstream side of a relay within a session: a receiver's sink that stores no content, and reports for the downstream
+//! receivers.
 
 use super::super::SessionHandle;
 use crate::config::Durability;
@@ -12,7 +13,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
 
-/// A source whose announcements have not become newer for this duration is gone.
+/// Duration without a newer announcement after which a source is considered gone.
 const OUTDATED_AFTER: Span = Span::from_secs(15);
 
 /// Sink that discards the content of a session.
@@ -23,9 +24,9 @@ pub(crate) struct UpstreamMode {
     now: Time,
     symbols: u64,
     wanted: Vec<(u32, u16)>,
-    /// Whether content from now on cannot be forwarded like the content before.
+    /// Whether new content cannot be forwarded under the same packet numbers.
     is_other: bool,
-    /// The source's own time in its latest announcement, and when that was another one before.
+    /// The source's own time in its latest announcement. The next field is the arrival time of its last change.
     announced: u64,
     announced_at: Time,
 }
@@ -104,18 +105,19 @@ impl SymbolSink for UpstreamMode {
         Ok(Progressed::No)
     }
 
-    /// Relays that receive only from one another would announce the session without end; the time of a live source advances.
+    /// Whether the time of the source has stopped advancing. Relays that receive only from one another would otherwise announce
+    /// the session indefinitely.
     fn is_outdated(&self, now: Time) -> bool {
         let has_exits = self.shared.with_mode(|mode| mode.has_exits()).unwrap_or(false);
         has_exits && self.announced > 0 && now.since(self.announced_at) > OUTDATED_AFTER
     }
 
-    /// Children follow a restarted session of their source by themselves.
+    /// Ends the session with an error: children follow a restarted source by themselves.
     fn restart(&mut self, _: Time, _: Option<Trust>) -> Result<(), Error> {
         Err(Error::Transfer(TransferError::SourceRestarted))
     }
 
-    /// It continues for late joiners, until its source ends.
+    /// Returns `false`, because the relay serves late joiners until its source ends.
     fn is_complete(&self) -> bool {
         false
     }

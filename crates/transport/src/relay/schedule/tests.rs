@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 const K: u16 = 4;
 
-/// A cache and a branch that have both received these symbols.
+/// Returns a cache and a schedule that have both received these symbols.
 fn received(symbols: &[(u32, u32)]) -> (Cache, Schedule) {
     let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
     for (block, id) in symbols {
@@ -18,7 +18,7 @@ fn receive(cache: &mut Cache, schedule: &mut Schedule, block: u32, id: u32, want
     schedule.on_symbol(block, cache.get(block).expect("it is kept"));
 }
 
-/// All that leaves, as (block, id), in packets from `seq` on.
+/// Sends all waiting symbols in packets from number `seq` on; returns them as (block, ID).
 fn drain(cache: &Cache, schedule: &mut Schedule, seq: &mut u64) -> Vec<(u32, u32)> {
     let mut left = Vec::new();
     while let Some(pick) = schedule.pick(cache) {
@@ -85,7 +85,7 @@ fn missing_symbols_are_fetched_and_forwarded() {
     drain(&cache, &mut schedule, &mut seq);
     cache.forget_before(0);
     assert!(cache.make_room(|_, _| u32::MAX).gone.is_empty(), "there is room");
-    // Symbol 9 came in place of 2, so 2 is nowhere.
+    // Symbol 9 was received instead of symbol 2, so the relay does not have symbol 2.
     let answer = schedule.request(&cache, 0, 2, Seq(seq), Some(&held(0, &[0, 1])));
     assert_eq!(answer, Answer { sends: true, lacks: 0 });
     schedule.on_gone(0);
@@ -96,7 +96,7 @@ fn missing_symbols_are_fetched_and_forwarded() {
 }
 
 proptest! {
-    /// A receiver that repeats its request until it has enough gets the block from a cache that holds everything, whatever is lost.
+    /// A receiver that repeats its request gets the whole block from a complete cache, whatever is lost.
     #[test]
     fn repeated_requests_get_a_whole_block(lost in proptest::collection::vec(0.0..0.9f64, 1..4), seed in any::<u64>(), ids in Just((0..12u32).collect::<Vec<_>>()).prop_shuffle()) {
         let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
@@ -128,7 +128,7 @@ proptest! {
                 }
             }
         }
-        // Losses that a repair symbol does not fix are fetched from the parent, which has twelve here.
+        // Losses that no repair symbol fixes are fetched from the parent, which has twelve repair symbols here.
         for receiver in &here {
             prop_assert!(receiver.len() >= usize::from(K) || fetched > ids.len(), "{here:?} {fetched}");
         }
