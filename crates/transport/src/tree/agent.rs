@@ -1,5 +1,5 @@
-//! MTCP's agents inside one session (paper 001, 3.1): receivers that process their children's feedback, repair for them from their cache,
-//! and report for them to their own parent.
+//! Agents of MTCP inside one session (paper 001, 3.1). An agent is a receiver that processes its children's feedback, repairs
+//! their losses from its cache, and reports for them to its own parent.
 //!
 //! ```text
 //!   source ~~~~~~~~~~~~~ data, by multicast, to all ~~~~~~~~~~~~~~~~> children
@@ -10,8 +10,8 @@
 //!                       orders, packets again, as they came  ----------> children, by unicast
 //! ```
 //!
-//! The congestion control is the core's, as in the simulator ([`Relay`]). Packets are sent again as they came, byte for byte: an agent
-//! needs no key for content and can change nothing of it, and a child opens them as the source's.
+//! The congestion control is the core's, as in the simulator ([`Relay`]). Packets are sent again unchanged, byte for byte. An
+//! agent thus needs no key for content and cannot change it. A child opens the packets like those of the source.
 
 mod child;
 
@@ -36,28 +36,28 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Packets whose bytes are cached; the core caches half as many at most (`store`).
+/// Number of packets whose bytes are cached. The core caches at most half as many (`store`).
 const KEPT: usize = 1024;
 
-/// Datagrams that wait for a child's socket at most; more are lost, as on the way.
+/// Maximum number of datagrams that wait for a child's socket. Further ones are lost, as in a network queue.
 const MAX_WAITING: usize = 256;
 
-/// An order is no longer than this.
+/// Maximum size of an order, bytes.
 const ORDER_LIMIT: usize = 200;
 
 /// Interval at which children are checked.
 const TICK: Span = Span::from_millis(500);
 
-/// A child that is silent for this duration is not counted any longer: it has moved, or is missing.
+/// Duration of silence after which a child does not count: it has moved or failed.
 const IDLE_TIMEOUT: Span = Span::from_secs(10);
 
-/// Shortest interval at which windows of children are reported.
+/// Minimum interval of reports of the children's windows.
 const WINDOWS_EVERY: Span = Span::from_millis(10);
 
 /// An agent in its session.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    /// ID of the agent, under which its packets to children are sealed.
+    /// ID of the agent, with which its packets to children are sealed.
     me: ReceiverId,
     boot: u64,
     key: Option<HopKey>,
@@ -65,7 +65,7 @@ pub(crate) struct Agent {
     serving: Option<Serving>,
 }
 
-/// State once a session is followed.
+/// State while the agent takes part in a session.
 #[derive(Debug)]
 struct Serving {
     core: Box<dyn Relay + Send>,
@@ -75,14 +75,14 @@ struct Serving {
     cached: Vec<(u64, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     needs: Needs,
-    /// For its own parent.
+    /// Reports to the parent.
     reports: VecDeque<Report>,
     rng: Rng,
     effects: Effects,
-    /// It has a parent that counts it: only then does it take children.
+    /// Whether the agent has a parent that counts it: only then does it accept children.
     is_rooted: bool,
     tick_at: Time,
-    /// The smallest of the children's windows: when it was reported, and its value.
+    /// Time of the latest report of the smallest window of the children. The next field is its value.
     limit_at: Time,
     limit_reported: Seq,
     status: AgentStatus,
@@ -91,9 +91,9 @@ struct Serving {
 /// A child.
 #[derive(Debug, Default)]
 struct Child {
-    /// In which of the core's groups.
+    /// Number of the core's group that the child is in.
     group: u8,
-    /// How far its buffers let the source go.
+    /// Limit of packet numbers by the child's window.
     limit: Option<Seq>,
     out: VecDeque<Vec<u8>>,
 }
@@ -103,26 +103,26 @@ impl Agent {
         Agent { me, boot, key, seed, serving: None }
     }
 
-    /// Whether any child needs the source's packets to all.
+    /// Whether any child needs the source's multicast packets forwarded.
     fn passes_on(&self) -> bool {
         self.serving.as_ref().is_some_and(|serving| serving.children.values().any(|child| child.group != 0))
     }
 
-    /// A child has been given a socket.
+    /// Adds a child that has a socket.
     fn add_child(&mut self, id: ReceiverId) {
         if let Some(serving) = &mut self.serving {
             serving.children.entry(id).or_default();
         }
     }
 
-    /// Its socket is closed.
+    /// Removes a child whose socket is closed.
     fn remove_child(&mut self, id: ReceiverId, now: Time) {
         let Some(serving) = &mut self.serving else { return };
         serving.children.remove(&id);
         self.call(now, |core, cx| core.control(SourceControl::Forget(id), cx.now));
     }
 
-    /// A datagram has come from the place of this child: a receipt is for the relay to keep.
+    /// Processes a datagram from the address of this child. A receipt is returned for the relay to store.
     fn on_child(
         &mut self,
         child: ReceiverId,
@@ -134,11 +134,11 @@ impl Agent {
         let serving = self.serving.as_mut()?;
         let (number, message) = serving.codec.open(bytes, from).ok()?;
         if message.from() != Some(child) {
-            return None; // it may speak for itself alone
+            return None; // a child may send only under its own ID
         }
         match message {
             Message::Member(member) => self.on_member(&member, number, from, now),
-            _ if !serving.members.knows(child) => {} // who has not joined is not listened to
+            _ if !serving.members.knows(child) => {} // a host that has not joined is ignored
             Message::Report(mut report) => {
                 let echo = report.content.echo_mut();
                 echo.hold = echo.hold + waited;
@@ -178,7 +178,7 @@ impl Agent {
     fn on_member(&mut self, member: &Member, number: u64, from: SocketAddr, now: Time) {
         let Some(serving) = &mut self.serving else { return };
         if !serving.is_rooted && !serving.members.knows(member.from) {
-            return; // it asks again
+            return; // the host repeats its message
         }
         let change = serving.members.on_report(member, number, from, now);
         if matches!(change, Change::Done | Change::Failed | Change::Moved)
@@ -193,7 +193,7 @@ impl Agent {
         self.answer();
     }
 
-    /// Answers the children that wait for a confirmation.
+    /// Answers the children that wait for a confirmation or acceptance.
     fn answer(&mut self) {
         let Some(serving) = &mut self.serving else { return };
         let (confirmed, welcomed) = serving.members.take_confirmations(usize::MAX);
@@ -205,7 +205,7 @@ impl Agent {
         }
     }
 
-    /// Whether this child has joined and sends, or did to the end.
+    /// Whether this child has joined, and is either alive or finished.
     fn takes_part(&self, child: ReceiverId) -> bool {
         let member = self.serving.as_ref().and_then(|serving| serving.members.get(child));
         member.is_some_and(|member| member.pace != Pace::Gone || member.is_finished())
@@ -229,7 +229,7 @@ impl Agent {
         serving.and_then(|serving| serving.children.get(&child)).is_some_and(|child| !child.out.is_empty())
     }
 
-    /// Whether this child takes part, and how far it is.
+    /// Returns the receivers of this child and their progress; zero if the child does not take part.
     fn tally_of(&self, child: ReceiverId) -> Tally {
         let member = self.serving.as_ref().and_then(|serving| serving.members.get(child));
         member.map_or_else(Tally::default, |member| {
@@ -245,7 +245,7 @@ impl Agent {
         })
     }
 
-    /// Returns its counters.
+    /// Returns the counters of the agent.
     pub(crate) fn status(&self) -> AgentStatus {
         let Some(serving) = &self.serving else { return AgentStatus::default() };
         let windows = serving.core.windows().unwrap_or_default();
@@ -433,17 +433,17 @@ impl Serving {
                 Body::Order(order) => self.order(&order),
                 Body::Report(report) => self.reports.push_back(report),
             },
-            // Every receiver joins its own parent's groups by itself; there are no layers.
+            // Every receiver joins its own parent's groups by itself, and MTCP has no layers.
             Effect::Attend(_) | Effect::Subscribe(_) | Effect::Leave => {}
         }
     }
 
-    /// Sends a packet again to a child, or to those of a group that lack it.
+    /// Sends a packet again to a child, or to the children of a group that lack it.
     fn send_again(&mut self, to: To, packet: &Packet, data: &Data) {
         let Serving { core, children, cached, spare, status, .. } = self;
         let (number, bytes) = &cached[data.seq.0 as usize % KEPT];
         if *number != data.seq.0 {
-            return; // it has gone by for too long
+            return; // the packet is too old for the cache
         }
         let count = if data.flags.has(Flags::REPAIR) { &mut status.repairs } else { &mut status.passed_on };
         for (id, child) in children {
@@ -474,12 +474,12 @@ impl Serving {
         self.write(faircast_wire::Order { to: order.to, action, number, group, from, nonce: 0 });
     }
 
-    /// Accepts this child; completed receivers downstream of it are reported by number.
+    /// Accepts this child, and requests reports of completed receivers by ID.
     fn serves(&mut self, to: ReceiverId, nonce: u16) {
         self.say(to, OrderAction::Serves, faircast_wire::Order::BY_NUMBER, nonce);
     }
 
-    /// Confirms that this receiver is known to be done, to a child or to the relay that reported it.
+    /// Confirms a completed receiver to a child, or to the relay that reported it.
     fn received(&mut self, id: ReceiverId) {
         match self.members.reported_by(id) {
             Some(agent) => self.say(agent, OrderAction::Heard, id.get() as u32, 0),
@@ -495,19 +495,20 @@ impl Serving {
         let Some(child) = self.children.get_mut(&order.to) else { return };
         let mut out = self.spare.pop().unwrap_or_default();
         out.clear();
-        // A message that cannot be encoded is repeated, like a lost one.
+        // A message that cannot be encoded is repeated later, like a lost one.
         if self.codec.encode(&mut out, &Message::Order(order), ORDER_LIMIT).is_ok() {
             child.push(&out, &mut self.spare);
         }
         self.spare.push(out);
     }
 
-    /// Whether packets for this child go there: it may have another address by now, and has attached from both.
+    /// Whether packets for this child go to address `at`. The child may have attached from an earlier address as well.
     fn is_at(&self, child: ReceiverId, at: SocketAddr) -> bool {
         self.members.get(child).is_none_or(|member| member.address == at)
     }
 
-    /// Children in the agent's own group do not receive the source, and do not hold it.
+    /// Returns the smallest limit of the children that receive the source. Children in the agent's own group do not receive it,
+    /// and thus do not hold it.
     fn limit(&self) -> Seq {
         let received = self.children.values().filter(|child| child.group == 0);
         received.filter_map(|child| child.limit).min().unwrap_or(Limit::UNLIMITED)

@@ -1,5 +1,5 @@
-//! Hops with a router: they pass the packets of a session on one by one, under their numbers, and their router helps the congestion
-//! control (paper 002, chapter 3: RACCOOM; paper 003: RMANP).
+//! Active routers: they forward the packets of a session one by one under their original numbers. Their router helps the
+//! congestion control (paper 002, chapter 3: RACCOOM; paper 003: RMANP).
 //!
 //! ```text
 //!   source ~~ packet n ~~> UpstreamMode --> Router --> Exit --> the group, on another network
@@ -8,9 +8,9 @@
 //!     +--------------------------------------+  +---------------------------
 //! ```
 //!
-//! The router is the core's, as in the simulator. Unlike with a repeater, one stream of packets goes from the source to all receivers, at
-//! the source's rate. Unlike a router of the network layer, a hop seals packets again under the hop key, because routers change the fields
-//! around the content; receivers take the hop for their parent and answer it.
+//! The router is the core's, as in the simulator. One stream of packets goes from the source to all receivers at the source's
+//! rate, in contrast to a repeater. An active router seals packets again under the hop key, because it changes the fields around
+//! the content. Receivers therefore treat it as their parent and answer it.
 
 mod endpoint;
 mod exit;
@@ -36,22 +36,23 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Packets whose content is cached, for a router that holds them or sends them later.
+/// Number of packets whose content is cached, for routers that delay or repeat packets.
 const KEPT: usize = 1024;
 
-/// Maximum number of reports that wait to leave for the parent; the oldest are dropped, because newer ones are more accurate.
+/// Maximum number of reports that wait for transmission to the parent. Beyond it the oldest are dropped, because newer ones are
+/// more accurate.
 const MAX_REPORTS: usize = 4096;
 
 /// Interval at which receivers are checked.
 const TICK: Span = Span::from_millis(100);
 
-/// A receiver that is silent for this duration is not counted any longer.
+/// Duration of silence after which a receiver does not count.
 const IDLE_TIMEOUT: Span = Span::from_secs(10);
 
-/// Shortest interval at which windows of receivers are reported.
+/// Minimum interval of reports of the receivers' windows.
 const WINDOWS_EVERY: Span = Span::from_millis(10);
 
-/// A hop in its session.
+/// An active router in its session.
 #[derive(Debug)]
 pub(crate) struct Hop {
     me: ReceiverId,
@@ -60,12 +61,12 @@ pub(crate) struct Hop {
     seed: u64,
     exits: Vec<Exit>,
     serving: Option<Serving>,
-    /// In place of the router that the scheme wants.
+    /// Router for tests, in place of the scheme's.
     #[cfg(test)]
     pub(crate) routers: Option<Box<dyn faircast_core::node::RouterSpec>>,
 }
 
-/// State once a session is followed.
+/// State while the active router takes part in a session.
 #[derive(Debug)]
 struct Serving {
     session: SessionId,
@@ -75,20 +76,20 @@ struct Serving {
     effects: Effects,
     cached: Vec<CachedPacket>,
     needs: Needs,
-    /// For its own parent.
+    /// Reports to the parent.
     reports: VecDeque<Report>,
-    /// Limits of the source by the buffers of receivers downstream.
+    /// Limits of packet numbers by the windows of downstream receivers.
     limits: BTreeMap<ReceiverId, Seq>,
     limit_at: Time,
     limit_reported: Seq,
-    /// It has a parent that counts it.
+    /// Whether the active router has a parent that counts it.
     is_rooted: bool,
     newest: Option<Seq>,
     tick_at: Time,
     status: HopStatus,
 }
 
-/// A packet that has come.
+/// A received packet.
 #[derive(Debug, Clone, Default)]
 struct CachedPacket {
     packet: Option<(Data, Layer, u16)>,
@@ -109,20 +110,20 @@ impl Hop {
         }
     }
 
-    /// One more exit; its place.
+    /// Adds an exit; returns its number.
     pub(crate) fn add_exit(&mut self, setup: ExitSetup) -> usize {
         self.exits.push(Exit::new(setup));
         self.exits.len() - 1
     }
 
-    /// Packets leave this exit from here now.
+    /// Sets the local address of this exit.
     fn move_exit(&mut self, place: usize, local: SocketAddr) {
         if let (Some(exit), Some(serving)) = (self.exits.get_mut(place), &self.serving) {
             exit.move_to(local, &serving.announce);
         }
     }
 
-    /// The next datagram of this exit.
+    /// Writes the next datagram of this exit to `out`; returns whether there is one.
     fn next_of(&mut self, place: usize, out: &mut Vec<u8>) -> bool {
         self.exits.get_mut(place).is_some_and(|exit| exit.next(out))
     }
@@ -131,7 +132,7 @@ impl Hop {
         self.exits.get(place).is_some_and(Exit::has_any)
     }
 
-    /// Receivers behind this exit.
+    /// Returns the tally of the receivers behind this exit.
     fn tally_of(&self, place: usize) -> Tally {
         self.exits.get(place).map_or_else(Tally::default, |exit| exit.members.tally())
     }
@@ -140,7 +141,7 @@ impl Hop {
         self.exits.get(place).map_or_else(Vec::new, Exit::relays)
     }
 
-    /// Returns its counters.
+    /// Returns the counters of the active router.
     pub(crate) fn status(&self) -> HopStatus {
         let Some(serving) = &self.serving else { return HopStatus::default() };
         let seen = serving.router.observe();
@@ -157,14 +158,14 @@ impl Hop {
         }
     }
 
-    /// Sends the closing message once more to those behind this exit.
+    /// Sends the closing message once more to the receivers behind this exit.
     fn send_closing(&mut self, place: usize, now: Time) {
         if let Some(exit) = self.exits.get_mut(place) {
             exit.close(now);
         }
     }
 
-    /// Handles a datagram from behind this exit; a receipt is for the relay to store.
+    /// Processes a datagram from behind this exit. A receipt is returned for the relay to store.
     fn on_child(
         &mut self,
         place: usize,
@@ -181,7 +182,7 @@ impl Hop {
                 self.on_member(place, &member, number, from, now);
                 return None;
             }
-            _ if !exit.members.knows(child) => return None, // who has not joined is not listened to
+            _ if !exit.members.knows(child) => return None, // not joined: ignored
             _ => exit.members.on_sign_of_life(child, now),
         }
         match message {
@@ -218,7 +219,7 @@ impl Hop {
     fn on_member(&mut self, place: usize, member: &Member, number: u64, from: SocketAddr, now: Time) {
         let (exit, Some(serving)) = (&mut self.exits[place], &mut self.serving) else { return };
         if !serving.is_rooted && !exit.members.knows(member.from) {
-            return; // it asks again
+            return; // the host repeats its message
         }
         let change = exit.members.on_report(member, number, from, now);
         exit.on_member(member, now);
@@ -230,7 +231,7 @@ impl Hop {
         self.exits[place].answer_news(now);
     }
 
-    /// Forgets a receiver that needs nothing more, or is gone.
+    /// Removes a receiver that has finished, failed or left.
     fn forget(&mut self, place: usize, neighbour: ReceiverId, now: Time) {
         let Some(serving) = &mut self.serving else { return };
         serving.limits.remove(&neighbour);
@@ -248,7 +249,7 @@ impl Hop {
         }
     }
 
-    /// A report for its own parent, in its own name.
+    /// Queues a report to the parent, under the ID of this active router.
     fn report(&mut self, report: Report) {
         let Some(serving) = &mut self.serving else { return };
         if serving.reports.len() >= MAX_REPORTS {
@@ -281,27 +282,27 @@ impl Hop {
             Effect::Send { to: To::Exit(Port(place)), packet: Packet { body: Body::Data(data), .. } } => {
                 self.send_later(place.into(), &data);
             }
-            // Conformance holds every router to these.
+            // Conformance tests restrict every router to the effects above.
             other => debug_assert!(false, "a router cannot {other:?}"),
         }
     }
 
-    /// A packet leaves by an exit that it did not leave by when it came, or once more.
+    /// Sends a packet by an exit, either delayed or once more.
     fn send_later(&mut self, place: usize, data: &Data) {
         let (Some(exit), Some(serving)) = (self.exits.get_mut(place), &mut self.serving) else { return };
         if exit.send_again(data.seq.0) {
-            return; // the same bytes, for what is sealed is sealed once
+            return; // unchanged: a packet number is sealed only once
         }
         let cached = &serving.cached[data.seq.0 as usize % KEPT];
         let Some((came, layer, symbols)) = cached.packet.filter(|(came, ..)| came.seq == data.seq) else {
-            return; // it has gone by for too long
+            return; // the packet is too old for the cache
         };
         let data = Data { payload: came.payload, sent_at: came.sent_at, ..*data };
         exit.send(&DataPacket { data, layer, symbols, payload: &cached.payload });
         serving.status.passed += 1;
     }
 
-    /// Packets that the router has held and will not send are not expected any longer.
+    /// Discards delayed packets that the router will not send.
     fn let_go(&mut self) {
         let Some(serving) = &self.serving else { return };
         for (place, exit) in self.exits.iter_mut().enumerate() {
@@ -309,7 +310,7 @@ impl Hop {
         }
     }
 
-    /// Look after receivers, every now and then.
+    /// Checks receivers and answers, at intervals.
     fn tick(&mut self, now: Time) {
         let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
         serving.tick_at = now + TICK;
@@ -374,7 +375,7 @@ impl RelayMode for Hop {
         }
     }
 
-    /// The router sees packets as they go on, not as a receiver would.
+    /// Does nothing: the router processes packets when they are forwarded, not as a receiver.
     fn on_data(&mut self, _: &Data, _: Layer, _: Arrival, _: Time) {}
 
     fn on_order(&mut self, _: &Order, _: Time) {}
@@ -481,8 +482,8 @@ impl RelayMode for Hop {
     fn on_announce(&mut self, announce: &Announce, _now: Time) -> bool {
         let Some(serving) = &mut self.serving else { return true };
         serving.announce = *announce;
-        // Another parent has other packet numbers: the session cannot continue under them, because receivers would confuse its packets with
-        // those they have.
+        // The packets of another parent have other numbers. The session cannot continue with much lower numbers, because
+        // receivers would take new packets for ones that they have.
         let goes_on = serving.newest.is_none_or(|newest| announce.next_seq + KEPT as u64 > newest.0);
         self.exits.iter_mut().for_each(|exit| exit.announce(announce));
         goes_on
@@ -497,7 +498,7 @@ impl Serving {
     fn keep(&mut self, packet: &DataPacket<'_>) {
         let cached = &mut self.cached[packet.data.seq.0 as usize % KEPT];
         if cached.packet.is_some_and(|(data, ..)| data.seq >= packet.data.seq) {
-            return; // newer ones are more likely to be wanted
+            return; // newer packets are more likely to be needed
         }
         cached.packet = Some((packet.data, packet.layer, packet.symbols));
         cached.payload.clear();
@@ -509,15 +510,15 @@ impl Serving {
     }
 }
 
-/// Approximate size of a report on the path, bytes.
+/// Approximate size of a report packet, bytes.
 const REPORT_SIZE: u16 = 80;
 
-/// The router's name for an exit.
+/// Returns the port number of an exit at the router.
 const fn port(place: usize) -> Port {
     Port(place as u16)
 }
 
-/// In a session without a key a receiver's number is bound to where it is.
+/// Whether a receiver's ID is bound to its address, which holds in sessions without a key.
 const fn binds(form: Form) -> bool {
     matches!(form, Form::Open)
 }

@@ -1,8 +1,8 @@
-//! Nodes inside the tree of one session: agents of MTCP, and hops with routers of RACCOOM and RMANP. A [`RelaySession`] is a relay's part
-//! in a session, in any role.
+//! Nodes inside the tree of one session: agents of MTCP, and active routers of RACCOOM and RMANP. A [`RelaySession`] is a relay's
+//! part in a session, in any role.
 //!
-//! A node stays in its session: it is one member of its parent and reports for its children. Its relay's upstream session calls it as
-//! `RelayMode`; its downstream endpoints hold it as well.
+//! A node does not terminate its session: it is a member of its parent and reports for its children. The relay's upstream session
+//! calls it as `RelayMode`; the downstream endpoints share it.
 //!
 //! ```text
 //!   parent <-- receiver's session with UpstreamMode --> RelayMode (Agent, Hop) <-- AgentChild, HopExit <-- those below
@@ -19,7 +19,7 @@ pub use session::{BranchPlace, RelaySession, ServedHost};
 use crate::relay::RelayMode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A node, as its upstream session and its downstream endpoints hold it. All run in one thread, one after the other.
+/// A node shared by its upstream session and its downstream endpoints. All of them run in one thread, one after the other.
 #[derive(Debug)]
 pub(crate) struct Node<T>(Arc<Mutex<T>>);
 
@@ -34,7 +34,7 @@ impl<T: RelayMode + 'static> Node<T> {
         Node(Arc::new(Mutex::new(node)))
     }
 
-    /// Returns the node as its upstream session calls it.
+    /// Returns the node as a role for its upstream session.
     pub(crate) fn mode(&self) -> Arc<Mutex<dyn RelayMode>> {
         self.0.clone()
     }

@@ -1,5 +1,5 @@
-//! The part of a relay's process that relays one session, or the next that it finds: the upstream endpoint, and one for each branch and for
-//! each served host.
+//! The part of a relay process that relays one session, or the next one it finds. It creates the upstream endpoint, and an
+//! endpoint for each branch and each served host.
 
 use super::{Agent, AgentChild, ExitSetup, Hop, HopExit, Node};
 use crate::config::{FilePolicy, span, spread_within};
@@ -18,7 +18,7 @@ use faircast_core::time::{Rate, Time};
 use faircast_wire::ReceiverCodec;
 use std::net::SocketAddr;
 
-/// One session at a relay.
+/// A session at a relay.
 #[derive(Debug)]
 pub struct RelaySession {
     config: RelayConfig,
@@ -28,7 +28,7 @@ pub struct RelaySession {
     random: [u64; 4],
 }
 
-/// The role in the session, with the node that fills it.
+/// Role in the session, with its node.
 #[derive(Debug)]
 enum Role {
     Repeater,
@@ -36,38 +36,38 @@ enum Role {
     Hop(Node<Hop>),
 }
 
-/// The place of a branch.
+/// Place and addresses of a branch.
 #[derive(Debug, Clone, Copy)]
 pub struct BranchPlace {
-    /// Its number.
+    /// Number of the branch.
     pub place: usize,
-    /// The group or host that it sends to.
+    /// Destination of packets: a group or host.
     pub to: SocketAddr,
-    /// The address and port that it sends from.
+    /// Local address and port from which packets are sent.
     pub local: SocketAddr,
-    /// Time to live of its packets.
+    /// Time to live of packets.
     pub ttl: u8,
-    /// Its highest rate.
+    /// Maximum rate.
     pub max: Option<Rate>,
-    /// Random numbers, drawn for it.
+    /// Random numbers for the branch.
     pub random: [u64; 2],
 }
 
 /// A host that has attached by unicast.
 #[derive(Debug, Clone)]
 pub struct ServedHost {
-    /// The number of its branch.
+    /// Number of the host's branch.
     pub place: usize,
-    /// Its address and port.
+    /// Address and port of the host.
     pub address: SocketAddr,
-    /// The local address and port to which it has sent, and from which it is answered.
+    /// Local address and port to which the host has sent, and from which it is answered.
     pub local: SocketAddr,
     id: ReceiverId,
 }
 
 impl RelaySession {
-    /// A session of this process, for which these random numbers were drawn. `branches` is the number of configured branches, and `room`
-    /// the place of symbols that memory has no room for.
+    /// Creates a session of this process with these random numbers. `branches` is the number of configured branches. `room`
+    /// stores the symbols that do not fit memory.
     pub fn new(
         config: &RelayConfig,
         handle: &RelayHandle,
@@ -134,7 +134,7 @@ impl RelaySession {
         Upstream::new(receiver::ReceiverSession::new(setup, now), self.shared.clone())
     }
 
-    /// The endpoint of a branch.
+    /// Creates the endpoint of a branch.
     pub fn branch(&self, at: BranchPlace) -> Box<dyn Endpoint + Send> {
         let BranchPlace { place, to, local, ttl, max, random: [boot, seed] } = at;
         self.shared.announces_from(local);
@@ -144,7 +144,7 @@ impl RelaySession {
             return Box::new(HopExit::new(self.shared.clone(), hop.clone(), place, exit, to));
         }
         let is_group = to.ip().is_multicast();
-        // One host need not wait for others.
+        // The feedback of a single host needs no spread over the group.
         let spread = spread_within(if is_group { ttl } else { 1 });
         let setup = BranchSetup {
             me: self.id,
@@ -187,17 +187,17 @@ impl RelaySession {
         self.branch(BranchPlace { place, to: address, local, ttl: 1, max: None, random: [boot, seed] })
     }
 
-    /// A host cannot be served.
+    /// Frees the place of a host that could not be served.
     pub fn not_served(&self, host: &ServedHost) {
         self.shared.not_served(host.place, host.address);
     }
 
-    /// Whether it is an agent inside sessions.
+    /// Whether the relay is an agent inside sessions.
     pub const fn is_agent(&self) -> bool {
         matches!(self.role, Role::Agent(_))
     }
 
-    /// Whether it is a hop with a router.
+    /// Whether the relay is an active router.
     pub const fn is_hop(&self) -> bool {
         matches!(self.role, Role::Hop(_))
     }
@@ -207,7 +207,7 @@ impl RelaySession {
         self.shared.parent()
     }
 
-    /// Ends everything: the process may find the session again.
+    /// Releases the session, so that the process may join it again.
     pub fn release(&self) {
         self.shared.release();
     }

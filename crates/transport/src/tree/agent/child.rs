@@ -1,4 +1,4 @@
-//! One child of an agent as an endpoint: its packets on its own socket, in both directions.
+//! A child of an agent as an endpoint, with its own socket for both directions.
 
 use super::super::Node;
 use super::Agent;
@@ -10,16 +10,16 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Attach, Kind, Message, Newest, parse, peek};
 use std::net::SocketAddr;
 
-/// A host that has attached and does not join within this duration wants another session.
+/// Join timeout of an attached host. A host that does not join within it wants another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
-/// Interval at which its state is recorded.
+/// Interval of updates of the recorded state.
 const TELL_EVERY: Span = Span::from_millis(200);
 
-/// When the session is over, closing packets are sent to children for this duration.
+/// Duration for which closing packets are sent to children after the end of the session.
 const LAST_WORDS: Span = Span::from_secs(1);
 
-/// A child.
+/// Endpoint of a child.
 pub(crate) struct AgentChild {
     shared: SessionHandle,
     agent: Node<Agent>,
@@ -27,7 +27,7 @@ pub(crate) struct AgentChild {
     id: ReceiverId,
     address: SocketAddr,
     began: Option<Time>,
-    /// The attached host, and its address.
+    /// ID and address of a host that attaches again and waits for an answer.
     asked: Option<(ReceiverId, SocketAddr)>,
     is_finished: bool,
     ends_at: Time,
@@ -37,7 +37,7 @@ pub(crate) struct AgentChild {
 }
 
 impl AgentChild {
-    /// Creates the endpoint of the host that has attached from this address, in this place among the branches.
+    /// Creates the endpoint of the host that has attached from `address`, with number `place` among the branches.
     pub(crate) fn new(
         shared: SessionHandle,
         agent: Node<Agent>,
@@ -61,7 +61,8 @@ impl AgentChild {
         }
     }
 
-    /// Answers that the agent lives; another process in its place is served as another child.
+    /// Schedules an answer to the host, which shows that the agent is alive. Another process at its address ends this branch if
+    /// the earlier process is silent, and gets a branch of its own.
     fn on_attach(&mut self, attach: &Attach, from: SocketAddr) {
         if attach.from == self.id {
             self.asked = Some((attach.from, from));
@@ -78,7 +79,7 @@ impl AgentChild {
         self.agent.with(|agent| agent.remove_child(self.id, now));
     }
 
-    /// Records its state for queries to the relay: at intervals, and when receivers are done.
+    /// Records the state for queries to the relay: at intervals, and whenever receivers complete.
     fn emit_progress(&mut self, now: Time) {
         let tally = self.agent.with(|agent| agent.tally_of(self.id));
         if now < self.report_at && tally.done == self.reported_done {
@@ -124,7 +125,7 @@ impl Endpoint for AgentChild {
         self.agent.with(|agent| agent.tick(now));
         self.emit_progress(now);
         let (end, is_replaced) = (self.shared.end_above(), self.shared.is_replaced(self.place));
-        // A downstream relay takes part as long as it sends, with or without receivers.
+        // A downstream relay takes part as long as it sends, even without receivers.
         let nobody = !self.agent.with(|agent| agent.takes_part(self.id));
         if end != End::No {
             self.ends_at = self.ends_at.min(now + LAST_WORDS);

@@ -1,4 +1,4 @@
-//! An exit of a hop as an endpoint: packets to its group, and the answers.
+//! An exit of an active router as an endpoint: it sends packets to its group, and receives the answers.
 
 use super::super::Node;
 use super::Hop;
@@ -8,19 +8,19 @@ use crate::relay::{End, SessionHandle};
 use faircast_core::time::{Span, Time};
 use std::net::SocketAddr;
 
-/// Interval at which its state is recorded.
+/// Interval of updates of the recorded state.
 const TELL_EVERY: Span = Span::from_millis(200);
 
-/// When the session is over, closing messages are sent for this duration, at this interval.
+/// Duration for which closing messages are sent after the end of the session. The next constant is their interval.
 const LAST_WORDS: Span = Span::from_secs(1);
 const LAST_EVERY: Span = Span::from_millis(100);
 
-/// An exit.
+/// Endpoint of an exit.
 pub(crate) struct HopExit {
     shared: SessionHandle,
     hop: Node<Hop>,
     place: usize,
-    /// Among the hop's exits.
+    /// Number of the exit at the active router.
     exit: usize,
     group: SocketAddr,
     report_at: Time,
@@ -31,7 +31,7 @@ pub(crate) struct HopExit {
 }
 
 impl HopExit {
-    /// The exit of this number, which is in this place among the branches.
+    /// Creates the endpoint of exit number `exit`, which has number `place` among the branches.
     pub(crate) fn new(
         shared: SessionHandle,
         hop: Node<Hop>,
@@ -53,7 +53,7 @@ impl HopExit {
         }
     }
 
-    /// Records its state for queries to the relay: at intervals, and when receivers are done.
+    /// Records the state for queries to the relay: at intervals, and whenever receivers complete.
     fn emit_progress(&mut self, now: Time) {
         let tally = self.hop.with(|hop| hop.tally_of(self.exit));
         if now < self.report_at && tally.done == self.reported_done {

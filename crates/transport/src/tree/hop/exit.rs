@@ -1,4 +1,4 @@
-//! One exit of a hop: the receivers behind it, and packets that wait to leave.
+//! An exit of an active router: the receivers behind it, and the packets that wait to be sent.
 
 use super::binds;
 use crate::event::RelayBelow;
@@ -12,56 +12,56 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Number of sent datagrams that are cached, to be sent again unchanged.
+/// Number of sent datagrams that are cached to be repeated unchanged.
 const SENT: usize = 2048;
 
-/// Datagrams that wait to leave at most: more are lost, as in a queue of the network.
+/// Maximum number of datagrams that wait to be sent. Further ones are dropped, as in a network queue.
 const MAX_WAITING: usize = 1024;
 
-/// Bytes of answers that fit a status message.
+/// Maximum size of the answers in a status message, bytes.
 const ANSWERS: usize = 600;
 
-/// Duration for which repeated answers wait for a status of the source that carries them.
+/// Duration for which repeated answers wait for a status of the source, which includes them.
 const ANSWER_EVERY: Span = Span::from_millis(20);
 
-/// Parts from which an exit is made.
+/// Parts of a new exit.
 #[derive(Debug)]
 pub(crate) struct ExitSetup {
-    /// Drawn at random.
+    /// Random number of the exit.
     pub(crate) boot: u64,
-    /// Where packets leave from.
+    /// Local address from which packets are sent.
     pub(crate) local: SocketAddr,
-    /// IP and UDP headers of each datagram.
+    /// Size of the IP and UDP headers of each datagram, bytes.
     pub(crate) overhead: usize,
 }
 
-/// An exit.
+/// State of an exit.
 #[derive(Debug)]
 pub(super) struct Exit {
     setup: ExitSetup,
     codec: Option<SourceCodec>,
     pub(super) members: Members,
-    /// Datagrams that were sent, by number.
+    /// Sent datagrams with their packet numbers.
     sent: Vec<(u64, Vec<u8>)>,
     out: VecDeque<Out>,
     spare: Vec<Vec<u8>>,
-    /// Packets that the router holds, and their blocks.
+    /// Packets delayed by the router, and their blocks.
     held: BTreeMap<u64, u32>,
-    /// Last status of the source.
+    /// Latest status of the source.
     status: Option<Box<Status>>,
     answered_at: Time,
-    /// The newest packet that has come to leave here.
+    /// Number of the newest packet sent at this exit.
     newest: u64,
-    /// The largest datagram.
+    /// Maximum size of a datagram, bytes.
     limit: usize,
-    /// Datagrams that found the queue full.
+    /// Number of datagrams dropped at a full queue.
     pub(super) dropped: u64,
 }
 
-/// A packet that waits to leave.
+/// A packet that waits to be sent.
 #[derive(Debug)]
 enum Out {
-    /// A data packet, by its number.
+    /// A data packet, as its packet number.
     Data(u64),
     Word(Vec<u8>),
 }
@@ -105,7 +105,7 @@ impl Exit {
         self.announce(announce);
     }
 
-    /// Opens a packet from behind this exit; `None`: it is not accepted.
+    /// Opens a packet from behind this exit; returns `None` if it is not accepted.
     pub(super) fn open<'b>(
         &mut self,
         bytes: &'b mut [u8],
@@ -119,7 +119,7 @@ impl Exit {
         if message.from().is_none_or(is_elsewhere) { None } else { Some((number, message)) }
     }
 
-    /// Handles an echo from behind this exit: it shows that the member receives packets of this exit, if the echoed packet is new enough.
+    /// Processes a member's echo. An echo of a recent packet shows that the member receives the packets of this exit.
     pub(super) fn on_member(&mut self, member: &Member, now: Time) {
         let (echo, next) = (member.echo.seq, Seq(self.newest + 1));
         match member.state {
@@ -128,7 +128,7 @@ impl Exit {
         }
     }
 
-    /// Whether anybody behind it still needs packets.
+    /// Whether any receiver behind the exit still needs packets.
     pub(super) fn is_wanted(&self) -> bool {
         self.members.unfinished() > 0
     }
@@ -137,7 +137,7 @@ impl Exit {
         self.members.relays()
     }
 
-    /// A data packet leaves.
+    /// Sends a data packet.
     pub(super) fn send(&mut self, packet: &DataPacket<'_>) {
         let Some(codec) = &mut self.codec else { return };
         let seq = packet.data.seq.0;
@@ -149,19 +149,19 @@ impl Exit {
         }
         let (number, bytes) = &mut self.sent[seq as usize % SENT];
         if *number != u64::MAX && *number > seq {
-            return; // what is kept in its place is newer, and it is too late for this one
+            return; // the slot holds a newer packet; this one is too late
         }
         bytes.clear();
         *number = match codec.encode_data(bytes, packet) {
             Ok(()) => seq,
-            Err(_) => u64::MAX, // a number that was used already, or is too old
+            Err(_) => u64::MAX, // the packet number was used already, or is too old
         };
         if *number == seq {
             self.out.push_back(Out::Data(seq));
         }
     }
 
-    /// Send a packet again as it was; whether it is still there.
+    /// Sends a packet again unchanged; returns whether it was still cached.
     pub(super) fn send_again(&mut self, seq: u64) -> bool {
         let is_there = self.sent.get(seq as usize % SENT).is_some_and(|(number, _)| *number == seq);
         if is_there && self.out.len() < MAX_WAITING {
@@ -170,18 +170,18 @@ impl Exit {
         is_there
     }
 
-    /// Packets that wait for their turn.
+    /// Returns the number of packets delayed by the router.
     pub(super) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Records that the router holds a packet for later.
+    /// Records that the router delays a packet.
     pub(super) fn hold(&mut self, seq: u64, block: u32) {
         self.held.insert(seq, block);
         self.held = self.held.split_off(&seq.saturating_sub(SENT as u64));
     }
 
-    /// Discards delayed packets that the router no longer holds.
+    /// Discards delayed packets that the router does not hold any longer.
     pub(super) fn let_go(&mut self, holds: impl Fn(u64) -> bool) {
         self.held.retain(|seq, _| holds(*seq));
     }
@@ -195,7 +195,7 @@ impl Exit {
         self.word(&Message::Hashes(page.clone()));
     }
 
-    /// Forwards a status of the source behind this exit, with this exit's answers.
+    /// Forwards a status of the source, with this exit's answers to its members.
     pub(super) fn pass_status(&mut self, status: &Status, now: Time) {
         self.status = Some(Box::new(status.clone()));
         self.answer(now);
@@ -207,7 +207,7 @@ impl Exit {
         self.answered_at = now;
         let (confirmed, welcomed) = self.members.take_confirmations(ANSWERS);
         let spread = self.members.spread(now, Span::from_millis(status.spread_ms.into()));
-        // Packets held here are still to come.
+        // Packets delayed here will still be sent.
         let (next, complete) = match self.held.first_key_value() {
             Some((seq, block)) => (status.next_seq.min(*seq), status.complete_to.min(*block)),
             None => (status.next_seq, status.complete_to),
@@ -228,21 +228,21 @@ impl Exit {
         self.status = Some(status);
     }
 
-    /// Does the same if a member waits for an answer.
+    /// Answers members if there is a new confirmation.
     pub(super) fn answer_news(&mut self, now: Time) {
         if self.members.has_confirmations() {
             self.answer(now);
         }
     }
 
-    /// Sends answers that are due more than once.
+    /// Repeats answers that are to be sent several times.
     pub(super) fn answer_again(&mut self, now: Time) {
         if self.members.has_any_confirmation() && now.since(self.answered_at) >= ANSWER_EVERY {
             self.answer(now);
         }
     }
 
-    /// Ends the session.
+    /// Notifies the members of the end of the session.
     pub(super) fn close(&mut self, now: Time) {
         if let Some(status) = &mut self.status {
             status.flags |= Status::CLOSING;
@@ -254,14 +254,14 @@ impl Exit {
         let Some(codec) = &mut self.codec else { return };
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
-        // A message that cannot be encoded is replaced later, like a lost one.
+        // A message that cannot be encoded is replaced by a later one, like a lost message.
         match codec.encode(&mut bytes, message, self.limit) {
             Ok(_) if self.out.len() < MAX_WAITING => self.out.push_back(Out::Word(bytes)),
             _ => self.spare.push(bytes),
         }
     }
 
-    /// The next datagram that leaves.
+    /// Writes the next datagram to `out`; returns whether there is one.
     pub(super) fn next(&mut self, out: &mut Vec<u8>) -> bool {
         while let Some(next) = self.out.pop_front() {
             out.clear();
@@ -269,7 +269,7 @@ impl Exit {
                 Out::Data(seq) => {
                     let (number, bytes) = &self.sent[seq as usize % SENT];
                     if *number != seq {
-                        continue; // newer ones have taken its place
+                        continue; // a newer packet has the slot
                     }
                     out.extend_from_slice(bytes);
                 }
