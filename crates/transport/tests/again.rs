@@ -1,4 +1,4 @@
-//! Sessions one after the other in one process leave no memory behind.
+//! Sequential sessions in one process do not leak memory.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads files")]
 
@@ -12,13 +12,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// The growth that is put down to the allocator, in kB.
+/// Growth of memory attributed to the allocator, kB.
 const SLACK: u64 = 2_048;
 
-/// Every datagram of this number is lost.
+/// Interval of lost datagrams: one in `LOST`.
 const LOST: usize = 7;
 
-/// This process's memory in use, in kB, threads and all.
+/// Returns the resident memory of this process, kB, including all threads.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has this line");
@@ -38,7 +38,7 @@ fn host(last: u8, number: u64) -> Host {
     }
 }
 
-/// One session: a file of 20 kB arrives whole although datagrams are lost.
+/// Runs one session: a file of 20 kB arrives whole, although datagrams are lost.
 fn session(number: u64, file: &Path, out: &Path) {
     let mut send = SendConfig::new(Content::Paths(vec![file.to_owned()]));
     send.expect = Some(1);

@@ -1,4 +1,4 @@
-//! The wait for receivers, and reports about hosts that do not take part or of a session that is stopped, with every scheme.
+//! Waiting for receivers, and reports about absent hosts and stopped sessions, with every scheme.
 
 use super::*;
 use crate::endpoint::Endpoint as _;
@@ -20,7 +20,7 @@ fn outcomes(each: &[ReceiverReport]) -> Vec<(&str, ReceiverOutcome)> {
     each.iter().map(|one| (one.host.as_str(), one.outcome)).collect()
 }
 
-/// Runs until the source has ended; returns its report, and the time.
+/// Runs until the source has ended; returns its report, and the time in seconds.
 fn ended(net: &mut Net, source: usize) -> (SendReport, f64) {
     net.run_until(secs(300), |net| net.sources[source].session.is_none());
     (net.sources[source].report().clone(), net.now.as_secs_f64())
@@ -41,7 +41,7 @@ fn join_timeout_is_spent_once() {
             "{name}: ended after {at} s: {report:?}"
         );
         assert_eq!((report.verified, &report.absent), (2, &vec!["host7".to_owned()]), "{name}");
-        // At receivers the wait is not part of the transfer either.
+        // The duration at receivers does not include the wait either.
         let took = net.receivers[0].report().duration.as_secs_f64();
         assert!(
             took > 0.0 && took < report.duration.as_secs_f64() + 0.5,
@@ -93,7 +93,7 @@ fn a_receiver_that_fails_during_the_wait_is_counted_once() {
         net.receivers(2, path(), path());
         let offer = Offer::bytes(300_000).by(entry.name).require(&["host0", "host1", "host7"]).wait_secs(6);
         let source = net.source(offer);
-        // A directory that is not empty lies in the place of the file.
+        // A non-empty directory exists at the path of the file.
         let name = net.sources[source].content.file_name().expect("it has a name").to_owned();
         fs::create_dir_all(net.receivers[0].dir.join(name).join("kept")).expect("a directory is made");
         let (report, _) = ended(&mut net, source);

@@ -1,11 +1,11 @@
-//! MTCP's agents within one session: who receives from whom, who repairs, and where receivers go when an agent dies.
+//! Agents of MTCP within one session: the parents of receivers, repairs, and new parents after an agent dies.
 
 use super::node::ReceiverNode;
 use super::*;
 use faircast_core::packet::Seq;
 use faircast_wire::{GroupKey, Kind, Message, Newest, Order, OrderAction, encode, parse, peek};
 
-/// Offers some megabytes at a few megabits per second.
+/// Offers 2 MB to this number of receivers.
 fn offer(receivers: u32) -> Offer {
     Offer::bytes(2_000_000).by("mtcp").expect(receivers)
 }
@@ -159,7 +159,7 @@ fn restarted_agent_serves_its_children_again() {
     assert_eq!(grove.agents[0].below(), (3, 3));
 }
 
-/// The agent dies as soon as any receiver below it is done, in one network of each seed.
+/// Kills the agent as soon as one of its receivers is done, in one network per random seed.
 fn dies_when_one_is_done(place: usize, network: impl Fn(u64) -> Net) {
     for seed in 0..20 {
         let mut grove = network(seed);
@@ -280,7 +280,7 @@ fn slow_child_moves_and_the_others_continue() {
         let parents = if localized { vec![agent] } else { Vec::new() };
         grove.children(&[agent], 3, lan());
         let last = grove.children(&parents, 1, slow).start;
-        // Unicast to it passes the same narrow link.
+        // Unicast to the last receiver shares the narrow link.
         grove.near(Who::Receiver(last), slow);
         grove.start();
         grove.run_to_end(secs(600));
@@ -308,7 +308,7 @@ fn forged_and_replayed_reports_of_a_child_change_nothing() {
         let recorded = grove.recorded.as_mut().map(std::mem::take).unwrap_or_default();
         let places: Vec<_> = recorded.iter().map(|(from, ..)| *from).collect();
         for (number, (from, to, bytes)) in recorded.into_iter().enumerate() {
-            // The same question again from the same address, and from another child's.
+            // Repeat the datagram from the same address, and from the address of another child.
             grove.inject(from, to, bytes.clone());
             let other = places[(number + 1) % places.len()];
             let is_attach = peek(&bytes).is_ok_and(|header| header.kind == Kind::Attach);
@@ -341,7 +341,7 @@ fn orders_of_unknown_hosts_are_ignored() {
         let action = OrderAction::Join;
         let order = Order { to: attach.from, action, number: 1, group: 1, from: Seq(0), nonce: 0 };
         encode(&mut out, grove.sources[0].id, 7, &Message::Order(order), 500).expect("it fits");
-        // From elsewhere, and from another child's agent.
+        // Send the datagram from an unknown address, and from another agent's address.
         grove.inject(stranger, child, out.clone());
         let other = grove.agents.iter().map(|agent| agent.address);
         let own = grove.receivers.iter().find(|node| node.address == child).expect("a child").parents[0];

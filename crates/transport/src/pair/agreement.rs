@@ -1,4 +1,4 @@
-//! Parameters on which both ends must agree are announced, not derived twice.
+//! Parameters on which both ends must agree are announced, instead of being derived at both ends.
 
 use super::*;
 use crate::error::JoinObstacle;
@@ -12,7 +12,7 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([5; 32])
 }
 
-/// Starts a session; returns the source's scheme, and the bytes of the longest data packet on the link.
+/// Checks that all receivers run the source's scheme, and that its packet size fits the longest data packet on the link.
 fn assert_agreed(scheme: &'static str, mut net: Net, key: Option<GroupKey>, headers: usize) {
     net.trace.record = true;
     let offer = Offer::bytes(400_000).by(scheme).datagrams_of(1_201).expect(2);

@@ -19,7 +19,7 @@ fn first_warning(events: &[(Time, Event)], words: &str) -> Option<Time> {
     events.iter().find(says).map(|(at, _)| *at)
 }
 
-/// Returns the reports of both ends about total loss since `from`, with their times.
+/// Checks that the receivers report total loss within seconds of `from`, and end after the idle timeout.
 fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Time, name: &str) {
     let after = |at: Time| at.since(from).as_secs_f64();
     let idle_timeout = IDLE_TIMEOUT.as_secs_f64();
@@ -98,7 +98,7 @@ fn member_in_a_black_hole_is_named_while_others_finish() {
     }
 }
 
-/// It requests everything repeatedly.
+/// Such a member requests everything repeatedly.
 #[test]
 fn member_in_a_black_hole_delays_others_little() {
     let time_of_others = |lost: usize| {
@@ -148,7 +148,7 @@ fn good_path_causes_no_warning_of_loss() {
     }
 }
 
-/// A kernel that forwards multicast loses packets that are sent several at a time.
+/// A kernel that forwards multicast loses packets that are sent several at a time. This network imitates it.
 #[test]
 fn packets_leave_singly_after_losses_of_bursts() {
     for entry in CATALOGUE {
@@ -161,8 +161,8 @@ fn packets_leave_singly_after_losses_of_bursts() {
         let reported = first_warning(&net.sources[source].events, "one at a time");
         println!("{}: {:.1} s, told {reported:?}", entry.name, report.duration.as_secs_f64());
         assert!(report.ok && report.verified == 2, "{}: {report:?}", entry.name);
-        // In layers the base layer may be slow enough to send packets one by one, and those of upper layers are never requested; receivers
-        // leave layers that bring nothing.
+        // The base layer may be slow enough for single packets, and receivers leave enhancement layers that deliver no packets. A
+        // layered session thus may not detect the loss of bursts.
         let is_in_layers = entry.layers != LayerRates::One;
         assert!(
             (reported.is_some() || is_in_layers) && report.duration.as_secs_f64() < 60.0,

@@ -1,4 +1,4 @@
-//! Files that change while they are sent: each is withdrawn, and all others arrive.
+//! Files that change during the transfer: each is withdrawn, and all others arrive.
 
 use super::node::{ReceiverNode, SourceNode};
 use super::tree::{branch, schemes};
@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-/// Files by name, with their content when the session began.
+/// File names, and file contents at the start of the session.
 type Files = BTreeMap<String, Vec<u8>>;
 
 /// A file that the source reaches after more than a second.
@@ -23,7 +23,7 @@ fn path() -> Link {
     Link::millis(5).mbps(20.0).fifo(100_000)
 }
 
-/// Gives the source a tree.
+/// Replaces the content of a source with a tree of files, and restarts the source.
 fn tree(net: &mut Net, source: usize, seed: u64) -> Files {
     net.kill_source(source);
     let files = plant(&net.sources[source].content, seed);
@@ -31,7 +31,7 @@ fn tree(net: &mut Net, source: usize, seed: u64) -> Files {
     files
 }
 
-/// Puts files of many sizes in place of a source's content, and another name of one of them.
+/// Replaces the content of a source with files of many sizes, one of which has a second name (a hard link).
 fn plant(content: &Path, seed: u64) -> Files {
     fs::remove_file(content).expect("our own file");
     fs::create_dir(content).expect("its place is free");
@@ -59,8 +59,8 @@ fn append(path: &Path) {
     file.write_all(b"one line more\n").expect("room");
 }
 
-/// Checks that all receivers have exactly the files that are not withdrawn, with their first content, and that both ends name the withdrawn
-/// ones. Returns their names.
+/// Checks that all receivers have exactly the files that were not withdrawn, with their first content. Also checks that both ends
+/// name the withdrawn files, and returns their names.
 fn assert_rest_arrived(
     source: &SourceNode,
     receivers: &[ReceiverNode],
@@ -91,7 +91,7 @@ fn assert_rest_arrived(
     let named = |name: &String| {
         sent.unsent.iter().any(|one| one.path.ends_with(name) && one.reason.contains("changed"))
     };
-    // The source names a file by its first name.
+    // The source reports a file with several names by its first name only.
     assert!(all.iter().filter(|name| *name != "y").all(named), "{all:?} {:?}", sent.unsent);
     assert_eq!((sent.ok, sent.incomplete.len()), (sent.unsent.is_empty(), 0), "{sent:?}");
     all
@@ -110,7 +110,7 @@ fn changed_file_is_withdrawn_and_the_rest_arrives() {
             net.receivers(1, path().losing(0.03), Link::millis(5));
             let source = net.source(offer(entry.name));
             let files = tree(&mut net, source, 21);
-            // Layers bring symbols of all blocks soon.
+            // A layered session sends symbols of all blocks soon, so the files change at once.
             net.run_for(Span::from_millis(if is_layered(entry.name) { 0 } else { 700 }));
             let content = net.sources[source].content.clone();
             changes.iter().for_each(|name| append(&content.join(name)));
@@ -180,7 +180,7 @@ fn next_session_delivers_withdrawn_files() {
     let content = net.sources[source].content.clone();
     append(&content.join(LATE));
     net.run_for(Span::from_millis(500));
-    // In mid-session: receivers take over the blocks that they have.
+    // Restart the source in mid-session: receivers resume with the blocks that they have.
     net.kill_source(source);
     for name in [LATE, "y"] {
         files.insert(name.to_owned(), fs::read(content.join(LATE)).expect("our own file"));
@@ -210,7 +210,7 @@ fn one_way_session_continues_without_changed_files() {
     assert!(withdrawn.contains(LATE));
 }
 
-/// Random changes at random times: sessions end, and nothing wrong is received.
+/// Files change in random ways at random times. Sessions end, and receivers get no wrong content.
 #[test]
 fn unchanged_files_arrive_despite_random_changes() {
     for seed in 0..40 {
@@ -232,7 +232,7 @@ fn unchanged_files_arrive_despite_random_changes() {
                 2 if place.exists() => fs::write(&place, b"short").expect("room"),
                 _ => {}
             }
-            // Both names are of one file.
+            // Both names refer to the same file.
             changed.extend(if name == "y" { LATE } else { name.as_str() }.split_terminator('\n'));
         }
         net.run_to_end(secs(300));

@@ -8,14 +8,14 @@ use faircast_wire::GroupKey;
 
 const HOUR: u64 = 3_600;
 
-/// The time a receiver's clock shows at time zero where the source's is right: behind, ahead, and never set.
+/// Times of a receiver's clock at time zero, seconds since 1970: behind, ahead, and never set. The source's clock is right.
 const WRONG: [u64; 3] = [UNIX_SECS - HOUR, UNIX_SECS + HOUR, 0];
 
 fn keys() -> [Option<GroupKey>; 2] {
     [None, Some(GroupKey::from_bytes([5; 32]))]
 }
 
-/// Runs a session from a source whose clock is right to one receiver that has this clock; network and source start after this time.
+/// Runs a session for `time`. The receiver's clock shows `unix_secs` at time zero; the source's clock is right.
 fn run(key: Option<GroupKey>, unix_secs: u64, replay_policy: ReplayPolicy, time: Span) -> (Net, usize) {
     let mut net = Net::new(31);
     net.receivers_with(1, Link::millis(5), Link::millis(5), None, key.clone());

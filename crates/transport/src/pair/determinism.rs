@@ -1,4 +1,4 @@
-//! The same seed gives the same datagrams at the same moments.
+//! The same random seed gives the same datagrams at the same times.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Paths that die.
+//! Paths that fail.
 
 use super::*;
 use crate::error::{Error, TransferError};

@@ -1,23 +1,23 @@
-//! Feedback of a group of complete receivers to its source in a second, kind by kind (docs/reliability.md, "The rate of feedback").
+//! Feedback per second of a group of receivers to their source, by kind (docs/reliability.md, "The rate of feedback").
 //!
-//! Reports of congestion are the schemes' own: their numbers are in the schemes' papers, and printed here.
+//! Reports of the congestion control are not bounded here: their number follows from the papers, and is printed only.
 
 use super::*;
 use crate::backoff::REQUESTS_PER_SECOND;
 use faircast_core::schemes::{CATALOGUE, Feedback, LayerRates};
 use faircast_core::time::Rate;
 
-/// The greatest number of messages of all receivers together in a second here, besides reports of congestion. The bound is a thousand
-/// membership messages, as many requests and two thousand windows; no group here sends all of that at once.
+/// Maximum number of messages of all receivers in a second, without reports of congestion. The documented bound is 1,000
+/// membership messages, 1,000 requests and 2,000 windows, but no group here sends all of these at once.
 const STATED: u64 = 3_000;
 
-/// The schemes whose receivers report.
+/// Returns the schemes whose receivers send reports, and whether they run at one rate.
 fn schemes() -> impl Iterator<Item = (&'static str, bool)> {
     let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
     reporting.map(|entry| (entry.name, entry.layers == LayerRates::One))
 }
 
-/// Builds this number of receivers, each with losses of its own.
+/// Builds a group of this number of receivers, each with independent losses.
 fn group(receivers: usize, loss: f64, offer: Offer) -> Net {
     let mut net = Net::new(5).with_trunk(Link::millis(2).mbps(50.0).fifo(200_000));
     net.receivers(receivers, Link::millis(2).losing(loss), Link::millis(4));
@@ -27,8 +27,8 @@ fn group(receivers: usize, loss: f64, offer: Offer) -> Net {
     net
 }
 
-/// Returns for this period: the mean number of messages of each kind in a second, and the number of all kinds but reports of congestion in
-/// the busiest second.
+/// Counts messages during `span`. Returns the mean number per second by kind, and the number in the busiest second without
+/// reports of congestion.
 fn count(net: &mut Net, span: Span) -> (impl Fn(&str) -> f64 + use<>, u64) {
     let from = net.now;
     net.run_for(span);

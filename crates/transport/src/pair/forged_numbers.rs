@@ -1,4 +1,5 @@
-//! Data packets forged in the source's name: in an open session by a host that spoofs its address, in a sealed one by a member.
+//! Data packets forged in the source's name: in an open session by a host that spoofs the source's address, in a sealed session
+//! by a member.
 
 use super::*;
 use faircast_core::packet::{Data, Layer, Payload, ReceiverId, Seq};
@@ -8,14 +9,14 @@ use std::collections::BTreeMap;
 
 const BYTES: u64 = 3_000_000;
 
-/// Schemes that can have layers.
+/// Schemes with layers, and their options.
 const LAYERED: [&str; 3] = ["rlc,layers=4", "smcc,layers=4", "gmcc,layers=4"];
 
 fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// Returns the newest packet of each layer that has come to a receiver.
+/// Returns the newest packet of each layer that has reached a receiver.
 fn overhear(net: &mut Net, source: usize, receiver: usize, key: Option<&GroupKey>) -> BTreeMap<Layer, Data> {
     let keys: Vec<GroupKey> = key.cloned().into_iter().collect();
     let mut spy = ReceiverCodec::new(&keys, ReceiverId::new(99).expect("not zero"), 1);
@@ -33,7 +34,7 @@ fn overhear(net: &mut Net, source: usize, receiver: usize, key: Option<&GroupKey
     newest
 }
 
-/// Sends data packets without a symbol, in the source's name, with these numbers.
+/// Returns data packets without a symbol in the source's name, with these packet numbers.
 fn forge(
     net: &Net,
     source: usize,
@@ -55,17 +56,17 @@ fn forge(
     numbers.map(one).collect()
 }
 
-/// Returns numbers ahead of the newest one of a layer.
+/// Distances of forged packet numbers from the newest one of a layer.
 type Ahead = std::ops::Range<u64>;
 
 struct Run {
     seconds: f64,
-    /// Returns when the source had sent as much again as before the attack.
+    /// Report of the source.
     report: crate::event::SendReport,
     warnings: Vec<String>,
 }
 
-/// Runs a transfer in which packets of each layer with these numbers are forged after `at`.
+/// Runs a transfer. At time `at`, forged packets of each layer reach all receivers, with numbers `ahead` of the newest one.
 fn run(scheme: &'static str, key: Option<GroupKey>, at: Span, ahead: Ahead) -> Run {
     let mut net = Net::new(21).with_trunk(Link::millis(5).mbps(20.0).fifo(60_000));
     let all = net.receivers_with(2, Link::millis(5).losing(0.001), Link::millis(5), None, key.clone());
@@ -99,7 +100,7 @@ const FAR: [(&str, Ahead); 4] = [
     ("2^31", (1 << 31)..(1 << 31) + 1),
     ("many", 5_000..5_512),
 ];
-/// Numbers that the source reaches soon: a receiver cannot recognize them as forged at once.
+/// Packet numbers that the source reaches soon, so that a receiver cannot recognize them as forged at once.
 const NEAR: [(&str, Ahead); 3] = [("20", 20..21), ("60", 60..61), ("a chain", 40..552)];
 
 fn assert_harmless(

@@ -1,5 +1,5 @@
-//! Malicious receivers: they send false reports of received packets, to slow a session down or to make it faster than the network carries.
-//! Sessions are open or the liar has the key: to the source it is a receiver like any other.
+//! Malicious receivers. They send false reports to slow a session down, or to raise its rate above the network's capacity.
+//! Sessions are open, or the attacker has the key: the source treats it like any other receiver.
 
 use super::*;
 use crate::config::SlowReceiverPolicy;
@@ -10,31 +10,31 @@ use faircast_core::time::Rate;
 use faircast_wire::{Member, MemberState, Message, Need, Newest, Request, encode, parse};
 use std::collections::BTreeMap;
 
-/// The lie of a receiver.
+/// Attack of a malicious receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
-    /// It reports the greatest congestion possible.
+    /// Reports the greatest possible congestion.
     Congested,
-    /// Its buffers take nothing.
+    /// Reports a closed window.
     Full,
-    /// It reports no loss, fast arrival and a short round trip.
+    /// Reports no loss, a high receive rate and a short round-trip time.
     Fine,
-    /// It lacks something, and does not request it.
+    /// Lacks symbols, but does not request them.
     Stuck,
-    /// It lacks everything, and requests all of it all the time.
+    /// Requests all blocks again and again.
     Greedy,
-    /// It reports the greatest congestion possible, and is never done.
+    /// Reports the greatest possible congestion, and never completes.
     Endless,
-    /// For an agent: it forwards nothing.
+    /// Forwards no data; for an agent.
     Withholding,
 }
 
-/// Liars.
+/// Malicious hosts and their attacks.
 #[derive(Debug, Default)]
 pub(super) struct Lies(pub(super) BTreeMap<Who, Lie>);
 
 impl Lies {
-    /// Returns the datagram sent instead of this host's, if any.
+    /// Returns the datagram that this host sends instead of `bytes`, if any.
     pub(super) fn reported(&self, who: Who, bytes: Vec<u8>) -> Option<Vec<u8>> {
         match self.0.get(&who) {
             Some(lie) => lie.reported(bytes),
@@ -44,7 +44,7 @@ impl Lies {
 }
 
 impl Lie {
-    /// Returns the datagram sent instead of this one, if any.
+    /// Returns the datagram sent instead of `bytes`, if any.
     pub(super) fn reported(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         let Ok((header, message)) = parse(&bytes, &Newest::default()) else { return Some(bytes) };
         let lie = match (self, message) {
@@ -89,7 +89,7 @@ const fn is_finished(state: MemberState) -> bool {
     matches!(state, MemberState::Done | MemberState::Leaving)
 }
 
-/// Makes a report as bad as possible.
+/// Changes a report to the greatest possible congestion.
 fn congested(content: &mut ReportContent) {
     match content {
         ReportContent::Congested { level, mean, .. } => (*level, *mean) = (1.0, 1.0),
@@ -105,7 +105,7 @@ fn congested(content: &mut ReportContent) {
     }
 }
 
-/// Makes a report as good as possible; returns whether it is sent at all.
+/// Changes a report to the least possible congestion; returns whether it is sent at all.
 fn fine(content: &mut ReportContent) -> bool {
     let echo = content.echo_mut();
     echo.hold = echo.hold + Span::from_millis(40);
@@ -130,11 +130,11 @@ fn fine(content: &mut ReportContent) -> bool {
     true
 }
 
-/// The lowest rate of a session, in Mbit/s, and the bytes of its content.
+/// Rate floor of a session, Mbit/s. The next constant is the size of its content, bytes.
 const FLOOR: f64 = 0.5;
 const BYTES: u64 = 1_500_000;
 
-/// Returns two honest receivers and a liar, all behind 4 Mbit/s.
+/// Builds three receivers behind 4 Mbit/s, the last of which is malicious if `lie` is given.
 fn three(offer: Offer, lie: Option<Lie>) -> Net {
     let mut net = Net::new(31);
     net.trace.off = true;
@@ -150,7 +150,7 @@ fn schemes() -> impl Iterator<Item = &'static str> {
     CATALOGUE.iter().map(|entry| entry.name)
 }
 
-/// Returns when both honest receivers had everything, in seconds.
+/// Runs until both honest receivers are complete; returns the time in seconds.
 fn honest_at(net: &mut Net, limit: u64) -> f64 {
     net.run_until(secs(limit), |net| net.receivers[..2].iter().all(|node| node.ended.is_some()));
     assert!(net.receivers[..2].iter().all(|node| node.has(&net.sources[0])), "something else");
@@ -222,7 +222,7 @@ fn session_ends_despite_a_member_that_never_completes() {
     }
 }
 
-/// Returns the rate of data at which a source sends to a liar behind 2 Mbit/s, in Mbit/s: the highest that its progress shows.
+/// Returns the highest rate that a source with a malicious receiver behind 2 Mbit/s reports, Mbit/s.
 fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> f64 {
     let mut net = Net::new(37);
     net.trace.off = true;
@@ -249,13 +249,13 @@ fn reports_without_loss_respect_the_maximum_rate() {
         println!(
             "{scheme}: {honest:.1} Mbit/s without a lie, {beside:.1} beside somebody honest, {alone:.1} to a liar alone"
         );
-        // Layers have rates of their own, all together.
+        // The maximum rate applies to all layers together.
         assert!(alone <= 6.0 * 1.1 && beside <= 6.0 * 1.1, "{scheme}: {alone:.1}, {beside:.1}");
     }
 }
 
-/// A source that sends at its own rate is notified, and continues; a receiver can only leave. A rate floor above the network's capacity
-/// makes such a source.
+/// A source at its rate floor warns of congestion and continues, so a receiver can only leave. Here the rate floor exceeds the
+/// network's capacity.
 #[test]
 fn source_at_its_rate_floor_ignores_congestion_warnings() {
     let mut net = Net::new(41);

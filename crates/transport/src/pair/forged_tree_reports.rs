@@ -1,4 +1,4 @@
-//! Lies within trees: children of an agent, receivers behind routers, and routers themselves.
+//! Malicious hosts within trees: children of an agent, receivers behind active routers, and active routers themselves.
 
 use super::forged_reports::Lie;
 use super::tree::branch;
@@ -13,7 +13,7 @@ fn lan() -> Link {
     Link::millis(2).mbps(8.0).fifo(60_000)
 }
 
-/// The time that a session at its lowest rate takes.
+/// Returns the duration of a session at its rate floor, seconds.
 fn at_the_floor() -> f64 {
     BYTES as f64 * 8.0 / (FLOOR * 1e6)
 }
@@ -45,7 +45,7 @@ fn forged_reports_to_an_agent_respect_the_rate_floor() {
     }
 }
 
-/// Three receivers behind a router, and three behind another.
+/// Builds two active routers with three receivers each.
 fn two_routers(kind: RouterKind, expect: u32) -> Net {
     let offer = Offer::bytes(BYTES).by(kind.scheme()).at_least_mbps(FLOOR).at_most_mbps(6.0).expect(expect);
     let mut tree = Net::of(73, offer);
@@ -96,7 +96,7 @@ fn forged_reports_of_routers_respect_the_rate_floor() {
     }
 }
 
-/// Only messages without content pass it.
+/// The malicious router forwards only messages without content.
 #[test]
 fn routers_that_withhold_data_respect_the_rate_floor() {
     for kind in RouterKind::ALL {

@@ -1,4 +1,4 @@
-//! Outsiders that repeat, damage and invent datagrams.
+//! Hosts without the key that repeat, damage and invent datagrams.
 
 use super::*;
 use faircast_core::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
@@ -24,7 +24,7 @@ enum Attack {
     Invent,
 }
 
-/// One transfer under attack: the source's seconds, packets, and refused datagrams.
+/// Runs one transfer under attack; returns the source's seconds, packets, and refused datagrams.
 fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, u64) {
     let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers_with(2, Link::millis(5).losing(0.002), Link::millis(5), None, key.clone());
@@ -131,7 +131,8 @@ fn unsealed_session_survives_replayed_datagrams() {
     assert!(took < 2.0 * seconds);
 }
 
-/// Returns the message of a member that has joined and answers the first packet all the time, with a growing delay.
+/// Injects the membership message of a false member, which echoes the first packet every time, so that its round-trip time seems
+/// to grow.
 fn far_away(net: &mut Net, source: usize, number: u32) {
     let state = if number < 3 { MemberState::Joined } else { MemberState::Receiving };
     let member = Member {

@@ -1,4 +1,5 @@
-//! A forwarding hop with a router: it reads datagrams as a real one would, lets the router change permitted fields, and writes them again.
+//! An active router for tests. It parses datagrams as a real one would, lets the router change permitted fields, and encodes them
+//! again.
 
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterSpec, To, Verdict};
 use faircast_core::packet::{Body, Data, Flags, Layer, Packet, ReceiverId, Report, Seq};
@@ -7,19 +8,19 @@ use faircast_core::time::Time;
 use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse, peek};
 use std::collections::BTreeMap;
 
-/// A hop in front of receivers. Its port 0 leads to the source, and port 1 + n to receiver n.
+/// An active router in front of receivers. Its port 0 leads to the source, and port 1 + n to receiver n.
 pub(super) struct Hop {
     router: Box<dyn Router + Send>,
     rng: Rng,
     effects: Effects,
-    /// Recent data datagrams: the packets that the router releases are sent as these.
+    /// Recent data datagrams, from which the packets released by the router are made.
     stored: BTreeMap<(Layer, Seq), Vec<u8>>,
-    /// The number of the newest report of each receiver: messages of the router in its name have this number, because that report was not
-    /// forwarded.
+    /// Number of each receiver's newest report. Packets of the router in the receiver's name reuse this number, because that
+    /// report was not forwarded.
     numbers: BTreeMap<ReceiverId, u32>,
 }
 
-/// A packet that leaves the hop: towards a receiver, or towards the source in the name of one.
+/// A packet sent by the active router: data to a receiver, or a report to the source in a receiver's name.
 pub(super) enum Out {
     Data(usize, Vec<u8>),
     Report(usize, Vec<u8>),
@@ -47,7 +48,7 @@ impl Hop {
         self.drain()
     }
 
-    /// A datagram is about to leave towards a receiver.
+    /// Processes a datagram to a receiver; returns the packets to send.
     pub(super) fn on_data(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
         let Body::Data(data) = packet.body else { panic!("data goes to receivers: {packet:?}") };
         self.stored.insert((packet.layer, data.seq), bytes.to_vec());
@@ -65,7 +66,7 @@ impl Hop {
         out
     }
 
-    /// A receiver's report is about to leave towards the source.
+    /// Processes a receiver's report to the source; returns the packets to send.
     pub(super) fn on_report(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
         if let Body::Report(report) = packet.body {
             self.numbers.insert(report.from, peek(bytes).expect("a receiver wrote it").seq);
@@ -83,7 +84,7 @@ impl Hop {
         out
     }
 
-    /// Sends the packets of the router.
+    /// Returns the packets that the router sends.
     fn drain(&mut self) -> Vec<Out> {
         let out = self.effects.drain().map(|effect| match effect {
             Effect::Send { to: To::Exit(Port(port)), packet } => {
@@ -107,7 +108,7 @@ fn of(packet: &Packet, report: &Report, numbers: &BTreeMap<ReceiverId, u32>) -> 
     Out::Report(report.from.get() as usize - 1, bytes)
 }
 
-/// Returns the datagram with the router's changes; its content and position stay.
+/// Returns the datagram with the router's changes. Its content and packet number stay the same.
 fn rewritten(bytes: &[u8], packet: &Packet) -> Vec<u8> {
     let Body::Data(said) = packet.body else { panic!("no data: {packet:?}") };
     let (header, message) = parse(bytes, &Newest::default()).expect("the source wrote it");

@@ -1,16 +1,16 @@
-//! Hosts that join late, and hosts that are held up.
+//! Late receivers, and the time lost by waiting for them.
 
 use super::*;
 use faircast_core::schemes::{CATALOGUE, Feedback};
 
-/// Schemes whose receivers answer; sources of the others wait for nobody.
+/// Returns the schemes whose receivers send reports. Sources of other schemes wait for no receiver.
 fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
     let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
     reporting.map(|entry| entry.name)
 }
 
-/// The median time for 4 MB, from the first packet of the content on, in three networks grows by at most a fifth when the last receiver
-/// comes `late_secs` after the others.
+/// Checks that a late receiver does not slow the transfer. The last receiver joins `late_secs` after the others. The median
+/// duration of 4 MB over three networks, counted from the first data packet, may grow by a fifth.
 fn assert_wait_costs_nothing(scheme: &'static str, receivers: usize, late_secs: u64) {
     let (mut together, mut late) = (Vec::new(), Vec::new());
     for seed in [7, 8, 9] {
@@ -18,7 +18,7 @@ fn assert_wait_costs_nothing(scheme: &'static str, receivers: usize, late_secs: 
             times.push(one_transfer(seed, scheme, receivers, secs));
             times.sort_by(f64::total_cmp);
         }
-        // A median of three lies between any two of them, so that two may decide.
+        // The median of three lies between any two of the values, so two networks may decide.
         if together.len() == 2 && late[1] <= 1.2 * together[0] {
             break;
         }
@@ -62,7 +62,7 @@ fn expired_join_timeout_does_not_slow_present_receivers() {
             let source = net.source(Offer::bytes(4_000_000).by(scheme).expect(expect).wait_secs(20));
             net.run_to_end(secs(600));
             assert_eq!(net.sources[source].report().verified, 2);
-            // The end is the last one's: the source waits for the missing one after it.
+            // Measure to the end of the last receiver: afterwards the source still waits for the missing one.
             let last = net.receivers.iter().map(|node| node.ended_at.as_secs_f64()).fold(0.0, f64::max);
             last - net.sources[source].report().until_data.as_secs_f64()
         };

@@ -1,4 +1,4 @@
-//! Receivers of layers: joins and leaves, and symbols in flight meanwhile.
+//! Receivers of layered sessions: joins and leaves, and the symbols in flight during them.
 
 use super::node::{ReceiverNode, SourceNode};
 use super::*;
@@ -7,7 +7,7 @@ use crate::event::{IncompleteReceiver, Subscription};
 use faircast_core::packet::Layer;
 use faircast_wire::{GroupKey, Kind, peek};
 
-/// Eight layers, from 0.25 Mbit/s on, doubling.
+/// RLC with eight layers. Rates double from layer to layer, starting at 0.25 Mbit/s.
 const RLC: &str = "rlc,base=250000";
 const CONTENT: u64 = 2_000_000;
 
@@ -92,7 +92,7 @@ fn receivers_resume_with_a_restarted_source_of_layers() {
     net.kill_source(source);
     net.run_for(secs(1));
     net.start_source(source);
-    net.run_for(secs(3)); // the former one must have been silent
+    net.run_for(secs(3)); // the earlier process must have been silent
     let has = net.receivers[0].session.as_ref().map_or(0, |session| session.groups().len());
     assert!(has < had, "it begins with the base layer again: {has} after {had}");
     net.run_to_end(secs(100));
@@ -151,7 +151,7 @@ fn layers_are_sealed() {
     assert!(stranger.groups().is_empty());
 }
 
-/// A receiver that gets only the upper layers' symbols, as if it had just left them, and whose own buffer overflows.
+/// The receiver gets only the symbols of enhancement layers, as if it had just left them. Its own buffer overflows as well.
 #[test]
 fn scheme_ignores_symbols_of_layers_that_are_not_joined() {
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -1,6 +1,6 @@
-//! Ten thousand receivers: the number of reports that reach the source at once, and whether all are confirmed.
+//! Ten thousand receivers: the number of simultaneous reports at the source, and the confirmation of all receivers.
 //!
-//! The members are light-weight: they store no content and send only membership messages, at the same times as a receiver does
+//! The members are simplified: they store no content, and send only membership messages, at the same times as a real receiver
 //! (`receiver::feedback`).
 
 use super::node::{Offer, SourceNode, group_of};
@@ -26,11 +26,11 @@ struct Fake {
     confirmed: Option<Time>,
 }
 
-/// All members, one way away from the source.
+/// All members, one one-way delay away from the source.
 struct Crowd {
     fakes: Vec<Fake>,
     by_id: BTreeMap<ReceiverId, usize>,
-    /// Processes a datagram to all members.
+    /// Codec that opens datagrams to all members.
     ear: ReceiverCodec,
     session: Option<SessionId>,
     /// The address of the source.
@@ -38,7 +38,7 @@ struct Crowd {
     spread: Span,
     rtt: Span,
     due: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Everything is sent: each member that is asked reports that it is done.
+    /// Whether the source has sent everything, so that each member reports completion.
     complete: bool,
     statuses: u64,
 }
@@ -71,7 +71,7 @@ impl Crowd {
         }
     }
 
-    /// Each member draws a random moment.
+    /// Draws a random time of the next report for each member.
     fn draw_turns(&mut self, now: Time) {
         for (index, fake) in self.fakes.iter_mut().enumerate() {
             let turn = match fake.state {
@@ -87,7 +87,7 @@ impl Crowd {
     fn set_spread(&mut self, millis: u32, now: Time) {
         let spread = Span::from_millis(u64::from(millis));
         if self.spread.scaled(0.8) < spread && spread < self.spread.scaled(1.2) {
-            return; // a little later will do: this saves going through all of them
+            return; // a small change of the spread does not matter
         }
         if spread != self.spread {
             for (index, fake) in
@@ -147,7 +147,7 @@ impl Crowd {
         self.due.peek().map_or(Time::NEVER, |Reverse((at, _))| *at)
     }
 
-    /// Returns the reports that are due.
+    /// Sends the reports scheduled up to `now`.
     fn speak(&mut self, now: Time, mut send: impl FnMut(usize, Vec<u8>)) {
         while self.next_timeout() <= now {
             let Some(Reverse((at, index))) = self.due.pop() else { return };
@@ -188,7 +188,7 @@ impl Crowd {
     }
 }
 
-/// The result of one run of a crowd.
+/// Result of one run of a crowd.
 struct Run {
     crowd: Crowd,
     source: SourceNode,
@@ -199,7 +199,7 @@ struct Run {
     _dir: tempfile::TempDir,
 }
 
-/// Runs a tiny transfer to `count` members, over a network with delays and `loss` on the way back.
+/// Runs a small transfer to `count` members, over a network with delays and with the loss `loss` on the path to the source.
 fn run(count: usize, offer: Offer, loss: f64) -> Run {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut source = SourceNode::new(1, 0, offer, dir.path().join("in").join("content"));
@@ -312,7 +312,7 @@ fn ten_thousand_expected_receivers_join_in_turns() {
     assert!(run.seconds < 90.0, "{}", run.seconds);
 }
 
-/// The source does not know this number of members: the first reports must be few enough.
+/// Checks that the first reports are few enough, although the source does not expect this number of members.
 fn assert_slowed_down(what: &str, offer: Offer) {
     let run = run(CROWD, offer.wait_secs(60), 0.001);
     run.print(&format!("10,000 unannounced, {what}"));
@@ -322,7 +322,7 @@ fn assert_slowed_down(what: &str, offer: Offer) {
     assert!(early <= 1_000, "{early}");
     assert!(run.reports.max_within(Span::from_millis(100)) <= 500);
     assert!(run.reports.max_within(Span::from_secs(1)) <= 1_800);
-    // Without `--expect` the source does not wait for a member whose only report so far was lost.
+    // A member is missing if its only report so far was lost: without `--expect` the source does not wait for it.
     assert!(run.source.report().verified >= CROWD as u64 - 5);
     assert!(run.confirmed() >= CROWD * 99 / 100, "{}", run.confirmed());
 }

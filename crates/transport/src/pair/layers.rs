@@ -1,9 +1,9 @@
-//! Sessions in layers: receivers of different speeds, one fountain.
+//! Layered sessions: receivers of different speeds share one fountain.
 
 use super::*;
 use faircast_wire::{Kind, peek};
 
-/// Eight layers, from 0.25 Mbit/s on, doubling.
+/// RLC with eight layers. Rates double from layer to layer, starting at 0.25 Mbit/s.
 const RLC: &str = "rlc,base=250000";
 
 #[test]
@@ -99,7 +99,7 @@ fn adaptive_layers_deliver_the_same_content_to_all() {
     }
 }
 
-/// Returns the number of datagrams that requested symbols from the source.
+/// Returns the number of datagrams that request symbols from the source.
 fn requests(net: &Net) -> usize {
     let is_request = |bytes: &[u8]| peek(bytes).is_ok_and(|header| header.kind == Kind::Request);
     net.trace.up.iter().filter(|(_, _, bytes)| is_request(bytes)).count()

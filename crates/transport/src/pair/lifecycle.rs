@@ -53,7 +53,7 @@ fn restarted_receiver_fetches_only_the_remainder() {
     net.assert_all_verified(source, all);
     let (report, resumed) = (net.sources[source].report(), net.receivers[0].report().resumed_bytes);
     println!("killed and resumed: {resumed} bytes resumed, sent {:.3} x the content", report.repair_ratio);
-    // Some of the rest was lost, and its repair had not come yet.
+    // The remainder was lost, and its repairs had not arrived yet.
     assert!(resumed as f64 > 0.8 * sent as f64, "{resumed} of {sent}");
     assert_eq!((report.verified, report.receivers), (2, 2), "the same host counts once");
     assert!(report.repair_ratio < 1.3, "{}", report.repair_ratio);
@@ -167,7 +167,7 @@ fn source_without_receivers_ends_after_the_join_timeout() {
     let source = net.source(Offer::bytes(2_000).wait_secs(4));
     net.run_to_end(secs(10));
     assert!(matches!(net.sources[source].ended, Some(Err(Error::Start(StartError::NoReceiver { .. })))));
-    // It sends four times that it is over.
+    // The source sends its end four times.
     let closing = MIN_INTERVAL + Span::from_millis(50);
     assert!(net.now >= Time::ZERO + secs(4) && net.now <= Time::ZERO + secs(4) + closing, "{:?}", net.now);
 }

@@ -1,23 +1,23 @@
-//! Runs of a source for months: numbers and times wrap, keys turn, silences last for hours.
+//! Sources that run for months: packet numbers and times wrap, keys change, silences last for hours.
 //!
-//! Time is virtual, so slow sessions cost little: a live stream with a block now and then, while announcements, statuses and reports
-//! continue as usual. Counters that have wrapped before are tested by a start just below the wrap.
+//! Time is virtual, so slow sessions cost little: a live stream has a block now and then, while announcements, status messages
+//! and reports continue as usual. Runs start just below the wrap of a counter to test it.
 
 use super::*;
 use faircast_wire::GroupKey;
 use std::fs;
 
-/// Numbers have 32 bits in packets.
+/// Number of values of a packet number, which has 32 bits in packets.
 const WRAP: u64 = 1 << 32;
 
-/// A sender's packets have another key after this number.
+/// Number of packets of a sender after which its key changes.
 const TURN: u64 = 1 << 18;
 
 const MINUTE: Span = Span::from_secs(60);
 const HOUR: u64 = 60;
 const DAY: u64 = 24 * HOUR;
 
-/// The rate of statuses while nothing is sent.
+/// Rate of status messages while no data is sent.
 #[derive(Clone, Copy, PartialEq)]
 enum Pace {
     /// Five times a second.
@@ -26,17 +26,18 @@ enum Pace {
     Slow,
 }
 
-/// A live stream, whose blocks contain their number.
+/// A live stream whose blocks contain their number.
 struct Stream {
     net: Net,
     source: usize,
     fed: Vec<u8>,
-    /// The number of blocks fed when each receiver joined.
+    /// Number of bytes fed before each receiver joined.
     since: Vec<usize>,
 }
 
 impl Stream {
-    /// Returns a source that has sent this number of announcements and statuses before, by this scheme, and a receiver.
+    /// Starts a source with this scheme and a receiver. The source numbers its packets as if it had sent `sent` announcements and
+    /// status messages before.
     fn new(scheme: &'static str, key: Option<GroupKey>, sent: u64, pace: Pace) -> Stream {
         let mut net = Net::new(41);
         net.trace.off = true;
@@ -56,7 +57,7 @@ impl Stream {
         self.net.run_for(secs(20));
     }
 
-    /// Passes some minutes in which nothing is fed.
+    /// Runs for some minutes without new blocks.
     fn pass(&mut self, minutes: u64) {
         for _ in 0..minutes {
             self.net.run_for(MINUTE);
@@ -65,14 +66,15 @@ impl Stream {
         }
     }
 
-    /// Feeds a block, then passes this number of minutes.
+    /// Feeds a block, then runs for this number of minutes.
     fn block(&mut self, minutes: u64) {
         let byte = (self.fed.len() / 100 % 251) as u8;
         self.fed.extend(self.net.feed(self.source, byte));
         self.pass(minutes);
     }
 
-    /// Checks that every receiver has everything sent since it joined, and that the source knows it.
+    /// Ends the stream. Checks that every receiver has everything sent since it joined, and that the source counts it as
+    /// complete.
     fn end(mut self) {
         self.net.end_feed(self.source);
         self.net.run_to_end(secs(120));
@@ -83,7 +85,7 @@ impl Stream {
             assert!(node.report().ok, "{}", node.host);
             let file = fs::read_dir(&node.dir).expect("its directory").next().expect("the stream's file");
             let got = fs::read(file.expect("it can be seen").path()).expect("it can be read");
-            // A late joiner begins with the newest blocks that are stored.
+            // A late joiner starts with the newest stored blocks, and thus may have more.
             let least = self.fed.len() - since;
             assert!(
                 self.fed.ends_with(&got) && got.len() >= least,
@@ -99,7 +101,8 @@ fn keys() -> [Option<GroupKey>; 2] {
     [None, Some(GroupKey::from_bytes([5; 32]))]
 }
 
-/// Packets state their departure in 32 bits of microseconds: 71.6 minutes. At half of that the nearest value changes.
+/// Packets state their departure time in 32 bits of microseconds: 71.6 minutes. A silence of half of that makes timestamps
+/// ambiguous.
 #[test]
 fn stream_survives_a_silence_beyond_the_range_of_timestamps() {
     for scheme in ["ormcc", "tfmcc", "pgmcc", "mca-plus", "le-sbcc"] {
@@ -117,7 +120,7 @@ fn stream_survives_a_silence_beyond_the_range_of_timestamps() {
     }
 }
 
-/// Statuses are five a second here, so that a number passes within a minute.
+/// Five status messages a second let their number pass the tested value within minutes.
 #[test]
 fn stream_survives_wrapped_numbers_and_new_keys() {
     for key in keys() {
@@ -135,20 +138,22 @@ fn stream_survives_wrapped_numbers_and_new_keys() {
     }
 }
 
-/// A day in a test of seconds: a block every ten minutes, a silence of three hours, and late joiners.
+/// A simulated day takes seconds: a block every ten minutes, a silence of three hours, and late joiners.
 #[test]
 fn source_serves_old_and_late_receivers_for_a_day() {
     days(1, 40_000);
 }
 
-/// The same for 365 days: `cargo test --release -p faircast-transport --lib -- --ignored source_serves_old_and_late_receivers_for_a_year --nocapture`.
+/// The same for 365 days. Run it with `cargo test --release -p faircast-transport --lib -- --ignored
+/// source_serves_old_and_late_receivers_for_a_year --nocapture`.
 #[test]
 #[ignore = "takes the better part of an hour of a processor"]
 fn source_serves_old_and_late_receivers_for_a_year() {
     days(365, 15_000_000);
 }
 
-/// Runs this number of days of a stream whose source has `before` statuses to go until their number wraps: half of the run.
+/// Runs a stream for this number of days. The source's status number wraps after `before` status messages, in the middle of the
+/// run.
 fn days(days: u64, before: u64) {
     let key = Some(GroupKey::from_bytes([5; 32]));
     let mut stream = Stream::new("ormcc", key.clone(), WRAP - before, Pace::Slow);

@@ -1,9 +1,10 @@
-//! Silence: no feedback, or no delivery, for a while or permanently. The rate falls, and recovers.
+//! Missing feedback or missing delivery, for a while or permanently: the rate falls, and recovers.
 
 use super::*;
 use faircast_core::schemes::{CATALOGUE, Feedback};
 
-/// Schemes whose receivers answer: RLC's rates are fixed, and receivers leave layers that they cannot take.
+/// Returns the schemes whose receivers send reports. RLC has none: its rates are fixed, and receivers leave layers that they
+/// cannot take.
 fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
     let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
     reporting.map(|entry| entry.name)
@@ -11,7 +12,7 @@ fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
 
 const TRUNK: f64 = 20.0;
 
-/// Builds three receivers 40 ms away and a source that has sent for this number of seconds.
+/// Builds three receivers 40 ms away, and a source that has been sending for this number of seconds.
 fn running(scheme: &'static str, seconds: u64) -> Net {
     let mut net = Net::new(11).with_trunk(trunk());
     net.receivers(3, Link::millis(10), Link::millis(20));
@@ -24,13 +25,13 @@ fn trunk() -> Link {
     Link::millis(10).mbps(TRUNK).fifo(100_000)
 }
 
-/// Returns the bytes a second that left within this latest number of milliseconds.
+/// Returns the bytes per second sent within the last `millis` milliseconds.
 fn sent(net: &Net, millis: u64) -> f64 {
     let bytes = net.trace.sent[0].between(net.now - Span::from_millis(millis), net.now);
     bytes as f64 * 1000.0 / millis as f64
 }
 
-/// Returns the rate in each half of a second after a fault, as parts of the one before.
+/// Returns the rate in each half second after a fault, as a fraction of the rate before.
 fn falls(net: &mut Net, halves: usize) -> Vec<f64> {
     let before = sent(net, 2_000);
     let half = |net: &mut Net| {
@@ -40,7 +41,7 @@ fn falls(net: &mut Net, halves: usize) -> Vec<f64> {
     (0..halves).map(|_| half(net)).collect()
 }
 
-/// At most the former rate for a second and a half, an eighth of it after four seconds, and little after six.
+/// Checks that the rate is below an eighth of the former rate after four seconds, and below 3 % after six.
 #[track_caller]
 fn assert_gives_way(scheme: &str, parts: &[f64]) {
     println!("{scheme}: {}", parts.iter().map(|part| format!("{part:.3}")).collect::<Vec<_>>().join(" "));
@@ -83,7 +84,7 @@ fn rate_recovers_to_half_within_two_seconds_of_an_outage() {
             let mut back = None;
             while back.is_none() && net.now < restored + secs(20) {
                 net.run_for(Span::from_millis(100));
-                // Over a short window, for TFMCC may grow by a packet in each round trip and no more: a longer one lags.
+                // The window is short, because TFMCC may grow by only one packet per round trip, and a longer window would lag.
                 let is_back = sent(&net, 100) >= before / 2.0;
                 back = is_back.then(|| net.now.since(restored).as_secs_f64());
             }

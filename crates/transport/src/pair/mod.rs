@@ -1,8 +1,8 @@
-//! A network in memory for tests of both sessions together: one source (or two) and N receivers.
+//! A network in memory for tests of source and receivers together: one or more sources, and N receivers.
 //!
-//! Time is virtual and jumps to the next event; every fault on the path comes from a random seed.
-//! There is no socket, no sleep and no clock, so a test of minutes takes milliseconds, and the same
-//! seed gives the same datagrams at the same nanoseconds.
+//! Time is virtual and advances to the next event. All faults of paths are derived from a random seed. There are no sockets,
+//! sleeps or clocks, so a test of minutes takes milliseconds. The same random seed gives the same datagrams at the same
+//! nanoseconds.
 //!
 //! ```text
 //! let mut net = Net::new(1).with_trunk(Link::millis(5).mbps(100.0).fifo(100_000));
@@ -74,7 +74,7 @@ use node::Offer;
 use std::ops::Range;
 
 impl Net {
-    /// Checks that these receivers have everything, and that the source knows it.
+    /// Checks that these receivers have everything, and that the source reports success.
     fn assert_all_verified(&self, source: usize, receivers: Range<usize>) {
         let report = self.sources[source].report();
         assert!(report.ok, "{report:?}");
@@ -85,7 +85,7 @@ impl Net {
         }
     }
 
-    /// Returns when the source first reported an event like this.
+    /// Returns the time of the first event of the source for which `like` holds.
     fn reported(&self, source: usize, like: impl Fn(&Event) -> bool) -> Option<Time> {
         self.sources[source].events.iter().find(|(_, event)| like(event)).map(|(at, _)| *at)
     }

@@ -19,10 +19,10 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use tempfile::TempDir;
 
-/// IPv4 and UDP headers.
+/// Size of IPv4 and UDP headers, bytes.
 pub(super) const OVERHEAD: usize = IPV4_HEADERS;
 
-/// A host. Simultaneous events happen in this order.
+/// A host. The order decides between simultaneous events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
     Receiver(usize),
@@ -51,7 +51,7 @@ impl Head {
     }
 }
 
-/// Sources, receivers, and the links between them, in virtual time.
+/// Sources, receivers and links between them, in virtual time.
 ///
 /// ```text
 ///   source --.                    .-- down --> receivers of a group (each with losses of its own)
@@ -68,30 +68,30 @@ pub(super) struct Net {
     pub(super) trace: Trace,
     pub(super) trunk: Pipe,
     pub(super) network: Network<Who, SocketAddr, Head, Spurious>,
-    /// By group: its site, the only source whose datagrams arrive there, if not all do, and a host in front of the link.
+    /// Groups: the site, the only source that the group receives (if not all), and a relay in front of the link.
     groups: Vec<(usize, Option<usize>, Option<RelayHost>)>,
     pub(super) seed: u64,
     trunk_rng: Rng,
     spurious: Option<Span>,
-    /// Hosts that are not started with the others.
+    /// Hosts that [`Net::start`] does not start.
     pub(super) late: Vec<Who>,
-    /// Hosts that lie.
+    /// Malicious hosts.
     pub(super) lies: Lies,
-    /// A relay, or hop, that changes the datagrams that it sends down.
+    /// A relay or active router that changes the datagrams it sends downstream.
     pub(super) hostile: Option<(usize, Hostile)>,
-    /// Datagrams that reached a source, by their sender.
+    /// Number of datagrams that reached a source, by sender.
     pub(super) received: BTreeMap<SocketAddr, u64>,
-    /// Datagrams that children sent to agents, when they are to be stored: sender, agent, bytes.
+    /// Datagrams from children to agents, if they are recorded: sender, agent, bytes.
     pub(super) recorded: Option<Vec<(SocketAddr, SocketAddr, Vec<u8>)>>,
-    /// Status messages that sources sent.
+    /// Number of status messages sent by sources.
     pub(super) statuses: u64,
     pub(super) dir: TempDir,
 }
 
-/// Whether all hosts are called without a reason.
+/// An event that wakes all hosts without need.
 pub(super) struct Spurious;
 
-/// The hosts, as the network queries them.
+/// The receiving hosts, as the network queries them.
 struct Ears<'a> {
     receivers: &'a mut [ReceiverNode],
     relays: &'a mut [RelayNode],
@@ -151,14 +151,14 @@ impl Net {
         }
     }
 
-    /// Returns a network whose only source starts with all other hosts, by [`Net::start`].
+    /// Returns a network whose only source starts together with all other hosts in [`Net::start`].
     pub(super) fn of(seed: u64, offer: Offer) -> Net {
         let mut net = Net::new(seed);
         net.place_source(SourceNode::address_of(0), offer);
         net
     }
 
-    /// Starts relays, agents and receivers that are not late, then the sources.
+    /// Starts relays, agents and receivers, except late ones, and then the sources.
     pub(super) fn start(&mut self) {
         let relays = (0..self.relays.len()).map(Who::Relay);
         let agents = (0..self.agents.len()).map(Who::Agent);
@@ -183,13 +183,13 @@ impl Net {
         self.reschedule(who);
     }
 
-    /// The trunk that all sources share.
+    /// Sets the trunk, which all sources share.
     pub(super) fn with_trunk(mut self, link: Link) -> Net {
         self.trunk = Pipe::new(link);
         self
     }
 
-    /// Uses IPv6. Set before there is any host.
+    /// Uses IPv6. Must be called before hosts are added.
     pub(super) fn over_ipv6(mut self) -> Net {
         self.network.headers = IPV6_HEADERS as u64;
         self
@@ -199,7 +199,7 @@ impl Net {
         self.network.headers as usize
     }
 
-    /// Wakes all hosts up at this interval, for nothing.
+    /// Wakes all hosts at this interval without need.
     pub(super) fn with_spurious_wakes(mut self, every: Span) -> Net {
         self.spurious = Some(every);
         self.network.book(Time::ZERO + every, Spurious);
@@ -212,7 +212,7 @@ impl Net {
         self
     }
 
-    /// Adds `count` receivers that start now, behind this link and back over that one.
+    /// Adds `count` receivers that start now, with the link `down` from the sources and the link `up` to them.
     pub(super) fn receivers(&mut self, count: usize, down: Link, up: Link) -> Range<usize> {
         self.receivers_with(count, down, up, None, None)
     }
@@ -241,13 +241,13 @@ impl Net {
         members
     }
 
-    /// Changes the address of a source's host from now on.
+    /// Changes the address of a source's host.
     pub(super) fn move_source(&mut self, source: usize, address: SocketAddr) {
         self.sources[source].move_to(address, self.now);
         self.drive(Who::Source(source));
     }
 
-    /// Adds a relay in front of this group, which receives the future sources.
+    /// Adds a relay in front of this group, which receives all later sources.
     pub(super) fn put_in_front(&mut self, group: usize, relay: RelayHost) {
         let (behind, _, place) = &mut self.groups[group];
         let heads = std::mem::replace(&mut self.network.sites[*behind].heads, vec![Head::Router(group)]);
@@ -257,17 +257,17 @@ impl Net {
         self.network.site(site);
     }
 
-    /// Returns the actions of this group's relay.
+    /// Returns the counts of this group's relay.
     pub(super) fn relay_counts(&self, group: usize) -> RelayCounts {
         self.groups[group].2.as_ref().expect("there is one").counts
     }
 
-    /// A source that starts now.
+    /// Adds a source that starts now.
     pub(super) fn source(&mut self, offer: Offer) -> usize {
         self.source_at(SourceNode::address_of(self.sources.len()), offer)
     }
 
-    /// A source that starts now on the host with this address, at a port of its own.
+    /// Adds a source that starts now on the host with this address, at its own port.
     pub(super) fn source_at(&mut self, address: SocketAddr, offer: Offer) -> usize {
         let source = self.place_source(address, offer);
         self.start_source(source);
@@ -291,33 +291,34 @@ impl Net {
         index
     }
 
-    /// The links of a receiver.
+    /// Returns the links of a receiver.
     pub(super) fn group_of(&mut self, receiver: usize) -> &mut Site<Who, Head> {
         &mut self.network.sites[self.groups[self.receivers[receiver].group].0]
     }
 
-    /// Ends the receiver's process.
+    /// Kills the receiver's process.
     pub(super) fn kill_receiver(&mut self, receiver: usize) {
         self.receivers[receiver].session = None;
     }
 
-    /// Stops the receiver's process for this time: datagrams wait in its socket's buffer, as far as they fit.
+    /// Stops the receiver's process for this duration. Meanwhile datagrams wait in the buffer of its socket, as long as there is
+    /// room.
     pub(super) fn pause_receiver(&mut self, receiver: usize, span: Span) {
         self.receivers[receiver].socket.stop_until(self.now + span);
         self.reschedule(Who::Receiver(receiver));
     }
 
-    /// Limits the rate at which the receiver's process takes datagrams in from now on.
+    /// Limits the rate at which the receiver's process takes datagrams from its socket.
     pub(super) fn limit_receiver(&mut self, receiver: usize, rate: Rate) {
         self.receivers[receiver].socket.takes(rate);
     }
 
-    /// Starts the receiver (again), in its directory, under a new ID.
+    /// Starts or restarts the receiver in its directory, with a new ID.
     pub(super) fn start_receiver(&mut self, receiver: usize) {
         self.start_host(Who::Receiver(receiver));
     }
 
-    /// Continues the live stream of this source with a block, all of this byte.
+    /// Feeds a block of repetitions of `byte` to the live stream of this source.
     pub(super) fn feed(&mut self, source: usize, byte: u8) -> Vec<u8> {
         let block = self.sources[source].feed(byte);
         self.drive(Who::Source(source));
@@ -334,31 +335,31 @@ impl Net {
         self.sources[source].session = None;
     }
 
-    /// Starts the source (again) with its content, as a new session.
+    /// Starts or restarts the source with its content, as a new session.
     pub(super) fn start_source(&mut self, source: usize) {
         self.start_host(Who::Source(source));
     }
 
-    /// A datagram from nowhere that reaches this source now.
+    /// Delivers a forged datagram to this source now.
     pub(super) fn inject_up(&mut self, source: usize, from: SocketAddr, bytes: Vec<u8>) {
         let target = (Who::Source(source), self.sources[source].address);
         self.network.put(self.now, target, from, bytes);
     }
 
-    /// A datagram from nowhere that reaches this receiver now.
+    /// Delivers a forged datagram to this receiver now.
     pub(super) fn inject_down(&mut self, receiver: usize, from: SocketAddr, bytes: Vec<u8>) {
         let target = (Who::Receiver(receiver), self.receivers[receiver].address);
         self.network.put(self.now, target, from, bytes);
     }
 
-    /// Delivers a datagram in another host's name to this address now.
+    /// Delivers a datagram from `from` to `to` now.
     pub(super) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         if let Some(host) = self.at(to) {
             self.network.put(self.now, (host, to), from, bytes);
         }
     }
 
-    /// Runs until every session has ended; panics when that takes longer.
+    /// Runs until every session has ended; panics after `limit`.
     pub(super) fn run_to_end(&mut self, limit: Span) {
         self.run_until(limit, Net::is_finished);
     }
@@ -369,7 +370,7 @@ impl Net {
         (self.now, self.network.now) = (end, end);
     }
 
-    /// Runs until `condition` holds; panics when that takes longer.
+    /// Runs until `condition` holds; panics after `limit`.
     pub(super) fn run_until(&mut self, limit: Span, mut condition: impl FnMut(&Net) -> bool) {
         let end = self.now + limit;
         while !condition(self) {
@@ -383,7 +384,7 @@ impl Net {
             && self.relays.iter().all(RelayNode::is_finished)
     }
 
-    /// Runs the next event, when that is not after `end`.
+    /// Runs the next event, unless it is after `end`; returns whether there was one.
     fn step(&mut self, end: Time) -> bool {
         let Some(next) = self.network.next(end) else { return false };
         self.now = self.network.now;
@@ -440,8 +441,8 @@ impl Net {
         self.drive(who);
     }
 
-    /// Sends these from a relay in front of a group: down its link, or up to the only source, which takes no time. `from` is the author of
-    /// the answer.
+    /// Sends packets from a relay in front of a group: down its link, or to the only source without delay. `from` is the address
+    /// of the child whose answer is forwarded.
     fn leave_relay(&mut self, group: usize, from: SocketAddr, out: Vec<Out>) {
         let (own, to) = (SocketAddr::from(([10, 9, 0, group as u8], 5778)), self.sources[0].address);
         for out in out {
@@ -453,7 +454,7 @@ impl Net {
         }
     }
 
-    /// Runs all due work of a host.
+    /// Runs all pending work of a host.
     fn drive(&mut self, who: Who) {
         let (now, mut sent) = (self.now, Vec::new());
         match who {
@@ -547,7 +548,7 @@ impl Net {
         }
     }
 
-    /// The host is called when it wants to be.
+    /// Schedules the next wakeup of a host.
     fn reschedule(&mut self, who: Who) {
         self.network.wake(who, self.next_timeout(who));
     }

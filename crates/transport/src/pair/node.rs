@@ -1,4 +1,4 @@
-//! Sources and receivers, driven the way [`crate::driver`] does it.
+//! Sources and receivers, called in the same way as by [`crate::driver`].
 
 use super::net::OVERHEAD;
 use super::slow_disk::SlowDisk;
@@ -35,21 +35,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Session time zero, in seconds since 1970.
 pub(super) const UNIX_SECS: u64 = 1_800_000_000;
 
-/// The idle timeout of sources and receivers.
+/// Idle timeout of sources and receivers.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A source that wakes up this number of times at one moment does not sleep any more.
+/// Maximum number of wakeups of a source at the same time: more indicate an endless loop.
 const MAX_TURNS: u32 = 200_000;
 
-/// The content of a source, and how it is sent.
+/// The content of a source, and the options of its session.
 #[derive(Debug, Clone)]
 pub(super) struct Offer {
     pub(super) bytes: u64,
-    /// Congestion control, as on the command line.
+    /// Congestion control, in the syntax of the command line.
     scheme: &'static str,
-    /// The announced size of a packet, instead of the real one.
+    /// Announced size of a packet, in place of the real one.
     announced_size: Option<u16>,
-    /// Zeros that take no room on the disk.
+    /// Whether the content is zeros that take no space on the disk.
     sparse: bool,
     datagram: usize,
     symbols_per_block: u16,
@@ -66,9 +66,10 @@ pub(super) struct Offer {
     pub(super) key: Option<GroupKey>,
     sign: Option<SigningKey>,
     receipts: Option<ReceiptKeys>,
-    /// A live stream on each layer, and the age beyond it that blocks may reach.
+    /// Live streams of all layers, and the age at which blocks are dropped.
     streams: Option<(Vec<LiveInput>, Span)>,
-    /// A live stream of fed blocks: the time they are stored, and the number of packets of each kind sent already.
+    /// A live stream of fed blocks: the time for which blocks are stored, and the number of packets of each kind counted as sent
+    /// already.
     live: Option<(Span, u64)>,
 }
 
@@ -100,8 +101,8 @@ impl Offer {
         }
     }
 
-    /// Offers a live stream of fed blocks ([`SourceNode::feed`]). It is as if it had sent this number of announcements and statuses
-    /// already.
+    /// Offers a live stream of fed blocks ([`SourceNode::feed`]). Announcements and status messages are numbered as if `sent` of
+    /// each had been sent before.
     pub(super) fn live(history: Span, sent: u64) -> Offer {
         Offer { live: Some((history, sent)), ..Offer::bytes(0) }
     }
@@ -125,7 +126,7 @@ impl Offer {
         Offer { expect: Some(receivers), ..self }
     }
 
-    /// Requires these receivers to get everything.
+    /// Requires these hosts to receive everything.
     pub(super) fn require(self, names: &[&str]) -> Offer {
         let required: Vec<_> = names.iter().map(|name| RequiredHost::new(name)).collect();
         Offer { expect: Some(required.len() as u32), required, ..self }
@@ -139,7 +140,7 @@ impl Offer {
         Offer { datagram: bytes, ..self }
     }
 
-    /// Sets the number of symbols of a block.
+    /// Sets the number of symbols per block.
     pub(super) fn in_blocks_of(self, symbols: u16) -> Offer {
         Offer { symbols_per_block: symbols, ..self }
     }
@@ -158,12 +159,12 @@ impl Offer {
         Offer { one_way: Some(OneWay { rate: Rate::from_mbps(rate), repeat }), ..self }
     }
 
-    /// Sends at exactly this rate, whatever the receivers report.
+    /// Sends at exactly this rate, regardless of reports.
     pub(super) fn at_mbps(self, rate: f64) -> Offer {
         Offer { min: Some(Rate::from_mbps(rate)), max: Some(Rate::from_mbps(rate)), ..self }
     }
 
-    /// Sends no slower than this, whatever is reported.
+    /// Sends at this rate at least, regardless of reports.
     pub(super) fn at_least_mbps(self, rate: f64) -> Offer {
         Offer { min: Some(Rate::from_mbps(rate)), ..self }
     }
@@ -172,7 +173,7 @@ impl Offer {
         Offer { max: Some(Rate::from_mbps(rate)), ..self }
     }
 
-    /// Spreads feedback as over a far network.
+    /// Uses the feedback spread of a large network.
     pub(super) fn far(self) -> Offer {
         Offer { spread: Span::from_millis(200), ..self }
     }
@@ -191,12 +192,12 @@ impl Offer {
     }
 }
 
-/// Returns the groups of this number of layers.
+/// Returns the groups for this number of layers.
 pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
     (0..layers.max(1)).map(|layer| group_of(Layer(layer))).collect()
 }
 
-/// The group of a layer.
+/// Returns the group of a layer.
 pub(super) fn group_of(layer: Layer) -> SocketAddr {
     SocketAddr::from(([239, 255, 70, 1 + layer.0], 5777))
 }
@@ -209,7 +210,7 @@ pub(super) fn layer_of(group: SocketAddr) -> Layer {
 
 /// A source and its events.
 pub(super) struct SourceNode {
-    /// Datagrams that have come.
+    /// Number of datagrams received.
     pub(super) received: u64,
     pub(super) offer: Offer,
     pub(super) address: SocketAddr,
@@ -219,11 +220,11 @@ pub(super) struct SourceNode {
     pub(super) content: PathBuf,
     pub(super) id: SessionId,
     pub(super) salt: [u8; 16],
-    /// Seconds since 1970 by its own clock at time zero, from its next start on.
+    /// Time of the source's clock at time zero, in seconds since 1970; applies from its next start.
     pub(super) unix_secs: u64,
-    /// Bytes of the IP and UDP headers.
+    /// Size of the IP and UDP headers, bytes.
     pub(super) headers: usize,
-    /// Something on the way drops bursts that are not cut apart.
+    /// Whether the path drops bursts that are not segmented.
     pub(super) bursts_are_lost: bool,
     feeder: Option<Feeder>,
     rng: Rng,
@@ -265,12 +266,12 @@ impl SourceNode {
         }
     }
 
-    /// Returns the address of the source of this number.
+    /// Returns the address of source number `index`.
     pub(super) fn address_of(index: usize) -> SocketAddr {
         SocketAddr::from(([10, 0, 0, 1 + index as u8], 5777))
     }
 
-    /// The host has another address.
+    /// Changes the address of the host.
     pub(super) fn move_to(&mut self, address: SocketAddr, now: Time) {
         self.address = address;
         let now = local(now, self.origin);
@@ -279,14 +280,14 @@ impl SourceNode {
         }
     }
 
-    /// Replaces the content by this number of other random bytes from its next start on.
+    /// Replaces the content with this number of other random bytes; applies from the next start.
     pub(super) fn replace_content(&mut self, bytes: u64) {
         let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| self.rng.bits().to_le_bytes()).collect();
         fs::write(&self.content, &content[..bytes as usize]).expect("room for the content");
         self.offer.bytes = bytes;
     }
 
-    /// Returns its announcement with the required fields only.
+    /// Returns an announcement with the required fields only.
     pub(super) fn announced(&self) -> Announce {
         let (object, empty) = (self.object(), Name::EMPTY);
         Announce {
@@ -315,7 +316,7 @@ impl SourceNode {
         }
     }
 
-    /// Returns the content as it is sent.
+    /// Returns the content as an object stream, as it is sent.
     pub(super) fn object(&self) -> ObjectStream {
         let symbols = self.offer.symbols_per_block;
         let object = ObjectStream::open(std::slice::from_ref(&self.content), self.symbol_size(), symbols);
@@ -402,7 +403,7 @@ impl SourceNode {
         }
     }
 
-    /// Runs all due work.
+    /// Runs all pending work.
     pub(super) fn drive(&mut self, now: Time, mut send: impl FnMut(&[u8], Layer)) {
         let here = local(now, self.origin);
         for _ in 0..MAX_TURNS {
@@ -428,7 +429,7 @@ impl SourceNode {
         panic!("the source does not let time pass at {here:?}");
     }
 
-    /// Continues the stream with a block of these bytes, repeated as often as they fit.
+    /// Feeds a block to the stream, filled with the byte `bytes`.
     pub(super) fn feed(&mut self, bytes: u8) -> Vec<u8> {
         let len = usize::from(self.symbol_size()) * usize::from(self.offer.symbols_per_block) - TRAILER;
         let block = vec![bytes; len];
@@ -450,7 +451,7 @@ impl SourceNode {
         self.session.as_ref().map_or(Time::NEVER, |session| global(wake(session), self.origin))
     }
 
-    /// Returns the report of a session that has ended well.
+    /// Returns the report of a successful session.
     pub(super) fn report(&self) -> &SendReport {
         match &self.ended {
             Some(Ok(report)) => report,
@@ -471,28 +472,28 @@ pub(super) struct ReceiverNode {
     pub(super) ended_at: Time,
     pub(super) events: Vec<(Time, Event)>,
     pub(super) path_rng: Rng,
-    /// Whether it writes to memory that nobody reads; only for content without bytes.
+    /// Whether the receiver writes to memory that is not read; only for content of zeros.
     pub(super) to_stdout: bool,
-    /// Bytes of memory for incomplete blocks.
+    /// Memory for incomplete blocks, bytes.
     pub(super) memory: usize,
-    /// The first layer that its host does not join.
+    /// First layer that the host refuses to join.
     pub(super) refuses: Option<Layer>,
     pub(super) socket: Socket,
-    /// Bytes of the IP and UDP headers.
+    /// Size of the IP and UDP headers, bytes.
     pub(super) headers: usize,
-    /// The keys whose content it accepts, from its next start on.
+    /// Public keys of accepted content; applies from the next start.
     pub(super) verify: Option<VerifyKeys>,
-    /// The key of its receipts, from its next start on.
+    /// Key of the receipts; applies from the next start.
     pub(super) sign_receipts: Option<SigningKey>,
-    /// The sessions it accepts, from its next start on.
+    /// Filter of accepted sessions; applies from the next start.
     pub(super) accept: crate::session_filter::SessionFilter,
-    /// Hosts that may serve it, from its next start on.
+    /// Possible parents; applies from the next start.
     pub(super) parents: Vec<SocketAddr>,
-    /// The check of announcements, from its next start on.
+    /// Check of announcements; applies from the next start.
     pub(super) replay_policy: ReplayPolicy,
-    /// Seconds since 1970 by its own clock at time zero, from its next start on.
+    /// Time of the receiver's clock at time zero, in seconds since 1970; applies from its next start.
     pub(super) unix_secs: u64,
-    /// How its disk does the work of sessions, from its next start on.
+    /// Delays of the disk; applies from the next start.
     pub(super) disk: SlowDisk,
     key: Option<GroupKey>,
     rng: Rng,
@@ -573,14 +574,14 @@ impl ReceiverNode {
         self.session = Some(receiver::ReceiverSession::new(setup, Time::ZERO));
     }
 
-    /// A datagram reaches the host. The process takes it out of the socket's buffer at once, unless it is slow or stopped.
+    /// Delivers a datagram to the host. The process takes it from the socket's buffer at once, unless it is slow or stopped.
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
         if self.session.is_some() && self.socket.put(bytes, from, now) {
             self.take_in(now);
         }
     }
 
-    /// Takes out the datagrams that the process can take by now.
+    /// Processes the datagrams that the process can take by now.
     fn take_in(&mut self, now: Time) {
         let here = local(now, self.origin);
         while let Some((mut bytes, from, arrived)) = self.socket.take(now) {
@@ -617,7 +618,7 @@ impl ReceiverNode {
         }
     }
 
-    /// Returns the bytes of the newest progress that it has reported.
+    /// Returns the verified bytes of the latest progress event.
     pub(super) fn verified_bytes(&self) -> u64 {
         let reported = self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Progress(progress) => Some(progress.bytes),
@@ -626,12 +627,12 @@ impl ReceiverNode {
         reported.unwrap_or(0)
     }
 
-    /// Whether it listens to the session's group.
+    /// Whether the receiver has joined the session's group.
     pub(super) fn receives_group(&self) -> bool {
         self.session.as_ref().is_some_and(|session| self.parents.is_empty() || session.receives_group())
     }
 
-    /// Whether packets of this layer come here.
+    /// Whether the receiver gets packets of this layer.
     pub(super) fn takes(&self, layer: Layer) -> bool {
         self.session.as_ref().is_some_and(|session| usize::from(layer.0) <= session.groups().len())
     }
@@ -642,7 +643,7 @@ impl ReceiverNode {
         self.socket.next_timeout(global(session.poll_timeout(here), self.origin))
     }
 
-    /// Returns the report of a session that has ended well.
+    /// Returns the report of a successful session.
     pub(super) fn report(&self) -> &ReceiveReport {
         match &self.ended {
             Some(Ok(report)) => report,
@@ -651,7 +652,7 @@ impl ReceiverNode {
         }
     }
 
-    /// Whether the source's content lies in its place, byte for byte.
+    /// Whether the receiver has stored the source's content in its final place, byte for byte.
     pub(super) fn has(&self, source: &SourceNode) -> bool {
         let (wanted, got) = (fs::read(&source.content), fs::read(self.dir.join("content")));
         match (wanted, got) {

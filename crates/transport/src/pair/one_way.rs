@@ -1,4 +1,4 @@
-//! Sessions without feedback: reception, and the parameters on which the source depends.
+//! Sessions without feedback: reception, and the parameters that the source depends on.
 
 use super::*;
 use crate::config::{Repeat, ReplayPolicy};
@@ -10,7 +10,7 @@ use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
 const BYTES: u64 = 1_500_000;
 const THRICE: Repeat = Repeat::Rounds(3);
 
-/// Builds a path of this loss, and receivers with clocks of their own.
+/// Adds receivers behind a lossy link, which check announcements by their clocks.
 fn receivers(net: &mut Net, count: usize, loss: f64, key: Option<&GroupKey>) -> Range<usize> {
     let all = net.receivers_with(count, Link::millis(5).losing(loss), Link::millis(5), None, key.cloned());
     for receiver in all.clone() {
@@ -20,7 +20,7 @@ fn receivers(net: &mut Net, count: usize, loss: f64, key: Option<&GroupKey>) -> 
     all
 }
 
-/// The number of rounds that had begun when the last of these receivers ended.
+/// Returns the number of rounds until the last of these receivers ended.
 fn rounds_used(net: &Net, source: usize, receivers: Range<usize>) -> f64 {
     let report = net.sources[source].report();
     let took = |node: &super::node::ReceiverNode| node.ended_at.since(Time::ZERO).as_secs_f64() - 1.0;
@@ -73,7 +73,7 @@ fn late_joiner_is_complete_a_generation_later() {
 
 #[test]
 fn later_sessions_complete_an_incomplete_one() {
-    // A round repairs a loss of 11 % in about half of the blocks.
+    // One round completes about half of the blocks at a loss of 11 %.
     for seed in 5..25 {
         let mut net = Net::new(seed);
         let all = receivers(&mut net, 1, 0.11, None);
@@ -107,7 +107,7 @@ fn later_sessions_complete_an_incomplete_one() {
     }
 }
 
-/// A receiver that has blocks and no manifest cannot store them.
+/// A receiver with blocks but no manifest cannot store them.
 #[test]
 fn blocks_without_a_manifest_are_not_reported_as_stored() {
     let mut net = Net::new(5);
@@ -193,7 +193,7 @@ fn source_ends_after_its_duration_or_at_a_stop() {
     assert!(report.stopped && !report.ok, "not even once: {report:?}");
 }
 
-/// The table of `docs/alc.md`.
+/// Prints the table of `docs/alc.md`.
 #[test]
 #[ignore = "it measures, and takes minutes"]
 fn rounds_needed() {

@@ -1,4 +1,4 @@
-//! Receivers below relays that join late, or whose relay dies.
+//! Receivers downstream of relays: they join late, or their relay dies.
 
 use super::tree::branch;
 use super::*;

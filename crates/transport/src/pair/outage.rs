@@ -1,4 +1,4 @@
-//! Paths that fail for a while, or permanently, one way or both, with every scheme.
+//! Paths that fail for a while or permanently, in one direction or both, with every scheme.
 
 use super::node::IDLE_TIMEOUT;
 use super::*;
@@ -14,7 +14,7 @@ fn back() -> Link {
     Link::millis(5)
 }
 
-/// Builds two receivers of this number of bytes, by this scheme, some seconds after the start.
+/// Starts a transfer of this number of bytes to two receivers with this scheme, and runs it for two seconds.
 fn started(scheme: &'static str, bytes: u64) -> (Net, Range<usize>, usize) {
     let mut net = Net::new(7);
     let all = net.receivers(2, path(), back());
@@ -56,7 +56,7 @@ fn outage_of_ten_seconds_ends_no_session() {
         net.run_to_end(secs(600));
         println!("{}: done {:.1} s after the path was back", entry.name, net.now.since(from).as_secs_f64());
         net.assert_all_verified(source, all.clone());
-        // One after the other, or both at once.
+        // One warning for both receivers, or one for each.
         let named = warnings(&net.sources[source].events, "been silent for");
         assert!((1..=2).contains(&named), "{}: {named}", entry.name);
         assert_eq!(net.sources[source].report().advice, None);
@@ -80,7 +80,7 @@ fn source_without_feedback_ends_and_warns_of_the_return_path() {
         assert!(!report.ok && report.verified == 0, "{}: {report:?}", entry.name);
         assert!(report.incomplete.iter().all(|one| one.reason == "silent"), "{report:?}");
         assert_eq!(report.advice, Some(Advice::WayBack), "{}", entry.name);
-        // One after the other, or both at once.
+        // One warning for both receivers, or one for each.
         let named = warnings(&net.sources[source].events, "been silent for");
         assert!((1..=2).contains(&named), "{}: {named}", entry.name);
     }
@@ -139,7 +139,7 @@ fn completion_is_repeated_until_the_source_receives_it() {
     net.assert_all_verified(source, all);
 }
 
-/// A source that continues from another address, and a host that repeats its announcements from there.
+/// The host of the source changes its address during the session.
 #[test]
 fn receivers_follow_a_source_to_a_new_address() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([5; 32]))] {
@@ -180,7 +180,7 @@ fn foreign_or_old_announcements_do_not_move_a_session() {
         net.run_for(Span::from_nanos(1));
     };
     repeat(&mut net);
-    // Even when the source is not received: its clock has advanced.
+    // Repeat the announcements also during an outage of the source, because the source's time has advanced.
     cut(&mut net, true, true);
     net.run_for(secs(8));
     repeat(&mut net);
@@ -192,7 +192,7 @@ fn foreign_or_old_announcements_do_not_move_a_session() {
     }
 }
 
-/// Recorded packets that are sent again from elsewhere mislead nobody, though the right key opens them.
+/// A recorded announcement repeated from another address misleads no receiver, even if the right key opens it.
 #[test]
 fn recorded_announcement_misleads_no_receiver() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {
@@ -220,7 +220,7 @@ fn recorded_announcement_misleads_no_receiver() {
     }
 }
 
-/// A whole session that was recorded and comes again, all packets from their former address: nobody answers there.
+/// A recorded session is repeated as a whole from its former address, where no host answers.
 #[test]
 fn a_recorded_session_is_not_followed() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {

@@ -1,4 +1,4 @@
-//! Phantom members: crowds of made-up receivers that join a running session and then are silent, or continue to send.
+//! Phantom members: crowds of made-up receivers that join a running session, and then are silent or continue to send.
 
 use super::*;
 use faircast_core::packet::{Echo, ReceiverId, Seq};
@@ -6,15 +6,15 @@ use faircast_core::schemes::CATALOGUE;
 use faircast_wire::{GroupKey, Member, MemberState, Message, Name, ReceiverCodec, Words};
 use std::net::SocketAddr;
 
-/// The addresses of a crowd's members.
+/// Addresses of a crowd's members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum From {
-    /// Each member has an address of its own, where nobody receives its datagrams.
+    /// Each member has its own address, at which no host receives datagrams.
     Everywhere,
     OneHost,
 }
 
-/// The address of this member of a crowd.
+/// Returns the address of member `index` of a crowd.
 fn address(from: From, index: usize) -> SocketAddr {
     let [_, _, high, low] = (index as u32).to_be_bytes();
     match from {
@@ -29,7 +29,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// Makes a crowd of this number, which has received the announcement of this session.
+    /// Creates a crowd of `count` members that have received the announcement of the session.
     fn new(count: usize, from: From, net: &mut Net, key: Option<&GroupKey>) -> Crowd {
         let keys: Vec<GroupKey> = key.cloned().into_iter().collect();
         net.trace.record = true;
@@ -51,7 +51,7 @@ impl Crowd {
         Crowd { from, codecs }
     }
 
-    /// Each member sends once its state, and that the packet before `next` has come.
+    /// Sends one membership message of each member, with this state and an echo of the packet before `next`.
     fn speak(&mut self, net: &mut Net, state: MemberState, next: Seq) {
         let session = net.sources[0].id;
         for (index, codec) in self.codecs.iter_mut().enumerate() {
@@ -83,7 +83,7 @@ impl Crowd {
     }
 }
 
-/// Returns the datagrams sent in each of this number of spans of 2 s, as parts of those sent before.
+/// Returns the sending rate in each of `count` intervals of 2 s, as a fraction of the rate `before`.
 fn parts(net: &mut Net, before: f64, count: usize) -> Vec<f64> {
     let part = |_| {
         net.run_for(secs(2));
@@ -107,7 +107,8 @@ fn running(scheme: &'static str, key: Option<GroupKey>) -> Net {
 
 const MBPS: f64 = 10.0;
 
-/// Returns the least part of its rate that a session has in the half minute after a crowd of this size has stated once that it takes part.
+/// Returns the lowest rate of a session in the half minute after a crowd has sent one membership message each, as a fraction of
+/// the rate before.
 fn least(scheme: &'static str, (from, count): (From, usize), key: Option<&GroupKey>) -> f64 {
     let mut net = running(scheme, key.cloned());
     let mut crowd = Crowd::new(count, from, &mut net, key);
@@ -146,7 +147,7 @@ fn phantoms_of_a_sealed_member_do_not_slow_a_session() {
     }
 }
 
-/// Members that ask, join and state once more that they have a packet, which shows that they receive from the source, and then are silent.
+/// Members ask, join, and send an echo that makes them count as receiving. Then they are silent.
 #[test]
 fn silent_phantom_members_slow_the_session_for_seconds_only() {
     for scheme in schemes() {

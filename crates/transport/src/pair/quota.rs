@@ -1,11 +1,11 @@
-//! Sources that would fill the disk, and receivers that allow a number of bytes.
+//! Sources that would fill the disk, and receivers with a limit of bytes per session.
 
 use super::streams::LiveInput;
 use super::*;
 use crate::session_filter::SessionFilter;
 use std::fs;
 
-/// Adds a receiver that takes this number of bytes of a session.
+/// Adds a receiver that accepts sessions of up to this number of bytes.
 fn careful(net: &mut Net, most: u64) -> usize {
     let receiver = net.receivers(1, Link::millis(5).mbps(20.0), Link::millis(5)).start;
     net.receivers[receiver].accept = SessionFilter::new(Vec::new(), Some(most));
@@ -13,7 +13,7 @@ fn careful(net: &mut Net, most: u64) -> usize {
     receiver
 }
 
-/// Returns the bytes of all files in its directory.
+/// Returns the size of all files in the receiver's directory, bytes.
 fn on_disk(net: &Net, receiver: usize) -> u64 {
     let files = fs::read_dir(&net.receivers[receiver].dir).into_iter().flatten();
     files.map(|file| file.and_then(|file| file.metadata()).map_or(0, |meta| meta.len())).sum()

@@ -1,4 +1,4 @@
-//! Receipts: every receiver's signature reaches the source, despite losses and through all relays.
+//! Receipts: every receiver's signature reaches the source, despite losses and relays.
 
 use super::node::ReceiverNode;
 use super::streams::LiveInput;
@@ -28,7 +28,8 @@ fn receipts(report: &SendReport) -> &ReceiptsReport {
     report.receipts.as_ref().expect("somebody has signed, or should have")
 }
 
-/// Checks that this number of receivers have signed, each with its own key, and that the report is enough to verify that.
+/// Checks that this number of receivers have signed, each with its own key, and that the report suffices to verify the
+/// signatures.
 fn assert_signed(report: &SendReport, receivers: usize) {
     let receipts = receipts(report);
     assert!(report.ok && receipts.without_receipt.is_empty(), "{report:?}");
@@ -148,7 +149,7 @@ fn forged_and_replayed_receipts_are_refused() {
     net.run_until(secs(60), |net| {
         net.reported(source, |event| matches!(event, Event::Progress(p) if p.bytes > 0)).is_some()
     });
-    // Host 1's packets with contents it cannot know: another session's receipt, and one by its key in the name of host 0.
+    // Forged receipts that host 1 sends: one of another session, and one in the name of host 0 with the key of host 1.
     let ids = [0, 1].map(|at| net.receivers[at].session.as_ref().expect("it runs").id());
     let about = net.sources[source].session.as_ref().expect("it runs").about();
     let other = faircast_wire::Signed { salt: [1; 16], ..about };
@@ -160,7 +161,7 @@ fn forged_and_replayed_receipts_are_refused() {
         let from = net.receivers[1].address;
         let mut bytes = Vec::new();
         let message = faircast_wire::Message::Receipt(forged);
-        // Under numbers that host 1 has not reached, and that do not make its own too old.
+        // Packet numbers must be above those that host 1 has sent, but not so high that its later packets are refused.
         for _ in 0..30 {
             bytes.clear();
             codec.encode(&mut bytes, session, &message).expect("it has a form");

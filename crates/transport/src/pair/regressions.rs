@@ -1,4 +1,4 @@
-//! Faults that the simulated world has found (`docs/fuzzing.md`), each in a network made by hand, and similar cases.
+//! Bugs that the simulated world has found (`docs/fuzzing.md`), each reproduced in a fixed network, and similar cases.
 
 use super::net::{Head, Net, Who};
 use super::node::Offer;
@@ -21,7 +21,7 @@ fn late_relay_fetches_a_fully_sent_session_for_its_children() {
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
     tree.behind(Head::Source(0), 1, link());
-    // The last receiver dies at once, and the source waits for it; the others come when the first one is done.
+    // The last receiver dies at once, and the source waits for it. The late hosts start when the first receiver is done.
     tree.late = vec![Who::Receiver(1), Who::Relay(relay)];
     tree.start();
     let joined = |tree: &Net| {
@@ -106,14 +106,14 @@ fn relays_end_with_a_source_that_gets_no_receivers() {
 
 #[test]
 fn relay_with_a_silent_source_accepts_no_new_receiver() {
-    // The source waits for a second receiver, in vain, before it begins and when it is done.
+    // The source waits for a second receiver in vain, both at the start and at the end.
     let mut tree = Net::of(45, Offer::bytes(60_000).expect(2).wait_secs(5));
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.behind(Head::Branch { relay, branch: 0 }, 2, link());
     tree.late = vec![Who::Receiver(1)];
     tree.start();
     tree.run_until(Span::from_secs(60), |tree| tree.receivers[0].session.is_none());
-    tree.sources[0].session = None; // it is killed
+    tree.sources[0].session = None; // kill the source
     let killed = tree.now;
     tree.run_until(Span::from_secs(4), |tree| tree.now > killed + Span::from_secs(3));
     tree.start_receiver(1);
@@ -130,7 +130,7 @@ fn relay_joins_a_restarted_source_without_leaving_it() {
     tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
     tree.start();
     tree.run_until(Span::from_secs(3), |tree| tree.now > Time::ZERO + Span::from_secs(2));
-    tree.sources[0].session = None; // it is killed
+    tree.sources[0].session = None; // kill the source
     let killed = tree.now;
     tree.run_until(Span::from_secs(4), |tree| tree.now > killed + Span::from_secs(3));
     assert!(tree.relays[relay].above.is_some());
@@ -146,7 +146,7 @@ fn relay_joins_a_restarted_source_without_leaving_it() {
 
 #[test]
 fn completed_receiver_of_a_dying_relay_counts_once() {
-    // The relay dies before its source knows of the receiver, or after that.
+    // The relay dies either before or after its source knows that the receiver is done.
     for source_knows in [false, true] {
         let mut tree = Net::of(47, Offer::bytes(60_000).expect(2).wait_secs(5));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -172,7 +172,7 @@ fn completed_receiver_of_a_dead_relay_reports_to_another() {
         let first = tree.relay(Head::Source(0), 1, MEMORY, link());
         let second = tree.relay(Head::Source(0), 1, MEMORY, link());
         tree.behind(Head::Branch { relay: first, branch: 0 }, 2, link());
-        // It is served long after the others, so the session continues.
+        // The session continues, because this receiver is served long after the others.
         let slow = Link::millis(2).mbps(0.2).fifo(60_000);
         tree.behind(Head::Branch { relay: second, branch: 0 }, 1, slow);
         (0..2)

@@ -1,7 +1,8 @@
-//! A relay between datagrams: it receives from one source, and sends the packets to its children at a rate of its own.
+//! A relay between datagrams: it receives from one source, and sends the packets to its children at its own rate.
 //!
-//! The relay is called as a driver calls it: one call, then its actions are carried out, then its departure and its deadline are read
-//! again. Packets that do not concern the congestion control (announcements, status, requests, membership) pass.
+//! The relay is called as by a driver: after each call its actions are performed, and its departure and deadline are read again.
+//! Packets that do not concern the congestion control (announcements, status messages, requests, membership messages) are
+//! forwarded.
 
 use super::net::{Net, OVERHEAD};
 use super::node::Offer;
@@ -25,11 +26,11 @@ mod toy;
 
 const BASE: Layer = Layer(0);
 
-/// The relay's ID for the source: no receiver of these tests has this number.
+/// Receiver ID of the relay at the source; no receiver of these tests has it.
 const ME: u64 = 0xffff_fffe;
 
-/// A host that is a member upstream and a source downstream. Packets stay in order, so that downstream numbers equal upstream ones, as long
-/// as none is lost in between.
+/// A host that is a member upstream and a source downstream. Packets stay in order, so downstream packet numbers equal upstream
+/// ones until a packet is lost.
 pub(super) struct RelayHost {
     relay: Box<dyn Relay + Send>,
     stated_rate: StatedRate,
@@ -38,16 +39,16 @@ pub(super) struct RelayHost {
     gaps: Gaps,
     newest: Newest,
     session: SessionId,
-    /// Whether it has joined at the source.
+    /// Whether the relay has joined the session of the source.
     joined: bool,
-    /// The number of the first packet with content.
+    /// Number of the first packet with content.
     first: Option<u64>,
-    /// Packets that have not been forwarded.
+    /// Packets that were not forwarded yet.
     waiting: VecDeque<Vec<u8>>,
     pub(super) counts: RelayCounts,
 }
 
-/// The actions of a relay.
+/// Counts of a relay.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RelayCounts {
     pub(super) relayed: u64,
@@ -56,12 +57,12 @@ pub(super) struct RelayCounts {
     pub(super) max_waiting: usize,
 }
 
-/// A packet that leaves the relay.
+/// A packet sent by the relay.
 pub(super) enum Out {
     Down(Vec<u8>),
-    /// A child's own message.
+    /// A message of a child.
     Up(Vec<u8>),
-    /// The relay's message.
+    /// A message of the relay.
     Own(Vec<u8>),
 }
 
@@ -92,7 +93,7 @@ impl RelayHost {
         }
     }
 
-    /// Takes a datagram of the source.
+    /// Processes a datagram from the source.
     pub(super) fn on_datagram(&mut self, bytes: &[u8], now: Time) -> Vec<Out> {
         let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
         self.session = header.session;
@@ -121,7 +122,7 @@ impl RelayHost {
         self.go_on(now)
     }
 
-    /// Takes a datagram of a child.
+    /// Processes a datagram from a child.
     pub(super) fn on_answer(&mut self, bytes: &[u8], now: Time) -> Vec<Out> {
         let (_, message) = parse(bytes, &self.newest).expect("a receiver wrote it");
         let mut out = Vec::new();
@@ -129,7 +130,7 @@ impl RelayHost {
             Message::Report(report) => report,
             message => {
                 out.push(Out::Up(bytes.to_vec()));
-                // To the scheme it is a sign of life, as at a source.
+                // The scheme receives membership messages and windows as signs of life, as at a source.
                 let (from, echo) = match message {
                     Message::Member(member) => (member.from, member.echo),
                     Message::Window(window) => (window.from, window.echo),
@@ -156,7 +157,7 @@ impl RelayHost {
         self.go_on(now)
     }
 
-    /// Carries out the relay's actions, and sends permitted packets.
+    /// Performs the relay's actions, and sends the permitted packets.
     fn go_on(&mut self, now: Time) -> Vec<Out> {
         let mut out = Vec::new();
         self.carry_out(&mut out);
@@ -188,7 +189,7 @@ impl RelayHost {
         }
     }
 
-    /// Returns the same content, as the relay sends it.
+    /// Returns the packet with the same content as the relay sends it.
     fn stamped(&self, bytes: &[u8], stamp: Stamp, now: Time) -> Vec<u8> {
         let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
         let Message::Data(was) = message else { panic!("data waits") };
@@ -233,7 +234,7 @@ fn joining(session: SessionId) -> Vec<u8> {
     bytes
 }
 
-/// Returns a report of the relay to the source.
+/// Encodes a report of the relay to the source.
 fn upwards(session: SessionId, seq: u64, mut report: Report) -> Vec<u8> {
     report.from = ReceiverId::new(ME).expect("it is not zero");
     let mut bytes = Vec::new();
@@ -241,7 +242,7 @@ fn upwards(session: SessionId, seq: u64, mut report: Report) -> Vec<u8> {
     bytes
 }
 
-/// Schemes at one rate.
+/// Returns the schemes at one rate.
 fn schemes() -> impl Iterator<Item = (&'static str, Scheme)> {
     let all = CATALOGUE.iter().map(|entry| (entry.name, entry.name.parse::<Scheme>().expect("its own name")));
     all.filter(|(_, scheme)| scheme.layers() <= 1)

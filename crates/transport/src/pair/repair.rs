@@ -1,12 +1,12 @@
-//! Cost of repair: symbols sent over symbols needed.
+//! Cost of repair: ratio of sent symbols to needed symbols.
 
 use super::*;
 use faircast_core::rng::Rng;
 
 const SYMBOLS: u64 = 256;
 
-/// Returns the number of symbols that must be sent of a block of K so that each of `receivers` gets K, over K: the mean of the largest of
-/// this number of negative binomials.
+/// Returns the minimum ratio of sent symbols to K for a block, so that each of `receivers` gets K symbols: the mean of the
+/// largest of `receivers` negative binomial variables.
 fn least(receivers: usize, loss: f64) -> f64 {
     let mut rng = Rng::new(1, 1);
     let rounds = 3_200 / receivers;
@@ -25,7 +25,7 @@ fn least(receivers: usize, loss: f64) -> f64 {
     total as f64 / rounds as f64 / SYMBOLS as f64
 }
 
-/// Returns symbols sent over symbols of the content, for receivers that lose packets independently.
+/// Returns the ratio of sent symbols to content symbols, for receivers with independent losses.
 fn sent_over_needed(receivers: usize, loss: f64) -> f64 {
     let mut net = Net::new(7);
     let all = net.receivers(receivers, Link::millis(5).losing(loss), Link::millis(5).losing(loss));

@@ -1,10 +1,10 @@
-//! Reports of a source about each of its receivers, and about required ones.
+//! Reports of a source about each of its receivers, and about required hosts.
 
 use super::*;
 use crate::event::{ReceiverOutcome, ReceiverReport};
 use std::fs;
 
-/// More than the bytes of a list of one file.
+/// Upper bound of the size of a manifest of one file, bytes.
 const LIST: u64 = 1_000;
 
 fn net(seed: u64) -> Net {
@@ -26,7 +26,7 @@ fn failure_of_the_only_receiver_ends_the_wait_with_its_reason() {
     let mut net = net(1);
     net.receivers(1, path(), path());
     let source = net.source(Offer::bytes(2_000_000).expect(1).wait_secs(60));
-    // A directory that is not empty lies in the place of the file.
+    // A non-empty directory exists at the path of the file.
     let name = net.sources[source].content.file_name().expect("it has a name").to_owned();
     fs::create_dir_all(net.receivers[0].dir.join(name).join("kept")).expect("a directory is made");
     net.run_to_end(secs(120));

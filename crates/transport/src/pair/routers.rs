@@ -1,4 +1,4 @@
-//! Hops with routers in virtual time: packets are forwarded under their numbers, and routers merge many answers into few.
+//! Active routers in virtual time: packets are forwarded under their original numbers, and routers merge many answers into few.
 
 use super::net::{Head, Net, Who};
 use super::node::Offer;
@@ -22,7 +22,8 @@ fn offer(kind: RouterKind, receivers: u32) -> Offer {
     Offer::bytes(4_000_000).by(kind.scheme()).expect(receivers).at_most_mbps(20.0)
 }
 
-/// Builds two hops, one behind the other: `each` receivers behind each of the first one's two exits, and behind the second's.
+/// Builds two active routers, one behind the other. There are `each` receivers behind each of the first router's two exits, and
+/// behind the exit of the second one.
 fn two_hops(kind: RouterKind, each: usize, offer: Offer, loss: f64) -> Net {
     let mut tree = Net::of(41, offer);
     let first = tree.hop(Head::Source(0), kind, 2, lan());
@@ -112,7 +113,7 @@ fn dead_router_is_replaced_by_plain_forwarding() {
         tree.start();
         tree.run_until(secs(60), |tree| tree.now > Time::ZERO + Span::from_millis(800));
         tree.kill_relay(0);
-        // The network below receives from the source itself now; so does the other hop.
+        // The receivers and the second router now receive from the source directly.
         (0..4).for_each(|receiver| tree.attach(Who::Receiver(receiver), Head::Source(0), lan()));
         tree.attach(Who::Relay(1), Head::Source(0), lan());
         tree.run_to_end(secs(300));
@@ -181,11 +182,12 @@ fn late_router_takes_over() {
     }
 }
 
-/// A packet that a router has dropped for lack of room will not leave it. A receiver that was promised it would wait forever.
+/// A packet that a router has dropped for lack of room is never sent. A receiver that was promised the packet would wait
+/// indefinitely.
 #[test]
 fn routers_with_a_short_cache_end_with_their_source() {
-    // Packets stored and waiting, milliseconds to the source, the slow receiver's link in Mbit/s, and whether all behind the second hop
-    // have it. Receivers there waited forever when they lacked something, the source when they did not.
+    // Packets stored and waiting, milliseconds to the source, the slow link in Mbit/s, and whether all receivers behind the
+    // second router share that link.
     for (cache, queue, far, slow, all) in
         [(100, 100, 40, 10.0, true), (100, 100, 40, 10.0, false), (30, 100, 10, 4.0, false)]
     {
@@ -214,7 +216,7 @@ fn sessions_of_other_schemes_pass_unchanged() {
         let mut tree = Net::of(44, Offer::bytes(1_000_000).by("pgmcc").expect(1).at_most_mbps(2.0));
         let hop = tree.hop(Head::Source(0), kind, 1, lan());
         tree.behind(branch(hop, 0), 1, lan());
-        // The kernel forwards it.
+        // The kernel forwards the session.
         tree.attach(Who::Receiver(0), Head::Source(0), lan());
         tree.start();
         tree.run_until(secs(100), |tree| tree.receivers[0].session.is_none());

@@ -22,7 +22,7 @@ fn group() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// Adds receivers of a sealed session that accept only content that `keys` have signed.
+/// Adds receivers of a sealed session that accept only content signed with one of `keys`.
 fn receivers(net: &mut Net, count: usize, down: Link, keys: Option<VerifyKeys>) -> Range<usize> {
     let all = net.receivers_with(count, down, Link::millis(5), None, Some(group()));
     for receiver in all.clone() {
@@ -40,20 +40,20 @@ fn offer(scheme: &'static str, receivers: u32) -> Offer {
     Offer::bytes(BYTES).by(scheme).expect(receivers).sealed(group()).signed(key())
 }
 
-/// Codec of a member: it holds the group's key, and knows the session's salt from the announcement.
+/// Codec of a malicious member, which holds the group key and has the session's salt from the announcement.
 struct Forger(SourceCodec);
 
 impl Forger {
     fn of(net: &Net, source: usize) -> Forger {
         let node = &net.sources[source];
         let mut codec = SourceCodec::new(node.id, Some(&group()), node.salt);
-        // It is not sent: the codec has to know whether each layer is a stream of its own.
+        // The announcement is not sent. It only shows the codec whether each layer has a separate stream.
         codec.encode(&mut Vec::new(), &Message::Announce(node.announced()), 1_472).expect("it fits");
         Forger(codec)
     }
 
-    /// Sends a whole block of other content, sealed as blocks are, to these receivers. It uses the numbers of packets from `first` on that
-    /// they have lost, which are accepted once.
+    /// Sends a block of other content, validly sealed, to these receivers. It uses packet numbers from `first` on: the receivers
+    /// have lost these packets, and each number is accepted once.
     fn block(&mut self, net: &mut Net, source: usize, receivers: Range<usize>, block: u32, first: u64) {
         let geometry = net.sources[source].object().geometry();
         let mark = net.sources[source].session.as_ref().expect("it runs").scheme().mark();
@@ -76,7 +76,7 @@ impl Forger {
         }
     }
 
-    /// Sends any other message of a source.
+    /// Sends another message in the source's name.
     fn say(&mut self, net: &mut Net, source: usize, receivers: Range<usize>, message: &Message<'_>) {
         let mut out = Vec::new();
         self.0.encode(&mut out, message, 1_472).expect("it fits");
@@ -101,13 +101,13 @@ fn run_to_packet(net: &mut Net, source: usize, packet: u64) {
     net.run_until(secs(60), |net| next(net).0 >= packet);
 }
 
-/// These receivers, behind one link, lose as many packets as a block has symbols. A member sends its own block in their place.
+/// Lets these receivers, behind one link, lose a block's number of packets. A member sends a forged block under the lost numbers.
 fn forge_after_a_gap(net: &mut Net, source: usize, receivers: Range<usize>) {
     run_to_packet(net, source, 30);
     net.group_of(receivers.start).down.set_link(path().losing(1.0));
     let first = net.sources[source].session.as_ref().expect("it runs").next_seq().0;
     run_to_packet(net, source, first + 8);
-    net.run_for(Span::from_millis(6)); // until the last of them has been lost
+    net.run_for(Span::from_millis(6)); // until the last packet has been lost
     net.group_of(receivers.start).down.set_link(path());
     Forger::of(net, source).block(net, source, receivers, 60, first);
 }
@@ -133,7 +133,7 @@ fn signatures_add_little_to_a_transfer() {
     }
 }
 
-/// Two receivers of signed content, of which a member forges a block, get the source's own.
+/// Runs a session of signed content with two receivers, in which a member forges a block. Both receivers get the source's block.
 pub(super) fn run_with_a_forged_block(net: &mut Net, scheme: &'static str) -> Range<usize> {
     let all = receivers(net, 2, path(), Some(trusted()));
     let source = net.source(offer(scheme, 2).in_blocks_of(8));
@@ -148,7 +148,8 @@ fn forged_block_is_dropped_and_the_true_block_arrives() {
     for entry in CATALOGUE {
         let mut net = Net::new(4);
         let all = run_with_a_forged_block(&mut net, entry.name);
-        // In layers the source's symbols of this block may have come already: a mixture does not decode to a valid block.
+        // In layers, symbols of the source may have arrived before. A mixture of true and forged symbols does not decode to a
+        // valid block.
         for receiver in all.filter(|_| entry.layers == LayerRates::One) {
             assert!(net.receivers[receiver].report().forged_blocks >= 1, "{}", entry.name);
             assert_eq!(warnings(&net, receiver, "forges content"), 1, "{}", entry.name);

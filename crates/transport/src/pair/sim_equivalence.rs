@@ -1,5 +1,5 @@
-//! One network in two worlds: in the simulator, and between the transport's sessions, which here lack only their sockets. The scheme must
-//! behave the same to the last bit in both: every packet that is offered to every link, its time, its content and whether it is lost.
+//! One network in two worlds: in the simulator, and between the transport's sessions without sockets. The scheme must behave
+//! identically in both, to the last bit: every packet offered to every link, its time, its content and its loss.
 //!
 //! The transport does more than the simulator. So that this does not disturb the scheme ([`Setting::EQUAL`]):
 //! - Announcements, status messages and requests travel beside the links: as fast, but without using their capacity.
@@ -50,29 +50,29 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The session ID, as the simulator numbers its first session.
+/// Session ID: the simulator's number of its first session.
 const SESSION: SessionId = SessionId(1);
 
-/// Bytes of a symbol.
+/// Size of a symbol, bytes.
 const SYMBOL: u16 = 952;
 
 /// Session time zero, in seconds since 1970.
 const UNIX_SECS: u64 = 1_800_000_000;
 
-/// The time from the receivers' start to the source's.
+/// Time between the receivers' start and the source's start.
 const EARLIER: Span = Span::from_secs(1);
 
-/// A source, a router, and receivers with a link each.
+/// A source, a router, and receivers, each with a link to the router.
 struct Star {
     seed: u64,
     scheme: Scheme,
-    /// Bytes of a data packet on the simulator's links; the transport's have their real size.
+    /// Size of a data packet on the simulator's links, bytes. In the transport, packets have their real size.
     packet_size: u16,
-    /// Between source and router, both ways.
+    /// Link between source and router, in both directions.
     trunk: LinkSpec,
-    /// From the router to each receiver, and back.
+    /// Links from the router to each receiver, and back.
     leaves: Vec<(LinkSpec, LinkSpec)>,
-    /// The function of the node between them besides forwarding.
+    /// Function of the router in addition to forwarding.
     router: Option<toy::ToyRouter>,
     until: Time,
 }
@@ -81,20 +81,20 @@ struct Star {
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     received: AcceptedFeedback,
-    /// A packet is lost when this number of later ones has arrived.
+    /// Number of later packets that must arrive until a packet counts as lost.
     reordering: u8,
-    /// The lead of the receivers' clocks over the source's.
+    /// Lead of the receivers' clocks over the source's.
     ahead: Span,
 }
 
-/// The messages that the source receives from members.
+/// Messages of members that the source receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AcceptedFeedback {
-    /// Only the reports of their schemes.
+    /// Only the reports of the schemes.
     Reports,
-    /// Also requests.
+    /// Reports and requests.
     Requests,
-    /// Also membership messages.
+    /// Reports, requests and membership messages.
     Everything,
 }
 
@@ -115,13 +115,13 @@ impl Setting {
 struct Trace {
     /// All packets offered to any link.
     packets: Vec<Tapped>,
-    /// The rate after each departure, in bit/s.
+    /// Rate after each departure, bit/s.
     rates: Vec<(Time, Seq, f32)>,
     cuts: u64,
 }
 
 impl Trace {
-    /// Returns a digest (FNV-1a) of each packet's time, link, size, number and loss.
+    /// Returns a digest (FNV-1a) of the time, link, size, number and loss of each packet.
     fn digest(&self) -> u64 {
         let mut digest = 0xcbf2_9ce4_8422_2325_u64;
         for tapped in &self.packets {
@@ -143,7 +143,7 @@ impl Trace {
         self.packets.iter().filter(|packet| packet.lost.is_some()).count()
     }
 
-    /// Returns the number of reports that came to the router.
+    /// Returns the number of reports that reached the router.
     fn reports(&self) -> usize {
         self.packets.iter().filter(|packet| packet.link == LinkId(1)).count()
     }
@@ -174,14 +174,14 @@ fn narrow(mbps: f64, millis: u64, packets: u32) -> LinkSpec {
     link(mbps, millis, QueueSpec::DropTail(Limit::Packets(packets)))
 }
 
-/// Bytes of a data packet on the link.
+/// Returns the size of a data packet on the link, bytes.
 fn packet_size() -> u16 {
     let mark = Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 };
     let without_rate = data_header_len(&mark, Form::Open) - 2;
     SYMBOL + (without_rate + OVERHEAD) as u16
 }
 
-/// Bytes of a congestion report on the link.
+/// Returns the size of a congestion report on the link, bytes.
 fn report_size() -> u16 {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
     let content = ReportContent::Congested { echo, level: 1.0, mean: 1.0, cause: Cause::Loss };
@@ -197,7 +197,7 @@ fn receiver_id(index: usize) -> ReceiverId {
 }
 
 impl Star {
-    /// Different bottlenecks, and round trips of 24 to 64 ms.
+    /// Returns a star with three different bottlenecks, and round-trip times of 24 to 64 ms.
     fn of_three(scheme: Scheme, secs: u64) -> Star {
         Star {
             seed: 7,
@@ -214,11 +214,11 @@ impl Star {
         }
     }
 
-    /// Any two to seven receivers behind any bottlenecks.
+    /// Returns a star with two to seven receivers behind random bottlenecks.
     fn at_random(seed: u64) -> Star {
         let mut rng = Rng::new(seed, 1);
         let scheme = if rng.chance(0.5) { as_the_seed() } else { as_shipped(Start::Linear) };
-        // Packets leave one by one.
+        // The maximum rate is low, so packets leave one by one.
         let bounds = Bounds { min: Rate::ZERO, max: Rate::from_mbps(7.0) };
         let leaf = |_| {
             let (mbps, micros) = (0.2 + rng.unit() * 3.0, 500 + rng.below(50_000));
@@ -293,7 +293,7 @@ impl Star {
     }
 }
 
-/// Rounds the fields of packets in the simulator as a journey in datagrams would.
+/// Rounds the fields of packets in the simulator like a datagram does.
 struct Rounding {
     rates: Arc<Mutex<Vec<(Time, Seq, f32)>>>,
 }
@@ -313,7 +313,7 @@ impl PacketTransform for Rounding {
     }
 }
 
-/// Returns the scheme's packet in a datagram.
+/// Parses a datagram; returns the packet for the scheme.
 fn read(bytes: &[u8], size: u16) -> Packet {
     let (header, message) = parse(bytes, &Newest::default()).expect("it was just written");
     let (layer, body) = match message {
@@ -331,7 +331,7 @@ fn read(bytes: &[u8], size: u16) -> Packet {
 struct World {
     now: Time,
     links: Vec<Link>,
-    /// The delay of messages beside the links, each way.
+    /// Delays of messages outside the links, in each direction.
     beside: Vec<(Span, Span)>,
     source: source::SourceSession,
     receivers: Vec<receiver::ReceiverSession>,
@@ -344,7 +344,7 @@ struct World {
     _dir: TempDir,
 }
 
-/// Datagrams that arrive somewhere.
+/// A datagram that arrives.
 enum What {
     DataAtRouter(Vec<u8>),
     ReportAtRouter(usize, Vec<u8>),
@@ -352,7 +352,7 @@ enum What {
     AtSource(usize, Vec<u8>),
 }
 
-/// The endpoint to be woken.
+/// The endpoint to wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Hop,
@@ -393,12 +393,12 @@ impl World {
         }
     }
 
-    /// The receivers' clocks.
+    /// Returns the time of the receivers' clocks.
     fn local(&self, now: Time) -> Time {
         now + self.setting.ahead
     }
 
-    /// Before the source's time begins, the receivers have received its announcement, and it their replies.
+    /// Joins all receivers before the source's time begins: they receive the announcement, and their answers reach the source.
     fn join(&mut self) {
         let mut announcement = Vec::new();
         self.source
@@ -486,7 +486,7 @@ impl World {
         }
     }
 
-    /// The node between source and receivers forwards these.
+    /// Forwards packets from the router between source and receivers.
     fn leave_hop(&mut self, out: Vec<Out>) {
         for out in out {
             match out {
@@ -558,7 +558,7 @@ impl World {
         }
     }
 
-    /// Offers a datagram to a link now; returns when it comes out.
+    /// Offers a datagram to a link now; returns its arrival time, or `None` if it is lost.
     fn offer(&mut self, link: usize, bytes: &[u8]) -> Option<Time> {
         let is_up = link % 2 == 1;
         let size = if is_up { report_size() } else { (bytes.len() + OVERHEAD) as u16 };
@@ -603,7 +603,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         max: None,
         expect: Some(star.leaves.len() as u32),
         required: Vec::new(),
-        // The source waits for no receiver that is silent.
+        // The timeouts below exceed every run, so that the source gives up no silent receiver.
         ttl: 1,
         join_timeout: Duration::from_secs(3600),
         start: crate::config::StartNow::default(),
@@ -636,8 +636,8 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)
 }
 
-/// Returns the thesis's source. Receivers learn the scheme from an announcement and run it as on real networks, which differs in the rate
-/// of reports and their period.
+/// Returns the published configuration of the scheme. Receivers learn the scheme from an announcement and run it as on real
+/// networks, with other settings for the frequency and delay of reports.
 fn as_the_seed() -> Scheme {
     let transport = Config::transport(1000);
     Scheme::Ormcc(Config {
@@ -649,7 +649,8 @@ fn as_the_seed() -> Scheme {
 
 /// Returns the configuration of `faircast send`, except for the start.
 fn as_shipped(start: Start) -> Scheme {
-    // Membership messages of receivers are lost here; the simulator treats a group with members as alive.
+    // The guard against a silent group is off, because membership messages are lost here. The simulator always treats a group
+    // with members as alive.
     let mut config = Config::transport(1000);
     (config.sending.start, config.sending.silent_group_guard) = (start, Guard::Off);
     Scheme::Ormcc(config)
@@ -664,7 +665,7 @@ fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], transported: &
     assert_eq!(simulated.len(), transported.len(), "number of {what}s");
 }
 
-/// Checks that both worlds give the same.
+/// Checks that both worlds give the same result.
 #[track_caller]
 fn assert_twins(star: &Star, setting: Setting) -> Trace {
     let (simulated, transported) = (star.simulated(), star.transported(setting));
@@ -674,7 +675,7 @@ fn assert_twins(star: &Star, setting: Setting) -> Trace {
     simulated
 }
 
-/// Checks that both worlds give the same and the recorded result, and that enough happens in them.
+/// Checks that both worlds give the same result, that it equals the recorded one, and that it has enough events.
 #[track_caller]
 fn assert_busy_twins(star: &Star, setting: Setting, recorded: u64) {
     let simulated = assert_twins(star, setting);
@@ -701,7 +702,7 @@ fn losses_of_links_are_identical_in_simulator_and_transport() {
     assert_busy_twins(&star, Setting::EQUAL, 0x6029_e70f_573f_5e88);
 }
 
-/// A router in the node between delays and marks the packets of every second receiver, and merges reports.
+/// The router delays and marks the packets of every second receiver, and merges reports.
 #[test]
 fn router_is_identical_in_simulator_and_transport() {
     let router = toy::ToyRouter { delay: Span::from_micros(7_300), spacing: Span::from_micros(41_700) };
@@ -716,7 +717,8 @@ fn router_is_identical_in_simulator_and_transport() {
     assert!(lost > 100 && reports > 30 && simulated.cuts > 10);
 }
 
-/// Its guard against a silent group accepts requests as signs of life, which the simulator does not have.
+/// Only reports are accepted: the guard against a silent group would treat requests as signs of life, which the simulator does
+/// not have.
 #[test]
 fn transport_scheme_is_identical_with_reports_only() {
     let scheme = as_shipped(Start::Linear);
@@ -724,7 +726,7 @@ fn transport_scheme_is_identical_with_reports_only() {
     assert_busy_twins(&Star::of_three(scheme, 90), setting, 0x5259_f560_3a85_be74);
 }
 
-/// Reports only, for the reason above.
+/// Only reports are accepted, for the same reason as above.
 #[test]
 fn random_stars_are_identical_in_simulator_and_transport() {
     let (mut lost, mut reports) = (0, 0);
@@ -760,7 +762,7 @@ fn slow_start_is_identical_in_simulator_and_transport() {
     assert!(over > 200 && simulated.packets[..over].iter().any(|packet| packet.link == LinkId(1)));
 }
 
-/// The scheme as it is shipped, and nothing made equal: no packet is the same, but about as many are sent.
+/// The scheme as shipped, without equalized settings: packets differ, but their number is close.
 #[test]
 fn rate_with_the_full_transport_is_close_to_the_simulator() {
     let (mut simulated, mut transported) = (Sums::default(), Sums::default());
@@ -774,7 +776,7 @@ fn rate_with_the_full_transport_is_close_to_the_simulator() {
     assert!((0.97..1.03).contains(&ratio), "{ratio}");
 }
 
-/// Counts over several runs.
+/// Sums of counts over several runs.
 #[derive(Debug, Default)]
 struct Sums {
     sent: usize,

@@ -1,4 +1,4 @@
-//! One receiver behind a link of 10 Mbit/s among three fast ones.
+//! A receiver behind a link of 10 Mbit/s in a group with three fast receivers.
 
 use super::*;
 use crate::config::SlowReceiverPolicy;
@@ -8,7 +8,7 @@ use faircast_core::time::Rate;
 const SLOW: usize = 3;
 const CONTENT: u64 = 40_000_000;
 
-/// Builds three receivers at up to 50 Mbit/s and, when `with_slow`, one at 10.
+/// Runs a session with three receivers at up to 50 Mbit/s and, if `with_slow` is given, one behind that link.
 fn run(slow: SlowReceiverPolicy, with_slow: Option<Link>) -> (Net, usize) {
     let mut net = Net::new(5).with_trunk(Link::millis(5).mbps(50.0).fifo(150_000));
     let fast = net.receivers(3, Link::millis(5), Link::millis(5));
@@ -25,7 +25,7 @@ fn narrow() -> Link {
     Link::millis(5).mbps(10.0).fifo(50_000)
 }
 
-/// Returns when the last fast receiver was done.
+/// Returns the time at which the last fast receiver was done, seconds.
 fn fast_done(net: &Net) -> f64 {
     (0..SLOW).map(|receiver| net.receivers[receiver].ended_at.as_secs_f64()).fold(0.0, f64::max)
 }

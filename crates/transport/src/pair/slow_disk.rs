@@ -1,4 +1,4 @@
-//! Receivers whose disks take long to give files their names.
+//! Receivers with slow disks: opening, writing and renaming take long.
 
 use super::streams::LiveInput;
 use super::*;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A disk that takes this long to open a transfer, for each job of a session on some blocks, and for the job on all files.
+/// A disk with delays: for opening a transfer, for each job on some blocks, and for the job on all files.
 #[derive(Default)]
 pub(super) struct SlowDisk {
     opening: Span,
@@ -17,7 +17,7 @@ pub(super) struct SlowDisk {
     files: Span,
     jobs: Arc<Mutex<VecDeque<(Span, Job)>>>,
     done_at: Option<Time>,
-    /// The jobs that it has done late.
+    /// Number of delayed jobs.
     late: u32,
 }
 
@@ -42,7 +42,7 @@ impl SlowDisk {
         })
     }
 
-    /// Runs the jobs that are done by now.
+    /// Runs a job whose delay has passed.
     pub(super) fn work(&mut self, now: Time) {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((takes, _)) = jobs.front() else { return };
@@ -58,7 +58,7 @@ impl SlowDisk {
     }
 }
 
-/// A disk that stalls takes this long for each write.
+/// Delay of each write on a stalling disk.
 const STALL: Span = Span::from_secs(2);
 
 #[test]
@@ -68,7 +68,7 @@ fn slow_directory_delays_the_start_by_at_most_half_a_second() {
             let mut net = beside_a_disk_that_stalls(Span::ZERO, 2.0, 0.0);
             net.receivers[1].disk.opening = stall;
             net.start_receiver(1);
-            // Nothing is lost: until the missing blocks are known, nothing is requested.
+            // Without losses, receivers request no symbols until they know their missing blocks.
             let offer = Offer::bytes(1_000_000).by(scheme).at_most_mbps(1.5).in_blocks_of(64);
             net.source(offer.expect(2));
             net.run_to_end(secs(100));
@@ -99,7 +99,7 @@ fn data_waits_for_members_that_still_open_files() {
     }
 }
 
-/// The source learns in time which blocks a receiver has, and sends nothing else.
+/// The source learns in time which blocks the receivers have, and sends only the missing ones.
 #[test]
 fn resumed_session_sends_only_missing_blocks_despite_slow_opens() {
     let mut net = Net::new(32).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
@@ -155,8 +155,8 @@ fn a_session_that_cannot_open_its_journal_fails_once() {
     assert!(ended.is_some_and(Result::is_err), "{ended:?}");
 }
 
-/// A session with a receiver on a fast disk and one whose disk stalls, or does not, sends the same datagrams until a second before it is
-/// complete. The argument of `run` is the time that the disk stalls.
+/// Checks that a stalling disk of one receiver changes no datagram until a second before completion. The argument of `run` is the
+/// delay of the disk.
 fn assert_a_stall_changes_no_datagram(what: &str, run: impl Fn(Span) -> Net) {
     let (fast, slow) = (run(Span::ZERO), run(STALL));
     let complete = fast.receivers[0].ended_at.min(fast.receivers[1].ended_at);
@@ -172,7 +172,7 @@ fn assert_a_stall_changes_no_datagram(what: &str, run: impl Fn(Span) -> Net) {
     assert_eq!(same, fast.len().max(slow.len()), "{what}: {:?}", fast.get(same).map(|(at, ..)| at));
 }
 
-/// Builds two receivers behind a trunk of this number of Mbit/s, the second with a disk that stalls for this time.
+/// Builds two receivers behind a trunk of `mbps` Mbit/s. The disk of the second one has the delay `stall`.
 fn beside_a_disk_that_stalls(stall: Span, mbps: f64, losses: f64) -> Net {
     let mut net = Net::new(23).with_trunk(Link::millis(5).mbps(mbps).fifo(50_000));
     net.receivers(2, Link::millis(2).losing(losses), Link::millis(2));
@@ -235,7 +235,7 @@ fn stalled_disk_delays_no_datagram_of_streams_in_layers() {
     }
 }
 
-/// Reports of blocks whose symbols are on the disk come as late as these; the messages do not.
+/// Blocks with spilled symbols are completed late, so the contents of messages differ, but their times and kinds do not.
 #[test]
 fn stalled_disk_delays_no_datagram_with_spilled_symbols() {
     for scheme in ["rlc,base=250000", "gmcc", "smcc"] {
@@ -269,7 +269,7 @@ fn is_layered(scheme: &str) -> bool {
     scheme.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() > 1)
 }
 
-/// Returns the stream that a receiver has written to a file whose name ends like this.
+/// Returns the stream that a receiver has written to the file whose name ends with `end`.
 fn file_of(net: &Net, receiver: usize, end: &str) -> Vec<u8> {
     let files = std::fs::read_dir(&net.receivers[receiver].dir).expect("it has a directory");
     let mut files = files.filter_map(|entry| Some(entry.ok()?.path()));
@@ -280,10 +280,10 @@ fn file_of(net: &Net, receiver: usize, end: &str) -> Vec<u8> {
     files.find(is_stream).map_or_else(Vec::new, |path| std::fs::read(path).expect("it can be read"))
 }
 
-/// A time longer than any idle timeout.
+/// Delay that exceeds every idle timeout.
 const LONG: Span = Span::from_secs(70);
 
-/// Builds a fast and a slow receiver of a file in a session with this scheme.
+/// Builds a session with this scheme, and two receivers of a file; the second has a slow disk.
 fn net(scheme: &'static str) -> Net {
     let mut net = Net::new(17).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     net.receivers(2, Link::millis(2), Link::millis(2));
@@ -293,7 +293,7 @@ fn net(scheme: &'static str) -> Net {
     net
 }
 
-/// Runs until the slow receiver works on its files.
+/// Runs until the slow receiver is processing its files.
 fn until_it_works(net: &mut Net) {
     net.run_until(secs(60), |net| net.receivers[1].disk.done_at.is_some());
     assert!(net.receivers[1].disk.done_at.is_some(), "everything has come");

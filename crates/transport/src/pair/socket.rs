@@ -1,25 +1,25 @@
-//! The buffer of a receiver's socket, and a process that takes datagrams in at a limited rate or is stopped.
+//! The buffer of a receiver's socket, with a process that reads at a limited rate or is stopped.
 
 use crate::endpoint::Backlog;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Kernel memory charged for a datagram of up to 1500 bytes (Linux: half a page and its own record).
+/// Kernel memory charged for a datagram of up to 1500 bytes (Linux: half a page, and a record).
 const COST: u64 = 2304;
 
-/// The default buffer size that a process may have, in the kernel's units.
+/// Default size of a socket's buffer, in the kernel's units.
 const CAPACITY: u64 = 16 << 20;
 
-/// Datagrams that have arrived and were not taken out yet.
+/// Datagrams that have arrived but were not read yet.
 pub(super) struct Socket {
-    /// In the kernel's units, as [`Backlog::capacity`].
+    /// Buffer size in the kernel's units, as [`Backlog::capacity`].
     pub(super) capacity: u64,
     waiting: VecDeque<(Vec<u8>, SocketAddr, Time)>,
     dropped: u64,
     stopped_until: Time,
     pub(super) rate: Rate,
-    /// When the process has room for the next datagram.
+    /// Time at which the process can read the next datagram.
     free_at: Time,
 }
 
@@ -37,12 +37,12 @@ impl Default for Socket {
 }
 
 impl Socket {
-    /// Another process opens it again.
+    /// Empties the buffer for a new process.
     pub(super) fn restart(&mut self) {
         *self = Socket { capacity: self.capacity, rate: self.rate, ..Socket::default() };
     }
 
-    /// Takes an arriving datagram; returns whether there was room for it.
+    /// Stores an arriving datagram; returns whether there was room for it.
     pub(super) fn put(&mut self, bytes: &[u8], from: SocketAddr, now: Time) -> bool {
         let fits = self.used() <= self.capacity;
         if fits {
@@ -52,7 +52,7 @@ impl Socket {
         fits
     }
 
-    /// Returns the next datagram, if the process takes one by now; and its arrival time.
+    /// Returns the next datagram with its sender and arrival time, if the process can read one by now.
     pub(super) fn take(&mut self, now: Time) -> Option<(Vec<u8>, SocketAddr, Time)> {
         if self.is_stopped(now) || self.free_at > now {
             return None;
@@ -76,7 +76,7 @@ impl Socket {
         now < self.stopped_until
     }
 
-    /// Returns when the process acts, given its own deadline `at`.
+    /// Returns the time of the process's next action; `at` is its own deadline.
     pub(super) fn next_timeout(&self, at: Time) -> Time {
         let next = if self.waiting.is_empty() { Time::NEVER } else { self.free_at };
         at.min(next).max(self.stopped_until)

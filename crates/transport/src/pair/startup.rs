@@ -1,4 +1,4 @@
-//! How fast paths are filled, how hard, and how they are shared.
+//! Start-up: the time to fill a path, its load, and sharing between sessions.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn slow_start_does_not_overflow_a_short_queue() {
             net.trunk.dropped
         );
         assert!(most <= 2.0, "{rtt} ms: {most}");
-        // Joining takes some round trips, too.
+        // Joining also takes some round trips.
         assert!(half <= 2.0 + 4e-3 * rtt as f64, "{rtt} ms: {half}");
         assert!(used >= 0.7, "{rtt} ms: {used}");
     }

@@ -8,13 +8,13 @@ use crate::source::scheduler::streams::Feed;
 use faircast_core::time::Rate;
 use std::collections::BTreeSet;
 
-/// Two layers of 0.5 Mbit/s.
+/// RLC with two layers of 0.5 Mbit/s each.
 const RLC: &str = "rlc,base=500000,layers=2";
 
-/// Streams are made of numbered records of this many bytes, so that a part shows where it was cut out.
+/// Size of a record, bytes. Streams consist of numbered records, so that the position of a part is known.
 const RECORD: usize = 20;
 
-/// A made-up input: records at a rate, or a file of them.
+/// A synthetic input: live records at a rate, or a file of records.
 #[derive(Debug, Clone)]
 pub(super) struct LiveInput {
     rate: Option<Rate>,
@@ -23,12 +23,12 @@ pub(super) struct LiveInput {
 }
 
 impl LiveInput {
-    /// An input of this number of bytes at a rate, from the start on.
+    /// Returns an input of this number of bytes, which become available at a rate from the start on.
     pub(super) fn live(mbps: f64, bytes: usize) -> LiveInput {
         LiveInput { rate: Some(Rate::from_mbps(mbps)), bytes, taken: 0 }
     }
 
-    /// An input of this number of bytes that wait to be sent.
+    /// Returns an input of this number of bytes, all of which are available at once.
     pub(super) fn file(bytes: usize) -> LiveInput {
         LiveInput { rate: None, bytes, taken: 0 }
     }
@@ -80,7 +80,7 @@ impl Net {
         file.map_or_else(Vec::new, |path| std::fs::read(path).expect("it can be read"))
     }
 
-    /// Returns the layer's report of a receiver that ended well.
+    /// Returns a layer's report of a receiver that ended successfully.
     fn stream(&self, receiver: usize, layer: usize) -> &StreamReceived {
         &self.receivers[receiver].report().streams[layer]
     }
@@ -94,7 +94,7 @@ impl Net {
     }
 }
 
-/// Returns the numbers of the whole records in a part of a stream.
+/// Returns the numbers of the complete records in a part of a stream.
 fn records(part: &[u8]) -> Vec<usize> {
     let lines = std::str::from_utf8(part).expect("records are text").lines();
     lines.filter_map(|line| line.strip_prefix("record ")?.get(..12)?.parse().ok()).collect()
@@ -121,7 +121,7 @@ fn stream_of_each_layer_reaches_the_receivers_that_joined_it() {
     assert!(LiveInput::all(600_000).ends_with(&upper), "joined at the present: {:?}", net.stream(fast, 1));
     assert!(upper.len() > 350_000, "{:?}", net.stream(fast, 1));
     assert_eq!(net.flows(fast, 1), [Flow::Starts, Flow::Stops]);
-    // The slow one tries the upper layer now and then, and loses some packets of the base layer then.
+    // The slow receiver probes the enhancement layer at times, and then loses some packets of the base layer.
     let base = net.got(slow, 0);
     assert_in_order(&base);
     assert!(base.len() > 550_000, "{:?}", net.stream(slow, 0));

@@ -1,4 +1,4 @@
-//! A source that dies and starts another session: its receivers follow it there, with the same content and with other content.
+//! A source dies and starts another session: its receivers follow it, with the same content and with other content.
 
 use super::node::UNIX_SECS;
 use super::*;
@@ -22,7 +22,7 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// Builds two receivers and a source of this scheme, which has sent for this time.
+/// Builds two receivers and a source with this scheme, and runs them for this duration.
 fn started(scheme: &'static str, key: Option<&GroupKey>, after: Span) -> (Net, Range<usize>, usize) {
     let mut net = Net::new(11);
     let all = net.receivers_with(2, path(), back(), None, key.cloned());
@@ -32,7 +32,7 @@ fn started(scheme: &'static str, key: Option<&GroupKey>, after: Span) -> (Net, R
     (net, all, source)
 }
 
-/// Returns the warnings of a receiver that contain these words.
+/// Returns the number of a receiver's warnings that contain these words.
 fn warned(net: &Net, receiver: usize, words: &str) -> usize {
     let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains(words));
     net.receivers[receiver].events.iter().filter(says).count()
@@ -108,7 +108,7 @@ fn restarted_session_with_an_older_clock_is_followed() {
     }
 }
 
-/// A source that replaces a broken session: by its address, or by its key and name.
+/// Another source replaces a broken session: it needs the same address, or the key and the same name.
 #[test]
 fn replacement_source_needs_the_key_and_the_name() {
     for (key, is_followed) in [(None, false), (Some(key()), true)] {
@@ -165,7 +165,7 @@ fn sessions_of_one_host_do_not_end_each_other_over_an_outage() {
     }
 }
 
-/// Two receivers of one host, as `recv --serve` has them.
+/// Builds two receivers on one host, as `recv --serve` does.
 fn served(scheme: &'static str) -> (Net, usize) {
     let mut net = Net::new(13);
     let all = net.receivers(2, path(), back());
@@ -218,7 +218,7 @@ fn receiver_is_superseded_by_another_of_its_host() {
     }
 }
 
-/// A session shorter than the time in which a busy receiver waits for its turn to report.
+/// The session is shorter than the delay after which a busy receiver reports to another source.
 #[test]
 fn receiver_names_its_short_session_to_another_source() {
     for entry in CATALOGUE {
@@ -277,7 +277,7 @@ fn busy_receiver_names_its_session_and_the_other_source() {
             let now = UNIX_EPOCH + Duration::from_secs(UNIX_SECS + net.now.as_nanos() / 1_000_000_000);
             for (_, event) in &net.sources[other].events {
                 let Event::Busy { source, content, until, .. } = event else { continue };
-                // In layers the names may come with the last blocks.
+                // In layers, the file names may arrive with the last blocks.
                 let is_named = content.as_deref().map_or(is_layered, |content| content == "content");
                 assert!(source.as_deref() == Some("source") && is_named, "{}: {event:?}", entry.name);
                 assert!(

@@ -1,4 +1,4 @@
-//! Record of the network's traffic, for assertions.
+//! Record of the network's datagrams, for assertions.
 
 use faircast_core::time::{Span, Time};
 use faircast_wire::peek;
@@ -29,13 +29,13 @@ impl Bins {
         self.0[at(from)..at(to)].iter().sum()
     }
 
-    /// Returns the largest sum over any stretch of `span`.
+    /// Returns the largest sum over any interval of `span`.
     pub(super) fn max_within(&self, span: Span) -> u64 {
         let width = (span.as_nanos() / BIN.as_nanos()).max(1) as usize;
         self.0.windows(width.min(self.0.len().max(1))).map(|window| window.iter().sum()).max().unwrap_or(0)
     }
 
-    /// Returns the end of the first stretch of `span` whose sum is at least `amount`.
+    /// Returns the end of the first interval of `span` whose sum is at least `amount`.
     pub(super) fn first_with(&self, span: Span, amount: u64) -> Option<Time> {
         let width = (span.as_nanos() / BIN.as_nanos()).max(1) as usize;
         let at = self.0.windows(width).position(|window| window.iter().sum::<u64>() >= amount)?;
@@ -46,17 +46,17 @@ impl Bins {
 /// All datagrams sent and received.
 #[derive(Default)]
 pub(super) struct Trace {
-    /// Whether nothing is stored: for runs of months.
+    /// Whether the record is off, for runs of months.
     pub(super) off: bool,
     pub(super) digest: Option<blake3::Hasher>,
-    /// By source: bytes sent, and datagrams received.
+    /// Bytes sent by each source. The next field counts the datagrams that each has received.
     pub(super) sent: Vec<Bins>,
     pub(super) received: Vec<Bins>,
-    /// When set, datagrams are stored: to receivers, and to sources.
+    /// Whether datagrams are stored: those to receivers in `down`, those to sources in `up`.
     pub(super) record: bool,
     pub(super) down: Vec<(Time, usize, Vec<u8>)>,
     pub(super) up: Vec<(Time, usize, Vec<u8>)>,
-    /// When set, datagrams to sources are counted by kind.
+    /// Counts of datagrams to sources by kind, if enabled.
     pub(super) kinds: Option<BTreeMap<String, Bins>>,
 }
 

@@ -1,4 +1,4 @@
-//! Events for `tracing`: their targets, messages, fields and times, for every scheme.
+//! Events of `tracing`: their targets, messages, fields and times, for every scheme.
 
 use super::tree::{branch, schemes};
 use super::*;
@@ -54,12 +54,12 @@ impl Visit for Traced {
 }
 
 thread_local! {
-    /// The events of this thread's test, while it collects them.
+    /// Events of this thread's test, while it collects them.
     static COLLECTED: RefCell<Option<Vec<Traced>>> = const { RefCell::new(None) };
 }
 
-/// A subscriber for all threads. One for each test would lose events: `tracing` may cache that no subscriber wants the events of a place
-/// which another test reaches just before a subscriber is set.
+/// A subscriber for all threads. A subscriber per test would lose events: `tracing` may cache that an event has no subscriber, if
+/// another test reaches its code just before the subscriber is set.
 struct Collector;
 
 impl Subscriber for Collector {
@@ -91,11 +91,11 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-/// Returns the events of a network, in their order.
+/// Events of a network, in order.
 struct Events(Vec<Traced>);
 
 impl Events {
-    /// Returns the events during `run`.
+    /// Runs `run`, and returns its events.
     fn of(run: impl FnOnce()) -> Events {
         static SUBSCRIBED: Once = Once::new();
         SUBSCRIBED
@@ -113,7 +113,7 @@ impl Events {
         self.all(target, message).count()
     }
 
-    /// The receivers in events of this kind.
+    /// Returns the receivers named in events of this kind.
     fn receivers(&self, target: &'static str, message: &'static str) -> BTreeSet<&str> {
         self.all(target, message).map(|event| event.text("receiver")).collect()
     }
@@ -177,7 +177,7 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
         for event in &events.0 {
             assert!((0.0..=end).contains(&event.number("at")), "{name}: {event:?}");
             assert!(["source", "receiver"].contains(&event.text("role")), "{name}: {event:?}");
-            // A receiver asks whether a session continues before it follows one.
+            // A receiver asks whether a session continues before it joins the session.
             let is_asked = event.text("state") == "Asking" && event.text("way") == "sent";
             let session = if is_asked { "" } else { "source" };
             assert_eq!(event.text("session"), session, "{name}: {event:?}");

@@ -1,6 +1,7 @@
-//! Trees of relays in virtual time: a source, relays and receivers, each behind a link of its own.
+//! Trees of relays in virtual time: a source, relays and receivers, each behind its own link.
 //!
-//! The head of a segment (the source, or a branch of a relay) sends to all hosts attached to it; replies go up their links.
+//! The head of a segment (the source, or a branch of a relay) sends to all hosts attached to it. Replies use the same links in
+//! the other direction.
 
 use super::net::{Head, Net, OVERHEAD, Who};
 use super::node::{IDLE_TIMEOUT, Offer, ReceiverNode, UNIX_SECS, groups};
@@ -35,9 +36,9 @@ pub(super) struct RelayNode {
     key: Option<GroupKey>,
     memory: usize,
     in_file: bool,
-    /// The router of a hop, whose branches are exits.
+    /// Router of an active router, whose branches are exits.
     router: Option<RouterKind>,
-    /// The options of that router.
+    /// Options of the router.
     pub(super) options: Option<faircast_core::schemes::rmanp::router::Config>,
     count: usize,
     pub(super) path_rng: Rng,
@@ -50,7 +51,7 @@ impl RelayNode {
         SocketAddr::new(self.address.ip(), 6000 + branch as u16)
     }
 
-    /// Returns the branch that sends from this address.
+    /// Returns the number of the branch that sends from this address.
     pub(super) fn branch_at(address: SocketAddr) -> usize {
         usize::from(address.port()) - 6000
     }
@@ -127,7 +128,7 @@ impl RelayNode {
         self.ended = None;
     }
 
-    /// Starts the process of a hop.
+    /// Creates an exit of an active router.
     fn exit(&mut self, branch: usize) -> Box<dyn Endpoint> {
         let (boot, local) = (self.rng.bits(), self.branch_address(branch));
         self.shared.announces_from(local);
@@ -137,7 +138,7 @@ impl RelayNode {
         Box::new(HopExit::new(self.shared.clone(), hop, branch, exit, groups(1)[0]))
     }
 
-    /// Runs all due work: returns datagrams with their senders and destinations.
+    /// Runs all pending work, and appends the sent datagrams with their senders and destinations to `sent`.
     pub(super) fn drive(&mut self, now: Time, sent: &mut Vec<((SocketAddr, SocketAddr), Vec<u8>)>) {
         let addresses: Vec<SocketAddr> = (0..self.count).map(|branch| self.branch_address(branch)).collect();
         let mut out = Vec::new();
@@ -182,12 +183,12 @@ impl RelayNode {
 }
 
 impl Net {
-    /// Stores blocks for which the relay has no room in memory in a file.
+    /// Lets the relay store blocks in a file if they do not fit memory.
     fn cached_in_file(&mut self, relay: usize) {
         self.relays[relay].in_file = true;
     }
 
-    /// Adds a relay that caches this number of bytes, with this number of branches, attached here by this link.
+    /// Adds a relay with `memory` bytes of cache and `branches` branches, attached to `to` by this link.
     pub(super) fn relay(&mut self, to: Head, branches: usize, memory: usize, link: Link) -> usize {
         let at = self.relays.len();
         self.relays.push(RelayNode {
@@ -213,14 +214,14 @@ impl Net {
         at
     }
 
-    /// Adds a hop with a router and this number of exits, attached here by this link.
+    /// Adds an active router with `exits` exits, attached to `to` by this link.
     pub(super) fn hop(&mut self, to: Head, kind: RouterKind, exits: usize, link: Link) -> usize {
         let at = self.relay(to, exits, 0, link);
         self.relays[at].router = Some(kind);
         at
     }
 
-    /// Adds this number of receivers, each attached here by such a link.
+    /// Adds `count` receivers, each attached to `to` by its own link.
     pub(super) fn behind(&mut self, to: Head, count: usize, link: Link) {
         for _ in 0..count {
             let at = self.place_receiver();
@@ -228,7 +229,7 @@ impl Net {
         }
     }
 
-    /// A receiver, not started, without a link.
+    /// Adds a receiver without a link, not started.
     pub(super) fn place_receiver(&mut self) -> usize {
         let at = self.receivers.len();
         let dir = self.dir.path().join(format!("out{at}"));
@@ -237,21 +238,21 @@ impl Net {
         at
     }
 
-    /// Lets a host receive from this head by a link of its own, too. Only multicast is damaged on it.
+    /// Attaches a host to a head by another link, which damages only multicast.
     pub(super) fn attach(&mut self, who: Who, to: Head, link: Link) {
         let mut site = Site::new(vec![to], link, link.sound());
         site.members.push(who);
         self.network.site(site);
     }
 
-    /// Ends the relay's process.
+    /// Kills the relay's process.
     pub(super) fn kill_relay(&mut self, relay: usize) {
         let node = &mut self.relays[relay];
         (node.above, node.ended) = (None, Some(Ok(())));
         node.branches.clear();
     }
 
-    /// Checks that all receivers have everything, and that the source knows it.
+    /// Checks that all receivers have everything, and that the source has confirmed them.
     pub(super) fn assert_everybody_has_all(&self) {
         let report = self.sources[0].report();
         assert_eq!(report.verified, self.receivers.len() as u64, "{report:?}");
@@ -265,7 +266,7 @@ pub(super) fn branch(relay: usize, branch: usize) -> Head {
     Head::Branch { relay, branch }
 }
 
-/// Every scheme that runs at one rate.
+/// Returns all schemes that run at one rate.
 pub(super) fn schemes() -> impl Iterator<Item = &'static str> {
     let all = faircast_core::schemes::CATALOGUE.iter();
     let at_one_rate =
@@ -286,7 +287,7 @@ fn relay_forwards_a_session_with_every_scheme() {
     }
 }
 
-/// Returns the packets that the source sent beyond each symbol once.
+/// Returns the ratio of sent symbols to content symbols at the source.
 fn overhead_of(tree: &Net) -> f64 {
     tree.sources[0].report().repair_ratio
 }
@@ -471,7 +472,7 @@ fn second_relay_replaces_a_dead_one_without_delay() {
         let second = tree.relay(Head::Source(0), 1, MEMORY, link());
         tree.behind(branch(first, 0), 2, link());
         tree.behind(branch(second, 0), 2, link());
-        // Receivers of the first relay can receive from the second as well, and turn to it when theirs is silent.
+        // Receivers of the first relay also reach the second one, and attach to it when the first one is silent.
         tree.attach(Who::Receiver(0), branch(second, 0), link());
         tree.attach(Who::Receiver(1), branch(second, 0), link());
         tree.start();

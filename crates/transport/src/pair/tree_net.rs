@@ -1,5 +1,5 @@
-//! A session with agents in virtual time: all hosts receive the source's multicast, each by a link of its own, and agents and their
-//! children reach each other by unicast.
+//! A session with agents in virtual time: every host receives the source's multicast by its own link, and agents and children
+//! exchange unicast.
 
 use super::net::{Head, Net, Who};
 use super::node::{IDLE_TIMEOUT, UNIX_SECS, groups};
@@ -62,7 +62,7 @@ impl AgentNode {
         self.above.as_ref().is_some_and(|above| self.parents.is_empty() || above.receives_group())
     }
 
-    /// Takes a datagram for this host or its group; returns the replies.
+    /// Processes a datagram to this host or its group; returns the replies.
     pub(super) fn on_datagram(
         &mut self,
         bytes: &mut [u8],
@@ -135,13 +135,13 @@ impl AgentNode {
         self.agent().with(|agent| agent.status())
     }
 
-    /// Returns the number of receivers below, and of those that are done.
+    /// Returns the numbers of downstream receivers: all, and completed ones.
     pub(super) fn below(&self) -> (u64, u64) {
         let below = self.agent().with(|agent| agent.tally());
         (below.receivers, below.done)
     }
 
-    /// Returns the same of each child, as `relay --status` shows it.
+    /// Returns these numbers for each child, as `relay --status` reports them.
     pub(super) fn shown(&self) -> Vec<(u64, u64)> {
         let session = self.shared.status().expect("there is a session");
         session.branches.iter().map(|child| (child.receivers, child.done)).collect()
@@ -149,7 +149,7 @@ impl AgentNode {
 }
 
 impl Net {
-    /// Adds an agent that receives from the source by this link and takes this number of children; optionally under another agent.
+    /// Adds an agent that receives the source by this link and accepts `most` children, optionally with other agents as parents.
     pub(super) fn agent(&mut self, parents: &[SocketAddr], most: usize, down: Link) -> usize {
         let at = self.agents.len();
         self.agents.push(AgentNode {
@@ -170,7 +170,7 @@ impl Net {
         at
     }
 
-    /// Adds this number of receivers that receive from the source by such links, with these parents.
+    /// Adds `count` receivers with these parents, each of which receives the source by its own link.
     pub(super) fn children(&mut self, parents: &[SocketAddr], count: usize, down: Link) -> Range<usize> {
         let first = self.receivers.len();
         for _ in 0..count {
@@ -181,19 +181,19 @@ impl Net {
         first..first + count
     }
 
-    /// Adds a host that receives from the source by this link, and reaches others by unicast.
+    /// Adds a host that receives the source by this link, and reaches other hosts by unicast.
     fn attach_near(&mut self, who: Who, down: Link) {
         self.attach(who, Head::Source(0), down);
         self.near(who, Link::millis(1));
     }
 
-    /// Sends all unicast to and from this host through such a link.
+    /// Sends all unicast of this host through such a link, in both directions.
     pub(super) fn near(&mut self, who: Who, link: Link) {
         let site = self.network.sites.iter_mut().find(|site| site.members.contains(&who));
         site.expect("it is attached").near = Some(Pipe::new(link));
     }
 
-    /// Ends the agent's process.
+    /// Kills the agent's process.
     pub(super) fn kill_agent(&mut self, agent: usize) {
         let node = &mut self.agents[agent];
         node.above = None;
@@ -209,7 +209,7 @@ impl Net {
         }
     }
 
-    /// Returns the datagrams that the source received from these receivers themselves.
+    /// Returns the number of datagrams that the source received directly from these receivers.
     pub(super) fn received_from(&self, receivers: Range<usize>) -> u64 {
         receivers.map(|at| self.received.get(&self.receivers[at].address).copied().unwrap_or(0)).sum()
     }

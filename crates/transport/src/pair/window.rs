@@ -1,4 +1,4 @@
-//! Receive windows: slow, stopped and dishonest receivers, for every scheme of one rate.
+//! Receive windows: slow, stopped and malicious receivers, for every scheme at one rate.
 
 use super::*;
 use crate::config::SlowReceiverPolicy;
@@ -8,7 +8,7 @@ use faircast_core::schemes::{CATALOGUE, LayerRates};
 use faircast_core::time::Rate;
 use faircast_wire::{Kind, Message, ReceiverCodec, Window, peek};
 
-/// The schemes of one rate.
+/// Returns the schemes at one rate.
 fn schemes() -> impl Iterator<Item = &'static str> {
     let of_one_rate = CATALOGUE.iter().filter(|entry| entry.layers == LayerRates::One);
     of_one_rate.map(|entry| entry.name)
@@ -18,7 +18,7 @@ fn millis(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
-/// A fast local network.
+/// Returns a fast local network.
 fn lan() -> Link {
     Link::default().mbps(200.0).fifo(4_000_000)
 }
@@ -30,7 +30,7 @@ fn net(scheme: &'static str, receivers: usize, offer: Offer) -> (Net, usize) {
     (net, source)
 }
 
-/// Runs until data have flowed for a while.
+/// Runs until the source has sent 2 MB.
 fn settle(net: &mut Net, source: usize) {
     net.run_until(secs(30), |net| net.trace.sent.get(source).is_some_and(|sent| sent.total() > 2_000_000));
 }
@@ -53,13 +53,13 @@ fn rate_follows_a_slow_receiver_up_and_down_without_loss() {
         settle(&mut net, source);
         net.run_for(secs(2));
         for mbps in [16.0, 48.0, 16.0_f64] {
-            // Before the first such moment its buffer had room for much more.
+            // The first limit needs more time: before it, the buffer had much more room.
             let first = net.receivers[1].socket.rate.bps() > 1e12;
             net.limit_receiver(1, Rate::from_mbps(mbps));
             net.run_for(if first { secs(3) } else { millis(500) });
             let rate = rate_over(&mut net, source, secs(2)) / 1e6;
             println!("{scheme}: {mbps} Mbit/s taken, {rate:.1} sent");
-            // TFMCC's receivers report twice their recent receive rate, and that was zero for a while.
+            // TFMCC's receivers report twice their recent receive rate, which was zero for a while.
             let least = if scheme == "tfmcc" { 0.5 } else { 0.8 * mbps };
             assert!((least..1.2 * mbps).contains(&rate), "{scheme} sends {rate} Mbit/s for {mbps}");
         }
@@ -72,7 +72,7 @@ fn short_pause_of_a_process_loses_no_datagram() {
     for scheme in schemes() {
         let run = |pause: bool| {
             let (mut net, source) = net(scheme, 3, Offer::bytes(8_000_000));
-            // The buffer size that a user without privileges gets.
+            // Maximum buffer size of a user without privileges.
             net.receivers[2].socket.capacity = 425_984;
             settle(&mut net, source);
             if pause {
@@ -134,7 +134,7 @@ fn lost_window_advertisements_cost_time_only() {
     }
 }
 
-/// A window that receiver 1 never sent reaches the source.
+/// Delivers a forged window of receiver 1 to the source.
 fn forge(net: &mut Net, source: usize, echo: Seq, limit: Seq) {
     let joined = net.sources[source].events.iter().find_map(|(_, event)| match event {
         Event::Joined { receiver, host, .. } if host == "host1" => *receiver,
@@ -154,10 +154,10 @@ fn forged_windows_do_not_stop_a_group() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 2, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
-        // Packets that were never sent, and all possible numbers.
+        // The echo is of a packet that was never sent.
         forge(&mut net, source, Seq((1 << 62) - 2), Seq(0));
         assert!(rate_over(&mut net, source, millis(200)) > 0.0, "{scheme}");
-        // The newest packet, and no room: those of the true receiver are soon newer.
+        // Forge an echo of the newest packet and a closed window: windows of the true receiver are soon newer.
         let end = net.now + secs(8);
         while net.now < end
             && let Some(session) = &net.sources[source].session
@@ -176,7 +176,7 @@ fn closed_window_is_named_and_given_up() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
-        // It takes in a packet in a minute, and continues to report it.
+        // The receiver reads about a packet per minute, and continues to report it.
         net.limit_receiver(2, Rate::from_bps(200.0));
         let began = net.now;
         net.run_until(secs(60), |net| net.receivers[..2].iter().all(|node| node.session.is_none()));

@@ -1,4 +1,4 @@
-//! Parents that answer and serve nothing: relays, agents and hops that withhold symbols, or send wrong ones.
+//! Parents that answer but do not serve: relays, agents and active routers that withhold symbols, or send wrong ones.
 
 use super::forged_reports::Lie;
 use super::node::IDLE_TIMEOUT;
@@ -11,29 +11,29 @@ use faircast_wire::{DataPacket, GroupKey, Message, Newest, SourceCodec, Status, 
 const BYTES: u64 = 3_000_000;
 const MEMORY: usize = 64 << 20;
 
-/// The ways in which a relay does not serve.
+/// Attacks of a malicious relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Obstruction {
-    /// It sends no symbol, and states so.
+    /// Sends no symbols, and states so.
     Withholds,
-    /// It sends no symbol, and states that it does.
+    /// Sends no symbols, but states that it does.
     Pretends,
-    /// All symbols are wrong.
+    /// Sends wrong symbols only.
     Spoils,
 }
 
 const WAYS: [Obstruction; 3] = [Obstruction::Withholds, Obstruction::Pretends, Obstruction::Spoils];
 
-/// A relay that does not serve.
+/// A malicious relay.
 #[derive(Debug)]
 pub(super) struct Hostile {
     way: Obstruction,
-    /// The number after that of its latest packet.
+    /// Number of the relay's next packet.
     next: Option<u64>,
 }
 
 impl Hostile {
-    /// Returns the datagram that it sends instead of this one, in an open session.
+    /// Returns the datagram that the relay sends instead of `bytes`, if any, in an open session.
     pub(super) fn sends(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let Ok((header, message)) = parse(bytes, &Newest::default()) else { return Some(bytes.to_vec()) };
         let mut spoilt;
@@ -68,14 +68,14 @@ fn offer(scheme: &'static str) -> Offer {
     Offer::bytes(BYTES).by(scheme).expect(2).at_most_mbps(8.0)
 }
 
-/// Builds two receivers below a relay or a hop, when content has begun to arrive.
+/// Adds two receivers downstream of a relay, and runs until each has an eighth of the content.
 fn begin(tree: &mut Net, relay: usize) {
     tree.behind(branch(relay, 0), 2, link());
     tree.start();
     tree.run_until(secs(60), |tree| tree.receivers.iter().all(|node| node.verified_bytes() > BYTES / 8));
 }
 
-/// Runs until all have everything; returns the seconds.
+/// Runs until all receivers have everything; returns the duration in seconds.
 fn end(tree: &mut Net, name: &str) -> f64 {
     let from = tree.now;
     tree.run_until(secs(300), |tree| tree.receivers.iter().all(|node| node.ended.is_some()));
@@ -86,8 +86,8 @@ fn end(tree: &mut Net, name: &str) -> f64 {
     tree.now.since(from).as_secs_f64()
 }
 
-/// The relay becomes hostile in each way, and its receivers can receive from another parent: the content comes again from there, after the idle timeout
-/// at most.
+/// Checks that receivers leave a malicious relay for another parent, for each attack. They leave after the idle timeout at the
+/// latest, and get the content from the new parent.
 fn assert_left(name: &str, make: impl Fn() -> (Net, usize, Head)) {
     let (mut tree, relay, _) = make();
     begin(&mut tree, relay);
@@ -138,7 +138,7 @@ fn receiver_leaves_an_unhelpful_router_for_another() {
     }
 }
 
-/// It slows the session down to its floor until it is left.
+/// The agent slows the session down to its floor until the receiver leaves it.
 #[test]
 fn receiver_leaves_an_unhelpful_agent_for_the_source() {
     const FLOOR: f64 = 0.5;
@@ -156,7 +156,8 @@ fn receiver_leaves_an_unhelpful_agent_for_the_source() {
     assert!(took < at_the_floor + IDLE_TIMEOUT.as_secs_f64(), "{took} s, {at_the_floor} s");
 }
 
-/// A source that lives and states that it has sent everything. No relay and no other address continues the session.
+/// The source is alive and states that it has sent everything, but sends no data. No relay and no other address continues the
+/// session.
 #[test]
 fn receiver_waits_the_idle_timeout_for_an_unhelpful_parent() {
     for scheme in schemes() {
@@ -192,7 +193,7 @@ fn receiver_waits_the_idle_timeout_for_an_unhelpful_parent() {
     }
 }
 
-/// It waits itself for its parent, as long as its own idle timeout lasts.
+/// The relay itself waits for its parent, up to its own idle timeout.
 #[test]
 fn receiver_waits_for_an_honest_relay_without_data() {
     for scheme in schemes() {
@@ -209,13 +210,13 @@ fn receiver_waits_for_an_honest_relay_without_data() {
     }
 }
 
-/// A relay forwards symbols of a sealed session that it cannot verify. A receiver can: they do not open.
+/// A relay cannot verify symbols of a sealed session, but a receiver detects wrong ones, because they do not open.
 #[test]
 fn wrong_cached_symbols_of_a_sealed_session_are_replaced() {
     for scheme in schemes() {
         let mut tree = Net::of(98, offer(scheme).sealed(GroupKey::from_bytes([8; 32])));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
-        // RMANP goes down to its floor with such losses.
+        // With higher losses RMANP falls to its rate floor.
         let loss = if scheme == "rmanp" { 0.002 } else { 0.05 };
         tree.behind(branch(relay, 0), 2, link().losing(loss));
         tree.start();
@@ -226,7 +227,7 @@ fn wrong_cached_symbols_of_a_sealed_session_are_replaced() {
     }
 }
 
-/// A relay's parent is hostile for a while, so that the relay stores wrong symbols. Its children state that they are wrong.
+/// A relay caches wrong symbols, because its parent is malicious for a while. Its children report that the symbols are wrong.
 #[test]
 fn wrong_symbols_in_the_cache_of_a_relay_are_replaced() {
     for scheme in schemes() {

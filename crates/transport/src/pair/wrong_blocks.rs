@@ -1,4 +1,4 @@
-//! Output directories that contain other data than the source's.
+//! Output directories with data of other content than the source's.
 
 use super::*;
 use crate::object::{BlockRead, Store, seal_block, verify_block};
@@ -6,7 +6,8 @@ use faircast_core::schemes::CATALOGUE;
 
 const BYTES: u64 = 2_500_000;
 
-/// Writes the remains of an earlier receiver: these blocks, some of them with other content under a matching hash.
+/// Creates the remains of an earlier transfer in the receiver's directory: the blocks that `stored` selects. The blocks in
+/// `wrong` have other content, under a matching hash.
 pub(super) fn leave(net: &Net, source: usize, receiver: usize, stored: impl Fn(u32) -> bool, wrong: &[u32]) {
     let mut object = net.sources[source].object();
     let (geometry, transfer) = (object.geometry(), object.transfer());
@@ -28,7 +29,7 @@ fn path() -> (Link, Link) {
     (Link::millis(5).mbps(20.0).fifo(100_000), Link::millis(5))
 }
 
-/// Runs two receivers, of which the first finds wrong blocks; both get everything in this session.
+/// Runs two receivers, the first of which has wrong blocks. Both receive everything in this session.
 fn assert_heals(scheme: &'static str, stored: impl Fn(u32) -> bool, wrong: &[u32]) -> u64 {
     let mut net = Net::new(5);
     let all = net.receivers(2, path().0, path().1);
