@@ -1,27 +1,27 @@
-//! The configuration that a session of any format starts from.
+//! Configuration of sessions in any wire format.
 
 use crate::stop::Stop;
 use faircast_transport::config::{ReceiveConfig, SendConfig, StartNow};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, ReceiveReport, SendReport};
 
-/// The configuration of one end of a session, which can run it.
+/// The configuration of one end of a session, with a method to run the session.
 pub trait Configuration: Send + 'static {
-    /// How such a session ends.
+    /// Report of a finished session.
     type Report: Send + 'static;
 
-    /// Whether this event says that the session has begun: what can be wrong with its configuration would be known.
+    /// Whether this event shows that the session has begun. Errors in its configuration would have been reported before.
     fn is_begun(event: &Event) -> bool;
 
-    /// Starts it while it waits for receivers.
+    /// Returns a handle that starts the session while it waits for receivers.
     fn start_now(&self) -> StartNow {
         StartNow::default()
     }
 
-    /// Run the session in this thread until it ends, or until `stop` is set.
+    /// Runs the session in this thread until it ends, or until `stop` is set.
     ///
     /// # Errors
-    /// When the session cannot begin, or fails.
+    /// If the session cannot begin, or fails.
     fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<Self::Report, Error>;
 }
 

@@ -1,9 +1,9 @@
-//! Foreign wire formats: what they declare ([`Format`]), and what their sessions need of this host: sockets, a clock, random numbers, and
-//! the loop.
+//! Foreign wire formats: their declaration ([`Format`]), and the services of this host for their sessions: sockets, a clock,
+//! random numbers, and the loop.
 //!
-//! A format's crate implements [`Endpoint`] for a source and for a receiver. To run one of them on sockets it asks a [`Host`] for
-//! [`SourceSockets`] or [`ReceiverSockets`], makes the endpoint from what they say (address, size of datagrams), and has them run it until
-//! its end.
+//! The crate of a format implements [`Endpoint`] for a source and for a receiver. To run an endpoint, it opens [`SourceSockets`]
+//! or [`ReceiverSockets`] on a [`Host`], creates the endpoint with their address and datagram size, and passes the endpoint to
+//! the sockets' `run`.
 
 mod declared;
 
@@ -30,43 +30,44 @@ pub use faircast_transport::config::span;
 pub use faircast_transport::object::host::quota::Quota;
 pub use faircast_transport::system::random;
 
-/// An endpoint that has something to say in the end.
+/// An endpoint with a report at its end.
 pub trait Reporting: Endpoint + Send {
-    /// How its session ended.
+    /// Report of a finished session.
     type Report;
 
-    /// How the session ended. Called once, also when the sockets have failed: what is not whole is cleaned up here.
+    /// Returns the report of the session. It is called once, even after an error of the sockets, and removes incomplete content.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason for the failure of the session.
     fn report(self) -> Result<Self::Report, Error>;
 }
 
-/// The host that a session runs on: its clock, and the receiver of its events.
+/// The host of a session: its clock, and the callback for events.
 pub struct Host<'a> {
     clock: Clock,
     events: &'a mut dyn FnMut(Event),
     stop: &'a Stop,
 }
 
-/// Where a source sends, and how.
+/// Destination of a source's packets, and options of its socket.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SourcePlace {
     /// Group address and port.
     pub group: SocketAddr,
-    /// Interface by name or address; chosen by route when `None`.
+    /// Interface by name or address; `None` for the interface of the route.
     pub interface: Option<String>,
-    /// Time to live of the packets.
+    /// Time to live of packets.
     pub ttl: u8,
-    /// How long the network may be gone.
+    /// Duration of an outage of the network after which the session ends.
     pub idle_timeout: Duration,
-    /// Largest UDP datagram; from the interface's MTU (at most 1500) when `None`.
+    /// Maximum size of a UDP datagram; `None` to derive it from the interface's MTU, at most 1500.
     pub datagram: Option<u16>,
 }
 
 impl Default for SourcePlace {
-    /// [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) by the interface of the route to it, in the own network, with an idle timeout of 60 s.
+    /// Returns [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) on the interface of its route, in the local network,
+    /// with an idle timeout of 60 s.
     fn default() -> SourcePlace {
         SourcePlace {
             group: default_group(),
@@ -78,27 +79,27 @@ impl Default for SourcePlace {
     }
 }
 
-/// Where a receiver listens, and for how long.
+/// Group and interface of a receiver, and its timeouts.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReceiverPlace {
     /// Group address and port.
     pub group: SocketAddr,
-    /// Interface by name or address; chosen by route when `None`.
+    /// Interface by name or address; `None` for the interface of the route.
     pub interface: Option<String>,
-    /// Accept packets from this source only.
+    /// The only source from which packets are accepted.
     pub source: Option<IpAddr>,
-    /// Gives up when no session is received for this long; waits without limit when `None`.
+    /// Duration without a session after which the receiver gives up; `None` to wait indefinitely.
     pub join_timeout: Option<Duration>,
-    /// Gives up when a session that was received is silent for this long.
+    /// Duration of silence of a received session after which the receiver gives up.
     pub idle_timeout: Duration,
-    /// Receive buffer of each socket, in bytes.
+    /// Size of the receive buffer of each socket, bytes.
     pub buffer: usize,
 }
 
 impl Default for ReceiverPlace {
-    /// [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) by the interface of the route to it, from any source: wait for a session for ever,
-    /// and 60 s for its source.
+    /// Returns [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) on the interface of its route, from any source. The
+    /// receiver waits for a session indefinitely, and 60 s for a silent source.
     fn default() -> ReceiverPlace {
         ReceiverPlace {
             group: default_group(),
@@ -114,48 +115,48 @@ impl Default for ReceiverPlace {
 /// The socket of a source.
 pub struct SourceSockets {
     uplink: Uplink,
-    /// The address that packets leave from. It stays: a network that gives the host another one ends the session.
+    /// Source address of packets. It is fixed: the session ends if the host gets another address.
     pub local: IpAddr,
-    /// Bytes of the largest datagram.
+    /// Maximum size of a datagram, bytes.
     pub datagram: usize,
-    /// Bytes of the IP and UDP headers of each.
+    /// Size of the IP and UDP headers of each datagram, bytes.
     pub overhead: usize,
 }
 
-/// The sockets of a receiver, one for each group that its endpoint wants to be in.
+/// The sockets of a receiver, one for each group that its endpoint joins.
 pub struct ReceiverSockets {
     groups: Groups,
     /// The address of this host on the interface.
     pub local: IpAddr,
-    /// Bytes of the IP and UDP headers of each datagram.
+    /// Size of the IP and UDP headers of each datagram, bytes.
     pub overhead: usize,
 }
 
 impl<'a> Host<'a> {
-    /// This host from now on. `events` receives the events, and `stop` ends the session early.
+    /// Starts session time. `events` receives the events, and `stop` ends the session early.
     pub fn new(events: &'a mut dyn FnMut(Event), stop: &'a Stop) -> Host<'a> {
         Host { clock: Clock::start(), events, stop }
     }
 
-    /// Session time.
+    /// Returns the session time.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
 
-    /// Seconds from 1970 to the start of session time.
+    /// Returns the start of session time, in seconds since 1970.
     pub fn unix_secs(&self) -> u64 {
         self.clock.unix_secs()
     }
 
-    /// Report an event.
+    /// Reports an event.
     pub fn emit(&mut self, event: Event) {
         (self.events)(event);
     }
 
-    /// Open the socket of a source. `port` is the one that answers come to.
+    /// Opens the socket of a source. `port` is its local port, to which receivers answer.
     ///
     /// # Errors
-    /// When there is no such interface, its MTU is too small, or the system refuses.
+    /// If there is no such interface, its MTU is too small, or the system refuses.
     pub fn source(&mut self, place: &SourcePlace, port: Option<u16>) -> Result<SourceSockets, Error> {
         let group = place.group;
         let options = SourceOptions { ttl: place.ttl, ..SourceOptions::default() };
@@ -174,10 +175,10 @@ impl<'a> Host<'a> {
         Ok(SourceSockets { uplink, local, datagram, overhead })
     }
 
-    /// Open the socket of a receiver and join its group.
+    /// Opens the socket of a receiver and joins its group.
     ///
     /// # Errors
-    /// When there is no such interface, or the system refuses.
+    /// If there is no such interface, or the system refuses.
     pub fn receiver(&mut self, place: &ReceiverPlace) -> Result<ReceiverSockets, Error> {
         let group = place.group;
         let choice = choose(group.ip(), place.interface.as_deref())?;
@@ -191,17 +192,17 @@ impl<'a> Host<'a> {
         Ok(ReceiverSockets { groups, local: choice.local, overhead: datagram::overhead(group) })
     }
 
-    /// Let go of what is unfinished in an output directory beyond what is to be kept, and report it.
+    /// Removes incomplete content in an output directory, except the part selected by `keep`, and reports this.
     pub fn tidy(&mut self, out: &Path, keep: KeepPartial) {
         tidied(out, keep, None).into_iter().for_each(|said| self.emit(Event::warning(said)));
     }
 }
 
 impl SourceSockets {
-    /// Run the endpoint until it is over.
+    /// Runs the endpoint until it has finished.
     ///
     /// # Errors
-    /// Those of the sockets and of the endpoint's report.
+    /// Errors of the sockets and of the endpoint's report.
     pub fn run<E: Reporting>(mut self, mut endpoint: E, host: Host<'_>) -> Result<E::Report, Error> {
         run_one(&mut endpoint, &mut self.uplink, &host.clock, host.events, host.stop)?;
         endpoint.report()
@@ -209,10 +210,10 @@ impl SourceSockets {
 }
 
 impl ReceiverSockets {
-    /// Runs the endpoint until it is over. When nothing was received because the network is gone, that is the error.
+    /// Runs the endpoint until it has finished. If an outage of the network prevented reception, the outage is the error.
     ///
     /// # Errors
-    /// Those of the sockets and of the endpoint's report.
+    /// Errors of the sockets and of the endpoint's report.
     pub fn run<E: Reporting>(mut self, mut endpoint: E, host: Host<'_>) -> Result<E::Report, Error> {
         let run = run_one(&mut endpoint, &mut self.groups, &host.clock, host.events, host.stop);
         let backlog = Backlog { dropped: self.groups.dropped(), ..Backlog::default() };

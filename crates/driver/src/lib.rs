@@ -1,7 +1,7 @@
 //! Sessions on real sockets and in real time.
 //!
-//! A session is an [`Endpoint`](faircast_transport::Endpoint) without sockets, clock and threads. This crate opens the sockets, gives
-//! endpoints datagrams and the present, and sends what they want sent, until they are over.
+//! A session is an [`Endpoint`](faircast_transport::Endpoint) without sockets, clock and threads. This crate opens the sockets,
+//! passes datagrams and the current time to endpoints, and sends the datagrams of endpoints until they have finished.
 //!
 //! | | |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | [`relay`](fn@relay) | a relay, with a thread for each session |
 //! | `serve` | a source that serves hosts by unicast |
 //! | [`format`](mod@format) | the sockets, the clock and the declaration of foreign formats |
-//! | [`Configuration`] | the configuration that each of these starts from |
-//! | [`Stop`] | the request to end them early |
+//! | [`Configuration`] | the configuration of any of these |
+//! | [`Stop`] | the request to end sessions early |
 
 mod configuration;
 pub mod format;

@@ -1,4 +1,4 @@
-//! The port of a relay, and the group in which hosts look for relays.
+//! The port of a relay, and the group in which hosts search for relays.
 
 use crate::stop::Stop;
 use faircast_net::{
@@ -11,33 +11,33 @@ use faircast_wire::Name;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Invitations that are due are sent, and a socket that fails is tried again, within this.
+/// Interval at which invitations are sent, and a failed socket is tried again.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Bytes of receive buffer to ask for.
+/// Requested size of the receive buffer, bytes.
 const RECEIVE_BUFFER: usize = 256 << 10;
 
-/// Receive calls take this many datagrams at most.
+/// Maximum number of datagrams per receive call.
 const SLOTS: usize = 8;
 
-/// Networks that have come are joined within this.
+/// Interval at which new interfaces are joined.
 const JOIN_EVERY: Duration = Duration::from_secs(10);
 
-/// The port of a relay that hosts ask at.
+/// The port of a relay to which hosts attach.
 pub(crate) struct Listener {
     socket: UnicastSocket,
     handle: RelayHandle,
-    /// The name of the content, as invitations state it.
+    /// Name of the content, as stated in invitations.
     name: Name,
-    /// The group in which hosts look for relays, unless this one is not to be found.
+    /// Group in which hosts search for relays; `None` if hosts must not find this relay.
     group: Option<SocketAddr>,
 }
 
 impl Listener {
-    /// Listen here.
+    /// Opens the port at this address.
     ///
     /// # Errors
-    /// When the port is taken, or the system refuses.
+    /// If the port is taken, or the system refuses.
     pub(crate) fn open(
         at: SocketAddr,
         handle: RelayHandle,
@@ -50,7 +50,7 @@ impl Listener {
         Ok(Listener { socket, handle, name: Name::clipped(name), group })
     }
 
-    /// Answer until `stop` is set.
+    /// Answers datagrams until `stop` is set.
     pub(crate) fn run(&self, stop: &Stop) {
         let (mut waiter, mut batch) = (Waiter::new(), Batch::new(SLOTS));
         let mut searched = Searched::default();
@@ -80,30 +80,30 @@ impl Listener {
             for (bytes, meta) in batch.segments() {
                 let (from, to) = (meta.from, meta.to.to_canonical());
                 if to.is_multicast() {
-                    continue; // a search, which the group's socket hears as well
+                    continue; // a search, which the group's socket receives as well
                 }
                 self.send(self.handle.answer(bytes, (from, SocketAddr::new(to, port))), from);
             }
         }
     }
 
-    /// Invite those whose time has come.
+    /// Sends the invitations scheduled by now.
     fn invite(&self) {
         for (out, to) in self.handle.invitations(self.socket.local_addr().is_ipv4(), self.name) {
-            // An invitation that does not leave is repeated.
+            // An invitation that could not be sent is repeated.
             let _ = self.socket.send_to(&out, to);
         }
     }
 
     fn send(&self, answer: Option<Vec<u8>>, to: SocketAddr) {
         if let Some(bytes) = answer {
-            // An answer that does not leave is asked for again.
+            // A host that gets no answer repeats its request.
             let _ = self.socket.send_to(&bytes, to);
         }
     }
 }
 
-/// Where hosts look for relays: the group, on every network.
+/// Sockets of the group in which hosts search for relays, one for each interface.
 #[derive(Default)]
 struct Searched {
     groups: Vec<(u32, GroupSocket)>,
@@ -111,7 +111,7 @@ struct Searched {
 }
 
 impl Searched {
-    /// Join on networks that have come, and leave those that are gone.
+    /// Joins the group on new interfaces, and leaves it on vanished ones.
     fn join(&mut self, group: SocketAddr) {
         if self.looked_at.is_some_and(|at| at.elapsed() < JOIN_EVERY) {
             return;
@@ -124,7 +124,8 @@ impl Searched {
             if self.groups.iter().any(|(index, _)| *index == interface.index) {
                 continue;
             }
-            // An interface that cannot be joined on (it has no address of this family, say) is looked at again.
+            // An interface on which the group cannot be joined is tried again later, for example if it has no address of this
+            // family.
             let Ok(choice) = choose(group.ip(), Some(&interface.name)) else { continue };
             let options = GroupOptions { receive_buffer: RECEIVE_BUFFER };
             if let Ok(socket) = GroupSocket::open(group, Membership::AnySource, &choice, &options) {

@@ -1,4 +1,4 @@
-//! A relay on real sockets: a thread for each session that is passed on, and one that looks for the next.
+//! A relay on real sockets: a thread for each relayed session, and a thread that searches for the next session.
 
 use crate::listen::Listener;
 use crate::run::{
@@ -23,16 +23,16 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Sessions that are passed on at a time.
+/// Maximum number of sessions relayed at a time.
 const MAX_SESSIONS: usize = 64;
 
-/// After an error of the sockets it is tried again after this.
+/// Pause after an error of the sockets.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A message of a session's thread.
 enum SessionMessage {
     Event(RelayEvent),
-    /// It has found a session.
+    /// The thread has found a session.
     Found {
         place: usize,
     },
@@ -44,10 +44,10 @@ enum SessionMessage {
     },
 }
 
-/// Pass on all sessions that are announced, until `stop` is set.
+/// Relays all announced sessions until `stop` is set.
 ///
 /// # Errors
-/// When sockets cannot be opened before anything was passed on. Later that is tried again.
+/// If sockets cannot be opened before the first session was found. After that, opening is tried again.
 pub fn relay(
     config: &RelayConfig,
     handle: &RelayHandle,
@@ -56,7 +56,7 @@ pub fn relay(
 ) -> Result<(), Error> {
     handle.configure(config);
     let (say, said) = mpsc::channel();
-    // Those that were started stop when one of the first cannot start, too.
+    // Stops the threads that were started if one of the first threads fails.
     let halt = &stop.part()?;
     let listeners = open_listeners(config, handle)?;
     thread::scope(|scope| {
@@ -103,7 +103,7 @@ pub fn relay(
     })
 }
 
-/// Where hosts ask to be served.
+/// Opens the ports to which hosts attach.
 fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<Listener>, Error> {
     let (mut listeners, mut refused) = (Vec::new(), None);
     for &at in &config.listen {
@@ -123,14 +123,14 @@ fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<List
     }
 }
 
-/// A file without a name in this directory.
+/// Opens an unnamed file in this directory.
 fn room_in(directory: &Path) -> Result<SpillFile, Error> {
     let failed = |error| ObjectError::io(directory, "create the cache's file in it", error);
     let file = nameless(directory).map_err(failed)?;
     Ok(SpillFile { disk: Disk::default(), file, path: directory.to_owned() })
 }
 
-/// Look for a session, and pass it on until it is over.
+/// Searches for a session, and relays it until it has ended.
 fn one(
     (config, place): (&RelayConfig, usize),
     handle: &RelayHandle,
@@ -150,12 +150,12 @@ fn one(
     let mut found = false;
     let mut emit = |branch: Option<usize>, event: Event| {
         if branch.is_none() && matches!(event, Event::Joined { .. }) && !std::mem::replace(&mut found, true) {
-            // Nobody listens any more when this fails: then there is nothing to look for either.
+            // Sending fails only if the main thread has ended; then no further session is needed.
             let _ = say.send(SessionMessage::Found { place });
         }
         let _ = say.send(SessionMessage::Event(RelayEvent { session: number, branch, event }));
     };
-    // A mistake in one session must not end the others.
+    // A panic in one session must not end the others.
     let ended = catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, &mut emit, stop)));
     let ended = ended.unwrap_or(Err(Error::System(SystemError::Panicked)));
     relayed.release();
@@ -177,13 +177,13 @@ fn pass_on(
     let mut branches = Vec::new();
     let received_on = match source.parents.is_empty() {
         true => choose(source.group.ip(), source.interface.as_deref())?.chosen.name,
-        false => String::new(), // what comes by unicast goes to any group
+        false => String::new(), // a session received by unicast is sent to any group
     };
     for (place, branch) in config.branches.iter().enumerate() {
         let group = branch.group.unwrap_or(source.group);
         let goes_on = choose(group.ip(), branch.interface.as_deref())?.chosen.name;
         if group == source.group && goes_on == received_on {
-            continue; // back to where it came from
+            continue; // the session was received from this group
         }
         let mut events = |event| emit(Some(place), event);
         let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
@@ -205,7 +205,7 @@ fn pass_on(
     attached.extend(branches.iter_mut().map(|(_, branch, uplink)| Attached::new(&mut **branch, uplink)));
     let place_of = |at: usize| at.checked_sub(1).map(|at| places.borrow()[at]);
     let mut forwarding = Beside { by: config.forwarding.as_deref(), stopped: None, of: None };
-    // Each host that asks at the relay's port becomes a branch of this session.
+    // Each host that attaches at the relay's port becomes a branch of this session.
     let mut grow = |attached: &mut Vec<Attached<'_>>| {
         if relayed.is_hop()
             && let Some(why) = forwarding.look(relayed.parent(), source.group, &exits)
@@ -235,7 +235,7 @@ fn pass_on(
     upstream.report().map(drop)
 }
 
-/// A child comes to this place, where one that is gone was, or at the end.
+/// Adds the endpoint of a child: in place of a closed one, or at the end.
 fn put(
     places: &mut Vec<usize>,
     attached: &mut Vec<Attached<'_>>,
@@ -251,17 +251,17 @@ fn put(
     }
 }
 
-/// The host's own forwarding beside a hop.
+/// The host's own forwarding of multicast, at an active router.
 struct Beside<'a> {
     by: Option<&'a dyn Forwarding>,
-    /// Lives as long as the forwarding is stopped.
+    /// Guard that keeps the forwarding stopped until it is dropped.
     stopped: Option<Box<dyn Send>>,
-    /// The sender of the packets that it was stopped for last.
+    /// The sender whose packets are not forwarded.
     of: Option<SocketAddr>,
 }
 
 impl Beside<'_> {
-    /// Stop the forwarding of packets that come from here; why that fails.
+    /// Stops the forwarding of packets from `from`; returns the reason if that fails.
     fn look(&mut self, from: Option<SocketAddr>, group: SocketAddr, exits: &[String]) -> Option<String> {
         let by = self.by.filter(|_| self.of != from)?;
         (self.of, self.stopped) = (from, None);
@@ -273,7 +273,7 @@ impl Beside<'_> {
     }
 }
 
-/// The sockets that hear a session above.
+/// Opens the sockets that receive the upstream session.
 fn receive(
     config: &RelayConfig,
     source: &RelaySource,
@@ -291,7 +291,7 @@ fn receive(
     listening.open(events)
 }
 
-/// The socket of a branch.
+/// Opens the socket of a branch.
 fn open_branch(
     config: &RelayConfig,
     options: SourceOptions,
@@ -304,7 +304,7 @@ fn open_branch(
     Ok(uplink)
 }
 
-/// The socket that serves a host: at the address and port that it has asked at.
+/// Opens the socket that serves a host, with the local address and port at which the host has attached.
 fn open_host(
     config: &RelayConfig,
     relayed: &RelaySession,
@@ -315,7 +315,7 @@ fn open_host(
     let options = SourceOptions { port, connected: true, ..SourceOptions::default() };
     let interface = Some(host.local.ip().to_string());
     match relayed.is_agent() {
-        // An agent's children hear the source's multicast.
+        // No opened branch is reported, because an agent's children receive the source's multicast.
         true => Uplink::open(host.address, interface, options, config.idle_timeout, Moves::Anywhere),
         false => open_branch(config, options, (host.address, interface), events),
     }

@@ -1,4 +1,4 @@
-//! The driver: endpoints on real sockets and in real time, any number of them in one thread and one loop.
+//! The driver: runs any number of endpoints on real sockets and in real time, in one thread and one loop.
 
 mod clock;
 mod groups;
@@ -28,78 +28,78 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// The network, and hosts that have come, are looked at this often at least.
+/// Maximum interval of checks of the network and for new hosts.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// While an endpoint takes no datagrams, or a socket no packets, this often is looked whether it does again.
+/// Interval of checks while an endpoint takes no datagrams.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
 
-/// The fill of the sockets' buffers is looked at this often.
+/// Minimum interval of checks of the sockets' buffers.
 const BACKLOG_EVERY: Span = Span::from_millis(1);
 
-/// An endpoint sends about this many bytes per turn; then its sockets are read.
+/// Approximate number of bytes that an endpoint sends per turn before its sockets are read.
 const TURN: usize = 48_000;
 
-/// The receiver of events.
+/// Callback for events.
 pub(crate) type Events<'a> = &'a mut dyn FnMut(Event);
 
 /// The sockets of one endpoint.
 pub(crate) trait Sockets {
-    /// Look whether the interface is still the one that it was, and do what is to be done if not.
+    /// Checks for changes of the interface, and adapts the sockets to them.
     ///
     /// # Errors
-    /// When the network has been gone for too long, or the system refuses.
+    /// If the network has been gone for too long, or the system refuses.
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error>;
 
-    /// Give what has arrived to `each`, in the order of arrival; how many datagrams that were.
+    /// Passes received datagrams to `each`, in the order of arrival; returns their number.
     ///
     /// # Errors
-    /// Errors that will not pass.
+    /// Permanent errors.
     fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error>;
 
-    /// Whether there is probably more to receive when something was: then it is read again before anything is waited for.
+    /// Whether further datagrams are likely after some were received. The sockets are then read again before the next wait.
     fn reads_on(&self) -> bool;
 
-    /// How full the buffers are; `None` where nobody asks.
+    /// Returns the fill of the buffers; `None` if it is not needed.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If the system does not report it.
     fn backlog(&self) -> Result<Option<Backlog>, Error>;
 
-    /// Be in the groups that the endpoint wants to be in, and in no other.
+    /// Joins the groups that the endpoint requires, and leaves all others.
     fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time);
 
-    /// Sends the datagrams in `bytes`, or holds them and leaves another buffer. Datagrams that cannot leave are lost, as on
-    /// the path. Not while [`Sockets::holds`].
+    /// Sends the datagrams in `bytes`, or holds them and returns another buffer in `bytes`. Datagrams that cannot be sent are
+    /// lost, as on the path. Must not be called while [`Sockets::holds`].
     ///
     /// # Errors
-    /// Errors that will not pass, and those that have lasted too long.
+    /// Permanent errors, and errors that have lasted too long.
     fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error>;
 
-    /// Send what was kept.
+    /// Sends held datagrams.
     ///
     /// # Errors
-    /// As [`Sockets::send`].
+    /// Same as [`Sockets::send`].
     fn flush(&mut self, _events: Events<'_>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Whether nothing should be sent now.
+    /// Whether no datagrams may be sent now.
     fn holds(&self) -> bool;
 
-    /// When to try something again, if that is before `moment`.
+    /// Returns the time of the next attempt, if it is before `moment`, and `moment` otherwise.
     fn until(&self, moment: Instant) -> Instant;
 
-    /// Register all reasons to go on early.
+    /// Registers the descriptors that end the wait early.
     fn watch(&self, watcher: &mut dyn Watcher);
 }
 
-/// Receives the descriptors to wait for.
+/// Collects the descriptors to wait for.
 pub(crate) trait Watcher {
     /// Forgets all descriptors.
     fn clear(&mut self);
 
-    /// Wait for this too. It stays open until [`Watcher::clear`].
+    /// Adds a descriptor, which stays open until [`Watcher::clear`].
     fn watch(&mut self, on: BorrowedFd<'_>, want: Want);
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct Attached<'a> {
     state: State,
 }
 
-/// Somebody else's, or the loop's own.
+/// A borrowed value, or a value owned by the loop.
 enum MaybeOwned<'a, T: ?Sized> {
     Borrowed(&'a mut T),
     Owned(Box<T>),
@@ -150,13 +150,13 @@ enum State {
     Ended(Result<(), Error>),
 }
 
-/// The next reason to call an endpoint.
+/// Condition for the next turn of an endpoint.
 enum Next {
-    /// Nothing: there is more to do.
+    /// None: there is more work.
     Now,
-    /// Its sockets, or this moment.
+    /// An event of the endpoint's sockets, or this time.
     Until(Instant),
-    /// This moment alone.
+    /// This time only.
     Pause(Instant),
     Ended,
 }
@@ -170,7 +170,7 @@ impl<'a> Attached<'a> {
         Attached { endpoint, sockets, backlog_at: Time::ZERO, state: State::Runs }
     }
 
-    /// One that comes while the others run, and goes with them.
+    /// Attaches an endpoint that the loop owns, together with its sockets.
     pub(crate) fn owned(
         endpoint: Box<dyn Endpoint + Send>,
         sockets: Box<dyn Sockets + Send>,
@@ -179,7 +179,7 @@ impl<'a> Attached<'a> {
         Attached { endpoint, sockets, backlog_at: Time::ZERO, state: State::Runs }
     }
 
-    /// Do what is to be done now.
+    /// Performs all pending work of the endpoint.
     fn turn(
         &mut self,
         clock: &Clock,
@@ -205,7 +205,7 @@ impl<'a> Attached<'a> {
         }
         let now = clock.now();
         if received == 0 {
-            // Datagrams that an endpoint leaves in its sockets are not handled yet.
+            // The buffers are not drained if the endpoint leaves datagrams in its sockets.
             if accepts {
                 endpoint.handle_host_event(HostEvent::Drained, now);
             }
@@ -243,7 +243,7 @@ impl<'a> Attached<'a> {
         })
     }
 
-    /// It has ended. Sockets that are nobody else's are closed, and an endpoint that is nobody else's goes.
+    /// Ends the endpoint; closes owned sockets and drops an owned endpoint.
     fn end(&mut self, outcome: Result<(), Error>) {
         self.state = State::Ended(outcome);
         if matches!(self.sockets, MaybeOwned::Owned(_)) {
@@ -254,15 +254,15 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Whether nothing is left of it, and another may have its place.
+    /// Whether an owned endpoint has ended without an error, so that another may take its place.
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.state, State::Ended(Ok(()))) && matches!(self.endpoint, MaybeOwned::Owned(_))
     }
 
-    /// How it ended.
+    /// Returns the result of the endpoint's run.
     ///
     /// # Errors
-    /// Errors of its sockets.
+    /// Errors of the endpoint's sockets.
     pub(crate) fn outcome(self) -> Result<(), Error> {
         match self.state {
             State::Ended(outcome) => outcome,
@@ -271,7 +271,7 @@ impl<'a> Attached<'a> {
     }
 }
 
-/// In place of an endpoint that has ended.
+/// Placeholder for a dropped endpoint.
 struct Gone;
 
 impl Endpoint for Gone {
@@ -298,7 +298,7 @@ impl Endpoint for Gone {
     }
 }
 
-/// In place of sockets that are closed.
+/// Placeholder for closed sockets.
 struct Closed;
 
 impl Sockets for Closed {
@@ -335,18 +335,18 @@ impl Sockets for Closed {
     fn watch(&self, _: &mut dyn Watcher) {}
 }
 
-/// The next reason to call any endpoint.
+/// Condition for the next round.
 #[derive(Debug, PartialEq, Eq)]
 enum Round {
-    /// Nothing: somebody has more to do.
+    /// None: an endpoint has more work.
     Again,
-    /// A socket that the waiter watches, or this moment.
+    /// An event of a watched socket, or this time.
     Wait(Instant),
-    /// Nothing ever again: all have ended.
+    /// No further round: all endpoints have ended.
     Over,
 }
 
-/// A turn for each endpoint that has not ended.
+/// Runs a turn of each endpoint that has not ended.
 fn round(
     attached: &mut [Attached<'_>],
     clock: &Clock,
@@ -388,10 +388,10 @@ fn round(
     round
 }
 
-/// Run until all have ended. `events` gets each event with the place of its endpoint.
+/// Runs until all endpoints have ended. `events` receives each event with the index of its endpoint.
 ///
 /// # Errors
-/// When the system does not wait.
+/// If the system's wait fails.
 pub(crate) fn run(
     attached: &mut [Attached<'_>],
     clock: &Clock,
@@ -404,7 +404,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// One round, and the wait after it; whether anything is left.
+/// Runs one round and the wait after it; returns whether an endpoint is still running.
 fn step(
     attached: &mut [Attached<'_>],
     clock: &Clock,
@@ -422,11 +422,11 @@ fn step(
     Ok(true)
 }
 
-/// The same, while others may come: `grow` is asked before each round, and adds them at the end, or in the
-/// place of one that is gone.
+/// Same as [`run`], with endpoints that are added meanwhile. `grow` is called before each round, and adds endpoints at the end or
+/// in place of closed ones.
 ///
 /// # Errors
-/// As [`run`].
+/// Same as [`run`].
 pub(crate) fn run_growing<'a>(
     attached: &mut Vec<Attached<'a>>,
     grow: &mut dyn FnMut(&mut Vec<Attached<'a>>),
@@ -443,10 +443,10 @@ pub(crate) fn run_growing<'a>(
     Ok(())
 }
 
-/// One endpoint, until it has ended.
+/// Runs one endpoint until it has ended.
 ///
 /// # Errors
-/// Errors of its sockets.
+/// Errors of the endpoint's sockets.
 pub(crate) fn run_one(
     endpoint: &mut (dyn Endpoint + Send),
     sockets: &mut (dyn Sockets + Send),
@@ -460,7 +460,7 @@ pub(crate) fn run_one(
     one.outcome()
 }
 
-/// Reports that the sockets of a session are open, and whether only this host can receive it.
+/// Reports the opened sockets of a session, and warns if only this host can receive it.
 pub(crate) fn emit_opened(group: SocketAddr, choice: &Choice, events: &mut dyn FnMut(Event)) {
     events(Event::Opened {
         group,
@@ -473,7 +473,7 @@ pub(crate) fn emit_opened(group: SocketAddr, choice: &Choice, events: &mut dyn F
     }
 }
 
-/// Why nobody but this host hears a group.
+/// Returns a warning with the reason why only this host can receive a group.
 fn no_network(group: SocketAddr) -> Event {
     let all = faircast_net::interfaces().unwrap_or_default();
     let of_other_family = all.iter().find(|interface| {

@@ -1,12 +1,12 @@
-//! A source that serves hosts by unicast: a relay of its session, in its own process.
+//! A source that serves hosts by unicast, with a relay of its session in the same process.
 //!
 //! ```text
 //!   source -- group, on the interface of the session or within this host --> relay --> host
 //!                                                                                 \--> host
 //! ```
 //!
-//! So each host is a branch with a rate of its own, losses of one host are repaired to that host, and a source needs no multicast
-//! on any network.
+//! Each host is thus a branch with its own rate. Losses of a host are repaired to that host only, and the source needs no
+//! multicast on any network.
 
 use crate::relay::relay;
 use crate::run::random;
@@ -28,26 +28,26 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where the session is while it stays within this host: a group, at a port that is drawn for each session.
+/// Multicast group of sessions that stay within this host. The port is drawn for each session.
 const WITHIN: [u8; 4] = [239, 255, 70, 3];
 const FIRST_PORT: u16 = 49_152;
 
-/// Bytes of receive buffer between source and relay: what waits in it delays what is fetched again.
+/// Size of the receive buffer between source and relay, bytes. Waiting datagrams delay repairs.
 const BUFFER: usize = 4 << 20;
 
-/// Interval of looks whether all hosts have heard that the session is over.
+/// Interval of checks whether all hosts have been notified of the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Number of such looks: hosts have heard it within 10 s, or never will.
+/// Maximum number of checks: hosts are notified within 10 s, or not at all.
 const LOOKS: u32 = 1000;
 
-/// The smallest packets that networks of hosts are taken to carry.
+/// Minimum MTU assumed for the networks of hosts, bytes.
 const MIN_MTU: u32 = 576;
 
-/// The relay's name in the source's messages.
+/// Name of the relay in the source's messages.
 const NAME: &str = "(by unicast)";
 
-/// The relay of a source.
+/// The relay of a source that serves hosts.
 pub(crate) struct Serving {
     handle: RelayHandle,
     stop: Stop,
@@ -57,7 +57,7 @@ pub(crate) struct Serving {
     multicast: Multicast,
 }
 
-/// The configuration of a source that serves hosts by unicast: where it sends to, how much, and for how many it waits.
+/// Adapts the configuration of a source that serves hosts by unicast: its group, datagram size and expected receivers.
 pub(crate) fn prepare(config: &mut SendConfig) {
     let Some(unicast) = &config.unicast else { return };
     if unicast.multicast == Multicast::Not {
@@ -65,7 +65,7 @@ pub(crate) fn prepare(config: &mut SendConfig) {
         config.group = SocketAddr::from((WITHIN, port));
         config.interface = Some(Ipv4Addr::LOCALHOST.to_string());
     }
-    // A datagram that fits the way to every host, over IPv6 too.
+    // A datagram must fit the path to every host, also over IPv6.
     let largest = smallest_mtu(unicast).map(|mtu| (mtu as usize - IPV6_HEADERS) as u16);
     config.datagram = config.datagram.or(largest);
     let listed = u32::try_from(unicast.invite.len()).unwrap_or(u32::MAX);
@@ -74,7 +74,7 @@ pub(crate) fn prepare(config: &mut SendConfig) {
     }
 }
 
-/// The smallest MTU on this host's ways to those that it serves, Ethernet's at most.
+/// Returns the smallest MTU of the interfaces towards served hosts, at most that of Ethernet.
 fn smallest_mtu(unicast: &Unicast) -> Option<u32> {
     const ETHERNET: u32 = 1500;
     let ways = unicast.invite.iter().filter_map(|host| choose_towards(host.address.ip(), None).ok());
@@ -94,10 +94,10 @@ fn smallest_mtu(unicast: &Unicast) -> Option<u32> {
 }
 
 impl Serving {
-    /// Pass on this session of a source, and return when the relay hears.
+    /// Starts the relay of this session; returns when the relay can receive.
     ///
     /// # Errors
-    /// When a port is taken, or the system refuses.
+    /// If a port is taken, or the system refuses.
     pub(crate) fn start(
         unicast: Unicast,
         session: SessionId,
@@ -127,7 +127,7 @@ impl Serving {
             .name("faircast unicast".to_owned())
             .spawn(move || {
                 let mut emit = |event| {
-                    // Nobody listens any more when the source has ended.
+                    // Sending fails after the source has ended; then no program needs the event.
                     let _ = say.send(event);
                 };
                 relay(&config, &ours, &mut emit, &their_stop)
@@ -140,7 +140,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Wait until it hears.
+    /// Waits until the relay has opened its sockets.
     fn await_ears(&mut self) -> Result<(), Error> {
         loop {
             match self.events.get_mut().unwrap_or_else(PoisonError::into_inner).recv() {
@@ -151,7 +151,7 @@ impl Serving {
         }
     }
 
-    /// The events that concern the hosts, as if they were the source's own.
+    /// Returns the relay's events about hosts, to be reported as the source's own.
     pub(crate) fn events(&self) -> Vec<Event> {
         let concerns_hosts = |reported: RelayEvent| match reported.event {
             Event::Progress(_) | Event::Opened { .. } | Event::Content { .. } => None,
@@ -162,10 +162,10 @@ impl Serving {
         events.try_iter().filter_map(concerns_hosts).collect()
     }
 
-    /// The source has ended like this; the hosts hear it.
+    /// Ends the relay after the source, once the hosts have been notified. Returns the source's report with the hosts added.
     ///
     /// # Errors
-    /// Those of the report.
+    /// Errors of the report.
     pub(crate) fn finish(mut self, report: Result<SendReport, Error>) -> Result<SendReport, Error> {
         let is_whole = report.as_ref().is_ok_and(|report| !report.stopped);
         for _ in 0..LOOKS {
@@ -191,7 +191,7 @@ impl Serving {
         report.incomplete.extend(named);
         report.each.retain(|one| one.host != NAME || self.invited == 0);
         report.each.extend(report.hosts.iter().map(of_invited));
-        // Its own end says nothing about the session.
+        // The result of the relay does not affect the result of the session.
         let _ = self.join();
         Ok(report)
     }
@@ -206,12 +206,12 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // A session that is dropped ignores its outcome.
+        // The result of the relay is ignored when the session is dropped.
         let _ = self.join();
     }
 }
 
-/// An event of a source that serves hosts, without the relay in its own process.
+/// Removes the relay of this process from an event of the source.
 pub(crate) fn without_own_relay(mut event: Event) -> Event {
     if let Event::Progress(progress) = &mut event {
         leave_out_own(&mut progress.relays);
@@ -219,7 +219,7 @@ pub(crate) fn without_own_relay(mut event: Event) -> Event {
     event
 }
 
-/// Those behind it are one step nearer then.
+/// Removes the relay of this process from a list. Relays downstream of it move one level up.
 fn leave_out_own(relays: &mut Vec<RelayBelow>) {
     let mut behind = false;
     relays.retain_mut(|relay| {
@@ -232,7 +232,7 @@ fn leave_out_own(relays: &mut Vec<RelayBelow>) {
     });
 }
 
-/// An invited host in the list of all receivers.
+/// Returns the report of an invited host, for the list of all receivers.
 fn of_invited(host: &HostReport) -> ReceiverReport {
     let (outcome, reason) = match host.outcome {
         HostOutcome::Done => (ReceiverOutcome::Verified, None),
@@ -247,7 +247,7 @@ fn of_invited(host: &HostReport) -> ReceiverReport {
     }
 }
 
-/// Where hosts ask: at a port that the system chooses when only those that are invited do.
+/// Returns the addresses at which hosts attach. If only invited hosts attach, the system chooses the port.
 fn listens_at(unicast: &Unicast) -> Vec<SocketAddr> {
     let mut listen = unicast.listen.clone();
     let families = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];

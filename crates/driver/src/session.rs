@@ -1,4 +1,4 @@
-//! faircast's own sessions on real sockets.
+//! Sessions in faircast's own format on real sockets.
 
 use crate::run::{Clock, Listening, Moves, ReceiverSockets, Uplink, emit_opened, random, run_one};
 use crate::serve::{self, Serving};
@@ -14,11 +14,11 @@ use faircast_transport::session::{Host, Receiver, SYMBOLS_PER_BLOCK, Source, che
 use faircast_transport::worker::Worker;
 use faircast_wire::GroupKey;
 
-/// Send files, trees or a stream to everybody who receives the group. Returns when the session has
-/// ended; a report with `ok: false` names the receivers that are incomplete.
+/// Sends files, trees or a stream to all receivers of the group. Returns when the session has ended; a report with `ok: false`
+/// names the incomplete receivers.
 ///
 /// # Errors
-/// When the session cannot start or the content cannot be read; see [`Error::class`].
+/// If the session cannot start, or the content cannot be read; see [`Error::class`].
 pub fn send(config: SendConfig, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<SendReport, Error> {
     let clock = Clock::start();
     let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
@@ -28,7 +28,7 @@ pub fn send(config: SendConfig, events: &mut dyn FnMut(Event), stop: &Stop) -> R
     finish(sent(session, uplink), serving)
 }
 
-/// A source, and the relay in its process when it serves hosts by unicast.
+/// Opens a source, and starts the relay in its process if it serves hosts by unicast.
 fn open_serving(
     mut config: SendConfig,
     clock: &Clock,
@@ -54,7 +54,7 @@ fn open_serving(
     Ok((opened, serving))
 }
 
-/// The source's events, and before each what there is to say of hosts that it serves.
+/// Returns a callback for the source's events, which first reports pending events of served hosts.
 fn with_hosts<'a>(
     serving: Option<&'a Serving>,
     events: &'a mut (dyn FnMut(Event) + 'a),
@@ -65,7 +65,7 @@ fn with_hosts<'a>(
     }
 }
 
-/// How it ended, hosts that were served by unicast included.
+/// Returns the report of the session, including hosts served by unicast.
 fn finish(report: Result<SendReport, Error>, serving: Option<Serving>) -> Result<SendReport, Error> {
     match serving {
         Some(serving) => serving.finish(report),
@@ -73,10 +73,10 @@ fn finish(report: Result<SendReport, Error>, serving: Option<Serving>) -> Result
     }
 }
 
-/// How it ended.
+/// Returns the report of the source.
 fn sent(session: Source, mut uplink: Uplink) -> Result<SendReport, Error> {
     let report = session.report();
-    // Receivers that were not heard because the network was gone are not what is wrong.
+    // If the network is gone, the outage is the error, not the missing receivers.
     match (uplink.take_error(), &report) {
         (Some(gone), Ok(report)) if !report.ok && !report.stopped => Err(gone),
         (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
@@ -84,10 +84,10 @@ fn sent(session: Source, mut uplink: Uplink) -> Result<SendReport, Error> {
     }
 }
 
-/// As [`send`], on tokio's runtime.
+/// Same as [`send`], on tokio's runtime.
 ///
 /// # Errors
-/// As [`send`].
+/// Same as [`send`].
 #[cfg(feature = "tokio")]
 pub async fn send_async(
     config: SendConfig,
@@ -97,7 +97,7 @@ pub async fn send_async(
     let clock = Clock::start();
     let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
     {
-        // Events of hosts come between the source's own.
+        // Report pending events of hosts before each event of the source.
         let mut events = |event| {
             serving.iter().flat_map(Serving::events).for_each(&mut *events);
             events(if serving.is_some() { serve::without_own_relay(event) } else { event });
@@ -105,22 +105,22 @@ pub async fn send_async(
         crate::run::tokio::run_one(session.endpoint(), &mut uplink, &clock, &mut events, stop).await?;
     }
     let report = sent(session, uplink);
-    // The hosts' last words take a while.
+    // Notifying the hosts of the end blocks for a while.
     let finished = ::tokio::task::spawn_blocking(move || finish(report, serving)).await;
     finished.unwrap_or(Err(faircast_transport::error::SystemError::Panicked.into()))
 }
 
-/// A source and its socket.
+/// Opens a source and its socket.
 ///
 /// # Errors
-/// As [`send`].
+/// Same as [`send`].
 pub(crate) fn open_source(
     mut config: SendConfig,
     clock: &Clock,
     events: &mut dyn FnMut(Event),
 ) -> Result<(Source, Uplink), Error> {
     check(&mut config)?;
-    // One rule of a packet filter then serves sources and receivers.
+    // With the group's port as local port, one rule of a packet filter serves sources and receivers.
     let port = config.port.map_or(Port::Preferred(config.group.port()), Port::Fixed);
     let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
     let uplink =
@@ -142,11 +142,10 @@ pub(crate) fn open_source(
     Ok((session, uplink))
 }
 
-/// Receive one session from the group. Returns when everything is verified and in its place.
+/// Receives one session from the group. Returns when everything is verified and in its final place.
 ///
 /// # Errors
-/// When nothing was announced, the source fell silent or ended early, or the content cannot be
-/// written; see [`Error::class`].
+/// If no session was announced, the source became silent or ended early, or the content cannot be written; see [`Error::class`].
 pub fn receive(
     config: ReceiveConfig,
     events: &mut dyn FnMut(Event),
@@ -158,10 +157,10 @@ pub fn receive(
     groups.explain(session.report())
 }
 
-/// As [`receive`], on tokio's runtime.
+/// Same as [`receive`], on tokio's runtime.
 ///
 /// # Errors
-/// As [`receive`].
+/// Same as [`receive`].
 #[cfg(feature = "tokio")]
 pub async fn receive_async(
     config: ReceiveConfig,
@@ -174,10 +173,10 @@ pub async fn receive_async(
     groups.explain(session.report())
 }
 
-/// A receiver and its sockets.
+/// Opens a receiver and its sockets.
 ///
 /// # Errors
-/// As [`receive`].
+/// Same as [`receive`].
 pub(crate) fn open_receiver(
     config: ReceiveConfig,
     clock: &Clock,

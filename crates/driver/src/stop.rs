@@ -1,4 +1,4 @@
-//! The request to end a session early, which wakes the threads that wait for its sockets.
+//! The request to end sessions early, which wakes the threads that wait for their sockets.
 
 use faircast_net::{NetError, Waiter, Want, Watch};
 use faircast_transport::error::Error;
@@ -8,43 +8,43 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Ends sessions early, from any thread. A session notices it at once. Clones are the same request.
+/// Ends sessions early, from any thread and without delay. Clones share the same request.
 #[derive(Debug, Clone)]
 pub struct Stop {
     own: Arc<Request>,
-    /// The request that this one is part of.
+    /// The parent request, which also ends these sessions.
     above: Option<Arc<Request>>,
 }
 
 #[derive(Debug)]
 struct Request {
     is_set: Arc<AtomicBool>,
-    /// Readable from the request on; nobody reads it.
+    /// Pipe that becomes readable with the request; it is never read.
     wakes: PipeReader,
     waker: PipeWriter,
 }
 
 impl Stop {
-    /// A request that is not made yet.
+    /// Creates a request that is not set.
     ///
     /// # Errors
-    /// When the process has no descriptors left.
+    /// If the process has no descriptors left.
     pub fn new() -> Result<Stop, Error> {
         let (wakes, waker) =
             pipe().map_err(|source| NetError::System { doing: "opening a pipe to stop by", source })?;
         Ok(Stop { own: Arc::new(Request { is_set: Arc::default(), wakes, waker }), above: None })
     }
 
-    /// A request for a part of the sessions that this one ends. It is made when this one is.
+    /// Creates a request for some of the sessions of this request. It is set together with this request.
     pub(crate) fn part(&self) -> Result<Stop, Error> {
         debug_assert!(self.above.is_none(), "there are two levels");
         Ok(Stop { above: Some(Arc::clone(&self.own)), ..Stop::new()? })
     }
 
-    /// End the sessions early.
+    /// Ends the sessions early.
     pub fn stop(&self) {
         if !self.own.is_set.swap(true, Ordering::Relaxed) {
-            // It cannot fail: the pipe is empty, and its other end is open.
+            // Writing cannot fail: the pipe is empty, and its other end is open.
             let _ = (&self.own.waker).write(&[0]);
         }
     }
@@ -55,31 +55,31 @@ impl Stop {
         self.requests().any(|request| request.is_set.load(Ordering::Relaxed))
     }
 
-    /// The flag that [`Stop::stop`] sets, for loops that look at it, and for signal handlers. A handler that sets it also writes
-    /// a byte to [`Stop::waker`].
+    /// Returns the flag that [`Stop::stop`] sets, for polling loops and signal handlers. A signal handler that sets it also
+    /// writes a byte to [`Stop::waker`].
     #[must_use]
     pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.own.is_set
     }
 
-    /// A descriptor that wakes the sessions when a byte is written to it, for signal handlers.
+    /// Returns a descriptor for signal handlers: a byte written to it wakes the sessions.
     ///
     /// # Errors
-    /// When the process has no descriptors left.
+    /// If the process has no descriptors left.
     pub fn waker(&self) -> io::Result<PipeWriter> {
         self.own.waker.try_clone()
     }
 
-    /// The descriptors that become readable with the request.
+    /// Returns the descriptors that become readable with the request.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.requests().map(|request| request.wakes.as_fd())
     }
 
-    /// Wait for the request, this long at most. It may end early, after a signal.
+    /// Waits for the request, at most for `most`. The wait may end early, for example after a signal.
     pub(crate) fn wait(&self, most: Duration) {
         let descriptors: Vec<_> = self.descriptors().collect();
         let watches: Vec<_> = descriptors.iter().map(|one| Watch::new(one, Want::Readable)).collect();
-        // It fails when the system has no memory left; then the caller tries again at once.
+        // The wait fails only if the system has no memory left; the caller then tries again at once.
         let _ = Waiter::new().wait(&watches, Some(Instant::now() + most));
     }
 

@@ -1,4 +1,4 @@
-//! Threads that do the jobs of sessions.
+//! Threads that perform the jobs of sessions.
 
 use faircast_transport::object::host::disk::is_in_memory;
 use faircast_transport::worker::{Job, Load, Worker};
@@ -8,11 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A session that ends waits this long for its jobs, so that the next one finds files that nobody uses.
+/// Duration for which an ending session waits for its jobs, so that the next session finds no file in use.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Jobs on the files of this directory run in one thread, and decoding in another, so that it does not wait for a disk. A thread begins
-/// with its first job. In a directory in memory no disk can stall, and blocks are written at once, from the cache of this processor.
+/// Returns a worker with two threads: one for jobs on files of this directory, and one for decoding, which thus does not wait for
+/// the disk. A thread starts with its first job. In a directory in memory no disk can stall, so blocks are written at once from
+/// the processor's cache.
 pub(crate) fn own_threads(directory: Option<PathBuf>) -> Worker {
     let (files, decoding) = (Thread::default(), Thread::default());
     let in_memory = Arc::new(AtomicBool::new(false));
@@ -24,7 +25,7 @@ pub(crate) fn own_threads(directory: Option<PathBuf>) -> Worker {
             let (directory, in_memory) = (directory.clone(), Arc::clone(&in_memory));
             files.run(Box::new(move || {
                 job();
-                // It may not exist before.
+                // The directory may not exist before it is opened.
                 in_memory.store(directory.is_some_and(|path| is_in_memory(&path)), Ordering::Relaxed);
             }));
         }
@@ -39,13 +40,13 @@ fn in_two_threads(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     });
 }
 
-/// A thread that does one job after the other.
+/// A thread that performs one job after another.
 #[derive(Default)]
 struct Thread(Mutex<Option<Running>>);
 
 struct Running {
     jobs: Sender<Job>,
-    /// Closes with the thread.
+    /// Channel that closes when the thread ends.
     ended: Receiver<()>,
 }
 
@@ -60,7 +61,7 @@ impl Thread {
             });
             Running { jobs, ended }
         });
-        running.jobs.send(job).ok(); // it ends before only when a job panics, which the session sees by itself
+        running.jobs.send(job).ok(); // this fails only after a panic of a job, which the session detects
     }
 }
 
@@ -69,7 +70,7 @@ impl Drop for Thread {
         let running = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Running { jobs, ended }) = running else { return };
         drop(jobs);
-        ended.recv_timeout(END_TIMEOUT).ok(); // nothing is sent: it closes, or takes too long
+        ended.recv_timeout(END_TIMEOUT).ok(); // the channel closes with the thread, or the wait times out
     }
 }
 
@@ -79,7 +80,7 @@ mod tests {
     use std::path::Path;
     use std::thread;
 
-    /// Whether blocks are written in the thread of the session once this directory is open.
+    /// Whether blocks are written in the session's thread once this directory is open.
     fn writes_at_once(directory: &Path) -> bool {
         let worker = own_threads(Some(directory.to_owned()));
         let session = thread::current().id();

@@ -1,7 +1,7 @@
-//! The declaration of a foreign wire format, and the requests that a program makes of it without knowing its name.
+//! The declaration of a foreign wire format, and the requests that a program sends to a format without knowing its name.
 //!
-//! A program reads its own options, compares the [`Feature`]s that they ask for with [`Declaration::refuses`], and gives the rest to
-//! [`Format::source`] or [`Format::receiver`], with the format's own options as text.
+//! A program parses its own options and compares the required [`Feature`]s with [`Declaration::refuses`]. It then passes the
+//! request to [`Format::source`] or [`Format::receiver`], with the format's own options as text.
 
 use super::{ReceiverPlace, SourcePlace};
 use crate::configuration::Configuration;
@@ -13,45 +13,45 @@ use faircast_wire::Spacing;
 use serde::Serialize;
 use std::time::Duration;
 
-/// A foreign wire format, as its crate implements it for a type without values.
+/// A foreign wire format, implemented by its crate for a type without values.
 pub trait Format {
     /// The declaration of the format.
     const DECLARATION: Declaration;
-    /// The configuration of its sources.
+    /// Configuration of the format's sources.
     type Source: Configuration<Report: Outcome>;
-    /// The configuration of its receivers.
+    /// Configuration of the format's receivers.
     type Receiver: Configuration<Report: Outcome>;
 
-    /// A source as it is asked for.
+    /// Creates the configuration of a source from a request.
     ///
     /// # Errors
-    /// When what is asked for cannot be, or contradicts itself.
+    /// If the request cannot be met, or contradicts itself.
     fn source(asked: SourceRequest) -> Result<Self::Source, Refused>;
 
-    /// A receiver as it is asked for.
+    /// Creates the configuration of a receiver from a request.
     ///
     /// # Errors
-    /// As for a source.
+    /// If the request cannot be met, or contradicts itself.
     fn receiver(asked: ReceiverRequest) -> Result<Self::Receiver, Refused>;
 }
 
 /// The declaration of a format.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
-    /// Its name in a list of formats, as in `pgm`.
+    /// Name of the format in a list, as in `pgm`.
     pub name: &'static str,
-    /// Its name in a sentence, as in `PGM`.
+    /// Name of the format in a sentence, as in `PGM`.
     pub title: &'static str,
-    /// Its description, in a line.
+    /// Description of the format in one line.
     pub summary: &'static str,
-    /// The options that only it has. No other format has one of the same name.
+    /// Options of this format only. Their names differ from those of all other formats.
     pub options: &'static [FormatOption],
-    /// The features that it does not have, each with the reason.
+    /// Features that the format lacks, each with the reason.
     pub refuses: &'static [(Feature, &'static str)],
 }
 
 impl Declaration {
-    /// Why it does not have a feature, if so.
+    /// Returns the reason why the format lacks a feature, if it does.
     #[must_use]
     pub fn why_not(&self, feature: Feature) -> Option<&'static str> {
         self.refuses.iter().find(|(refused, _)| *refused == feature).map(|(_, why)| *why)
@@ -61,19 +61,19 @@ impl Declaration {
 /// An option of one format.
 #[derive(Debug, Clone, Copy)]
 pub struct FormatOption {
-    /// Its name, as in `nak-port`.
+    /// Name of the option, as in `nak-port`.
     pub name: &'static str,
-    /// The name of its value, as in `PORT`.
+    /// Name of the option's value, as in `PORT`.
     pub value: &'static str,
-    /// Its meaning, with its default.
+    /// Meaning of the option, with its default.
     pub meaning: &'static str,
-    /// The values that it may have.
+    /// Possible values of the option.
     pub values: Values,
-    /// At which end it can be given.
+    /// Ends of a session that accept the option.
     pub ends: Ends,
 }
 
-/// The values that an option may have.
+/// The possible values of an option.
 #[derive(Debug, Clone, Copy)]
 pub enum Values {
     /// One of these words, each with its meaning.
@@ -100,11 +100,11 @@ pub enum Feature {
     Pipe,
     /// A live stream.
     Stream,
-    /// Streams of their own on the layers.
+    /// A separate stream on each layer.
     Layers,
     /// Owners, attributes and special bits of files.
     Metadata,
-    /// Files in place of the links that lead to them.
+    /// Files in place of symbolic links to them.
     Links,
     /// Encryption.
     Encryption,
@@ -114,110 +114,110 @@ pub enum Feature {
     Receipts,
     /// A policy for slow receivers.
     SlowPolicy,
-    /// A number or a list of receivers that are waited for.
+    /// A number or a list of receivers to wait for.
     Expected,
     /// A report on every receiver.
     ReceiverReport,
-    /// A port that receivers answer to.
+    /// A port for the receivers' answers.
     Port,
-    /// Hosts that are served by unicast.
+    /// Hosts served by unicast.
     Unicast,
     /// A session without feedback.
     OneWay,
     /// A fixed rate.
     FixedRate,
-    /// How often the content is sent.
+    /// A number of repetitions of the content.
     Repetition,
     /// A congestion control.
     Scheme,
-    /// A least rate.
+    /// A minimum rate.
     LeastRate,
-    /// A highest rate.
+    /// A maximum rate.
     HighestRate,
-    /// Sources by the names that they say.
+    /// Selection of sources by the names that they state.
     SourceNames,
-    /// Unfinished content that is kept for later sessions.
+    /// Incomplete content that is stored for later sessions.
     KeepPartial,
-    /// Files that are flushed to the disk.
+    /// Files flushed to the disk.
     Sync,
-    /// Files that replace those of other sources.
+    /// Files that replace files of other sources.
     Replacement,
-    /// Content that is written to one stream.
+    /// Content written to one stream.
     OneStream,
 }
 
-/// Why a session cannot be as it is asked for.
+/// Reason for refusing a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// A feature that the format does not have, or not together with others that were asked for.
+    /// The format lacks a feature, or lacks it in combination with other requested features.
     Feature {
-        /// Which.
+        /// The missing feature.
         feature: Feature,
-        /// Why not.
+        /// Reason in words.
         why: &'static str,
     },
-    /// An option of the format that does not go with the rest.
+    /// An option of the format conflicts with the rest of the request.
     Option {
-        /// Its name.
+        /// Name of the option.
         name: &'static str,
-        /// Why not.
+        /// Reason in words.
         why: &'static str,
     },
-    /// A feature that has to be asked for.
+    /// The format requires a feature that was not requested.
     Missing {
-        /// Which.
+        /// The required feature.
         feature: Feature,
-        /// Why.
+        /// Reason in words.
         why: &'static str,
     },
 }
 
-/// Values of a format's own options, as text that has passed their checks.
+/// Values of a format's own options, as text that has passed the checks of the options.
 #[derive(Debug, Clone, Default)]
 pub struct Given(Vec<(&'static str, String)>);
 
 impl Given {
-    /// These values, each with the name of its option.
+    /// Creates values from pairs of option name and text.
     #[must_use]
     pub fn new(values: Vec<(&'static str, String)>) -> Given {
         Given(values)
     }
 
-    /// The value of an option, where it was given.
+    /// Returns the value of an option, if it was given.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// The request for a source, in terms that all formats share.
+/// The request for a source, in terms common to all formats.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SourceRequest {
-    /// Where it sends.
+    /// Destination of packets, and socket options.
     pub place: SourcePlace,
-    /// The content that it sends.
+    /// Content to send.
     pub content: Content,
-    /// The congestion control; the format's own choice when `None`.
+    /// Congestion control; `None` for the format's default.
     pub scheme: Option<Scheme>,
-    /// How the groups of layers follow each other.
+    /// Numbering of the groups of layers.
     pub spacing: Spacing,
-    /// Never slower than this.
+    /// Minimum rate.
     pub min: Option<Rate>,
-    /// Never faster than this.
+    /// Maximum rate.
     pub max: Option<Rate>,
-    /// Always at this rate.
+    /// Fixed rate.
     pub rate: Option<Rate>,
-    /// How often or how long.
+    /// Number of repetitions, or their total duration.
     pub repeat: Option<Repeat>,
-    /// How long receivers may be silent before the session ends.
+    /// Duration of silence of all receivers after which the session ends.
     pub linger: Duration,
-    /// The format's own options.
+    /// Values of the format's own options.
     pub options: Given,
 }
 
 impl SourceRequest {
-    /// Send this from here, with the format's own choices and a linger of 10 s.
+    /// Creates a request to send this content from `place`, with the format's defaults and a linger of 10 s.
     #[must_use]
     pub fn new(place: SourcePlace, content: Content) -> SourceRequest {
         SourceRequest {
@@ -235,26 +235,26 @@ impl SourceRequest {
     }
 }
 
-/// The request for a receiver, in terms that all formats share.
+/// The request for a receiver, in terms common to all formats.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ReceiverRequest {
-    /// Where it listens, and for how long.
+    /// Group and interface, and timeouts.
     pub place: ReceiverPlace,
-    /// Where content goes.
+    /// Destination of the content.
     pub destination: Destination,
-    /// The treatment of names with characters that a terminal obeys.
+    /// Treatment of file names with control characters of terminals.
     pub names: Names,
-    /// How much of what earlier sessions have left unfinished stays.
+    /// Amount of incomplete content of earlier sessions that is kept.
     pub keep_partial: KeepPartial,
-    /// A session may bring this many bytes at most.
+    /// Maximum number of bytes of a session.
     pub most: Option<u64>,
-    /// The format's own options.
+    /// Values of the format's own options.
     pub options: Given,
 }
 
 impl ReceiverRequest {
-    /// Receive from here into this, with names escaped.
+    /// Creates a request to receive from `place` into `destination`, with escaped file names.
     #[must_use]
     pub fn new(place: ReceiverPlace, destination: Destination) -> ReceiverRequest {
         ReceiverRequest {
@@ -268,15 +268,15 @@ impl ReceiverRequest {
     }
 }
 
-/// How a session of any format ended, in words.
+/// The report of a session of any format, in words.
 pub trait Outcome: Serialize + Send + 'static {
-    /// The content that was sent or received, a line each.
+    /// Returns the sent or received content, one line per item.
     fn summary(&self) -> Vec<String>;
 
-    /// The missing parts, unless the session is a success.
+    /// Returns a description of missing parts; `None` if the session was successful.
     fn shortfall(&self) -> Option<String>;
 
-    /// Datagrams that this host's own socket buffers dropped.
+    /// Returns the number of datagrams dropped by this host's socket buffers.
     fn dropped_local(&self) -> u64 {
         0
     }

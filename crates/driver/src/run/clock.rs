@@ -3,7 +3,7 @@
 use faircast_core::time::Time;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Session time zero is when it was started.
+/// Session time; its zero is the start of the clock.
 pub(crate) struct Clock {
     origin: Instant,
     unix_nanos: u64,
@@ -15,12 +15,12 @@ impl Clock {
         Clock { origin: Instant::now(), unix_nanos: unix.as_nanos() as u64 }
     }
 
-    /// When the session started, in nanoseconds since 1970.
+    /// Returns the start of the session, in nanoseconds since 1970.
     pub(crate) fn unix_nanos(&self) -> u64 {
         self.unix_nanos
     }
 
-    /// The same in seconds.
+    /// Returns the start of the session, in seconds since 1970.
     pub(crate) fn unix_secs(&self) -> u64 {
         self.unix_nanos / 1_000_000_000
     }
@@ -33,7 +33,7 @@ impl Clock {
         Time::from_nanos(instant.saturating_duration_since(self.origin).as_nanos() as u64)
     }
 
-    /// The moment of this time; no more than an hour from now.
+    /// Returns the instant of a session time, limited to an hour from now.
     pub(crate) fn instant(&self, time: Time) -> Instant {
         let far = Duration::from_secs(3600);
         self.origin + Duration::from_nanos(time.as_nanos()).min(self.origin.elapsed() + far)

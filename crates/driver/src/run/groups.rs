@@ -1,7 +1,7 @@
-//! The sockets of a session's groups at a receiver: its own group's, and one for each layer that is joined.
+//! The sockets of a receiver's groups: the base group, and one for each joined layer.
 //!
-//! All are read together, and what they hold comes out in the order of arrival, so that a host that was
-//! busy for a while does not see one layer's past after another's present.
+//! All sockets are read together, and their datagrams are delivered in the order of arrival. After a pause of the host, old
+//! datagrams of one layer thus never follow newer ones of another layer.
 
 use super::outage::{InterfaceCheck, Outage, received};
 use super::{Events, Sockets, Watcher};
@@ -14,30 +14,30 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Receive calls take at most this many datagrams (or coalesced runs).
+/// Maximum number of datagrams (or coalesced runs) per receive call.
 const SLOTS: usize = 8;
 
-/// When the network changes, silence of this length says that memberships may have been lost with it.
+/// Duration of silence at a change of the network which suggests that memberships were lost.
 const SOON_SILENT: Span = Span::from_millis(500);
 
-/// A session that resumes within this time after groups were joined again resumes because of it.
+/// Time after a rejoin within which a resumed session is attributed to the rejoin.
 const BACK_WITHIN: Duration = Duration::from_millis(500);
 
-/// Interval at which groups are joined again in a silent session.
+/// Interval of rejoins in a silent session.
 const REJOIN_EVERY: Span = Span::from_secs(5);
 
-/// The base group, the layers that are joined, and those that were left but not read to their end.
+/// The base group, the joined layers, and layers that were left but still have unread datagrams.
 pub(crate) struct Groups {
     outage: Outage,
     base: JoinedGroup,
     layers: Vec<JoinedGroup>,
     left: Vec<JoinedGroup>,
-    /// Datagrams that sockets dropped which are closed now.
+    /// Number of datagrams dropped by sockets that are closed now.
     dropped: u64,
     rejoined_at: Instant,
-    /// When it was joined again because nothing came any more, and for how long nothing had.
+    /// Time of the latest rejoin because of silence, and the duration of the silence.
     after_silence: Option<(Instant, Span)>,
-    /// Whether a switch that forgets members has been reported.
+    /// Whether a warning about IGMP snooping without a querier was sent.
     snooping_reported: bool,
 }
 
@@ -48,7 +48,7 @@ struct JoinedGroup {
 }
 
 impl Groups {
-    /// The base group, joined.
+    /// Creates the sockets from that of the base group, which has joined.
     pub(crate) fn new(base: GroupSocket, outage: Outage) -> Groups {
         let base = JoinedGroup::new(base.group(), base);
         let (layers, left, rejoined_at) = (Vec::new(), Vec::new(), Instant::now());
@@ -56,10 +56,10 @@ impl Groups {
         Groups { outage, base, layers, left, dropped: 0, rejoined_at, after_silence, snooping_reported }
     }
 
-    /// The outcome of a session: when nothing was heard because the network is gone, that is the error.
+    /// Returns the result of a session. If an outage of the network prevented reception, the outage is the error.
     ///
     /// # Errors
-    /// Those of the report, or why the network is gone.
+    /// Errors of the report, or the outage of the network.
     pub(crate) fn explain<T>(&mut self, report: Result<T, Error>) -> Result<T, Error> {
         match (report, self.outage.take_error()) {
             (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
@@ -67,13 +67,13 @@ impl Groups {
         }
     }
 
-    /// Datagrams that the sockets' buffers have dropped.
+    /// Returns the number of datagrams dropped by the sockets' buffers.
     pub(crate) fn dropped(&self) -> u64 {
         let members = std::iter::once(&self.base).chain(&self.layers).chain(&self.left);
         self.dropped + members.map(JoinedGroup::dropped).sum::<u64>()
     }
 
-    /// The same groups by another base socket; what the old sockets hold is still read. Layers follow.
+    /// Replaces the base socket. Datagrams of the old sockets are still read, and layers are joined again later.
     fn replace(&mut self, base: GroupSocket) {
         let base = JoinedGroup::new(self.base.group, base);
         let before = std::mem::replace(&mut self.base, base);
@@ -87,7 +87,8 @@ impl Groups {
         self.rejoined_at = Instant::now();
     }
 
-    /// Joins again, so that switches and routers receive a new report. Groups that cannot be joined now are tried again later.
+    /// Joins all groups again, so that switches and routers receive new reports. Groups that cannot be joined now are joined
+    /// later.
     fn rejoin(&mut self) {
         self.rejoined_at = Instant::now();
         for member in std::iter::once(&self.base).chain(&self.layers) {
@@ -95,7 +96,7 @@ impl Groups {
         }
     }
 
-    /// Reports a switch that forgets members: a silent session resumes at once when the groups are joined again.
+    /// Warns of a switch that forgets members, if a silent session has resumed immediately after a rejoin.
     fn report_snooping(&mut self, silent: Option<Span>, events: Events<'_>) {
         let Some((at, lasted)) = self.after_silence else { return };
         if silent.is_some_and(|silent| silent >= REJOIN_EVERY) {
@@ -114,16 +115,16 @@ impl Groups {
         )));
     }
 
-    /// Join and leave layers until just these groups are joined, bottom up.
+    /// Joins and leaves layers until exactly the groups in `wanted` are joined, from the bottom up.
     ///
     /// # Errors
-    /// The place of the group that could not be joined, and why; those before it are.
+    /// The index of the group that could not be joined, and the reason; earlier groups are joined.
     fn join(&mut self, wanted: &[SocketAddr]) -> Result<(), (usize, NetError)> {
         let same =
             self.layers.iter().zip(wanted).take_while(|(joined, group)| joined.group == **group).count();
         while self.layers.len() > same {
             let Some(top) = self.layers.pop() else { break };
-            // A socket that cannot leave its group does so when it is closed.
+            // A socket that fails to leave its group leaves it when it is closed.
             if top.socket.leave().is_ok() {
                 self.left.push(top);
             } else {
@@ -137,14 +138,13 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether other groups are wanted than are joined.
+    /// Whether the joined layers differ from `wanted`.
     fn differ_from(&self, wanted: &[SocketAddr]) -> bool {
         self.layers.len() != wanted.len()
             || self.layers.iter().zip(wanted).any(|(joined, group)| joined.group != *group)
     }
 
-    /// Read the sockets whose datagrams have all been delivered, and close those of layers that were left
-    /// and are read to their end.
+    /// Reads the sockets whose datagrams have all been delivered. Closes the sockets of left layers that have no more datagrams.
     fn fill(&mut self) -> Result<(), Error> {
         for member in self.members() {
             if member.batch.next_at().is_none() {
@@ -160,13 +160,13 @@ impl Groups {
         Ok(())
     }
 
-    /// Give what was read to `each`, in the order of arrival; how many datagrams that were. Stops when what
-    /// comes next may still be in a socket.
+    /// Passes the datagrams read to `each`, in the order of arrival; returns their number. Stops when the next datagram may still
+    /// be unread in a socket.
     fn deliver(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> usize {
         let alone = self.layers.is_empty() && self.left.is_empty();
         let mut delivered = 0;
         loop {
-            // Most sessions have one group, and then there is nothing to compare.
+            // A single group needs no comparison of arrival times.
             let next = if alone { Some(&mut self.base) } else { self.earliest() };
             let Some(member) = next else { return delivered };
             let Some((bytes, meta)) = member.batch.take() else { return delivered };
@@ -178,7 +178,7 @@ impl Groups {
         }
     }
 
-    /// The socket with the datagram that arrived first.
+    /// Returns the group with the earliest datagram.
     fn earliest(&mut self) -> Option<&mut JoinedGroup> {
         let waiting = self.members().filter_map(|member| Some((member.batch.next_at()?, member)));
         waiting.min_by_key(|(at, _)| *at).map(|(_, member)| member)
@@ -190,8 +190,8 @@ impl Groups {
 }
 
 impl Sockets for Groups {
-    /// Joins everything again where that may be of use: on another interface, and where nothing has come for a while and
-    /// the network changed or time goes by, for switches and routers forget.
+    /// Rejoins the groups when this may help: on another interface, after a change of the network during silence, and at
+    /// intervals during long silence. Switches and routers may have forgotten the memberships.
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
         let silent = endpoint.silence(now);
         self.outage.ends_by_timeout(silent.is_some());
@@ -263,7 +263,7 @@ impl Sockets for Groups {
         Ok(())
     }
 
-    /// Feedback is small, and old soon: it is tried at once.
+    /// Returns `false`: feedback is small and soon outdated, so sending is tried at once.
     fn holds(&self) -> bool {
         false
     }
@@ -279,7 +279,7 @@ impl Sockets for Groups {
     }
 }
 
-/// However a session ends, it leaves its groups from the top down.
+/// Leaves the groups from the top down.
 impl Drop for Groups {
     fn drop(&mut self) {
         while self.layers.pop().is_some() {}
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
     use faircast_net::{Choice, GroupOptions, Membership, SourceOptions, SourceSocket, Waiter, choose};
 
-    /// A session's group and two layers on the loopback interface, joined, and a source to them.
+    /// Returns a base group and two layers on the loopback interface, all joined, and a source.
     fn three(port: u16) -> (Vec<SocketAddr>, Groups, SourceSocket) {
         let groups: Vec<SocketAddr> = (1..=3).map(|n| SocketAddr::from(([239, 255, 78, n], port))).collect();
         let choice: Choice = choose(groups[0].ip(), Some("lo")).expect("there is a loopback interface");
@@ -316,8 +316,8 @@ mod tests {
         (groups, joined, source)
     }
 
-    /// The kernel begins to note arrivals some time after the first socket of a host has asked for it; before that a
-    /// datagram has the moment at which it was read.
+    /// Waits until the kernel records arrival times, which it does some time after the first socket has requested them. Until
+    /// then, a datagram has the time of reading.
     fn await_stamps(source: &SourceSocket, to: SocketAddr, joined: &mut Groups) {
         let pause = Duration::from_millis(10);
         for _ in 0..500 {
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(sent, faircast_net::SendOutcome::Sent);
     }
 
-    /// Datagrams, until `count` have arrived.
+    /// Receives datagrams until `count` have arrived; returns the first byte of each.
     fn receive(joined: &mut Groups, count: usize) -> Vec<u8> {
         let (mut waiter, mut got) = (Waiter::new(), Vec::new());
         let end = Instant::now() + Duration::from_secs(10);

@@ -1,8 +1,8 @@
-//! Temporary loss of a network: interfaces that go down, lose their address or are made again, routes that vanish,
-//! packet filters.
+//! Temporary outages of the network: interfaces that go down, lose their address or are created again, vanished routes, packet
+//! filters.
 //!
-//! No such fault ends a session before its idle timeout. Datagrams that cannot leave are lost, as on the path. Sending is tried
-//! again after a pause, and sockets and memberships are made again where the interface has another number or address
+//! No such fault ends a session before its idle timeout. Datagrams that cannot be sent are lost, as on the path. Sending is tried
+//! again after a pause. Sockets and memberships are created again if the interface has another number or address
 //! (`docs/design/sessions.md`).
 
 use faircast_net::{Changes, Choice, InterfaceChange, NetError, choose_again};
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 /// Interval of attempts while nothing can be sent.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// Interval at which changes of the interfaces are read.
+/// Interval of checks for changes of the interfaces.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Interval at which the interfaces are read while the network is gone, with or without a change.
+/// Interval at which the interfaces are read during an outage, even without a change.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 
-/// Shorter outages are not worth telling.
+/// Minimum duration of a reported outage.
 const TOLD_AFTER: Duration = Duration::from_millis(300);
 
 /// A session's view of its host's network.
@@ -32,39 +32,39 @@ pub(crate) struct Outage {
     changes: Changes,
     look_at: Instant,
     looked_anyway: Instant,
-    /// Something has left, so that what fails now did not fail from the beginning.
+    /// Whether a datagram was sent before, so that a failure now is not a failure from the start.
     worked: bool,
-    /// Nothing is lost by waiting longer.
+    /// Whether the session waits indefinitely.
     endless: bool,
     broken: Option<Broken>,
 }
 
-/// Whether a session can go on from another address.
+/// Whether a session can continue from another address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moves {
-    /// It can.
+    /// The session can continue from any address.
     Anywhere,
-    /// Its address is part of its name: it waits until it has it again.
+    /// The address is part of the session's identity: the session waits until the host has the address again.
     Nowhere,
 }
 
 struct Broken {
     since: Instant,
     why: NetError,
-    /// It is the interface, and not only what was sent.
+    /// Whether the interface is the cause, and not only a failed send.
     interface: bool,
     try_at: Instant,
     reported: bool,
 }
 
-/// The result of a look at the interfaces.
+/// Result of a check of the interfaces.
 #[derive(Debug)]
 pub(crate) enum InterfaceCheck {
-    /// Nothing new.
+    /// No change.
     Same,
-    /// Something has changed, or is back, and the sockets are still the right ones.
+    /// The network has changed or is back, and the sockets are still valid.
     Changed,
-    /// Sockets must be opened on this.
+    /// Sockets must be opened on this interface.
     Other(Box<Choice>),
 }
 
@@ -86,21 +86,21 @@ impl Outage {
         }
     }
 
-    /// The same for one that listens, perhaps for days, before it sends anything. It does not end by this before it says
-    /// with [`Outage::ends_by_timeout`] that it waits for something.
+    /// Creates the state of a listener, which may wait for days before it sends a datagram. An outage does not end it, unless
+    /// [`Outage::ends_by_timeout`] is set.
     pub(crate) fn of_listener(group: IpAddr, wanted: Option<String>, idle_timeout: Duration) -> Outage {
         Outage { worked: true, endless: true, ..Outage::new(group, wanted, idle_timeout, Moves::Anywhere) }
     }
 
-    /// Whether an outage that lasts ends the session.
+    /// Sets whether a lasting outage ends the session.
     pub(crate) fn ends_by_timeout(&mut self, ends: bool) {
         self.endless = !ends;
     }
 
-    /// Something could not be sent or opened.
+    /// Records a failure of sending or opening.
     ///
     /// # Errors
-    /// When that will not pass, never worked, or has lasted for too long.
+    /// If the failure is permanent, occurred from the start, or has lasted too long.
     pub(crate) fn failed(&mut self, why: NetError, events: &mut dyn FnMut(Event)) -> Result<(), Error> {
         if !why.may_pass() || !self.worked {
             return Err(why.into());
@@ -112,28 +112,28 @@ impl Outage {
         self.wait(now, events)
     }
 
-    /// Something was sent.
+    /// Records a sent datagram.
     pub(crate) fn works(&mut self, events: &mut dyn FnMut(Event)) {
         self.worked = true;
         self.end(events);
     }
 
-    /// Whether something could not be sent or opened, and that has not passed.
+    /// Whether there is an outage now.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.is_some()
     }
 
-    /// Whether the session can go on from another address.
+    /// Returns whether the session can continue from another address.
     pub(crate) fn moves(&self) -> Moves {
         self.moves
     }
 
-    /// Whether nothing should be sent now.
+    /// Whether no datagrams may be sent now.
     pub(crate) fn holds(&self) -> bool {
         self.broken.as_ref().is_some_and(|broken| Instant::now() < broken.try_at)
     }
 
-    /// When to try again, if that is earlier.
+    /// Returns the time of the next attempt, if it is before `moment`, and `moment` otherwise.
     pub(crate) fn until(&self, moment: Instant) -> Instant {
         match &self.broken {
             Some(broken) if broken.try_at > Instant::now() => moment.min(broken.try_at),
@@ -141,10 +141,11 @@ impl Outage {
         }
     }
 
-    /// Look at the interfaces, when it is time or something has changed. Sockets are open on `before`, if at all.
+    /// Checks the interfaces at intervals, and after a change. `before` is the interface of the sockets, which are open if
+    /// `is_open`.
     ///
     /// # Errors
-    /// When the network has been gone for too long.
+    /// If the network has been gone for too long.
     pub(crate) fn look(
         &mut self,
         before: &Choice,
@@ -167,7 +168,7 @@ impl Outage {
             Err(why) => {
                 let broken = Broken { since: now, why, interface: true, try_at: now, reported: false };
                 let stored = self.broken.take();
-                // The fault of the interface explains more than the failed send.
+                // A fault of the interface explains more than a failed send.
                 let (since, reported) = stored.map_or((now, false), |stored| (stored.since, stored.reported));
                 self.broken = Some(Broken { since, reported, try_at: now + TRY_EVERY, ..broken });
                 self.wait(now, events)?;
@@ -190,7 +191,7 @@ impl Outage {
         }
     }
 
-    /// Sockets are open where [`Outage::look`] said.
+    /// Records that sockets were opened on the interface returned by [`Outage::look`].
     pub(crate) fn moved(&mut self, from: &Choice, to: &Choice, events: &mut dyn FnMut(Event)) {
         if same_place(from, to) {
             return self.end(events);
@@ -203,7 +204,7 @@ impl Outage {
         }));
     }
 
-    /// Why the network is gone, if it is and has been for a while.
+    /// Returns the reported outage of the network, if there is one now.
     pub(crate) fn take_error(&mut self) -> Option<Error> {
         self.broken.take().filter(|broken| broken.reported).map(|broken| {
             Error::System(SystemError::Outage { lasted: broken.since.elapsed(), why: broken.why })
@@ -221,7 +222,7 @@ impl Outage {
         }
     }
 
-    /// Reports an outage in time, and ends with it in time.
+    /// Reports an outage after `TOLD_AFTER`, and ends the session after the idle timeout.
     fn wait(&mut self, now: Instant, events: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let Some(broken) = &mut self.broken else { return Ok(()) };
         let lasted = now.duration_since(broken.since);
@@ -256,7 +257,7 @@ fn same_place(one: &Choice, other: &Choice) -> bool {
     (one.chosen.index, one.local) == (other.chosen.index, other.local)
 }
 
-/// The result of receiving; news about the network below does not count as an error.
+/// Returns the result of receiving; temporary network errors count as zero datagrams.
 pub(crate) fn received(outcome: Result<usize, NetError>) -> Result<usize, Error> {
     match outcome {
         Err(error) if error.may_pass() => Ok(0),

@@ -1,4 +1,4 @@
-//! Where a receiver hears a session: in its groups, or from a parent that serves it by unicast.
+//! Sockets of a receiver: for its groups, or for a parent that serves it by unicast.
 
 use super::{Events, Groups, Moves, Outage, Sockets, Uplink, Watcher, emit_opened};
 use faircast_core::time::Time;
@@ -9,23 +9,23 @@ use faircast_transport::event::Event;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// A group that could not be joined is tried again after this.
+/// Pause before another attempt to join a group.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The sockets of a receiver.
 pub(crate) enum ReceiverSockets {
-    /// It has joined groups.
+    /// Sockets of joined groups.
     Groups(Groups),
-    /// It has attached to a parent, and hears its session's group as well while it wants to (an agent's child).
+    /// Sockets of a receiver with a parent. An agent's child also joins the session's group.
     Parent {
-        /// To the parent.
+        /// Socket to the parent.
         uplink: Uplink,
-        /// The group.
+        /// The session's group.
         group: Box<GroupBeside>,
     },
 }
 
-/// A group that is joined and left as the endpoint wants.
+/// A group that is joined and left as the endpoint requires.
 pub(crate) struct GroupBeside {
     pub(crate) group: SocketAddr,
     pub(crate) interface: Option<String>,
@@ -33,36 +33,36 @@ pub(crate) struct GroupBeside {
     pub(crate) options: GroupOptions,
     pub(crate) idle_timeout: Duration,
     pub(crate) joined: Option<Groups>,
-    /// When it could not be joined, and why.
+    /// Time and reason of the latest failure to join.
     pub(crate) failed: Option<(Instant, Error)>,
 }
 
-/// Where a session is heard.
+/// Group or parents of a receiver, and options of its sockets.
 pub(crate) struct Listening<'a> {
     pub(crate) group: SocketAddr,
     pub(crate) interface: Option<String>,
-    /// Other addresses are not heard.
+    /// The only address from which packets are accepted.
     pub(crate) source: Option<IpAddr>,
     pub(crate) idle_timeout: Duration,
-    /// Bytes of receive buffer to ask for.
+    /// Requested size of the receive buffer, bytes.
     pub(crate) buffer: usize,
-    /// Served by one of these in place of the group.
+    /// Possible parents; if any are given, they replace the group.
     pub(crate) parents: &'a [SocketAddr],
-    /// Wait here until a source invites, in place of the group.
+    /// Local address at which the receiver waits for an invitation by a source, instead of joining the group.
     pub(crate) invited: Option<SocketAddr>,
 }
 
 impl Listening<'_> {
-    /// Join the group, or open a socket towards the first parent.
+    /// Joins the group, or opens a socket to the first parent.
     ///
     /// # Errors
-    /// When there is no such interface, or the system refuses.
+    /// If there is no such interface, or the system refuses.
     pub(crate) fn open(self, events: &mut dyn FnMut(Event)) -> Result<ReceiverSockets, Error> {
         let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
         let uplink = match (self.invited, self.parents.first()) {
             (Some(at), _) => Some((at, Uplink::listen(at, options, self.idle_timeout)?)),
             (None, Some(&parent)) => {
-                // A relay that is found may be anywhere that queries come to.
+                // A relay found by a search may have any address that the query reaches.
                 let uplink = Uplink::open(
                     parent,
                     self.interface.clone(),
@@ -107,7 +107,7 @@ impl GroupBeside {
         Ok(Groups::new(socket, outage))
     }
 
-    /// Be joined, or not.
+    /// Joins or leaves the group.
     fn follow(&mut self, wanted: bool) {
         if !wanted {
             self.joined = None;
@@ -125,10 +125,10 @@ impl GroupBeside {
 }
 
 impl ReceiverSockets {
-    /// The outcome of a session: when nothing was heard because the network is gone, that is the error.
+    /// Returns the result of a session. If an outage of the network prevented reception, the outage is the error.
     ///
     /// # Errors
-    /// Those of the report, or why the network is gone.
+    /// Errors of the report, or the outage of the network.
     pub(crate) fn explain<T>(&mut self, report: Result<T, Error>) -> Result<T, Error> {
         match self {
             ReceiverSockets::Groups(groups) => groups.explain(report),
@@ -142,7 +142,7 @@ impl ReceiverSockets {
         }
     }
 
-    /// The group that is heard beside a parent.
+    /// Returns the group that is joined in addition to a parent.
     const fn beside(&self) -> Option<&Groups> {
         match self {
             ReceiverSockets::Parent { group, .. } => group.joined.as_ref(),

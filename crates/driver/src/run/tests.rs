@@ -55,7 +55,7 @@ fn several_sources_and_receivers_share_one_thread() {
     for (out, number) in outs.iter().zip([1, 2, 3]) {
         let (mut send, mut receive) = native(Content::Paths(vec![file.clone()]), out);
         (send.group, receive.group) = (group(number), group(number));
-        // One with a socket for each layer.
+        // The third session has a socket for each layer.
         if number == 3 {
             send.scheme = "rlc,layers=3,base=2000000".parse().expect("RLC and its options");
         }
@@ -118,7 +118,7 @@ fn loop_ends_with_its_last_endpoint() {
     };
     let mut both =
         [Attached::new(session.endpoint(), &mut groups), Attached::new(source.endpoint(), &mut uplink)];
-    // The receiver gives up at once; the source sends an announcement and then waits for somebody.
+    // The receiver gives up at once. The source sends an announcement and then waits for receivers.
     while matches!(both[0].state, State::Runs) {
         go(&mut both, false);
     }
@@ -133,7 +133,7 @@ fn loop_ends_with_its_last_endpoint() {
     assert_eq!(last, Round::Over);
 }
 
-/// Counts the descriptors that a round watches.
+/// Counts the watched descriptors of a round.
 struct Watched(usize);
 
 impl Watcher for Watched {

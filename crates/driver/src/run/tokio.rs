@@ -1,8 +1,8 @@
-//! The same loop as a future: turns are the driver's, waiting is tokio's.
+//! The driver's loop as a future: turns are those of the driver, and tokio performs the waits.
 //!
-//! Sockets are watched by tokio's reactor, edge by edge: their readiness is taken back before a turn, and a turn reads until
-//! nothing is left before the next wait. Moments are those of a timer descriptor, as tokio's own timers know milliseconds
-//! only and a source sends many packets in one.
+//! Tokio's reactor watches sockets edge-triggered. Their readiness is therefore cleared before a turn, and a turn reads until a
+//! socket is empty. Deadlines use a timer descriptor, because tokio's own timers have a resolution of milliseconds, and a source
+//! sends many packets per millisecond.
 
 use super::{Attached, Clock, Round, Sockets, Watcher, round};
 use crate::stop::Stop;
@@ -18,10 +18,10 @@ use std::time::Instant;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// One endpoint, until it has ended.
+/// Runs one endpoint until it has ended.
 ///
 /// # Errors
-/// Errors of its sockets, or of the system's wait.
+/// Errors of the endpoint's sockets, or of the system's wait.
 pub(crate) async fn run_one(
     endpoint: &mut (dyn Endpoint + Send),
     sockets: &mut (dyn Sockets + Send),
@@ -45,20 +45,20 @@ pub(crate) async fn run_one(
     one.outcome()
 }
 
-/// A socket that is waited for, registered with tokio's reactor as long as it is wanted.
+/// Watched sockets, registered with tokio's reactor while they are needed.
 struct Reactor {
     timer: AsyncFd<OwnedFd>,
     registered: Vec<Registered>,
     failed: Option<io::Error>,
 }
 
-/// A descriptor of ours of a socket, for one kind of readiness.
+/// A duplicate descriptor of a socket, for one kind of readiness.
 struct Registered {
-    /// The number of the socket in the system: descriptors' numbers are given again.
+    /// Inode number of the socket, because descriptor numbers are reused.
     socket: u64,
     want: Want,
     fd: AsyncFd<OwnedFd>,
-    /// Whether it is waited for now.
+    /// Whether the next wait includes the socket.
     watched: bool,
 }
 
@@ -83,7 +83,7 @@ impl Reactor {
         Ok(())
     }
 
-    /// Until something is ready, or this moment.
+    /// Waits until a socket is ready, or until this time.
     async fn wait(&mut self, until: Instant) -> io::Result<()> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -107,9 +107,9 @@ impl Reactor {
         if ready { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    /// Setting it anew takes back that it has expired.
+    /// Sets the timer, which also clears its expiration.
     fn set_timer(&self, until: Instant) -> io::Result<()> {
-        // Nothing would disarm it.
+        // A value of zero would disarm the timer.
         let left = until.saturating_duration_since(Instant::now()).max(std::time::Duration::from_nanos(1));
         let none = Timespec { tv_sec: 0, tv_nsec: 0 };
         let value = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
@@ -167,7 +167,7 @@ mod tests {
         (one, other)
     }
 
-    /// How long a wait for this socket takes, `until` at most.
+    /// Returns the duration of a wait for this socket, `most` at most.
     async fn waited(reactor: &mut Reactor, socket: &impl AsFd, want: Want, most: Duration) -> Duration {
         let began = Instant::now();
         reactor.clear();
@@ -208,7 +208,7 @@ mod tests {
             let number = std::os::fd::AsRawFd::as_raw_fd(&first);
             waited(&mut reactor, &first, Want::Readable, Duration::ZERO).await;
             drop((first, other));
-            // The lowest number that is free is given first.
+            // The system assigns the lowest free descriptor number first.
             let (socket, other) = loop {
                 let (one, other) = pair();
                 if std::os::fd::AsRawFd::as_raw_fd(&one) >= number {

@@ -1,4 +1,4 @@
-//! The socket of a source: to its groups, and the feedback back.
+//! The socket of a source: it sends to the groups, and receives the feedback.
 
 use super::outage::{InterfaceCheck, Moves, Outage, received};
 use super::{Events, Sockets, Watcher};
@@ -14,58 +14,59 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// An interface that takes nothing for this long is not merely busy: at 12 kbit/s a packet takes as long.
+/// Duration after which an interface that accepts no packets is stuck instead of busy: at 12 kbit/s a packet takes as long.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
 
-/// The same while that is known.
+/// The same duration while the interface is known to be stuck.
 const STUCK_STILL: Duration = Duration::from_millis(20);
 
-/// Until the first answer comes, a preferred port that another socket has is tried again after this,
+/// Interval of attempts to open the preferred port while another socket has it, until the first answer.
 const PORT_CHECK: Duration = Duration::from_millis(100);
 
-/// and is reported as taken when this has passed since the first packet left: a session before this one lets go of it sooner.
+/// Time from the first packet until the preferred port is reported as taken. An earlier session releases the port sooner.
 const PORT_TAKEN: Duration = Duration::from_secs(2);
 
-/// A full queue of an interface does not say when it has room, so it is tried again after this.
+/// Interval of attempts to send to a full queue of an interface, which does not notify the sender when it has room.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
 
-/// Receive calls take at most this many datagrams (or coalesced runs).
+/// Maximum number of datagrams (or coalesced runs) per receive call.
 const SLOTS: usize = 8;
 
-/// A source's socket, and what becomes of it.
+/// A source's socket and its state.
 pub(crate) struct Uplink {
     socket: Option<SourceSocket>,
     choice: Choice,
     group: SocketAddr,
     options: SourceOptions,
-    /// When the preferred port is tried next; `None` once an answer has come, as others answer to the same port.
+    /// Time of the next attempt to open the preferred port; `None` after the first answer, because all receivers answer to the
+    /// same port.
     port_at: Option<Instant>,
-    /// When the first packet left.
+    /// Time of the first packet.
     sent_at: Option<Instant>,
     has_answers: bool,
-    /// It was reported that the preferred port is taken.
+    /// Whether the preferred port was reported as taken.
     port_reported: bool,
     outage: Outage,
     batch: Batch,
-    /// It belongs to a receiver: datagrams that arrive are data.
+    /// Whether the socket belongs to a receiver, so that arriving datagrams are data.
     receives_data: bool,
-    /// It is bound to what it listens at, whatever becomes of interfaces.
+    /// Whether the socket listens at a fixed address, regardless of changes of interfaces.
     listens: bool,
-    /// The datagrams that `pending` is about.
+    /// Buffer of the datagrams described by `pending`.
     unsent: Vec<u8>,
     pending: Option<Pending>,
 }
 
-/// Datagrams that the socket has not taken yet.
+/// Datagrams that the socket has not accepted yet.
 struct Pending {
-    /// Where they begin.
+    /// Offset of the first of these datagrams in the buffer.
     from: usize,
     transmit: Transmit,
-    /// When it last took some.
+    /// Time at which the socket last accepted datagrams.
     taken_at: Instant,
 }
 
-/// Whether something is left to be sent.
+/// Whether datagrams remain to be sent.
 enum Rest {
     Nothing,
     Some,
@@ -75,7 +76,7 @@ impl Uplink {
     /// Chooses the interface and opens the socket.
     ///
     /// # Errors
-    /// When there is no interface, or the system refuses.
+    /// If there is no interface, or the system refuses.
     pub(crate) fn open(
         group: SocketAddr,
         interface: Option<String>,
@@ -107,10 +108,10 @@ impl Uplink {
         })
     }
 
-    /// Listen at an address and port, until somebody says where the source is.
+    /// Listens at an address and port until the address of a source is known.
     ///
     /// # Errors
-    /// When the port is taken, or the system refuses.
+    /// If the port is taken, or the system refuses.
     pub(crate) fn listen(
         at: SocketAddr,
         options: SourceOptions,
@@ -135,40 +136,41 @@ impl Uplink {
         })
     }
 
-    /// Datagrams that arrive here are data, and there are more of them than of feedback.
+    /// Marks the socket as a receiver's: arriving datagrams are data, and more frequent than feedback.
     #[must_use]
     pub(crate) fn hearing_data(self) -> Uplink {
         Uplink { receives_data: true, ..self }
     }
 
-    /// The interface in use.
+    /// Returns the interface in use.
     pub(crate) fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    /// Where packets leave from; `None` while there is no network.
+    /// Returns the local address and port; `None` while there is no network.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         self.socket.as_ref().map(SourceSocket::local_addr)
     }
 
-    /// A warning when the receive buffer is too small.
+    /// Returns a warning if the receive buffer is too small.
     pub(crate) fn warning(&self) -> Option<String> {
         self.socket.as_ref().and_then(|socket| socket.receive_buffer().warning())
     }
 
-    /// Why the network is gone, if it is.
+    /// Returns the outage of the network, if there is one now.
     pub(crate) fn take_error(&mut self) -> Option<Error> {
         self.outage.take_error()
     }
 
-    /// From the first packet on, have this port when it is free: whoever has nothing to send yet leaves it to others.
+    /// Sets a preferred port, which is used from the first packet on if it is free. Sessions without packets to send leave the
+    /// port to others.
     #[must_use]
     pub(crate) fn preferring(mut self, port: u16) -> Uplink {
         self.options.port = Port::Preferred(port);
         self
     }
 
-    /// The preferred port, where the socket has another.
+    /// Returns the preferred port, if the socket has another one.
     fn missed_port(&self) -> Option<u16> {
         let has = self.local()?.port();
         match self.options.port {
@@ -177,7 +179,7 @@ impl Uplink {
         }
     }
 
-    /// Open the socket at the preferred port when it has become free; whether it has.
+    /// Opens the socket at the preferred port if the port has become free; returns whether it did.
     fn claim_port(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.sent_at.is_some() && self.port_at.is_some_and(|at| now >= at);
@@ -191,8 +193,8 @@ impl Uplink {
         true
     }
 
-    /// Once an answer has come, the port stays, also of a socket that is opened again. One that was not asked for is reported then, or when
-    /// the preferred one stays taken.
+    /// Fixes the port after the first answer, also for sockets that are opened again. Reports a port other than the preferred one
+    /// at that time, or when the preferred port stays taken.
     fn settle_port(&mut self, events: Events<'_>) {
         let (Some(_), Some(local)) = (self.port_at, self.local()) else { return };
         let is_taken = self.has_answers || self.sent_at.is_some_and(|at| at.elapsed() >= PORT_TAKEN);
@@ -214,7 +216,7 @@ impl Uplink {
         SourceSocket::open(self.group, choice, &self.options)
     }
 
-    /// Hand over as much of these datagrams as the socket takes.
+    /// Passes as many of these datagrams to the socket as it accepts.
     fn hand_over(&self, bytes: &[u8], pending: &mut Pending) -> Result<Rest, NetError> {
         let Some(socket) = &self.socket else { return Ok(Rest::Nothing) };
         let Transmit { segment, to, hops } = pending.transmit;
@@ -238,7 +240,7 @@ impl Uplink {
         Ok(Rest::Some)
     }
 
-    /// The result of handing datagrams over.
+    /// Processes the result of passing datagrams to the socket.
     fn conclude(
         &mut self,
         handed_over: Result<Rest, NetError>,
@@ -254,7 +256,7 @@ impl Uplink {
     }
 }
 
-/// Receivers answer to another port than the one that firewalls are open for.
+/// Returns a warning that receivers answer to another port than the one that firewalls admit.
 fn port_taken(port: u16, local: SocketAddr) -> String {
     format!(
         "port {port} of {} is taken by another program on this host, so receivers answer to port {}: this host must accept UDP to it",
@@ -274,7 +276,7 @@ impl Sockets for Uplink {
             InterfaceCheck::Same => false,
             InterfaceCheck::Changed => true,
             InterfaceCheck::Other(choice) => {
-                self.socket = None; // two sockets cannot have one port
+                self.socket = None; // two sockets cannot share a port
                 match self.open_again(&choice) {
                     Ok(socket) => {
                         self.outage.moved(&self.choice, &choice, events);
@@ -302,7 +304,7 @@ impl Sockets for Uplink {
         Ok(count)
     }
 
-    /// Feedback comes one by one.
+    /// Feedback datagrams arrive one at a time, so further ones are unlikely.
     fn reads_on(&self) -> bool {
         self.receives_data || self.batch.is_full()
     }
