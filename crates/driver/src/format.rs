@@ -1,9 +1,9 @@
 //! Foreign wire formats: their declaration ([`Format`]), and the services of this host for their sessions: sockets, a clock,
 //! random numbers, and the loop.
 //!
-//! The crate of a format implements [`Endpoint`] for a source and for a receiver. To run an endpoint, it opens [`SourceSockets`]
-//! or [`ReceiverSockets`] on a [`Host`], creates the endpoint with their address and datagram size, and passes the endpoint to
-//! the sockets' `run`.
+//! The crate of a format implements [`Endpoint`] for a source and for a receiver. To run an endpoint, it first opens
+//! [`SourceSockets`] or [`ReceiverSockets`] on a [`Host`]. It then creates the endpoint with their address and datagram size, and
+//! passes it to the `run` method of the sockets.
 
 mod declared;
 

@@ -152,7 +152,7 @@ enum State {
 
 /// Condition for the next turn of an endpoint.
 enum Next {
-    /// None: there is more work.
+    /// No condition: there is more work.
     Now,
     /// An event of the endpoint's sockets, or this time.
     Until(Instant),
@@ -338,7 +338,7 @@ impl Sockets for Closed {
 /// Condition for the next round.
 #[derive(Debug, PartialEq, Eq)]
 enum Round {
-    /// None: an endpoint has more work.
+    /// No condition: an endpoint has more work.
     Again,
     /// An event of a watched socket, or this time.
     Wait(Instant),

@@ -44,7 +44,7 @@ pub struct Declaration {
     pub title: &'static str,
     /// Description of the format in one line.
     pub summary: &'static str,
-    /// Options of this format only. Their names differ from those of all other formats.
+    /// Options of this format only. No other format has an option of the same name.
     pub options: &'static [FormatOption],
     /// Features that the format lacks, each with the reason.
     pub refuses: &'static [(Feature, &'static str)],
@@ -245,7 +245,7 @@ pub struct ReceiverRequest {
     pub destination: Destination,
     /// Treatment of file names with control characters of terminals.
     pub names: Names,
-    /// Amount of incomplete content of earlier sessions that is kept.
+    /// Amount of incomplete content of earlier sessions that is not removed.
     pub keep_partial: KeepPartial,
     /// Maximum number of bytes of a session.
     pub most: Option<u64>,

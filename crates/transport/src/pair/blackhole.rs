@@ -98,7 +98,7 @@ fn member_in_a_black_hole_is_named_while_others_finish() {
     }
 }
 
-/// Such a member requests everything repeatedly.
+/// The member in the black hole requests everything repeatedly.
 #[test]
 fn member_in_a_black_hole_delays_others_little() {
     let time_of_others = |lost: usize| {

@@ -18,7 +18,7 @@ fn assert_wait_costs_nothing(scheme: &'static str, receivers: usize, late_secs: 
             times.push(one_transfer(seed, scheme, receivers, secs));
             times.sort_by(f64::total_cmp);
         }
-        // The median of three lies between any two of the values, so two networks may decide.
+        // The median of three values lies between any two of them, so two networks may decide.
         if together.len() == 2 && late[1] <= 1.2 * together[0] {
             break;
         }

@@ -1,14 +1,16 @@
-//! One network in two worlds: in the simulator, and between the transport's sessions without sockets. The scheme must behave
+//! The same network in two worlds: in the simulator, and between the transport's sessions without sockets. The scheme must behave
 //! identically in both, to the last bit: every packet offered to every link, its time, its content and its loss.
 //!
-//! The transport does more than the simulator. So that this does not disturb the scheme ([`Setting::EQUAL`]):
-//! - Announcements, status messages and requests travel beside the links: as fast, but without using their capacity.
-//! - Every receiver has joined when the source starts. Later membership messages are lost: a scheme takes round-trip samples from them,
-//!   which the simulator does not have (and no guard against silence is on).
-//! - Nothing is reordered, and the receivers are configured for that. The schemes at both ends draw from the simulator's random streams.
-//! - The packets in the simulator are rounded as those on a network are ([`Rounding`]): marks travel in 16 bits.
+//! The transport does more than the simulator. These settings keep this from disturbing the scheme ([`Setting::EQUAL`]):
+//! - Announcements, status messages and requests bypass the links, with the same delay, but without using their capacity.
+//! - Every receiver has joined when the source starts. Later membership messages are lost, because a scheme takes round-trip samples from
+//!   them, which the simulator does not have. The guard against silence is off.
+//! - Packets are never reordered, and the receivers are configured for that. The schemes at both ends draw from the simulator's random
+//!   streams.
+//! - Packets in the simulator are rounded like packets on a network ([`Rounding`]): marks have 16 bits.
 //! - The receivers' clocks are ahead by a multiple of the time buckets in which throughput is measured.
-//! - Rates are low (above a packet per millisecond the transport sends packets in pairs and more), and all reports count as equally long.
+//! - Rates are low, because above a packet per millisecond the transport sends several packets at a time. All reports count as equally
+//!   long.
 //! - Slow start is tested alone, because its packets are longer by the two bytes of their rate. It is tested with one receiver, because
 //!   only the transport gives the scheme the number of receivers.
 

@@ -47,7 +47,7 @@ pub(crate) struct BranchSetup {
     pub(crate) to_host: bool,
 }
 
-/// Congestion control that replaces that of a layered session. Its packets are no longer than those of other schemes.
+/// Congestion control of branches of a layered session. Its packets are no longer than the packets of other schemes.
 const BELOW_LAYERS: &str = "le-sbcc";
 
 /// Interval of checks of the downstream relays.
@@ -154,7 +154,7 @@ impl Branch {
         let Some(session) = &mut self.session else { return };
         session.exchange_completions(|fresh| self.shared.lock().on_done(self.place, fresh, now), now);
         let (mut tally, rate) = (session.tally(), session.rate());
-        // A downstream relay without receivers waits for some, like this branch, and delays nothing.
+        // A downstream relay without receivers does not delay the session: it waits for receivers, like this branch.
         if session.is_gathering() && tally.receivers == 0 {
             tally.unfinished = 0;
         }
@@ -206,8 +206,7 @@ impl Branch {
     }
 }
 
-/// Returns the congestion control of branches, which is that of the session. Each branch relays a layered session at one rate of
-/// its own.
+/// Returns the congestion control of branches, which is that of the session. A layered session is relayed at one rate per branch.
 fn scheme_below(announce: &Announce) -> Option<Scheme> {
     if announce.layers <= 1 {
         return scheme_of(announce);

@@ -37,7 +37,7 @@ impl Confirmations {
         false
     }
 
-    /// Records whether the parent confirms IDs, and the confirmed IDs. Returns those of the IDs that were pending.
+    /// Records whether the parent confirms IDs, and which IDs it confirms. Returns the IDs that were pending.
     pub(super) fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) -> Vec<ReceiverId> {
         self.confirms = Some(confirms);
         if confirms { self.confirm(ids) } else { Vec::new() }
@@ -55,7 +55,7 @@ impl Confirmations {
         if self.confirms == Some(true) { self.next(most) } else { Vec::new() }
     }
 
-    /// Marks receivers as confirmed; returns those that were pending.
+    /// Marks receivers as confirmed; returns the receivers that were pending.
     fn confirm(&mut self, ids: &[ReceiverId]) -> Vec<ReceiverId> {
         let was_open = |id: &&ReceiverId| self.reported.remove(id) || self.unreported.remove(id);
         let confirmed: Vec<ReceiverId> = ids.iter().filter(was_open).copied().collect();

@@ -499,7 +499,7 @@ impl RelayState {
         sends
     }
 
-    /// Sends symbols of a block on a branch, or fetches them first. Returns whether this adds symbols to those already scheduled.
+    /// Sends symbols of a block on a branch, or fetches them first. Returns whether this schedules additional symbols.
     fn serve(
         &mut self,
         branch: usize,

@@ -152,8 +152,8 @@ impl SessionHandle {
         self.with_mode(|mode| mode.answer_at_once(at_once));
     }
 
-    /// Finishes a packet from downstream: schedules reports of newly completed receivers, and confirms those that the source has
-    /// confirmed.
+    /// Finishes a packet from downstream: schedules reports of newly completed receivers. Receivers that the source has confirmed
+    /// already are confirmed here.
     pub(crate) fn after_those_below(&self, now: Time) {
         let fresh = self.with_mode(|mode| mode.take_numbers()).unwrap_or_default();
         if fresh.is_empty() {

@@ -58,7 +58,7 @@ pub(super) struct Pick {
 /// Result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Answer {
-    /// Whether the request adds symbols to those already scheduled.
+    /// Whether the request schedules additional symbols.
     pub(super) sends: bool,
     /// Number of symbols that must first be fetched from the parent.
     pub(super) lacks: u16,

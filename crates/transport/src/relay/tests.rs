@@ -54,7 +54,7 @@ fn asker(seen: u64) -> Requester<'static> {
     Requester { seen: Seq(seen), held: None, wrong: false }
 }
 
-/// Returns such a receiver whose symbols failed verification.
+/// Returns the same receiver, whose symbols failed verification.
 fn finds_wrong(seen: u64) -> Requester<'static> {
     Requester { wrong: true, ..asker(seen) }
 }

@@ -1,8 +1,8 @@
 //! Decides whether several packets may leave in one call, which the kernel splits (segmentation offload).
 //!
 //! A kernel that forwards multicast drops bursts that are not segmented yet, but forwards single packets. This affects a source
-//! in a container or virtual machine behind a multicast router on the same host. Receivers then get no packets, or only those
-//! sent one at a time. The source detects this by the newest packet numbers that receivers echo.
+//! in a container or virtual machine behind a multicast router on the same host. Receivers then get no packets, or only the
+//! packets sent one at a time. The source detects this from the packet numbers that receivers echo.
 
 use faircast_core::packet::Seq;
 use faircast_core::time::{Span, Time};
@@ -26,7 +26,7 @@ pub(super) struct Bursts {
     state: State,
     /// A bit for each of the latest packets: set if the packet was sent in a burst.
     together: Vec<u64>,
-    /// Packets sent since the last new echo of a receiver: all, and those sent in bursts.
+    /// Packets sent since the last new echo of a receiver: the number of all packets, and of packets sent in bursts.
     left: (u32, u32),
     /// Expected number of echoes of burst packets so far, while no burst packet has been echoed.
     doubt: f64,

@@ -72,8 +72,7 @@ const BURST: Span = Span::from_micros(1_000);
 /// Interval at which inputs are polled when there is no other work.
 const LOOK_EVERY: Span = Span::from_millis(2);
 
-/// Duration after which a relay ends its session downstream, if the session of its source is over and it has received nothing to
-/// send.
+/// Duration without new content after which a relay ends its session downstream, if the upstream session is over.
 const NOTHING_LEFT: Span = Span::from_secs(3);
 
 /// Bytes of the rate field of a data packet, if the scheme states its rate.
@@ -93,7 +92,7 @@ pub(crate) struct Setup {
     pub(crate) sign: Option<SigningKey>,
     /// Keys for required receipts: each receiver must send a receipt signed with one of them.
     pub(crate) receipts: Option<ReceiptKeys>,
-    /// Random stream of the scheme, used by nothing else.
+    /// Random stream that only the scheme uses.
     pub(crate) rng: Rng,
     pub(crate) name: String,
     /// Maximum size of a datagram, bytes.
@@ -569,7 +568,7 @@ impl SourceSession {
             _ if self.layers() > 1 || self.windows.allows(self.next_seqs[0]) => Time::NEVER,
             Departure::At(at) if !self.windows.is_held() => at,
             Departure::At(at) => at.max(self.windows.deadline()),
-            // The windows delay nothing if the scheme does not want to send.
+            // The scheme does not want to send, so the windows delay no packet.
             _ => Time::NEVER,
         }
     }

@@ -1,7 +1,7 @@
 //! A session without feedback: it is announced for a while, and then sends a number of rounds at a fixed rate.
 //!
-//! It ignores all arriving packets. Receivers complete each block from the symbols of any round. A later session with the same
-//! content supplies symbols that are still missing.
+//! The source ignores all arriving packets. Receivers complete each block from the symbols of any round. A later session with the
+//! same content supplies symbols that are still missing.
 
 use super::{Phase, SourceSession};
 use crate::config::{OneWay, Repeat, span};

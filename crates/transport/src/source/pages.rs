@@ -2,7 +2,7 @@
 //!
 //! A page contains the hashes of consecutive blocks. It is sent at about the same time as its blocks, and again on request.
 //! Blocks are grouped into *cells* of as many blocks as fit a page, and a page does not cross the edge of a cell. A receiver that
-//! requests the hash of one block therefore gets those of its neighbors too.
+//! requests the hash of one block therefore gets the hashes of neighboring blocks too.
 
 use super::scheduler::Scheduler;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Interval of checks for new hashes.
 const LOOK_EVERY: Span = Span::from_millis(10);
 
-/// Duration for which new hashes wait for the other hashes of their cell; those of live streams do not wait.
+/// Duration for which new hashes wait for the other hashes of their cell. Hashes of live streams do not wait.
 const GATHER: Span = Span::from_millis(100);
 
 /// Minimum interval between two pages of a cell, because several receivers may request the same cell.

@@ -126,7 +126,7 @@ impl Receipts {
         }
     }
 
-    /// Returns the missing receipts of a completed member: its own, or those of some receivers of a relay.
+    /// Returns the missing receipts of a completed member: its own receipt, or receipts of some receivers of a relay.
     fn lacking(&self, id: ReceiverId, member: &MemberRecord) -> Option<WithoutReceipt> {
         self.keys.as_ref()?;
         let done = member.verified() as usize;

@@ -28,7 +28,7 @@ impl RequiredHosts {
         &self.absent
     }
 
-    /// Returns the names of some absent hosts, with the reasons of those that refuse; `None` when all have joined.
+    /// Returns the names of some absent hosts, with the reason of each refusal; `None` when all hosts have joined.
     pub(super) fn named(&self, refusals: &Refusals) -> Option<String> {
         let name = |required: &RequiredHost| match refusals.of(required) {
             Some(refused) => format!("{required} ({})", refused.reason),

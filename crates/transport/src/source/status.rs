@@ -22,9 +22,9 @@ const ANNOUNCE_SENDING: Span = Span::from_millis(500);
 const STATUS_MIN: Span = Span::from_millis(10);
 const STATUS_MAX: Span = Span::from_millis(200);
 
-/// Interval of status messages in sessions at one rate, in round-trip times: each message takes space in queues. In layered
-/// sessions it is one round-trip time, because a receiver that joins a layer needs the layer's packet numbers, and detects losses
-/// of a layer by them alone.
+/// Interval of status messages in sessions at one rate, in round-trip times. It is not shorter, because each message takes space
+/// in queues. In layered sessions the interval is one round-trip time: a receiver that joins a layer needs the packet number of
+/// the layer, which is also the only way to detect losses of layers.
 const STATUS_ROUNDS: u64 = 2;
 
 /// Maximum interval at which a source held by windows requests new windows.

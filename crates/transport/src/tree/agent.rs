@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The congestion control is the core's, as in the simulator ([`Relay`]). Packets are sent again unchanged, byte for byte. An
-//! agent thus needs no key for content and cannot change it. A child opens the packets like those of the source.
+//! agent thus needs no key for content and cannot change it. To a child, the packets look like packets of the source.
 
 mod child;
 

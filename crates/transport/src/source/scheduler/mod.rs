@@ -184,7 +184,7 @@ pub(crate) trait Scheduler: Send {
     /// Reads input, and drops old input. `rate` returns the sending rate of a layer.
     ///
     /// # Errors
-    /// When an input cannot be read.
+    /// If an input cannot be read.
     fn look(
         &mut self,
         now: Time,
@@ -211,7 +211,7 @@ pub(crate) trait Scheduler: Send {
     /// Returns the next symbol on `layer`. The caller must call [`Scheduler::sent`] afterwards.
     ///
     /// # Errors
-    /// When its block cannot be read.
+    /// If the block of the symbol cannot be read.
     fn next(&mut self, layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError>;
 
     /// Records that the chosen symbol was sent as packet `seq` of its layer.

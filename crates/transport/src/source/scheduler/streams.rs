@@ -71,7 +71,7 @@ impl Input {
     /// Opens a file, named pipe or reader. The writer of a pipe may open it later.
     ///
     /// # Errors
-    /// When a file cannot be opened.
+    /// If a file cannot be opened.
     fn open(input: &LayerInput) -> Result<Input, ObjectError> {
         let (pipe, pacing) = match input {
             LayerInput::Reader { input, pacing } => (Pipe::of(input).0, *pacing),

@@ -61,8 +61,8 @@ impl AgentChild {
         }
     }
 
-    /// Schedules an answer to the host, which shows that the agent is alive. Another process at its address ends this branch if
-    /// the earlier process is silent, and gets a branch of its own.
+    /// Schedules an answer to the host, which shows that the agent is alive. If another process at the same address attaches and
+    /// the earlier process is silent, ends this branch, so that the other process gets a new one.
     fn on_attach(&mut self, attach: &Attach, from: SocketAddr) {
         if attach.from == self.id {
             self.asked = Some((attach.from, from));
