@@ -422,7 +422,7 @@ fn step(
     Ok(true)
 }
 
-/// Same as [`run`], with endpoints that are added meanwhile. `grow` is called before each round, and adds endpoints at the end or
+/// Same as `run`, with endpoints that are added meanwhile. `grow` is called before each round, and adds endpoints at the end or
 /// in place of closed ones.
 ///
 /// # Errors

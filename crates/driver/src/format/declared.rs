@@ -94,7 +94,7 @@ pub enum Ends {
 /// A feature of sessions in faircast's own format that other formats may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    /// A name for content that has none.
+    /// A name for content without a name.
     Name,
     /// Content of unknown length that is read to its end, as one file.
     Pipe,

@@ -12,7 +12,7 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// The attack of an outsider, every 20 ms, with the datagrams overheard since.
+/// Attack by a host without the key: every 20 ms it uses the datagrams overheard since the last attack.
 #[derive(Clone, Copy, PartialEq)]
 enum Attack {
     None,

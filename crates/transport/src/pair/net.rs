@@ -73,7 +73,7 @@ pub(super) struct Net {
     pub(super) seed: u64,
     trunk_rng: Rng,
     spurious: Option<Span>,
-    /// Hosts that [`Net::start`] does not start.
+    /// Hosts that `start` does not start.
     pub(super) late: Vec<Who>,
     /// Malicious hosts.
     pub(super) lies: Lies,

@@ -12,7 +12,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata, Subscriber};
 
-/// An event as a subscriber sees it.
+/// An event of `tracing`, as a subscriber receives it.
 #[derive(Debug, Clone)]
 struct Traced {
     target: &'static str,

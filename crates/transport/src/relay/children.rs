@@ -117,8 +117,8 @@ impl SessionHandle {
 }
 
 impl RelayState {
-    /// Whether this child has no branch yet. If an earlier process had the child's address, the child waits until the branch of
-    /// that process has ended, because its socket has the same addresses.
+    /// Whether this child has no branch yet. If an earlier process had the same address, the child must wait until the branch of
+    /// that process has ended. The sockets of both branches would have the same addresses.
     fn is_new(&mut self, child: &Child) -> bool {
         if self.served.get(&child.address) == Some(&child.id) {
             return false;
@@ -132,7 +132,7 @@ impl RelayState {
         true
     }
 
-    /// Forgets served children that neither attach again nor have a branch.
+    /// Forgets served children that have stopped attaching and have no branch.
     fn forget_served(&mut self, children: &[Child]) {
         let RelayState { served, branches, .. } = self;
         served.retain(|address, _| {

@@ -51,12 +51,12 @@ impl Hosts {
         Hosts(numbers.filter(|number| *number != 0).zip(hosts).collect())
     }
 
-    /// Whether a host was invited under this number.
+    /// Whether there is an invitation with this number.
     pub(super) fn knows(&self, number: u64) -> bool {
         self.0.contains_key(&number)
     }
 
-    /// Records that the host invited under this number attaches.
+    /// Records that the host with this invitation attaches.
     pub(super) fn asks(&mut self, number: u64, now: Instant) {
         if let Some(host) = self.0.get_mut(&number) {
             (host.asked_at, host.pause) = (Some(now), FIRST_PAUSE);
@@ -124,7 +124,7 @@ impl RelayHandle {
         self.lock().hosts.due(is_v4, self.now())
     }
 
-    /// Records the state of the host that was invited under this number.
+    /// Records the state of the host with this invitation.
     pub(super) fn note(&self, number: u64, below: Tally) {
         self.lock().hosts.note(number, below);
     }

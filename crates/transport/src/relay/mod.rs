@@ -307,8 +307,8 @@ impl SessionHandle {
 }
 
 impl BranchState {
-    /// Whether the branch's host attached but did not join. For example, a relay that searches for its next session already has
-    /// this one.
+    /// Whether the branch's host attached but did not join. For example, the host may be a relay that searches for another
+    /// session.
     const fn serves_no_receiver(&self) -> bool {
         self.child.is_some() && self.tally.receivers == 0 && self.schedule.sent == 0
     }
@@ -452,7 +452,7 @@ impl RelayState {
         }
     }
 
-    /// Whether the source has sent this block.
+    /// Whether the source has already sent this block.
     fn is_known(&self, block: u32) -> bool {
         self.blocks.is_none_or(|blocks| block < blocks) && block < self.passed.max(1)
     }

@@ -56,7 +56,6 @@ pub(super) struct Registry {
     own_ids: BTreeSet<ReceiverId>,
 }
 
-/// A host that has attached.
 #[derive(Debug)]
 struct AttachedHost {
     child: Child,
@@ -123,7 +122,7 @@ pub struct RelayedSession {
     pub hops: u8,
     /// Number of blocks that the source has sent completely. `blocks` is the number of all blocks, once known.
     pub blocks_passed: u32,
-    /// See `blocks_passed`.
+    /// Number of all blocks, once known; see `blocks_passed`.
     pub blocks: Option<u32>,
     /// Bytes of symbols in the cache.
     pub cached_bytes: u64,
@@ -195,7 +194,7 @@ pub struct HopStatus {
     /// Indications of congestion that the router has sent. `filtered` counts those that it has suppressed, because an earlier one
     /// had reported at least as much congestion.
     pub indications: u64,
-    /// See `indications`.
+    /// Suppressed indications of congestion; see `indications`.
     pub filtered: u64,
     /// Reports received.
     pub reports_received: u64,

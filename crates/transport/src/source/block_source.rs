@@ -255,7 +255,7 @@ impl BlockSource {
         }
     }
 
-    /// Whether withdrawals have affected blocks since the last call of [`BlockSource::take_affected`].
+    /// Whether withdrawals have affected blocks since the last call of `take_affected`.
     pub(crate) fn has_affected(&self) -> bool {
         matches!(self, BlockSource::ObjectStream(object) if !object.affected.is_empty())
     }

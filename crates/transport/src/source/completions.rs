@@ -5,7 +5,7 @@ use faircast_core::packet::ReceiverId;
 use faircast_core::time::Time;
 
 impl SourceSession {
-    /// Marks the session as a relay's branch: completed receivers are reported upstream, and confirmed here once the source
+    /// Marks the session as a relay's branch. Completed receivers are then reported upstream, and confirmed here once the source
     /// confirms them.
     pub(crate) fn report_ids(&mut self) {
         self.members.report_ids();

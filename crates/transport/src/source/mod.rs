@@ -191,7 +191,6 @@ struct Fixed {
 enum Phase {
     /// Waiting for receivers; `last_received` is the time of the newest join.
     Gathering { last_received: Time },
-    /// Sending.
     Sending,
     /// Notifying the receivers of the end of the session.
     Closing { left: u8 },

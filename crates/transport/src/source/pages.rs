@@ -107,7 +107,7 @@ impl Pages {
         self.look_at.min(repeat_at)
     }
 
-    /// Handles a request for the hashes of `run` blocks from `first` on.
+    /// Handles a request for the hashes of `run` blocks, starting at block `first`.
     pub(super) fn request(&mut self, first: u32, run: u32, scheduler: &dyn Scheduler, now: Time) {
         let last = first.saturating_add(run.saturating_sub(1));
         for cell in first / self.cell..=last / self.cell {

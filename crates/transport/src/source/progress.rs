@@ -146,7 +146,7 @@ impl SourceSession {
     /// Also returns the names of the hosts that lack only a receipt.
     fn each(&self, replaced: &BTreeSet<ReceiverId>, missing: u64) -> (Vec<ReceiverReport>, BTreeSet<String>) {
         let mut unsigned = BTreeSet::new();
-        // A vanished relay is not missed if the expected number of receivers are done.
+        // If the expected number of receivers are done, a vanished relay is not reported.
         let expected = u64::from(self.setup.expect.unwrap_or(0));
         let all_are_done = expected > 0 && self.members.verified() >= expected;
         let is_missed = |member: &MemberRecord| {

@@ -37,7 +37,7 @@ enum ReportedRefusal {
 }
 
 impl Refusals {
-    /// Whether anything has been reported.
+    /// Whether any refusal has been reported.
     pub(super) fn any(&self) -> bool {
         !self.named.is_empty()
     }

@@ -1,4 +1,5 @@
-//! Receivers' windows at the source: they limit its packet numbers, for a limited time (docs/design/windows.md).
+//! Receivers' windows at the source. They limit the packet numbers that the source may send, for a limited time
+//! (docs/design/windows.md).
 
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
@@ -171,7 +172,7 @@ impl Windows {
         }
     }
 
-    /// Records that only the windows delay packet `next`; returns a member to give up now, if any.
+    /// Records that only the windows delay packet `next`. Returns a member to give up now, if there is one.
     pub(super) fn hold(&mut self, next: Seq, now: Time) -> Option<GivenUp> {
         let (limit, by) = self.lowest.filter(|(limit, _)| next >= *limit)?;
         let since = *self.held_since.get_or_insert(now);

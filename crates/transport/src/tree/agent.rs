@@ -88,7 +88,6 @@ struct Serving {
     status: AgentStatus,
 }
 
-/// A child.
 #[derive(Debug, Default)]
 struct Child {
     /// Number of the core's group that the child is in.

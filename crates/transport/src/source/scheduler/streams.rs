@@ -26,7 +26,8 @@ use std::time::Duration;
 /// Duration of a block: the data that a layer sends in this time. Its input also waits at most this long for a block to fill.
 const LATENCY: Span = Span::from_millis(100);
 
-/// Minimum size of a block, source symbols: smaller blocks would need too large a share of repairs.
+/// Minimum size of a block, source symbols. Each block has at least one repair symbol, which would be a large share of a smaller
+/// block.
 const MIN_BLOCK: u16 = 8;
 
 /// Maximum bytes of a live input that wait to be sent. Beyond it the writer of the input blocks.
@@ -148,7 +149,7 @@ pub(crate) struct Streams {
     scratch: Vec<u8>,
 }
 
-/// Whether everything has been sent and receivers may be notified.
+/// Whether the end of all streams has been sent, so that receivers may be notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whole {
     No,
