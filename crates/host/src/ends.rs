@@ -1,4 +1,4 @@
-//! Where content comes from and goes to besides paths and memory: anything that reads or writes.
+//! Readers and writers of a program as input and output of sessions, in place of paths and memory.
 
 use crate::system::Monotonic;
 use std::fmt;
@@ -6,13 +6,13 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Something that content is read from, in a thread of its own. A clone is the same one: the first session that reads it
-/// has it, others find it empty.
+/// A reader of content. A separate thread reads it, unless it is polled. Clones share the reader: the first session that takes it
+/// reads the content, and later sessions find an empty input.
 #[derive(Clone)]
 pub struct Input(Arc<Once<dyn Read + Send>>);
 
-/// Something that content is written to, in a thread of its own: whoever reads its other end may be slow, and the source
-/// then sends as fast as that. A clone is the same one, and the first session that writes has it.
+/// A writer of content. A separate thread writes to it, unless it is polled. A slow reader at its other end slows the source
+/// down. Clones share the writer: only the first session that takes it can write.
 #[derive(Clone)]
 pub struct Output(Arc<Once<dyn Write + Send>>);
 
@@ -20,7 +20,7 @@ pub struct Output(Arc<Once<dyn Write + Send>>);
 struct Once<T: ?Sized> {
     name: PathBuf,
     value: Mutex<Option<Box<T>>>,
-    /// Used in the session's thread, with this clock: it never waits.
+    /// Clock of a polled value, which is used in the session's thread and never blocks.
     polled: Option<Monotonic>,
 }
 
@@ -35,50 +35,51 @@ impl<T: ?Sized> Once<T> {
 }
 
 impl Input {
-    /// Read from this, to its end.
+    /// Creates an input that is read to its end.
     pub fn new(reader: impl Read + Send + 'static) -> Input {
         Input(Once::new(Box::new(reader), None))
     }
 
-    /// Read from this in the session's thread. It never waits: `WouldBlock` means that it has nothing now.
+    /// Creates an input that is read in the session's thread. `reader` must not block: `WouldBlock` means that no bytes are
+    /// available now.
     pub fn polling(reader: impl Read + Send + 'static, time: Monotonic) -> Input {
         Input(Once::new(Box::new(reader), Some(time)))
     }
 
-    /// The clock of a polled input.
+    /// Returns the clock of a polled input.
     pub fn polled(&self) -> Option<Monotonic> {
         self.0.polled.clone()
     }
 
-    /// Its name in errors.
+    /// Returns the name for error messages.
     pub fn name(&self) -> PathBuf {
         self.0.name.clone()
     }
 
-    /// The reader; an empty one when it was taken before.
+    /// Returns the reader, or an empty reader if it was taken before.
     pub fn take(&self) -> Box<dyn Read + Send> {
         self.0.take().unwrap_or_else(|| Box::new(io::empty()))
     }
 }
 
 impl Output {
-    /// Write to this.
+    /// Creates an output that writes to `writer`.
     pub fn new(writer: impl Write + Send + 'static) -> Output {
         Output(Once::new(Box::new(writer), None))
     }
 
-    /// Write to this in the session's thread. It never waits: `WouldBlock` means that it takes nothing now, and it takes everything
-    /// after a flush.
+    /// Creates an output that is written in the session's thread. `writer` must not block: `WouldBlock` means that it accepts no
+    /// bytes now. After a flush it accepts all bytes.
     pub fn polling(writer: impl Write + Send + 'static) -> Output {
         Output(Once::new(Box::new(writer), Some(Monotonic::default())))
     }
 
-    /// Whether it is written in the session's thread.
+    /// Whether the output is written in the session's thread.
     pub fn is_polled(&self) -> bool {
         self.0.polled.is_some()
     }
 
-    /// The writer; one that fails when it was taken before.
+    /// Returns the writer, or a writer that fails if it was taken before.
     pub fn take(&self) -> Box<dyn Write + Send> {
         self.0.take().unwrap_or_else(|| Box::new(TakenOutput))
     }

@@ -1,4 +1,4 @@
-//! Where the bytes of a layer go: a file, anything that writes, or a named pipe that may have no reader yet.
+//! Outputs for the bytes of a layer: a file, a program's writer, or a named pipe that may have no reader yet.
 
 use crate::ends::Output;
 use crate::write_behind::{Perform, Waiting, WriteBehind, file_behind, write_behind};
@@ -12,50 +12,50 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that wait for the reader of a pipe at most; further ones are lost to this reader only.
+/// Maximum number of bytes that wait for the reader of a pipe. Further bytes are lost to this reader only.
 const MAX_WAITING: usize = 8 << 20;
 
-/// A pipe without a reader is tried again after this.
+/// Interval of attempts to open a pipe that has no reader.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
 
-/// At the end readers have this long to take the bytes that wait for them.
+/// Time for readers to take the waiting bytes after the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The place of one layer's bytes.
+/// The output of one layer.
 pub enum LayerOutput {
-    /// Nobody wants them.
+    /// No output: the bytes are discarded.
     Nobody,
-    /// A file, made when the first byte comes, or a program's writer.
+    /// A file, which is created with the first byte, or a program's writer.
     Behind {
-        /// Its name for users.
+        /// Name for users.
         name: PathBuf,
-        /// Takes the bytes.
+        /// The writing end.
         out: WriteBehind,
-        /// The bytes that are not written yet.
+        /// The number of bytes that are not written yet.
         waiting: Waiting,
     },
     /// Memory.
     Memory(Box<dyn Write + Send>),
     /// A named pipe.
     Pipe {
-        /// Its path.
+        /// Path of the pipe.
         path: PathBuf,
-        /// Its thread.
+        /// The thread that writes to the pipe.
         writer: PipeWriter,
     },
 }
 
-/// The fate of bytes.
+/// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// They are written, or wait to be.
+    /// The bytes are written, or wait to be written.
     Yes,
-    /// The reader of the pipe is too slow: there is no room.
+    /// The reader of the pipe is too slow: the bytes do not fit.
     Full,
 }
 
 impl LayerOutput {
-    /// To this named pipe, or to this file by jobs that `perform` performs.
+    /// Creates the output for a path: an existing named pipe, or a file that jobs of `perform` write.
     pub fn to(path: &Path, perform: Perform) -> LayerOutput {
         let path = path.to_path_buf();
         match path.metadata() {
@@ -70,14 +70,15 @@ impl LayerOutput {
         }
     }
 
-    /// To a file of this name, which comes from a peer: what has it is replaced, and no link is followed. The directory is made.
+    /// Creates the output for a file in `directory` whose name comes from a peer. The write replaces an existing file, follows no
+    /// link, and creates the directory.
     pub fn replacing(directory: &Path, name: String, perform: Perform) -> LayerOutput {
         let (path, directory) = (directory.join(&name), directory.to_path_buf());
         let make = move || replace_in(&directory, &name);
         LayerOutput::behind(path.clone(), file_behind(path, make, perform))
     }
 
-    /// To this output of a program.
+    /// Creates the output for a program's writer.
     pub fn writer(output: &Output) -> LayerOutput {
         LayerOutput::behind("-".into(), write_behind(output))
     }
@@ -86,10 +87,10 @@ impl LayerOutput {
         LayerOutput::Behind { name, out, waiting }
     }
 
-    /// All of `data`, or nothing of it.
+    /// Writes all of `data`, or none of it.
     ///
     /// # Errors
-    /// When it, or bytes before it, cannot be written.
+    /// When `data` or earlier bytes cannot be written.
     pub fn write(&mut self, data: &[u8]) -> Result<Written, ObjectError> {
         let (name, written) = match self {
             LayerOutput::Nobody => return Ok(Written::Yes),
@@ -102,7 +103,7 @@ impl LayerOutput {
         written.map_err(|e| ObjectError::io(name, "write the stream", e)).map(|()| Written::Yes)
     }
 
-    /// The bytes that wait for a file or a program's writer.
+    /// Returns the number of bytes that wait for a file or a program's writer.
     pub fn waiting(&self) -> usize {
         match self {
             LayerOutput::Behind { waiting, .. } => waiting.bytes(),
@@ -110,7 +111,7 @@ impl LayerOutput {
         }
     }
 
-    /// Nothing more comes, and nothing waits.
+    /// Waits until all bytes for a file or a program's writer are written.
     ///
     /// # Errors
     /// When bytes could not be written.
@@ -119,7 +120,7 @@ impl LayerOutput {
         out.flush().map_err(|e| ObjectError::io(name, "write the stream", e))
     }
 
-    /// Its name for users.
+    /// Returns the name for users; `None` without an output.
     pub fn name(&self) -> Option<String> {
         match self {
             LayerOutput::Nobody => None,
@@ -131,7 +132,7 @@ impl LayerOutput {
     }
 }
 
-/// Writes bytes to a named pipe, in a thread of its own: the session waits for no reader.
+/// Writes bytes to a named pipe in a separate thread, so that the session does not wait for its reader.
 pub struct PipeWriter(Arc<Shared>);
 
 #[derive(Default)]
@@ -148,15 +149,15 @@ struct State {
     failed: Option<io::Error>,
 }
 
-/// Whether there will be more.
+/// Whether more bytes follow.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// As far as is known.
+    /// More bytes may follow.
     #[default]
     MoreComes,
-    /// The bytes that wait are the last.
+    /// The waiting bytes are the last.
     Waits,
-    /// Everything is written, or never will be.
+    /// All bytes are written, or never will be.
     Gone,
 }
 
@@ -189,7 +190,7 @@ impl PipeWriter {
     }
 }
 
-/// At the end readers get the bytes on their way to them.
+/// At the end, readers get the waiting bytes within `FLUSH_TIMEOUT`.
 impl Drop for PipeWriter {
     fn drop(&mut self) {
         let end = Instant::now() + FLUSH_TIMEOUT;
@@ -207,7 +208,7 @@ impl Drop for PipeWriter {
 }
 
 impl Shared {
-    /// Open the pipe as soon as it has a reader, and write what comes until the last of it.
+    /// Opens the pipe as soon as it has a reader, and writes all bytes up to the last.
     fn carry(&self, path: &Path) -> io::Result<()> {
         let Some(mut pipe) = self.open(path)? else { return Ok(()) };
         loop {
@@ -225,7 +226,7 @@ impl Shared {
         }
     }
 
-    /// `None` when the session has ended before anybody read.
+    /// Opens the pipe as soon as it has a reader. Returns `None` if the session ends before that.
     fn open(&self, path: &Path) -> io::Result<Option<File>> {
         loop {
             let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -245,7 +246,7 @@ impl Shared {
         }
     }
 
-    /// A thread that has panicked leaves whole blocks behind.
+    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole blocks.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -256,7 +257,6 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// Performs jobs at once.
     fn at_once() -> Perform {
         Arc::new(|job| job())
     }

@@ -1,7 +1,7 @@
-//! The host of a session, as far as the session knows it: a clock, random numbers, and readers and writers that may wait for somebody else.
+//! What a session uses of its host: a clock, random numbers, and readers and writers that may block.
 //!
-//! Each reader and writer that may wait has a thread of its own, so a session never waits for one: it asks what is there, or hands over
-//! bytes and asks how many are left.
+//! Each reader and writer that may block has a separate thread, so that a session never blocks: it polls for available bytes, or
+//! hands over bytes and polls the number of unwritten bytes.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Inputs, files and named pipes, each read by a thread of its own so that no session waits for it.
+//! Inputs, files and named pipes. A separate thread reads each of them, so that no session waits.
 
 use crate::ends::Input;
 use crate::system::Monotonic;
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Waiting bytes at which the reader stops: back-pressure on the writer of the pipe.
+/// Number of waiting bytes at which the reader stops: back-pressure on the writer of the pipe.
 const MAX_WAITING: usize = 8 << 20;
 
 const CHUNK: usize = 64 << 10;
 
-/// Whether an input waits until its layer has sent what came before.
+/// Whether an input waits until its layer has sent the earlier bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
-    /// A file: it is read as its layer sends.
+    /// A file: it is read at the rate of its layer.
     Waits,
-    /// A pipe: it is read as it comes, and what cannot be sent in time is dropped.
+    /// A pipe: it is read as bytes arrive, and bytes that cannot be sent in time are dropped.
     Live,
 }
 
-/// The bytes that have come through a pipe and were not taken yet. A thread of its own reads it, so that no session waits for it.
+/// The bytes that were read from an input and not taken yet. A separate thread reads the input, so that no session waits.
 pub struct Pipe(Arc<Shared>);
 
-/// The same, as something to read from; does not wait when [`Pipe::has`] has said yes.
+/// The same bytes as a reader. A read does not wait if [`Pipe::has`] has returned `true`.
 pub struct PipeReader(Arc<Shared>);
 
 #[derive(Default)]
@@ -44,17 +44,17 @@ struct State {
     ended: bool,
     failed: Option<io::Error>,
     time: Monotonic,
-    /// A polled input: it is read in the session's thread, as far as it has something.
+    /// A polled input: the session's thread reads its available bytes.
     polled: Option<Box<dyn Read + Send>>,
 }
 
 impl Pipe {
-    /// Begin to read this.
+    /// Starts reading `input`.
     pub fn read(input: &Input) -> Pipe {
         Pipe::of(input).0
     }
 
-    /// Begin to read this; it can be read as a stream too.
+    /// Starts reading `input`. The second value reads the same bytes as a stream.
     pub fn of(input: &Input) -> (Pipe, PipeReader) {
         match input.polled() {
             Some(time) => Pipe::polling(input.name(), input.take(), time),
@@ -62,7 +62,7 @@ impl Pipe {
         }
     }
 
-    /// Begin to read this file, or this named pipe: as soon as it is opened for writing.
+    /// Starts reading a file, or a named pipe as soon as it is opened for writing.
     ///
     /// # Errors
     /// When a file cannot be opened.
@@ -71,7 +71,7 @@ impl Pipe {
             Pacing::Waits => {
                 Pipe::reading(path, File::open(path).map_err(|e| ObjectError::io(path, "read", e))?)
             }
-            // Opening it waits for its other end: so only its thread does that.
+            // Opening a pipe waits for its other end. Therefore only the thread opens it.
             Pacing::Live => Pipe::reading(path, Later { path: path.to_path_buf(), file: None }),
         };
         Ok(pipe)
@@ -123,7 +123,7 @@ impl Pipe {
     /// the pipe has ended.
     ///
     /// # Errors
-    /// When it could not be read.
+    /// When the input could not be read.
     pub fn take(&self, most: usize, timeout: Duration) -> Result<Option<Vec<u8>>, ObjectError> {
         let mut state = self.0.lock();
         if let Some(error) = state.failed.take() {
@@ -141,35 +141,35 @@ impl Pipe {
         Ok(Some(taken))
     }
 
-    /// Whether the pipe has ended and everything was taken.
+    /// Whether the pipe has ended and all bytes were taken.
     pub fn is_drained(&self) -> bool {
         let state = self.0.lock();
         state.ended && state.bytes.is_empty()
     }
 }
 
-/// The writing end of a pipe in memory, without a thread: bytes that are put into it are there at once.
+/// The writing end of a pipe in memory, without a thread: its bytes are available at once.
 pub struct Feeder(Arc<Shared>);
 
 impl Feeder {
-    /// Both ends of an empty pipe.
+    /// Creates an empty pipe and returns both ends.
     pub fn pipe() -> (Feeder, Pipe) {
         let shared = Arc::new(Shared::default());
         (Feeder(Arc::clone(&shared)), Pipe(shared))
     }
 
-    /// Put this in. A live source takes whole blocks at once.
+    /// Appends `bytes`. A live source takes whole blocks at once.
     pub fn put(&self, bytes: &[u8]) {
         self.0.lock().bytes.extend(bytes);
     }
 
-    /// Nothing more will come.
+    /// Ends the pipe: no more bytes follow.
     pub fn end(&self) {
         self.0.lock().ended = true;
     }
 }
 
-/// A named pipe that is opened when it is read.
+/// A named pipe that is opened by the first read.
 struct Later {
     path: PathBuf,
     file: Option<File>,
@@ -201,7 +201,7 @@ impl Read for PipeReader {
 }
 
 impl State {
-    /// Read a polled input, as far as it has something.
+    /// Reads the available bytes of a polled input.
     fn poll(&mut self) {
         let Some(mut from) = self.polled.take() else { return };
         let mut chunk = vec![0; CHUNK];
@@ -223,7 +223,7 @@ impl State {
 }
 
 impl Shared {
-    /// A reader that has panicked leaves whole bytes behind.
+    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole bytes.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.poll();

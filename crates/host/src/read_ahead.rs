@@ -4,25 +4,25 @@ use faircast_object::{Hash, ObjectError, SealedBlocks, Withdrawal};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Blocks that are read ahead.
+/// Number of blocks that are read ahead.
 const AHEAD: u32 = 4;
 
-/// Blocks that were read ahead and are not wanted yet, when they are not read in a row.
+/// Maximum number of blocks in `early` when blocks are read on order.
 const MAX_EARLY: usize = 16;
 
-/// Which blocks are read ahead.
+/// The blocks that are read ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ahead {
-    /// Those that follow.
+    /// The blocks that follow the last block taken.
     InARow,
-    /// Those that are ordered.
+    /// The blocks that are ordered.
     AsTold,
 }
 
-/// Whether a block was read with all files withdrawn that are withdrawn by now.
+/// Whether files were withdrawn after a block was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Age {
-    /// It was.
+    /// No file was withdrawn afterwards.
     Current,
     /// A file was withdrawn afterwards.
     Stale,
@@ -32,36 +32,36 @@ pub enum Age {
 pub struct Reader {
     orders: Sender<(u32, Vec<u8>)>,
     read: Receiver<Read>,
-    /// With faults of the disk: reads in the session's thread, when their result is needed.
+    /// Replaces the thread when the disk has fault injection: reads in the session's thread, when a block is taken.
     here: Option<Box<dyn FnMut() + Send>>,
-    /// Ordered and not yet taken, in the order in which they will come.
+    /// Blocks that were ordered and have not arrived, in the order of their arrival.
     under_way: VecDeque<u32>,
-    /// Came before they were wanted.
+    /// Blocks that arrived and were not taken yet.
     early: Vec<Read>,
     spare: Vec<Vec<u8>>,
     blocks: u32,
     ahead: Ahead,
-    /// Files withdrawn by reads that have come, and not taken.
+    /// Files that were withdrawn by the reads so far, and not taken by the caller.
     withdrawals: Vec<Withdrawal>,
-    /// How many files were withdrawn by these reads and earlier ones.
+    /// Number of files that were withdrawn by all reads so far.
     withdrawn: usize,
 }
 
-/// Nobody takes blocks any more.
+/// The receiving end of the blocks has been dropped.
 struct NotWanted;
 
-/// A block as read.
+/// A block and the result of its read.
 struct Read {
     block: u32,
     bytes: Vec<u8>,
     sealed: Result<(u16, Hash), ObjectError>,
-    /// Files that this read has withdrawn, and how many are withdrawn with them.
+    /// Files that this read has withdrawn. `withdrawn` is the total number up to this read.
     withdrawals: Vec<Withdrawal>,
     withdrawn: usize,
 }
 
 impl Reader {
-    /// Begin to read the `blocks` blocks of `object`.
+    /// Starts reading the `blocks` blocks of `object`.
     pub fn new(mut object: SealedBlocks, blocks: u32) -> Reader {
         let has_faults = object.disk().has_faults();
         let (orders, ordered) = channel::<(u32, Vec<u8>)>();
@@ -110,18 +110,18 @@ impl Reader {
         reader
     }
 
-    /// From now on blocks are read ahead when they are ordered, and no others.
+    /// Limits reading ahead to blocks that are ordered.
     pub fn read_on_order(&mut self) {
         self.ahead = Ahead::AsTold;
     }
 
-    /// Files that were withdrawn since this was called last.
+    /// Returns the files that were withdrawn since the last call.
     pub fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
         std::mem::take(&mut self.withdrawals)
     }
 
-    /// Block `block`, sealed, in exchange for the memory in `bytes`; its source symbols and hash, and whether it was read before a
-    /// file was withdrawn. The blocks after it are read meanwhile.
+    /// Exchanges the memory in `bytes` for block `block`, sealed. Returns its number of source symbols, its hash and its age. The
+    /// blocks after it are read in the meantime.
     pub fn take(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<(u16, Hash, Age), ObjectError> {
         self.spare.push(std::mem::take(bytes));
         let read = loop {
@@ -150,7 +150,7 @@ impl Reader {
             return sealed;
         }
         let next = block + 1..self.blocks.min(block.saturating_add(1 + AHEAD));
-        // Blocks that were read ahead in vain (the front has moved elsewhere) give their memory back.
+        // Unused blocks that are not among the next ones return their memory.
         if self.early.len() > AHEAD as usize {
             for index in (0..self.early.len()).rev() {
                 if !next.contains(&self.early[index].block) {
@@ -162,12 +162,12 @@ impl Reader {
         sealed
     }
 
-    /// Read `block` when what was ordered before has been read.
+    /// Orders `block` to be read after all earlier orders.
     pub fn order(&mut self, block: u32) {
         let known = self.under_way.contains(&block) || self.early.iter().any(|read| read.block == block);
         if block < self.blocks && !known {
             self.under_way.push_back(block);
-            // A thread that has ended is noticed when its answer is missing.
+            // An error is ignored: `take` detects a thread that has ended by the missing answer.
             _ = self.orders.send((block, self.spare.pop().unwrap_or_default()));
         }
     }

@@ -9,12 +9,12 @@ use std::time::Instant;
 pub struct Monotonic(Option<Arc<dyn Fn() -> Instant + Send + Sync>>);
 
 impl Monotonic {
-    /// A clock that `read` reads.
+    /// Creates a clock that calls `read`.
     pub fn of(read: impl Fn() -> Instant + Send + Sync + 'static) -> Monotonic {
         Monotonic(Some(Arc::new(read)))
     }
 
-    /// The present instant.
+    /// Returns the current instant.
     pub fn now(&self) -> Instant {
         self.0.as_ref().map_or_else(Instant::now, |read| read())
     }
@@ -25,21 +25,21 @@ impl Monotonic {
 pub struct Random(Option<Arc<dyn Fn() -> [u64; 4] + Send + Sync>>);
 
 impl Random {
-    /// Numbers that `draw` draws.
+    /// Creates a source of the numbers that `draw` returns.
     pub fn of(draw: impl Fn() -> [u64; 4] + Send + Sync + 'static) -> Random {
         Random(Some(Arc::new(draw)))
     }
 
-    /// Four numbers.
+    /// Returns four random numbers.
     pub fn draw(&self) -> [u64; 4] {
         self.0.as_ref().map_or_else(random, |draw| draw())
     }
 }
 
-/// Four random numbers of the operating system.
+/// Returns four random numbers of the operating system.
 ///
 /// # Panics
-/// When the operating system has none.
+/// When the operating system has no random numbers.
 pub fn random() -> [u64; 4] {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");

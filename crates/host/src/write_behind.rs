@@ -1,5 +1,5 @@
-//! An output that may wait for its reader or its disk, written beside the session: while nothing is written, the session goes on answering
-//! its source.
+//! An output that may wait for its reader or its disk. It is written outside the session, which continues to answer its source
+//! meanwhile.
 
 use crate::ends::Output;
 use faircast_object::ObjectError;
@@ -9,26 +9,26 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Written in one call: what a pipe holds by default (`pipe(7)`).
+/// Maximum number of bytes written in one call: the default capacity of a pipe (`pipe(7)`).
 const PART: usize = 64 << 10;
 
-/// When a session is given up, the reader has this long to take the bytes that wait for it.
+/// Time for the reader to take the waiting bytes after the output is dropped.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Work for a thread beside the session.
+/// Work for a thread outside the session.
 pub type Job = Box<dyn FnOnce() + Send>;
 
 /// Performs jobs, one after the other.
 pub type Perform = Arc<dyn Fn(Job) + Send + Sync>;
 
-/// The writing end: takes everything at once. [`Waiting`] says how much of it nobody has read.
+/// The writing end, which accepts all bytes at once. [`Waiting`] reports the number of unwritten bytes.
 pub struct WriteBehind {
     shared: Arc<Shared>,
     /// Performs the jobs that write to a file.
     perform: Option<Perform>,
 }
 
-/// The bytes that are not written yet.
+/// Reports the number of bytes that are not written yet.
 pub struct Waiting(Arc<Shared>);
 
 struct Shared {
@@ -39,16 +39,16 @@ struct Shared {
 #[derive(Default)]
 struct State {
     parts: VecDeque<Vec<u8>>,
-    /// Bytes not written, those that are being written with them.
+    /// Number of unwritten bytes, including those that are being written.
     bytes: usize,
     failed: Option<io::Error>,
-    /// Nothing is written any more.
+    /// Whether writing has failed: later bytes are refused.
     broken: bool,
-    /// Nothing more comes.
+    /// Whether the writing end was dropped: no more bytes follow.
     closed: bool,
-    /// A polled output: it is written in the session's thread, as far as it takes something.
+    /// A polled output: the session's thread writes to it as long as it accepts bytes.
     polled: Option<Box<dyn Write + Send>>,
-    /// The file that jobs write to, while no job has it.
+    /// The file that jobs write to; `None` while a job uses it.
     file: Option<Target>,
 }
 
@@ -58,10 +58,10 @@ enum Target {
     Made(PathBuf, Box<dyn Write + Send>),
 }
 
-/// Makes a file.
 type MakeFile = Box<dyn FnOnce() -> Result<Box<dyn Write + Send>, ObjectError> + Send>;
 
-/// Write to this output: in a thread, until both ends are dropped, or in the session's thread if it is polled.
+/// Starts writing to `output`: in the session's thread if it is polled, otherwise in a separate thread until the writing end is
+/// dropped.
 pub fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
     if !output.is_polled() {
         return in_thread(output.take());
@@ -70,7 +70,7 @@ pub fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
     ends(state, None)
 }
 
-/// Write to the file at `path`, which `make` makes, by jobs that `perform` performs.
+/// Starts writing to the file at `path`, which `make` creates. `perform` performs the jobs that write.
 pub fn file_behind<W: Write + Send + 'static>(
     path: PathBuf,
     make: impl FnOnce() -> Result<W, ObjectError> + Send + 'static,
@@ -104,7 +104,7 @@ impl WriteBehind {
     /// Starts a job that creates the file, if it does not exist, and writes the waiting bytes.
     ///
     /// # Errors
-    /// The error of an earlier job, or of this one when it is performed at once.
+    /// When an earlier job failed, or this job if it was performed at once.
     pub fn begin(&self) -> io::Result<()> {
         let Some(perform) = &self.perform else { return Ok(()) };
         let target = self.shared.lock().file.take();
@@ -140,7 +140,7 @@ impl Write for WriteBehind {
     }
 }
 
-/// However a session ends, its reader gets what was verified. A job that writes to a file goes on.
+/// At any end of a session, the reader gets the verified bytes within `FLUSH_TIMEOUT`. A job that writes to a file continues.
 impl Drop for WriteBehind {
     fn drop(&mut self) {
         if self.perform.is_some() {
@@ -159,14 +159,14 @@ impl Drop for WriteBehind {
 }
 
 impl Waiting {
-    /// In bytes; 0 after a failure, which the next write reports.
+    /// Returns the number of unwritten bytes; 0 after a failure, which the next write reports.
     pub fn bytes(&self) -> usize {
         self.0.lock().bytes
     }
 }
 
 impl State {
-    /// The error that ended writing, once, and from then on that nobody reads.
+    /// Returns the error that ended writing once, and `BrokenPipe` after that.
     fn check(&mut self) -> io::Result<()> {
         match self.broken {
             true => Err(self.failed.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
@@ -176,7 +176,7 @@ impl State {
 }
 
 impl State {
-    /// Write to a polled output, as far as it takes something.
+    /// Writes to a polled output as long as it accepts bytes.
     fn poll(&mut self) {
         let Some(mut to) = self.polled.take() else { return };
         while let Some(part) = self.parts.front_mut() {
@@ -199,7 +199,7 @@ impl State {
         self.polled = Some(to);
     }
 
-    /// A polled output takes everything when it is flushed.
+    /// Writes everything to a polled output, which accepts all bytes after a flush.
     fn write_all(&mut self) {
         if let Some(to) = &mut self.polled {
             _ = to.flush(); // an error comes when it is written
@@ -213,7 +213,7 @@ impl Target {
         matches!(self, Target::Unmade(..))
     }
 
-    /// Writes all of this to the file, which is made if need be.
+    /// Writes all of `part` to the file, which is created if it does not exist.
     fn write(self, part: &[u8]) -> Result<Target, ObjectError> {
         let (path, mut file) = match self {
             Target::Unmade(path, make) => (path, make()?),
@@ -245,7 +245,7 @@ impl Shared {
         }
     }
 
-    /// Write all parts that wait to this file.
+    /// Writes all waiting parts to the file.
     fn write_file(&self, mut target: Target) {
         let failed = loop {
             let mut state = self.lock();
@@ -267,7 +267,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// A thread that has panicked leaves whole parts behind.
+    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole parts.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.poll();
