@@ -1,12 +1,13 @@
 //! Thousands of receivers in one process that share one socket of the group: `cargo run --example light_receivers -- 1000
-//! 239.255.70.13:47013 lo`. Each is a whole receiver, as [`faircast::Receiver`] runs it: it has its own keys, blocks, hashes, requests
-//! and reports, and its own socket for feedback and answers. Only the packets of the group are taken out of the kernel once for all of
-//! them, so that the kernel does not copy each packet thousands of times (`many_receivers` is the same with a socket of the group
-//! for each). The example shows how a [`faircast::Endpoint`] is driven: the loop below is all that there is between sockets and sessions.
+//! 239.255.70.13:47013 lo`. Each is a complete receiver, as [`faircast::Receiver`] runs it, with separate keys, blocks, hashes,
+//! requests, reports, and a separate socket for feedback and answers. Only the packets of the group are read from the kernel once
+//! for all receivers, so that the kernel does not copy each packet thousands of times. (`many_receivers` is the same with a group
+//! socket for each receiver.) The example shows how to drive a [`faircast::Endpoint`]: the loop below is all the code between
+//! sockets and sessions.
 //!
-//! They take a live stream or one file, verify it and store its sum. At the end one line of JSON states the outcomes and the content.
-//! `light_receivers COUNT GROUP:PORT INTERFACE [KEY-FILE|- [LOSS]]`: each receiver loses a random part of the packets of the group.
-//! `bench/crowd/run` starts some of these.
+//! The receivers take a live stream or one file, verify it and store a checksum. At the end, one line of JSON states the outcomes
+//! and the content. Usage: `light_receivers COUNT GROUP:PORT INTERFACE [KEY-FILE|- [LOSS]]`. Each receiver loses a random share
+//! `LOSS` of the packets of the group. `bench/crowd/run` starts several of these processes.
 
 mod common;
 
@@ -36,12 +37,11 @@ const TOO_LATE: &str = "came too late";
 /// Deadlines within this time are processed together.
 const TOGETHER: Span = Span::from_millis(1);
 
-/// The group's socket among what is waited for.
+/// Number of the group's socket among the polled sockets.
 const GROUP: u64 = u64::MAX;
 
-/// One receiver.
 struct Light {
-    /// Until it has ended.
+    /// The session; `None` after its end.
     session: Option<Receiver>,
     socket: UnicastSocket,
     sum: Arc<Mutex<Sum>>,
@@ -49,20 +49,21 @@ struct Light {
     rng: Rng,
 }
 
-/// All of them, and what they share.
+/// All receivers and their shared state.
 struct Crowd {
     lights: Vec<Light>,
     origin: Instant,
-    /// Share of the packets from the group that is lost.
+    /// Share of the group's packets that each receiver loses, 0 to 1.
     loss: f64,
     ended: BTreeMap<String, u64>,
-    /// Receivers that ended well, and those of them that joined after a part of the stream.
+    /// Receivers that ended without an error. `incomplete` counts the receivers among these that joined after the start of a
+    /// stream.
     complete: u64,
     incomplete: u64,
     bytes: Vec<u8>,
 }
 
-/// Numbers that nobody can guess.
+/// Returns four unpredictable random numbers.
 fn random() -> io::Result<[u64; 4]> {
     let mut bytes = [0; 32];
     io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
@@ -100,7 +101,7 @@ impl Crowd {
         Time::from_nanos(instant.saturating_duration_since(self.origin).as_nanos() as u64)
     }
 
-    /// A datagram has come for one receiver: what is its own is decrypted in place.
+    /// Passes a copy of a datagram to one receiver, which decrypts the copy in place.
     fn give(&mut self, number: usize, bytes: &[u8], meta: &Meta, now: Time) {
         let arrived = self.time(meta.received_at).min(now);
         self.bytes.clear();
@@ -112,7 +113,7 @@ impl Crowd {
         light.wake = now;
     }
 
-    /// One datagram of the group, for all.
+    /// Passes one datagram of the group to all receivers.
     fn give_all(&mut self, bytes: &[u8], meta: &Meta, now: Time) {
         for number in 0..self.lights.len() {
             if self.loss == 0.0 || !self.lights[number].rng.chance(self.loss) {
@@ -121,7 +122,7 @@ impl Crowd {
         }
     }
 
-    /// Processes everything that is due, and sends and reports the results.
+    /// Runs all endpoints whose deadline has passed, and sends and reports the results.
     fn turn(&mut self, now: Time, out: &mut Vec<u8>) {
         for light in self.lights.iter_mut().filter(|light| light.wake <= now) {
             let Some(session) = &mut light.session else { continue };

@@ -1,7 +1,7 @@
-//! Thousands of receivers in one process, each with its own socket, as futures in one thread: `cargo run --example many_receivers --
-//! 1000 239.255.70.13:47013 lo`. Each takes the same live stream, by `faircast stream` or [`Sender::live`](faircast::Sender::live), and
-//! verifies it by itself. At the end one line of JSON says how many ended how, and what they got. A few descriptors are needed for
-//! each receiver: see `ulimit -n`. `bench/crowd/run` starts some of these.
+//! Thousands of receivers in one process, each with a separate socket, as futures in one thread: `cargo run --example
+//! many_receivers -- 1000 239.255.70.13:47013 lo`. Each receives the same live stream, from `faircast stream` or
+//! [`Sender::live`](faircast::Sender::live), and verifies it. At the end, one line of JSON states the outcomes and the received
+//! content. Each receiver needs a few file descriptors: see `ulimit -n`. `bench/crowd/run` starts several of these processes.
 
 mod common;
 

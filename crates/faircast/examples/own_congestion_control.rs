@@ -1,5 +1,5 @@
-//! A congestion control of one's own, on the traits that faircast's are written on: the rate grows by a packet a round trip,
-//! and a loss at any receiver halves it. Run over a bottleneck of 4 Mbit/s, in simulated time: no session, socket or clock.
+//! A new congestion control on the traits that faircast's schemes implement: the rate grows by a packet per round trip, and a
+//! loss at any receiver halves it. It runs over a bottleneck of 4 Mbit/s, in simulated time, without session, socket or clock.
 
 use faircast::Rate;
 use faircast::core::node::{
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 const RTT: Span = Span::from_millis(40);
 const PACKET: u16 = 1000;
 
-/// The scheme: everything that a source is asked.
+/// The scheme: the state and rules of a source.
 struct Halving {
     rate: Rate,
     next: Seq,
@@ -70,7 +70,7 @@ impl Source for Halving {
     }
 }
 
-/// A queue of 20 packets before a link: what does not fit is reported half a round trip later.
+/// Simulates a queue of 20 packets before a link. A packet that does not fit is reported half a round trip later.
 fn main() {
     let (mut rng, mut effects, link) = (Rng::new(1, 0), Effects::default(), Rate::from_mbps(4.0));
     let (rate, zero) = (Rate::from_bps(400e3), Time::ZERO);
@@ -78,7 +78,7 @@ fn main() {
     let (mut free_at, mut losses, mut delivered) = (zero, VecDeque::<(Time, Report)>::new(), 0_u64);
     source.start(&mut Cx { now: zero, rng: &mut rng, effects: &mut effects });
     let (end, mut printed_at) = (zero + Span::from_secs(20), zero);
-    // The driver's loop: the earliest of what is due, then look again.
+    // The driver's loop: processes the earliest of departure, report and deadline, then repeats.
     while let Departure::At(departs) = source.departure(Layer(0)) {
         let reported = losses.front().map_or(Time::NEVER, |(at, _)| *at);
         let now = departs.min(reported).min(source.deadline());
@@ -101,7 +101,7 @@ fn main() {
                 losses.push_back((now + RTT / 2, loss_of(stamp.seq)));
             }
         }
-        // Each effect that a role requests is performed, or is an error. This one requests nothing.
+        // A driver has to perform every effect that a role requests, or fail. This scheme requests no effect.
         assert_eq!(effects.drain().next(), None::<Effect>);
         if now.since(printed_at) >= Span::from_secs(5) {
             printed_at = now;
@@ -113,7 +113,7 @@ fn main() {
     assert!(average > link * 0.7 && average <= link && source.cuts > 3, "it fills the link and backs off");
 }
 
-/// A receiver's report of a lost packet.
+/// Returns a receiver's report of a lost packet.
 fn loss_of(first: Seq) -> Report {
     let from = ReceiverId::new(1).expect("one is not zero");
     let echo = Echo { seq: first, hold: Span::MAX };

@@ -1,9 +1,10 @@
-//! Phantom members: a member of the group, or anybody where there is no key, plays thousands of receivers. They join a session, report
-//! as long as it lasts, and want everybody to wait for them. `bench/crowd/fakes` measures their cost to the others.
+//! Phantom members: a member of the group, or any host if there is no key, imitates thousands of receivers. They join a session,
+//! report as long as it lasts, and require that all members wait for them. `bench/crowd/fakes` measures their cost to real
+//! receivers.
 //!
-//! `phantom_members COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`: the far ones report each packet
-//! as just received, even one that arrived long ago. With a port at the end everything is sent to that port, where nobody listens, and
-//! nobody joins.
+//! Usage: `phantom_members COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`. With `far`, members report
+//! each packet as just received, even if it arrived long ago. With a final port, all feedback is sent to that port, where no
+//! program listens, and no member joins.
 
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::time::Span;
@@ -111,7 +112,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let stated = Message::Member(member(fake, newest, if is_near { waited } else { Span::ZERO }));
             out.clear();
             fake.codec.encode(&mut out, of, &stated)?;
-            // Messages lost to a full queue are repeated in their turn.
+            // Feedback lost to a full queue is repeated in the member's next turn.
             sent += u64::from(socket.send_to(&out, to).is_ok());
         }
         if reported.elapsed() > Duration::from_secs(1) {

@@ -1,9 +1,9 @@
-//! Receive files without touching the disk: `cargo run --example receive_into_memory -- [GROUP] [INTERFACE]`.
+//! Receives files without touching the disk: `cargo run --example receive_into_memory -- [GROUP] [INTERFACE]`.
 
 use faircast::{Memory, Receiver};
 use std::time::Duration;
 
-/// More than this is an error, however much a source announces.
+/// Bound of the memory, in bytes. Larger content is an error, whatever size the source announces.
 const MAX: u64 = 64 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

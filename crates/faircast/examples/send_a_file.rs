@@ -1,4 +1,4 @@
-//! Send a file to everybody who receives the group: `cargo run --example send_a_file -- PATH [GROUP] [INTERFACE]`.
+//! Sends a file to all receivers of the group: `cargo run --example send_a_file -- PATH [GROUP] [INTERFACE]`.
 
 use faircast::error::StartError;
 use faircast::{Error, Sender};

@@ -1,4 +1,4 @@
-//! A buffer to two receivers, all in one process, over the loopback interface: `cargo run --example two_receivers`.
+//! Sends a buffer to two receivers, all in one process, over the loopback interface: `cargo run --example two_receivers`.
 
 use faircast::{Event, Memory, Receiver, Sender};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Receive into a directory and show how it goes: `cargo run --example watch_events -- DIRECTORY [GROUP] [INTERFACE]`.
+//! Receives into a directory and prints the events: `cargo run --example watch_events -- DIRECTORY [GROUP] [INTERFACE]`.
 
 use faircast::{Event, Receiver};
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             other => println!("{other:?}"),
         }
     }
-    // A session never waits for the reader of its events.
+    // A session does not wait for the reader of its events.
     println!("{} events were dropped", events.dropped());
     let report = session.join()?;
     println!("verified {} bytes", report.bytes);

@@ -1,4 +1,4 @@
-//! Events on their way from a session to a reader that may be slow, or absent.
+//! Queue of events from a session to a reader that may be slow or absent.
 
 use crate::{Event, RelayEvent};
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ struct Shared<T> {
 #[derive(Debug)]
 struct State<T> {
     waiting: VecDeque<T>,
-    /// Events dropped in all, and those that the reader has not been notified of.
+    /// Total number of dropped events. `unreported` counts those that the reader has not been notified of.
     dropped: u64,
     unreported: u64,
     ended: bool,
@@ -41,10 +41,10 @@ struct State<T> {
 pub(crate) mod sealed {
     /// An event that can be queued.
     pub trait Queued {
-        /// Whether it makes an earlier event in the queue worthless.
+        /// Whether this event replaces `earlier` in the queue.
         fn supersedes(&self, earlier: &Self) -> bool;
 
-        /// The event in place of this number of dropped ones.
+        /// Returns the event that takes the place of `count` dropped events.
         fn dropped(count: u64) -> Self;
     }
 }
@@ -72,7 +72,7 @@ impl Queued for RelayEvent {
     }
 }
 
-/// An empty queue.
+/// Returns an empty queue.
 pub(crate) fn queue<T: Queued>() -> (EventSink<T>, Events<T>) {
     let state =
         State { waiting: VecDeque::new(), dropped: 0, unreported: 0, ended: false, wakers: Vec::new() };
@@ -109,7 +109,7 @@ impl<T> Clone for Events<T> {
 }
 
 impl<T: Queued> State<T> {
-    /// The next event; the dropped ones were the oldest.
+    /// Returns the notification of dropped events, if any, or the oldest event.
     fn next(&mut self) -> Option<T> {
         match std::mem::take(&mut self.unreported) {
             0 => self.waiting.pop_front(),
@@ -119,13 +119,13 @@ impl<T: Queued> State<T> {
 }
 
 impl<T: Queued> Events<T> {
-    /// The next event if one is queued.
+    /// Returns the next event if one is queued.
     #[must_use]
     pub fn try_next(&self) -> Option<T> {
         self.0.lock().next()
     }
 
-    /// The next event if one comes within this time.
+    /// Returns the next event if it arrives within `most`.
     #[must_use]
     pub fn next_within(&self, most: Duration) -> Option<T> {
         let until = Instant::now() + most;
@@ -139,7 +139,7 @@ impl<T: Queued> Events<T> {
         }
     }
 
-    /// Number of events that were dropped because they were not read in time.
+    /// Returns the number of events that were dropped because they were not read in time.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.0.lock().dropped
@@ -155,7 +155,7 @@ impl<T: Queued> IntoIterator for Events<T> {
     }
 }
 
-/// Waits in its thread for each event of a session.
+/// Iterator over the events of a session. It blocks its thread until the next event.
 #[derive(Debug)]
 pub struct Waiting<T = Event>(Events<T>);
 
@@ -194,7 +194,7 @@ impl<T: Queued> futures_core::Stream for Events<T> {
 }
 
 impl<T> Shared<T> {
-    /// A thread that has panicked leaves whole events behind.
+    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole events.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

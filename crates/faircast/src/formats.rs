@@ -1,10 +1,11 @@
-//! The foreign wire formats: one list.
+//! The list of foreign wire formats.
 
 use crate::{Configuration, Error, Event, Stop};
 use faircast_driver::format::{Declaration, Format as _, Outcome, ReceiverRequest, Refused, SourceRequest};
 use serde::Serialize;
 
-/// A line for each format: its variant, the module of this crate that has it, its crate, and the type that declares it there.
+/// Takes a line for each format: its variant, the module of this crate that exports it, its crate, and the type that declares it
+/// there.
 macro_rules! formats {
     ($($(#[doc = $doc:literal])* $variant:ident: $module:ident = $krate:ident::$format:ident;)*) => {
         $($(#[doc = $doc])* pub use $krate::public as $module;)*
@@ -16,21 +17,21 @@ macro_rules! formats {
             $($(#[doc = $doc])* $variant,)*
         }
 
-        /// The configuration of a source in one of them.
+        /// The configuration of a source in a foreign format.
         #[derive(Debug)]
         #[non_exhaustive]
         pub enum FormatSource {
             $($(#[doc = $doc])* $variant(<$krate::$format as faircast_driver::format::Format>::Source),)*
         }
 
-        /// The configuration of a receiver in one of them.
+        /// The configuration of a receiver in a foreign format.
         #[derive(Debug)]
         #[non_exhaustive]
         pub enum FormatReceiver {
             $($(#[doc = $doc])* $variant(<$krate::$format as faircast_driver::format::Format>::Receiver),)*
         }
 
-        /// How a source in one of them ended.
+        /// The result of a source in a foreign format.
         #[derive(Debug, Serialize)]
         #[serde(untagged)]
         #[non_exhaustive]
@@ -38,7 +39,7 @@ macro_rules! formats {
             $($(#[doc = $doc])* $variant(Report<<$krate::$format as faircast_driver::format::Format>::Source>),)*
         }
 
-        /// How a receiver in one of them ended.
+        /// The result of a receiver in a foreign format.
         #[derive(Debug, Serialize)]
         #[serde(untagged)]
         #[non_exhaustive]
@@ -47,10 +48,10 @@ macro_rules! formats {
         }
 
         impl Format {
-            /// All of them.
+            /// All foreign formats.
             pub const ALL: &'static [Format] = &[$(Format::$variant),*];
 
-            /// Description of the format.
+            /// Returns the description of the format.
             #[must_use]
             pub const fn declaration(self) -> &'static Declaration {
                 match self {
@@ -58,17 +59,17 @@ macro_rules! formats {
                 }
             }
 
-            /// A source as it is asked for.
+            /// Returns the configuration of the requested source.
             ///
             /// # Errors
-            /// When what is asked for cannot be, or contradicts itself.
+            /// When the request is impossible or contradicts itself.
             pub fn source(self, asked: SourceRequest) -> Result<FormatSource, Refused> {
                 match self {
                     $(Format::$variant => <$krate::$format>::source(asked).map(FormatSource::$variant),)*
                 }
             }
 
-            /// A receiver as it is asked for.
+            /// Returns the configuration of the requested receiver.
             ///
             /// # Errors
             /// As for a source.
@@ -87,7 +88,7 @@ macro_rules! formats {
 /// The report of a configuration.
 type Report<C> = <C as Configuration>::Report;
 
-/// The common methods of one kind of ends: run, and report.
+/// The common methods of the sources or of the receivers of all formats: run, and report.
 macro_rules! session {
     ($config:ident, $report:ident, $begun:ident, $($variant:ident)*) => {
         impl Configuration for $config {
@@ -127,7 +128,7 @@ macro_rules! session {
 }
 
 formats! {
-    /// PGM (RFC 3208), for programs that speak OpenPGM or ZeroMQ's epgm.
+    /// PGM (RFC 3208), for programs that use OpenPGM or ZeroMQ's epgm.
     Pgm: pgm = faircast_pgm::Pgm;
     /// ALC with FLUTE (RFC 5775, 6726).
     Alc: alc = faircast_flute::Alc;

@@ -1,8 +1,8 @@
-//! Files and streams to many receivers at once by IP multicast, leaving room for everybody else on the network.
+//! Files and streams to many receivers at once by IP multicast, with a fair share for all other flows on the network.
 //!
-//! A [`Sender`] sends one stream of packets however many receivers there are. A congestion control finds the rate that the
-//! slowest path takes beside TCP (or, in layers, what each path takes); every block is verified by BLAKE3 before a file gets
-//! its name; receivers that come late, lose packets or were killed get what they lack. A [`Receiver`] takes one session.
+//! A [`Sender`] sends one stream of packets to any number of receivers. A congestion control finds the rate that the slowest path
+//! carries in competition with TCP (or, with layers, the rate of each path). BLAKE3 verifies every block before a file gets its
+//! name. Receivers that join late, lose packets or were killed get the missing parts. A [`Receiver`] receives one session.
 //!
 //! ```no_run
 //! use faircast::{Memory, Receiver, Sender};
@@ -26,16 +26,16 @@
 //! # Ok::<(), faircast::Error>(())
 //! ```
 //!
-//! **What may be sent**: files and trees, memory, any [`Read`](std::io::Read), once or live ([`Content`]). **Where it may
-//! go**: a directory, any [`Write`](std::io::Write), or memory with a bound ([`Destination`]).
+//! **Content**: files and trees, memory, any [`Read`](std::io::Read), once or live ([`Content`]). **Destinations**: a directory,
+//! any [`Write`](std::io::Write), or memory with a bound ([`Destination`]).
 //!
-//! **A session runs** in the calling thread (`run`), in a thread of its own (`start`, which gives a [`Session`] with
-//! [`Events`], `stop` and `join`), or, with the feature `tokio`, without a thread on tokio (`run_async`). A [`Session`] is also a future, and
-//! its [`Events`] are a stream, for any runtime. It prints nothing, reads no environment
-//! variable, handles no signal and keeps nothing global, so that a program can have as many as it likes.
+//! **A session runs** in the calling thread (`run`), in a separate thread (`start`, which returns a [`Session`] with [`Events`],
+//! `stop` and `join`), or, with the feature `tokio`, in a task of tokio (`run_async`). A [`Session`] is also a future, and its
+//! [`Events`] are a stream, for any runtime. It prints nothing, reads no environment variable, handles no signal and has no
+//! global state, so that a program can run any number of sessions.
 //!
-//! **A session waits for no reader of its events**: they are queued, and when the queue is full the oldest are dropped and counted
-//! ([`Event::Dropped`]). A callback that blocks delays nothing but itself; of a future it delays the task, as everything does.
+//! **A session waits for no reader of its events**: they are queued, and when the queue is full the oldest are dropped and
+//! counted ([`Event::Dropped`]). A callback that blocks does not delay the session. In `run_async`, it delays the task.
 //!
 //! **Other formats** are started from their configurations ([`start`], [`run`]):
 //!
@@ -49,11 +49,11 @@
 //! # Ok::<(), faircast::Error>(())
 //! ```
 //!
-//! **Errors** ([`Error`]) say what happened, where and what to do, in the words of this library. Transient faults (a
-//! cable, a switch, a silent receiver) are warnings among the events and end nothing before the idle timeout.
+//! **Errors** ([`Error`]) state the failure, its object and a remedy, in the words of this library. Transient faults (a cable, a
+//! switch, a silent receiver) are warnings among the events and end no session before the idle timeout.
 //!
 //! **Examples** to copy from, in the folder `examples` of this crate: `send_a_file`, `receive_into_memory`, `watch_events`,
-//! `two_receivers` in one process, and without any network `own_congestion_control`.
+//! `two_receivers` in one process, and `own_congestion_control`, which needs no network.
 //!
 //! | for | see |
 //! |---|---|
@@ -65,8 +65,8 @@
 //! | what a session does, in your own log | the feature `tracing`: events for joins, reports, cuts, repairs, blocks and parents, described in `docs/tracing.md` |
 //! | networks that you do not have | the crates `sim`, `aqm`, `unicast` (feature `sim`) and `experiments` (feature `experiments`), as they are |
 //!
-//! Linux only. Where networks carry no multicast, a source serves hosts by unicast ([`Unicast`]), or relays do ([`relay`]). [`host_name`] is the only thing asked of the system besides
-//! sockets, files, time and random numbers.
+//! Linux only. In networks without multicast, a source serves hosts by unicast ([`Unicast`]), or relays do ([`relay`]). Besides
+//! sockets, files, time and random numbers, a session uses only the system's [`host_name`].
 
 #![forbid(unsafe_code)]
 
@@ -110,7 +110,7 @@ pub use faircast_wire::{
     GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, TransferId, VerifyKey, VerifyKeys,
 };
 
-/// Configurations of sessions: what is rarely set, and the values of what is not.
+/// Configurations of sessions: rarely used options, and the types of all options.
 pub mod config {
     pub use faircast_transport::config::{
         BadLimits, Content, DEFAULT_GROUP, DEFAULT_GROUP_V6, DEFAULT_SCHEME, Destination, Durability,
@@ -121,7 +121,7 @@ pub mod config {
     };
 }
 
-/// Events and reports, and what they consist of.
+/// Events and reports, and their parts.
 pub mod event {
     pub use faircast_transport::event::{
         Advice, Busy, Event, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit,
@@ -130,7 +130,7 @@ pub mod event {
     };
 }
 
-/// Errors by their stage.
+/// Errors, grouped by stage.
 pub mod error {
     pub use faircast_transport::error::{
         Class, ConfigError, EndReason, Error, FormatError, FormatFault, JoinObstacle, StartError,
@@ -138,12 +138,12 @@ pub mod error {
     };
 }
 
-/// Sessions in a loop of your own.
+/// Sessions that run in a loop of the program.
 pub mod endpoint {
     pub use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, HostEvent, Transmit};
 }
 
-/// Foreign wire formats, as all of them are declared.
+/// Foreign wire formats: the declaration that all of them share.
 pub mod format {
     pub use faircast_driver::format::{
         Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverPlace, ReceiverRequest,
@@ -163,26 +163,26 @@ pub mod json {
     };
 }
 
-/// Numbers as people read them.
+/// Text form of numbers for people.
 pub mod units {
     pub use faircast_transport::units::{bytes, count, mean_rate, percent, rate, seconds};
 }
 
-/// Content that receivers have left unfinished in an output directory, and names that a terminal obeys.
+/// Incomplete transfers in output directories, and names with terminal control characters.
 pub mod object {
     pub use faircast_transport::config::KeepPartial;
     pub use faircast_transport::object::names::is_command;
     pub use faircast_transport::object::partial_transfers::{Unfinished, let_go, unfinished};
 }
 
-/// The state machines of congestion control, for schemes of your own.
+/// The state machines of congestion control, for new schemes.
 pub mod core {
     pub use faircast_core::{
         bounds, delivery, estimate, node, packet, rate, rng, schemes, spec, suppress, time,
     };
 }
 
-// Meant to be used directly: each of these is a library of its own.
+// Each of these crates can be used directly.
 #[cfg(feature = "experiments")]
 pub use faircast_experiments as experiments;
 #[cfg(feature = "sim")]
@@ -196,14 +196,14 @@ mod simulation {
     pub use faircast_unicast as unicast;
 }
 
-/// Returns the system's name of this host, cut to the 63 bytes that packets have room for.
+/// Returns the system's name of this host, cut to the maximum of 63 bytes in a packet.
 #[must_use]
 pub fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     if name.is_empty() { "localhost".into() } else { cut(name) }
 }
 
-/// At most as long as a packet takes, at a character's border.
+/// Cuts a name to 63 bytes, at the boundary of a character.
 fn cut(mut name: String) -> String {
     while name.len() > 63 {
         name.pop();

@@ -1,4 +1,4 @@
-//! A receiver, as a program builds it.
+//! Receivers for programs.
 
 use crate::session::{self, Session};
 use crate::{
@@ -29,174 +29,177 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Receive into this.
+    /// Creates a receiver that receives into `destination`.
     pub fn new(destination: Destination) -> Receiver {
         ReceiveConfig::new(destination).into()
     }
 
-    /// Receive files and trees into this directory, under the names that the source sends. A receiver that was stopped or
-    /// killed goes on where it was when it is started again with the same directory.
+    /// Creates a receiver that receives files and trees into this directory, under the names that the source sends. After a stop
+    /// or kill, a receiver with the same directory resumes the transfer.
     pub fn into_directory(directory: impl Into<PathBuf>) -> Receiver {
         Receiver::new(Destination::Directory(directory.into()))
     }
 
-    /// Write one file, or a stream, to this, in order and each block only when it is verified.
+    /// Creates a receiver that writes one file, or a stream, to `writer`, in order. Each block is written after its verification.
     pub fn into_writer(writer: impl std::io::Write + Send + 'static) -> Receiver {
         Receiver::new(Destination::Writer(Output::new(writer)))
     }
 
-    /// Receive files into this memory; keep a clone of it to take them out.
+    /// Creates a receiver that receives files into `memory`. A clone of `memory` gives access to them.
     pub fn into_memory(memory: Memory) -> Receiver {
         Receiver::new(Destination::Memory(memory))
     }
 
-    /// Where a single layer of a live stream goes instead: a file, or a named pipe. Can be said for each layer.
+    /// Sets a separate destination for one layer of a live stream: a file or a named pipe. Can be called for each layer.
     pub fn layer_to(mut self, layer: Layer, path: impl Into<PathBuf>) -> Receiver {
         self.config.layers_to.push((layer, path.into()));
         self
     }
 
-    /// The group's address and port; of a session in layers, the base layer's.
+    /// Sets the address and port of the group, or of the base layer's group.
     pub fn group(mut self, group: SocketAddr) -> Receiver {
         self.config.group = group;
         self
     }
 
-    /// Be served by this host by unicast, in place of the group: a relay, or a source that serves hosts. Said several times,
-    /// the next takes over when one is silent. In place of a host [`FIND_GROUP`](crate::config::FIND_GROUP): the nearest relay.
+    /// Receives by unicast from this host in place of the group: a relay, or a source that serves hosts. Further calls add
+    /// parents: the next one takes over when a parent is silent. [`FIND_GROUP`](crate::config::FIND_GROUP) in place of a host
+    /// finds the nearest relay.
     pub fn parent(mut self, parent: SocketAddr) -> Receiver {
         self.config.parents.push(parent);
         self
     }
 
-    /// Wait here until a source invites this host ([`Unicast::invite`](crate::Unicast::invite)).
+    /// Waits at this address until a source invites this host ([`Unicast::invite`](crate::Unicast::invite)).
     pub fn listen(mut self, at: SocketAddr) -> Receiver {
         self.config.listen = Some(at);
         self
     }
 
-    /// The interface, by name or address. Otherwise the routes of this host say which.
+    /// Sets the interface, by name or address. By default the routes of this host select it.
     pub fn interface(mut self, interface: impl Into<String>) -> Receiver {
         self.config.interface = Some(interface.into());
         self
     }
 
-    /// Accept packets from this host only, by a source-specific join.
+    /// Accepts packets from this host only, by a source-specific join.
     pub fn source(mut self, source: IpAddr) -> Receiver {
         self.config.source = Some(source);
         self
     }
 
-    /// Open what is sealed under this key, or under any of several ([`KeyRing`]). Without one only unsealed sessions are
-    /// accepted.
+    /// Sets the group key, or several of them ([`KeyRing`]). Without a key only unsealed sessions are accepted.
     pub fn key(mut self, key: impl Into<KeyRing>) -> Receiver {
         self.config.key = Some(key.into());
         self
     }
 
-    /// Send the source a receipt that is signed with this key, when everything is verified and in its place.
+    /// Sends the source a receipt signed with this key, when the transfer is verified and in place.
     pub fn sign_receipts(mut self, key: SigningKey) -> Receiver {
         self.config.sign_receipts = Some(key);
         self
     }
 
-    /// Accept only content that was signed with the private half of one of these keys. Otherwise signatures are ignored.
+    /// Accepts only content that was signed with the private half of one of these keys. By default signatures are ignored.
     pub fn verify(mut self, keys: impl Into<VerifyKeys>) -> Receiver {
         self.config.verify = Some(keys.into());
         self
     }
 
-    /// Why a session is believed to go on now, and is not somebody's recording. Otherwise its source has to answer.
+    /// Sets the proof that a session is live and not a recording. By default the source has to answer a random number.
     pub fn replay_policy(mut self, policy: ReplayPolicy) -> Receiver {
         self.config.replay_policy = policy;
         self
     }
 
-    /// Gives up when no session is announced for this long. Otherwise it waits without limit.
+    /// Sets the time to wait for the announcement of a session. By default the receiver waits indefinitely.
     pub fn join_timeout(mut self, timeout: Duration) -> Receiver {
         self.config.join_timeout = Some(timeout);
         self
     }
 
-    /// How long the source may be silent, none of its data arrive, and the network be gone.
+    /// Sets the maximum duration of a silent source, of missing data, and of a missing network.
     pub fn idle_timeout(mut self, timeout: Duration) -> Receiver {
         self.config.idle_timeout = timeout;
         self
     }
 
-    /// Whether files are flushed to the disk before they get their names.
+    /// Sets whether files are flushed to the disk before they get their names.
     pub fn durability(mut self, durability: Durability) -> Receiver {
         self.config.durability = durability;
         self
     }
 
-    /// Give files this too, where their source says it and this user may; owners are known by name or by number.
+    /// Applies these further metadata to files, if their source sends them and this user may set them. `owners_by` selects owners
+    /// by name or by number.
     pub fn preserve(mut self, preserve: Preserve, owners_by: OwnersBy) -> Receiver {
         self.config.preserve = preserve;
         self.config.owners_by = owners_by;
         self
     }
 
-    /// Sets the treatment of names with terminal control characters, in output directories. Otherwise they are escaped.
+    /// Sets the treatment of names with terminal control characters, in output directories. By default these characters are
+    /// escaped.
     pub fn names(mut self, names: Names) -> Receiver {
         self.config.names = names;
         self
     }
 
-    /// How much of what earlier sessions have left unfinished in an output directory stays when a session begins. Otherwise all
-    /// does, until [`object::let_go`](crate::object::let_go).
+    /// Limits the partial files of earlier sessions that stay in an output directory when a session begins. By default all of
+    /// them stay until [`object::let_go`](crate::object::let_go) removes them.
     pub fn keep_partial(mut self, keep: crate::object::KeepPartial) -> Receiver {
         self.config.keep_partial = keep;
         self
     }
 
-    /// Whether a session may replace content of a later session or of another source; otherwise it is refused.
+    /// Sets whether a session may replace content of a later session or of another source. By default it is refused.
     pub fn overwrite(mut self, policy: OverwritePolicy) -> Receiver {
         self.config.overwrite = policy;
         self
     }
 
-    /// Which sessions are followed: all of them otherwise. Receivers with clones of it follow no session twice, one after another.
+    /// Selects the sessions to receive; by default all. Receivers with clones of one filter never receive the same session twice.
     pub fn accept(mut self, filter: SessionFilter) -> Receiver {
         self.config.accept = filter;
         self
     }
 
-    /// This host's name in the source's messages. Otherwise what the system calls it.
+    /// Sets this host's name in the source's messages. By default the system's host name.
     pub fn host(mut self, name: impl Into<String>) -> Receiver {
         self.config.host = name.into();
         self
     }
 
-    /// Receive buffer asked of the system for each socket, in bytes.
+    /// Sets the receive buffer that is requested from the system for each socket, in bytes.
     pub fn receive_buffer(mut self, bytes: usize) -> Receiver {
         self.config.buffer = bytes;
         self
     }
 
-    /// Where nameless temporary files are made when the destination is no directory; `/tmp` otherwise.
+    /// Sets the directory of unnamed temporary files, which are needed when the destination is not a directory. By default
+    /// `/tmp`.
     pub fn temporary(mut self, directory: impl Into<PathBuf>) -> Receiver {
         self.config.temporary = directory.into();
         self
     }
 
-    /// Start in a thread of its own.
+    /// Starts the session in a separate thread.
     ///
     /// # Errors
-    /// When the session cannot begin: its configuration makes no sense, or no socket opens.
+    /// When the session cannot begin: its configuration is invalid, or no socket can be opened.
     pub fn start(self) -> Result<Session<ReceiveReport>, Error> {
         session::start(self.complete())
     }
 
-    /// Receive in this thread, until the session has ended.
+    /// Receives in this thread until the session has ended.
     ///
     /// # Errors
-    /// As [`Receiver::start`], or when not everything has arrived and been verified.
+    /// As [`Receiver::start`], or when the content is incomplete or not verified.
     pub fn run(self, on_event: impl FnMut(Event)) -> Result<ReceiveReport, Error> {
         self.run_until(&Stop::new()?, on_event)
     }
 
-    /// As [`Receiver::run`], until `stop` is set: the report then has the state at that moment (`stopped`).
+    /// As [`Receiver::run`], until `stop` is set. The report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Receiver::run`].
@@ -204,21 +207,21 @@ impl Receiver {
         session::run(self.complete(), stop, on_event)
     }
 
-    /// Receive in the calling task of tokio's runtime, until the session has ended. The future does what a thread would: it
-    /// reads and writes files as it goes, and shares its processor with other tasks after every turn. Dropping it ends
-    /// the session without a message to the others; [`Receiver::run_async_until`] notifies them.
+    /// Receives in the calling task of tokio's runtime until the session has ended. The future does the work of a thread: it
+    /// reads and writes files while it is polled, and yields to other tasks after every turn. Dropping it ends the session
+    /// without a message to its peers; [`Receiver::run_async_until`] notifies them.
     ///
     /// # Errors
     /// As [`Receiver::run`].
     ///
     /// # Panics
-    /// When it is polled outside of a runtime of tokio with input and output enabled.
+    /// When it is polled outside a runtime of tokio with input and output enabled.
     #[cfg(feature = "tokio")]
     pub async fn run_async(self, on_event: impl FnMut(Event) + Send) -> Result<ReceiveReport, Error> {
         self.run_async_until(&Stop::new()?, on_event).await
     }
 
-    /// As [`Receiver::run_async`], until `stop` is set: the report then has the state at that moment (`stopped`).
+    /// As [`Receiver::run_async`], until `stop` is set. The report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Receiver::run`].
@@ -234,7 +237,7 @@ impl Receiver {
         faircast_driver::receive_async(self.complete(), &mut on_event, stop).await
     }
 
-    /// With a name for this host.
+    /// Returns the configuration with a host name.
     pub(crate) fn complete(mut self) -> ReceiveConfig {
         if self.config.host.is_empty() {
             self.config.host = crate::host_name();

@@ -1,4 +1,4 @@
-//! A source, as a program builds it.
+//! Sources for programs.
 
 use crate::session::{self, Session};
 use crate::{
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Sends content to everybody who receives the group. Other settings have the values of [`SendConfig::new`].
+/// Sends content to all receivers of the group. Other settings have the values of [`SendConfig::new`].
 ///
 /// ```no_run
 /// use faircast::{Rate, Sender};
@@ -34,116 +34,119 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Send this.
+    /// Creates a source of `content`.
     pub fn new(content: Content) -> Sender {
         SendConfig::new(content).into()
     }
 
-    /// Send these files and directory trees.
+    /// Creates a source of these files and directory trees.
     pub fn paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Sender {
         Sender::new(Content::Paths(paths.into_iter().map(|path| path.as_ref().to_path_buf()).collect()))
     }
 
-    /// Send these bytes as a file of this name.
+    /// Creates a source of these bytes, as a file of this name.
     pub fn bytes(name: impl Into<String>, bytes: impl Into<std::sync::Arc<[u8]>>) -> Sender {
         Sender::new(Content::Memory(vec![MemoryFile::new(name, bytes)]))
     }
 
-    /// Send what `reader` delivers until it ends as a file of this name; every receiver gets all of it.
+    /// Creates a source of all bytes of `reader` until its end, as a file of this name. Every receiver gets all of them.
     pub fn reader(name: impl Into<String>, reader: impl std::io::Read + Send + 'static) -> Sender {
         Sender::new(Content::Reader { name: name.into(), input: Input::new(reader) })
     }
 
-    /// Send what `reader` delivers live: who joins late starts at the present, and nothing older than `history` is repaired.
+    /// Creates a live source of the bytes of `reader`. A late joiner starts at the current position, and blocks older than
+    /// `history` are not repaired.
     pub fn live(reader: impl std::io::Read + Send + 'static, history: Duration) -> Sender {
         Sender::new(Content::Live { input: Input::new(reader), history })
     }
 
-    /// Send a live stream of its own on each layer of a layered scheme, the base layer's first: every receiver gets the base
-    /// and as many of the others as its path carries. Repairs of a tenth are sent with the data, for nobody asks for any;
-    /// what a layer cannot send within 5 s is dropped. [`Content::Layers`] has other values.
+    /// Creates a source of live streams, one on each layer of a layered scheme, the base layer's first. Every receiver gets the
+    /// base layer and as many enhancement layers as its path carries. Receivers request no repairs: 10 % repair symbols are sent
+    /// with the data. Data that a layer cannot send within 5 s is dropped. [`Content::Layers`] has other values.
     pub fn layers(inputs: impl IntoIterator<Item = LayerInput>) -> Sender {
         let inputs = inputs.into_iter().collect();
         Sender::new(Content::Layers { inputs, history: Duration::from_secs(5), repair: 0.1 })
     }
 
-    /// Say this of files too, beyond names, permission bits, times and hard links; receivers that want it give it to them.
+    /// Sends these further metadata of files, beyond names, permission bits, times and hard links. Receivers apply them on
+    /// request.
     pub fn preserve(mut self, preserve: Preserve) -> Sender {
         self.config.preserve = preserve;
         self
     }
 
-    /// Sets the treatment of files that cannot be read; without this the others are sent, and [`SendReport::unsent`] names them.
+    /// Sets the treatment of unreadable files. By default all other files are sent, and [`SendReport::unsent`] lists the
+    /// unreadable ones.
     pub fn unreadable(mut self, unreadable: Unreadable) -> Sender {
         self.config.unreadable = unreadable;
         self
     }
 
-    /// Which symbolic links are sent as the files that they lead to; without this none.
+    /// Selects the symbolic links that are sent as their targets; by default none.
     pub fn follow_links(mut self, follow: FollowLinks) -> Sender {
         self.config.follow = follow;
         self
     }
 
-    /// The group's address and port; of a session in layers, the base layer's.
+    /// Sets the address and port of the group, or of the base layer's group.
     pub fn group(mut self, group: SocketAddr) -> Sender {
         self.config.group = group;
         self
     }
 
-    /// Serve hosts by unicast, each at a rate of its own: those that ask, or that are invited. Without multicast the group and
-    /// the interface mean nothing.
+    /// Serves hosts by unicast, each at a separate rate: hosts that request it, or that are invited. Without multicast the group
+    /// and the interface have no effect.
     pub fn unicast(mut self, unicast: Unicast) -> Sender {
         self.config.unicast = Some(unicast);
         self
     }
 
-    /// The interface, by name or address. Otherwise the routes of this host say which.
+    /// Sets the interface, by name or address. By default the routes of this host select it.
     pub fn interface(mut self, interface: impl Into<String>) -> Sender {
         self.config.interface = Some(interface.into());
         self
     }
 
-    /// The UDP port of this host that receivers answer to, and no other. Otherwise the group's, or one that the system chooses while
-    /// another program has that.
+    /// Sets the only UDP port of this host for receivers' feedback. By default it is the group's port, or one that the system
+    /// chooses if another program uses that port.
     pub fn port(mut self, port: u16) -> Sender {
         self.config.port = Some(port);
         self
     }
 
-    /// How many routers packets may cross, and one more: 1 stays on the local network, 0 on this host.
+    /// Sets the maximum number of routers that packets cross, plus one: 1 stays on the local network, 0 on this host.
     pub fn ttl(mut self, ttl: u8) -> Sender {
         self.config.ttl = ttl;
         self
     }
 
-    /// The congestion control.
+    /// Sets the congestion control.
     pub fn scheme(mut self, scheme: Scheme) -> Sender {
         self.config.scheme = scheme;
         self
     }
 
-    /// The congestion control by its name, with options as in `ormcc,beta=0.7`.
+    /// Sets the congestion control by its name, with options as in `ormcc,beta=0.7`.
     ///
     /// # Errors
-    /// When there is no such scheme or option.
+    /// When the scheme or option does not exist.
     pub fn congestion_control(self, written: &str) -> Result<Sender, SpecError> {
         Ok(self.scheme(written.parse()?))
     }
 
-    /// Where the groups of the layers are, when the scheme has several.
+    /// Sets the spacing of the groups of the layers, if the scheme has several.
     pub fn layers_by(mut self, spacing: Spacing) -> Sender {
         self.config.spacing = spacing;
         self
     }
 
-    /// Never send slower than this; of a layered scheme, its base layer.
+    /// Sets the minimum rate; of a layered scheme, of its base layer.
     pub fn min(mut self, rate: Rate) -> Sender {
         self.config.min = Some(rate);
         self
     }
 
-    /// Never send faster than this, all layers together.
+    /// Sets the maximum rate of all layers together.
     pub fn max(mut self, rate: Rate) -> Sender {
         self.config.max = Some(rate);
         self
@@ -155,91 +158,92 @@ impl Sender {
         self
     }
 
-    /// Sends without feedback, at a fixed rate and in rounds, where nothing can come back. Settings about receivers' answers have
-    /// no effect then.
+    /// Sends without feedback, at a fixed rate and repeatedly, where no feedback path exists. Settings about receivers' answers
+    /// have no effect then.
     pub fn one_way(mut self, one_way: OneWay) -> Sender {
         self.config.one_way = Some(one_way);
         self
     }
 
-    /// Seal everything under this key: who has it can read, send and answer.
+    /// Encrypts all packets under this key. Its holders can read, send and answer.
     pub fn key(mut self, key: GroupKey) -> Sender {
         self.config.key = Some(key);
         self
     }
 
-    /// Sign the content: receivers that have the public key take nothing else. Not for streams in layers.
+    /// Signs the content: receivers that have the public key accept no other content. Not for streams in layers.
     pub fn sign(mut self, key: SigningKey) -> Sender {
         self.config.sign = Some(key);
         self
     }
 
-    /// Each receiver has to sign a receipt with one of these keys ([`SendReport::receipts`](crate::SendReport::receipts)); otherwise
-    /// receipts are recorded. Not for streams in layers.
+    /// Requires each receiver to sign a receipt with one of these keys ([`SendReport::receipts`](crate::SendReport::receipts)).
+    /// By default receipts are recorded but not required. Not for streams in layers.
     pub fn receipts(mut self, keys: ReceiptKeys) -> Sender {
         self.config.receipts = Some(keys);
         self
     }
 
-    /// Starts when this many receivers have joined, and ends when they are done.
+    /// Starts when this many receivers have joined, and ends when this many are complete.
     pub fn expect_receivers(mut self, receivers: u32) -> Sender {
         self.config.expect = Some(receivers);
         self
     }
 
-    /// These must have everything: the session starts when they have joined, and its report names those that have not come.
+    /// Requires these hosts to receive everything: the session starts when they have joined, and its report lists absent ones.
     pub fn require(mut self, hosts: impl IntoIterator<Item = RequiredHost>) -> Sender {
         self.config.required = hosts.into_iter().collect();
         self
     }
 
-    /// How long to wait for receivers to join.
+    /// Sets the time to wait for receivers to join.
     pub fn join_timeout(mut self, timeout: Duration) -> Sender {
         self.config.join_timeout = timeout;
         self
     }
 
-    /// How long receivers may be silent, or not be reached by data, and the network be gone.
+    /// Sets the maximum duration of silent receivers, of undelivered data, and of a missing network.
     pub fn idle_timeout(mut self, timeout: Duration) -> Sender {
         self.config.idle_timeout = timeout;
         self
     }
 
-    /// The largest UDP datagram, in bytes. Otherwise what the interface carries, 1500 with headers at most.
+    /// Sets the size of the largest UDP datagram, in bytes. By default the maximum of the interface, but at most 1500 with
+    /// headers.
     pub fn datagram(mut self, bytes: u16) -> Sender {
         self.config.datagram = Some(bytes);
         self
     }
 
-    /// This host's name in messages. Otherwise what the system calls it.
+    /// Sets this host's name in messages. By default the system's host name.
     pub fn host(mut self, name: impl Into<String>) -> Sender {
         self.config.host = name.into();
         self
     }
 
-    /// Where nameless temporary files are made; `/tmp` otherwise.
+    /// Sets the directory of unnamed temporary files. By default `/tmp`.
     pub fn temporary(mut self, directory: impl Into<PathBuf>) -> Sender {
         self.config.temporary = directory.into();
         self
     }
 
-    /// Start in a thread of its own.
+    /// Starts the session in a separate thread.
     ///
     /// # Errors
-    /// When the session cannot begin: its configuration makes no sense, its content cannot be read, no socket opens.
+    /// When the session cannot begin: its configuration is invalid, its content cannot be read, or no socket can be opened.
     pub fn start(self) -> Result<Session<SendReport>, Error> {
         session::start(self.complete())
     }
 
-    /// Send in this thread, until the session has ended.
+    /// Sends in this thread until the session has ended.
     ///
     /// # Errors
-    /// As [`Sender::start`], or when the session fails. That receivers are incomplete is in the report.
+    /// As [`Sender::start`], or when the session fails. Incomplete receivers are not an error: the report lists them.
     pub fn run(self, on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
         self.run_until(&Stop::new()?, on_event)
     }
 
-    /// As [`Sender::run`], until `stop` is set: the report then has the state at that moment (`stopped`).
+    /// As [`Sender::run`], until `stop` is set. The report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Sender::run`].
@@ -247,21 +251,21 @@ impl Sender {
         session::run(self.complete(), stop, on_event)
     }
 
-    /// Send in the calling task of tokio's runtime, until the session has ended. The future does what a thread would: it
-    /// reads and writes files as it goes, and shares its processor with other tasks after every turn. Dropping it ends
-    /// the session without a message to the others; [`Sender::run_async_until`] notifies them.
+    /// Sends in the calling task of tokio's runtime until the session has ended. The future does the work of a thread: it reads
+    /// and writes files while it is polled, and yields to other tasks after every turn. Dropping it ends the session without a
+    /// message to its peers; [`Sender::run_async_until`] notifies them.
     ///
     /// # Errors
     /// As [`Sender::run`].
     ///
     /// # Panics
-    /// When it is polled outside of a runtime of tokio with input and output enabled.
+    /// When it is polled outside a runtime of tokio with input and output enabled.
     #[cfg(feature = "tokio")]
     pub async fn run_async(self, on_event: impl FnMut(Event) + Send) -> Result<SendReport, Error> {
         self.run_async_until(&Stop::new()?, on_event).await
     }
 
-    /// As [`Sender::run_async`], until `stop` is set: the report then has the state at that moment (`stopped`).
+    /// As [`Sender::run_async`], until `stop` is set. The report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Sender::run`].
@@ -277,7 +281,7 @@ impl Sender {
         faircast_driver::send_async(self.complete(), &mut on_event, stop).await
     }
 
-    /// With a name for this host.
+    /// Returns the configuration with a host name.
     pub(crate) fn complete(mut self) -> SendConfig {
         if self.config.host.is_empty() {
             self.config.host = crate::host_name();

@@ -1,4 +1,4 @@
-//! Sessions that run in a thread of their own.
+//! Sessions that run in a separate thread.
 
 use crate::error::{SystemError, TransferError};
 use crate::events::sealed::Queued;
@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
-/// A session that runs in a thread of its own. Dropping it stops the session, without waiting for its end.
+/// A session that runs in a separate thread. Dropping this value stops the session without waiting for its end.
 ///
-/// [`Session::join`] waits for its end. The session is also a future with the same result, for any runtime.
+/// [`Session::join`] waits for the end of the session. This value is also a future with the same result, for any runtime.
 #[derive(Debug)]
 #[must_use = "a session that is dropped is stopped"]
 pub struct Session<Report> {
@@ -27,37 +27,39 @@ pub struct Session<Report> {
 }
 
 impl<Report> Session<Report> {
-    /// Returns the events of the session, from its beginning on. There is one queue: each event goes to one clone only.
+    /// Returns the events of the session from its beginning. All clones share one queue: each event is returned to one of them
+    /// only.
     pub fn events(&self) -> Events {
         self.events.clone()
     }
 
-    /// Start a source that waits for receivers with those that are there.
+    /// Starts a source that waits for receivers, with the receivers that have joined.
     pub fn start_now(&self) {
         self.start.start();
     }
 
-    /// End early, and notify the others. The report of [`Session::join`] has the state at that moment, and says so (`stopped`).
+    /// Ends the session early, and notifies its peers. The report of [`Session::join`] has the state at that moment and is marked
+    /// `stopped`.
     pub fn stop(&self) {
         self.stop.stop();
     }
 
-    /// To stop the session from elsewhere.
+    /// Returns a handle that stops the session from elsewhere.
     #[must_use]
     pub fn stopper(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// Whether it has ended, so that [`Session::join`] does not wait.
+    /// Whether the session has ended, so that [`Session::join`] does not wait.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Wait for its end.
+    /// Waits for the end of the session and returns its report.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The error that ended the session.
     pub fn join(mut self) -> Result<Report, Error> {
         self.finish()
     }
@@ -73,7 +75,7 @@ impl<Report> Session<Report> {
 impl<Report> Future for Session<Report> {
     type Output = Result<Report, Error>;
 
-    /// The result of [`Session::join`], once the thread of the session has done all its work.
+    /// Returns the result of [`Session::join`] after the session's thread has finished.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Report, Error>> {
         let session = self.get_mut();
         let mut ended = session.ended.lock();
@@ -86,7 +88,7 @@ impl<Report> Future for Session<Report> {
     }
 }
 
-/// Whether the thread of a session has done all its work, and the task that waits for that.
+/// Whether the session's thread has finished, and the task that waits for its end.
 #[derive(Debug, Default)]
 struct Ended(Mutex<End>);
 
@@ -102,7 +104,7 @@ impl Ended {
     }
 }
 
-/// Wakes the task when it is dropped, also by a panic.
+/// Wakes the waiting task when it is dropped, also by a panic.
 struct Wakes(Arc<Ended>);
 
 impl Drop for Wakes {
@@ -124,8 +126,8 @@ impl<Report> Drop for Session<Report> {
     }
 }
 
-/// Start a session of any format in a thread of its own; [`Sender::start`](crate::Sender::start) and
-/// [`Receiver::start`](crate::Receiver::start) do so for faircast's own.
+/// Starts a session of any format in a separate thread. [`Sender::start`](crate::Sender::start) and
+/// [`Receiver::start`](crate::Receiver::start) do this for faircast's format.
 ///
 /// # Errors
 /// When the session cannot begin.
@@ -144,7 +146,7 @@ pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
         })
         .map_err(SystemError::Thread)?;
     let session = Session { events, stop, start, ended, thread: Some(thread) };
-    // A session that ends without having begun has a configuration that cannot be.
+    // A session that ends before it has begun has an invalid configuration, or could not open its sockets.
     match begins.recv() {
         Ok(()) => Ok(session),
         Err(_) => Err(session.join().err().unwrap_or(Error::Transfer(TransferError::Stopped))),
@@ -167,8 +169,8 @@ fn run_beside<C: Configuration>(
     config.run(&mut on_event, stop)
 }
 
-/// Run a session of any format until it has ended, or until `stop` is set; `on_event` is called in this thread, and the session
-/// runs in another, so that it does not wait for `on_event`.
+/// Runs a session of any format until it has ended, or until `stop` is set. `on_event` is called in this thread. The session runs
+/// in another thread, so that it does not wait for `on_event`.
 ///
 /// # Errors
 /// When the session cannot begin, or fails.
@@ -180,10 +182,10 @@ pub fn run<C: Configuration>(
     beside(stop, on_event, |sink| config.run(&mut |event| sink.push(event), stop))
 }
 
-/// Pass on sessions until `stop` is set; `on_event` is called in this thread, and no session waits for it.
+/// Relays sessions until `stop` is set. `on_event` is called in this thread, and no session waits for it.
 ///
 /// # Errors
-/// When sockets cannot be opened before anything was passed on. Later that is tried again.
+/// When sockets cannot be opened before the first session was relayed. Later the relay retries.
 pub fn relay(
     config: &RelayConfig,
     handle: &RelayHandle,
@@ -193,7 +195,7 @@ pub fn relay(
     beside(stop, on_event, |sink| faircast_driver::relay(config, handle, &mut |event| sink.push(event), stop))
 }
 
-/// Run `work` in a thread of its own, and give its events to `on_event` in this one.
+/// Runs `work` in a separate thread, and passes its events to `on_event` in this thread.
 fn beside<T: Queued + Send, Report: Send>(
     stop: &Stop,
     on_event: impl FnMut(T),

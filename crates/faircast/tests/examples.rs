@@ -1,4 +1,4 @@
-//! Every example runs to its end and does what it says, over the loopback interface.
+//! Every example runs to its end and does its documented work, over the loopback interface.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Timeout, far longer than any example takes on a busy machine.
 const LONG: Duration = Duration::from_secs(90);
 
-/// Examples are built with the tests, beside them.
+/// Starts an example, which cargo builds in a folder next to the tests.
 fn start(name: &str, arguments: &[&str]) -> Child {
     let test = std::env::current_exe().expect("a test has a path");
     let built: PathBuf = test.ancestors().nth(2).expect("tests lie in `deps`").join("examples").join(name);
@@ -16,7 +16,7 @@ fn start(name: &str, arguments: &[&str]) -> Child {
     command.spawn().unwrap_or_else(|error| panic!("{}: {error}", built.display()))
 }
 
-/// Returns its output, when it ended well and in time.
+/// Returns the output of an example that succeeds in time.
 fn ends_well(mut child: Child) -> String {
     let until = Instant::now() + LONG;
     while child.try_wait().expect("it is ours").is_none() {
@@ -32,7 +32,7 @@ fn ends_well(mut child: Child) -> String {
     printed
 }
 
-/// A group that no other test uses, nor another run of this one.
+/// Returns a group that no other test and no other run of this test uses.
 fn group(number: u32) -> String {
     let pid = std::process::id();
     format!("239.255.{}.{}:{}", 100 + number, 1 + pid % 250, 10_000 + pid % 20_000)

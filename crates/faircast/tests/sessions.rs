@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A group that no other test uses, nor another run of this one, at a port that the system gives to nobody by itself.
+/// Returns a group that no other test and no other run of this test uses, at a port outside the system's range of ephemeral
+/// ports.
 fn group(number: u8) -> SocketAddr {
     let pid = std::process::id();
     SocketAddr::from((
@@ -41,14 +42,14 @@ fn content(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// Send this to a receiver that is there; both reports.
+/// Sends content to one waiting receiver. Returns both reports.
 fn carry(sender: Sender, receiver: Receiver, number: u8) -> (SendReport, Result<ReceiveReport, Error>) {
     let receiver = listener(receiver, number);
     let report = source(sender, number).run(|_| ()).expect("it sends");
     (report, receiver.join())
 }
 
-/// Send this to a receiver that is there and cannot take it: the source waits a while for another one.
+/// Sends content to one waiting receiver that cannot accept it. The source waits ten seconds for another receiver.
 fn carry_in_vain(sender: Sender, receiver: Receiver, number: u8) -> (SendReport, Error) {
     let receiver = listener(receiver, number);
     let sender = source(sender, number).join_timeout(Duration::from_secs(10));
@@ -56,7 +57,7 @@ fn carry_in_vain(sender: Sender, receiver: Receiver, number: u8) -> (SendReport,
     (report, receiver.join().expect_err("it cannot take that"))
 }
 
-/// A writer that others can look into.
+/// A writer whose bytes can be read through a clone.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 

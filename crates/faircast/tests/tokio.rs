@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A group that no other test uses, nor another run of this one.
+/// Returns a group that no other test and no other run of this test uses.
 fn group(number: u8) -> SocketAddr {
     let pid = std::process::id();
     SocketAddr::from((
@@ -48,7 +48,7 @@ fn receive<F: Future<Output = Result<ReceiveReport, Error>> + Send>(future: F) -
     future
 }
 
-/// A file to two receivers, all in tasks of one runtime.
+/// Sends a file to two receivers, all in tasks of one runtime.
 fn carries(runtime: &Runtime, scheme: &str, number: u8) {
     let bytes = content(3_000_000);
     let memories = [Memory::new(3_000_000), Memory::new(3_000_000)];
@@ -123,7 +123,7 @@ fn a_waiting_task_yields_the_processor() {
     assert!(ticks >= 10, "only {ticks} times in 300 ms");
 }
 
-/// Both ends run in threads of their own; one task awaits their events and their ends.
+/// Both endpoints run in separate threads. One task awaits their events and their ends.
 #[test]
 fn a_session_in_a_thread_is_awaited_with_its_events() {
     for (runtime, number) in runtimes().iter().zip([7, 8]) {

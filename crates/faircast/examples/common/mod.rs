@@ -1,9 +1,9 @@
-//! Content at the receivers of a crowd: only its sum is stored.
+//! The destination of the receivers of a crowd: it stores only a checksum of the content.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// Content of one receiver: its length, and FNV-1a of its bytes.
+/// Length of one receiver's content, and FNV-1a of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum {
     pub bytes: u64,
@@ -16,7 +16,7 @@ impl Default for Sum {
     }
 }
 
-/// Takes the content, and keeps its sum.
+/// Takes the content and updates the checksum.
 pub struct Summing(pub Arc<Mutex<Sum>>);
 
 impl Write for Summing {
