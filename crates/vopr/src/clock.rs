@@ -20,7 +20,7 @@ impl Clock {
         Clock { began: Instant::now(), nanos: Arc::default() }
     }
 
-    /// Sets it.
+    /// Sets the world's time.
     pub(crate) fn set(&self, now: Time) {
         self.nanos.store(now.as_nanos(), Ordering::Relaxed);
     }
@@ -30,14 +30,14 @@ impl Clock {
         Time::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
 
-    /// Returns the time as a monotonic clock.
+    /// Returns a monotonic clock that follows the world's clock.
     pub(crate) fn monotonic(&self) -> Monotonic {
         let clock = self.clone();
         Monotonic::of(move || clock.began + Duration::from_nanos(clock.now().as_nanos()))
     }
 }
 
-/// Returns random numbers from the seed.
+/// Returns a source of random numbers that derive from `seed`.
 pub(crate) fn random(seed: u64) -> Random {
     let rng = Arc::new(Mutex::new(Rng::new(seed, 1 << 42)));
     Random::of(move || {

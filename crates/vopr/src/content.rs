@@ -1,4 +1,4 @@
-//! Content of a world in all its versions, and checks of output directories.
+//! All versions of a world's content, and checks of output directories.
 
 use faircast_core::rng::Rng;
 use faircast_transport::object::LeftOut;
@@ -9,32 +9,32 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The mark repeated in the content, so that content in the open is recognized.
+/// A mark that repeats in the content, so that unencrypted content can be recognized in packets.
 const MARK: [u8; 8] = *b"\xfa\x1c\xa5\x7eVOPR";
 const EVERY: usize = 64;
 
-/// When files and directories were last changed, in seconds since 1970.
+/// Modification time of the first version's files and directories, in seconds since 1970.
 const CHANGED: u64 = 1_799_000_000;
 
-/// The directory of a receiver's incomplete transfers.
+/// The directory of a receiver's partial files.
 const STATE: &str = ".faircast";
 
-/// Versions of the content.
+/// All versions of the content.
 pub struct Contents {
     directory: PathBuf,
-    /// Files by their path, each version's bytes.
+    /// For each version: the bytes of its files, by path.
     versions: Vec<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Contents {
-    /// Makes the first version of these files, in this directory.
+    /// Writes the first version of these files into `directory`.
     pub fn new(directory: PathBuf, files: &[(String, usize)], rng: &mut Rng) -> io::Result<Contents> {
         let mut contents = Contents { directory, versions: Vec::new() };
         contents.add(files, rng)?;
         Ok(contents)
     }
 
-    /// Adds a version.
+    /// Writes a further version in place of the newest one.
     pub fn add(&mut self, files: &[(String, usize)], rng: &mut Rng) -> io::Result<()> {
         let version: BTreeMap<String, Vec<u8>> =
             files.iter().map(|(name, len)| (name.clone(), bytes(*len, rng))).collect();
@@ -58,7 +58,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Changes, cuts, continues or replaces a file in its place, as a new version. Returns a description.
+    /// Changes, truncates, extends or replaces a file in place, as a new version. Returns a description.
     pub fn change(&mut self, rng: &mut Rng) -> io::Result<String> {
         let mut version = self.newest().clone();
         let at = rng.below(version.len() as u64) as usize;
@@ -92,7 +92,7 @@ impl Contents {
         self.directory.clone()
     }
 
-    /// Returns the paths that are sent now.
+    /// Returns the paths for a source to send.
     pub fn paths(&self) -> Vec<PathBuf> {
         let mut tops: Vec<&str> = self.newest().keys().map(|name| top(name)).collect();
         tops.dedup();
@@ -108,7 +108,7 @@ impl Contents {
         self.versions.last().expect("there is one from the beginning on")
     }
 
-    /// Returns a description of a file in an output directory that is not content of these names.
+    /// Returns a description of the first file in an output directory that equals no version of the file of its name.
     pub fn wrong_in(&self, out: &Path) -> Option<String> {
         let mut found = Vec::new();
         list(out, "", &mut found);
@@ -119,17 +119,17 @@ impl Contents {
         })
     }
 
-    /// Whether all of the newest version lies there.
+    /// Whether the output directory has the complete newest version.
     pub fn is_in(&self, out: &Path) -> bool {
         is_in(self.newest(), out)
     }
 
-    /// Whether all of some version lies there.
+    /// Whether the output directory has any complete version.
     pub fn any_is_in(&self, out: &Path) -> bool {
         self.any_is_in_without(out, &[])
     }
 
-    /// Whether all of some version lies there, without files that a source has left out, by their paths there.
+    /// Whether the output directory has any complete version, except for files that the source left out.
     pub fn any_is_in_without(&self, out: &Path, unsent: &[LeftOut]) -> bool {
         let is_unsent = |name: &str| unsent.iter().any(|one| Path::new(&one.path).ends_with(name));
         self.versions.iter().any(|version| {
@@ -167,7 +167,7 @@ pub(crate) fn bytes(len: usize, rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Lists all files below a directory, without the private ones of receivers.
+/// Lists all files below a directory, except for a receiver's directory of partial files.
 fn list(directory: &Path, below: &str, into: &mut Vec<String>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

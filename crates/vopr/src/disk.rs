@@ -1,4 +1,4 @@
-//! The disks of the simulated hosts: real files in a directory of the run's own, with faults interposed.
+//! The disks of the simulated hosts: real files in a directory of the run, with fault injection.
 
 use blake3::Hasher;
 use faircast_core::rng::Rng;
@@ -9,19 +9,19 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The unit of torn writes, in bytes.
+/// Unit of torn writes, in bytes.
 const SECTOR: usize = 512;
 
-/// All disks of a run. The process that is driven uses its own.
+/// All disks of a run. A process uses the disk of its host while it runs.
 #[derive(Clone)]
 pub struct Disks(Arc<Mutex<State>>);
 
 struct State {
     disks: Vec<HostDisk>,
-    /// The host whose process runs.
+    /// The host whose process runs now.
     current: Option<usize>,
     trace: Hasher,
-    /// Whether blocks are changed after they were written.
+    /// Whether each written block is corrupted after the write.
     spoilt: bool,
     /// The last write of a block.
     written: Option<(File, u64)>,
@@ -29,33 +29,33 @@ struct State {
 
 /// The disk of a host.
 pub struct HostDisk {
-    /// Nothing can be written.
+    /// Whether all writes fail.
     pub full: bool,
-    /// Each operation fails with this probability.
+    /// Probability that an operation fails.
     pub broken: f64,
-    /// The duration of each operation.
+    /// Duration of each operation.
     pub cost: Span,
-    /// The duration of all operations since it was last read.
+    /// Total duration of the operations since the last call of `Disks::done`.
     spent: Span,
-    /// The number of operations after which the process dies.
+    /// Number of operations until the process dies.
     dies_in: Option<u64>,
-    /// The process has died: nothing is done any more.
+    /// Whether the process has died: all operations fail.
     dead: bool,
-    /// Whether a file was renamed since it was last read.
+    /// Whether a file was renamed since the last call of `Disks::done`.
     renamed: bool,
-    /// Whether a file was renamed since the process has started.
+    /// Whether a file was renamed since the start of the process.
     publishes: bool,
-    /// Writes that were not flushed, the oldest first; `None`: they are not recorded.
+    /// Unflushed writes, the oldest first; `None`: they are not recorded.
     unflushed: Option<Vec<Unflushed>>,
     rng: Rng,
 }
 
-/// A write that the system has accepted, and the disk perhaps not.
+/// A write that the system has accepted, but that may not be on the disk.
 struct Unflushed {
     file: File,
     inode: u64,
     at: u64,
-    /// The former bytes, as far as there were any.
+    /// Previous bytes at this position; fewer than `len` at the end of the file.
     before: Vec<u8>,
     len: usize,
     file_len: u64,
@@ -124,13 +124,13 @@ impl HostDisk {
         let Some(stored) = &mut self.unflushed else { return };
         let (Ok(meta), Ok(file)) = (file.metadata(), file.try_clone()) else { return };
         let mut before = vec![0; len.min(meta.len().saturating_sub(at) as usize)];
-        // The bytes of a file that cannot be read are not worth storing.
+        // Files that cannot be read are not recorded.
         if file.read_exact_at(&mut before, at).is_ok() {
             stored.push(Unflushed { file, inode: meta.ino(), at, before, len, file_len: meta.len() });
         }
     }
 
-    /// The power fails: some sectors of unflushed writes are on the disk and others are not.
+    /// Simulates a loss of power: it reverts a random part of the unflushed writes, some of them by sectors.
     fn lose_power(&mut self) {
         let Some(stored) = &mut self.unflushed else { return };
         for one in std::mem::take(stored).into_iter().rev() {
@@ -141,7 +141,7 @@ impl HostDisk {
             old.resize(one.len, 0);
             let ends_file = one.file.metadata().is_ok_and(|meta| meta.len() == one.at + one.len as u64);
             if ends_file && one.at + one.len as u64 > one.file_len && self.rng.chance(0.5) {
-                // Not even its length has changed; a simulated disk's own files can be cut.
+                // The length of the file has not changed on the disk either.
                 one.file.set_len(one.file_len).expect("a file of this run");
                 old.truncate(one.file_len.saturating_sub(one.at) as usize);
             }
@@ -160,19 +160,19 @@ fn inode(file: &File) -> u64 {
     file.metadata().map_or(0, |meta| meta.ino())
 }
 
-/// The operations of a process on its disk since it was last asked.
+/// Disk operations of a process since the last call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Done {
-    /// The time they took.
+    /// Total duration of the operations.
     pub took: Span,
-    /// The process is dead.
+    /// Whether the process has died.
     pub died: bool,
-    /// Files were renamed.
+    /// Whether a file was renamed.
     pub renamed: bool,
 }
 
 impl Disks {
-    /// Returns sound disks. `keeps`: bytes that are not flushed can be lost. `spoilt`: they change blocks that were written.
+    /// Returns disks without faults. With `keeps`, unflushed bytes can be lost. With `spoilt`, written blocks are corrupted.
     pub fn new(seed: u64, count: usize, keeps: bool, spoilt: bool) -> Disks {
         let disk = |at| HostDisk::new(Rng::new(seed, 1 << 41 | at as u64), keeps);
         let disks = (0..count).map(disk).collect();
@@ -180,7 +180,7 @@ impl Disks {
         Disks(Arc::new(Mutex::new(state)))
     }
 
-    /// Returns the disk for sessions.
+    /// Returns these disks as a session uses them.
     pub fn disk(&self) -> Disk {
         Disk::with_faults(Arc::new(self.clone()))
     }
@@ -189,7 +189,7 @@ impl Disks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs this on behalf of a host.
+    /// Runs `act` as the process of a host.
     pub fn run_as<T>(&self, host: usize, act: impl FnOnce() -> T) -> T {
         self.lock().current = Some(host);
         let done = act();
@@ -197,29 +197,30 @@ impl Disks {
         done
     }
 
-    /// Changes a disk.
+    /// Changes a disk through `change`.
     pub fn change(&self, host: usize, change: impl FnOnce(&mut HostDisk)) {
         change(&mut self.lock().disks[host]);
     }
 
-    /// Returns the time that an operation takes.
+    /// Returns the duration of an operation.
     pub fn cost(&self, host: usize) -> Span {
         self.lock().disks[host].cost
     }
 
-    /// Schedules the death of this host's process within the next operations.
+    /// Makes this host's process die after this number of operations.
     pub fn crash_soon(&self, host: usize, operations: u64) {
         self.change(host, |disk| disk.dies_in = Some(operations.max(1)));
     }
 
-    /// Returns the operations since it was last asked.
+    /// Returns a summary of the operations since the last call.
     pub fn done(&self, host: usize) -> Done {
         let disk = &mut self.lock().disks[host];
         let took = std::mem::replace(&mut disk.spent, Span::ZERO);
         Done { took, died: disk.dead, renamed: std::mem::replace(&mut disk.renamed, false) }
     }
 
-    /// Cuts the host's power. A receiver that does not flush has promised nothing about files that have their names.
+    /// Cuts the host's power. Without `synced`, a process that has renamed a file loses no writes: a receiver that does not flush
+    /// makes no promise for complete files.
     pub fn lose_power(&self, host: usize, synced: bool) {
         let disk = &mut self.lock().disks[host];
         if synced || !disk.publishes {
@@ -227,11 +228,12 @@ impl Disks {
         }
     }
 
-    /// Another process begins.
+    /// Prepares the disk for a new process.
     pub fn restart(&self, host: usize, synced: bool) {
         let disk = &mut self.lock().disks[host];
         if let Some(stored) = &mut disk.unflushed {
-            // Writes of the former process can still be lost. But where files have names and nobody flushes, nothing was promised.
+            // Writes of the previous process can still be lost, but not after a rename without a flush: then the receiver made no
+            // promise.
             stored.retain(|one| {
                 synced || (!disk.publishes && one.file.metadata().is_ok_and(|meta| meta.nlink() > 0))
             });
@@ -239,7 +241,7 @@ impl Disks {
         (disk.dead, disk.dies_in, disk.publishes) = (false, None, false);
     }
 
-    /// Makes all disks sound.
+    /// Removes the faults of all disks.
     pub fn heal(&self) {
         for disk in &mut self.lock().disks {
             (disk.full, disk.broken, disk.cost, disk.dies_in) = (false, 0.0, Span::ZERO, None);
@@ -293,7 +295,7 @@ impl Faults for Disks {
 }
 
 impl State {
-    /// Changes a byte of the last write to a part file, which is on the disk by now.
+    /// Corrupts a byte of the previous write to a part file.
     fn spoil(&mut self, op: &Op<'_>) {
         if !self.spoilt {
             return;
@@ -311,7 +313,7 @@ impl State {
     }
 }
 
-/// Whether a file is a part of the content, not the journal or the manifest.
+/// Whether a file holds a part of the content. The journal and the manifest do not.
 fn is_part(file: &File) -> bool {
     let name = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
     name.is_ok_and(|path| path.parent().is_some_and(|parts| parts.ends_with("parts")))

@@ -1,4 +1,4 @@
-//! Hosts of a world: a clock, an address, the buffer of a socket, and a process.
+//! Hosts of a world: each has a clock, an address, a socket buffer, and a process.
 
 use crate::relay::{Jobs, Relay, ServedChild};
 use faircast_core::rng::Rng;
@@ -15,10 +15,10 @@ use std::net::SocketAddr;
 /// Kernel memory charged for a datagram of up to 1500 bytes (Linux: half a page and its own record).
 const COST: u64 = 2304;
 
-/// A process with this number of turns at one moment does not let time pass.
+/// Maximum number of turns of a process at one instant. A process that reaches it loops forever.
 const MAX_TURNS: u32 = 20_000;
 
-/// Session time zero of a host whose clock is right, in nanoseconds since 1970.
+/// Zero of the world's time, in nanoseconds since 1970.
 const UNIX: u64 = 1_800_000_000_000_000_000;
 
 const MILLION: u128 = 1_000_000;
@@ -28,82 +28,82 @@ const MILLION: u128 = 1_000_000;
 pub enum Role {
     /// A source.
     Source,
-    /// A relay with this number of branches.
+    /// A relay.
     Relay,
     /// A receiver.
     Receiver,
 }
 
-/// A process.
+/// A running process.
 pub enum Process {
-    /// A source's.
+    /// A source process.
     Source(Box<Source>),
-    /// A receiver's.
+    /// A receiver process.
     Receiver(Box<Receiver>),
-    /// A relay's: for each session that it has found, and the next.
+    /// A relay process.
     Relay(Passing),
 }
 
 /// State of a relay's process.
 pub struct Passing {
-    /// The shared state of its sessions.
+    /// State that the relay's sessions share.
     pub handle: RelayHandle,
-    /// Sessions; the place of one that is over is free.
+    /// Sessions by place; `None`: the place is free.
     pub sessions: Vec<Option<Relay>>,
-    /// The number of endpoints of each: the upstream one, and the branches.
+    /// Number of endpoints per session: the upstream endpoint, and one for each branch.
     pub each: usize,
-    /// The session that looks for a source.
+    /// Place of the session that waits for a source.
     pub looking: Option<usize>,
-    /// The port at which hosts ask to be served.
+    /// Port at which hosts request to be served by unicast.
     pub port: Option<Port>,
 }
 
-/// A relay's port.
+/// State of a relay's unicast port.
 pub struct Port {
-    /// When to look for the next host to invite; never when it invites nobody.
+    /// Time of the next check for hosts to invite; never if the relay invites none.
     pub invites_at: Time,
     /// Datagrams to send, with their destinations.
     pub out: Vec<(Vec<u8>, SocketAddr)>,
 }
 
-/// The port at which relays are asked.
+/// The UDP port at which hosts request to be served by a relay.
 pub const LISTENS: u16 = 5780;
 
-/// The number of that port among endpoints, and of the first that serves a child.
+/// Endpoint number of the relay's unicast port. `CHILDREN` is the first number of the endpoints that serve children.
 pub const PORT: usize = 1 << 30;
 const CHILDREN: usize = 1 << 16;
 
-/// Maximum number of children served in one session of a relay's process.
+/// Maximum number of children per session of a relay.
 const MAX_CHILDREN: usize = 1 << 10;
 
-/// The interval of checks for hosts to invite.
+/// Interval of checks for hosts to invite.
 const INVITES_EVERY: Span = Span::from_millis(100);
 
-/// The delay before a reader that takes nothing now is asked again.
+/// Delay before a full output is polled again.
 const ROOM_CHECK: Span = Span::from_millis(10);
 
-/// How a process ended.
+/// Result of a process.
 #[derive(Debug)]
 pub enum Ended {
-    /// A source's.
+    /// Report of a source.
     Source(Box<Result<SendReport, Error>>),
-    /// A receiver's.
+    /// Report of a receiver.
     Receiver(Box<Result<ReceiveReport, Error>>),
 }
 
-/// A clock that is never exact.
+/// A clock with a rate error and an offset.
 #[derive(Debug, Clone, Copy)]
 pub struct HostClock {
-    /// When the process started.
+    /// Start time of the process.
     origin: Time,
-    /// Its rate error, in millionths; positive is fast.
+    /// Rate error, in millionths; positive is fast.
     pub fast: i64,
-    /// The error of its time of day, in seconds; positive is ahead.
+    /// Error of the time of day, in seconds; positive is ahead.
     pub ahead: i64,
 }
 
 impl HostClock {
-    /// Returns the time it shows, since the process started.
+    /// Returns the time on this clock since the process started.
     pub fn local(&self, now: Time) -> Time {
         let span = u128::from(now.since(self.origin).as_nanos());
         Time::from_nanos((span * self.parts() / MILLION) as u64)
@@ -118,24 +118,24 @@ impl HostClock {
         self.origin + Span::from_nanos(u64::try_from(span).unwrap_or(u64::MAX / 2))
     }
 
-    /// Returns its progress in a million units of true time.
+    /// Returns the time that passes on this clock in a million units of true time.
     fn parts(&self) -> u128 {
         (MILLION as i64 + self.fast) as u128
     }
 
-    /// Returns nanoseconds since 1970, as it shows them.
+    /// Returns the time of day on this clock, in nanoseconds since 1970.
     pub fn unix_nanos(&self, now: Time) -> u64 {
         (UNIX + now.as_nanos()).saturating_add_signed(self.ahead * 1_000_000_000)
     }
 }
 
-/// A message of a process: its endpoint, and its destination.
+/// One or more datagrams that a process sends.
 pub struct Sent {
-    /// The endpoint.
+    /// Number of the sending endpoint.
     pub endpoint: usize,
-    /// The bytes, and the length of each datagram.
+    /// The bytes of all datagrams, one after the other.
     pub bytes: Vec<u8>,
-    /// See there.
+    /// Destination, and length of each datagram.
     pub transmit: Transmit,
 }
 
@@ -146,40 +146,40 @@ struct Waiting {
     arrived: Time,
 }
 
-/// A host.
+/// A simulated host.
 pub struct Host {
-    /// Its role.
+    /// Role of the host.
     pub role: Role,
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Its address.
+    /// Address and port.
     pub address: SocketAddr,
-    /// Hosts that may serve it by unicast.
+    /// Addresses of hosts that may serve this host by unicast.
     pub parents: Vec<SocketAddr>,
-    /// It waits to be invited.
+    /// Whether the host waits for an invitation.
     pub invited: bool,
-    /// Hosts that it invites.
+    /// Hosts that this host invites.
     pub invites: Vec<SocketAddr>,
-    /// The process, if one runs.
+    /// The process; `None`: no process runs.
     pub process: Option<Process>,
-    /// Its clock.
+    /// Clock of the host.
     pub clock: HostClock,
-    /// Jobs of its receiver on files, where they take time.
+    /// Pending file jobs of the receiver; `None`: jobs run at once.
     pub jobs: Option<Jobs>,
-    /// When the first of them is done.
+    /// Completion time of the first job.
     job_at: Time,
-    /// It does nothing until then.
+    /// The process is paused until this time.
     pub stopped_until: Time,
-    /// Random numbers for its sessions.
+    /// Random stream of the host's sessions.
     pub rng: Rng,
-    /// Random numbers for its path.
+    /// Random stream of the host's path.
     pub path_rng: Rng,
-    /// Bytes of its socket's buffer, as the kernel counts.
+    /// Size of the socket's buffer, in bytes as the kernel counts them.
     pub buffer: u64,
     waiting: VecDeque<Waiting>,
     dropped: u64,
     backlog_at: Time,
-    /// The output is not read: nothing is taken in until then.
+    /// End of the pause after a full output. No datagrams are taken from the buffer before.
     full_until: Time,
 }
 
@@ -213,7 +213,7 @@ impl Host {
         }
     }
 
-    /// Returns the source address of an endpoint: those of a relay have ports of their own.
+    /// Returns the source address of an endpoint. A relay's branches have separate ports.
     pub fn place(&self, endpoint: usize) -> SocketAddr {
         match endpoint {
             0 => self.address,
@@ -222,12 +222,12 @@ impl Host {
         }
     }
 
-    /// Returns the address at which a relay is asked.
+    /// Returns the address at which hosts request to be served by this relay.
     pub fn asked_at(&self) -> SocketAddr {
         SocketAddr::new(self.address.ip(), LISTENS)
     }
 
-    /// Returns the endpoint to which a datagram from there belongs.
+    /// Returns the number of the endpoint that receives a datagram from `from` to `to`.
     pub fn endpoint_at(&self, to: SocketAddr, from: SocketAddr) -> Option<usize> {
         if let Some(Process::Relay(relay)) = &self.process
             && relay.port.is_some()
@@ -239,7 +239,7 @@ impl Host {
         (0..self.endpoints()).find(|endpoint| self.place(*endpoint) == to)
     }
 
-    /// Returns the number of endpoints of the process, without those that serve children.
+    /// Returns the number of endpoints of the process, without the endpoints that serve children.
     pub fn endpoints(&self) -> usize {
         match &self.process {
             Some(Process::Relay(relay)) => relay.each * relay.sessions.len(),
@@ -248,7 +248,7 @@ impl Host {
         }
     }
 
-    /// Returns the index of this endpoint within its session: the upstream one is the first.
+    /// Returns the index of this endpoint within its session. The upstream endpoint has index 0.
     pub fn part(&self, endpoint: usize) -> usize {
         match &self.process {
             Some(Process::Relay(_)) if endpoint >= CHILDREN => endpoint,
@@ -268,12 +268,12 @@ impl Host {
         (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).filter(receives)
     }
 
-    /// Draws numbers for a session.
+    /// Returns four random numbers for a session.
     pub fn draw(&mut self) -> [u64; 4] {
         std::array::from_fn(|_| self.rng.bits())
     }
 
-    /// Begins a process.
+    /// Starts a process.
     pub fn begin(&mut self, process: Process, now: Time) {
         self.process = Some(process);
         (self.jobs, self.job_at) = (None, Time::NEVER);
@@ -283,7 +283,7 @@ impl Host {
         self.waiting.clear();
     }
 
-    /// Ends the process, and its sockets with it.
+    /// Kills the process and closes its sockets.
     pub fn kill(&mut self) {
         self.process = None;
         self.jobs = None;
@@ -291,7 +291,7 @@ impl Host {
         self.stopped_until = Time::ZERO;
     }
 
-    /// Delivers a datagram; returns whether there was room for it.
+    /// Delivers a datagram. Returns `false` if the socket's buffer is full or no process runs.
     pub fn put(&mut self, endpoint: usize, bytes: Vec<u8>, from: SocketAddr, now: Time) -> bool {
         if self.process.is_none() {
             return false;
@@ -308,7 +308,7 @@ impl Host {
         self.waiting.len() as u64 * COST
     }
 
-    /// Whether packets of this layer arrive here.
+    /// Whether the host receives packets of this layer.
     pub fn takes(&self, layer: usize) -> bool {
         match &self.process {
             Some(Process::Receiver(receiver)) if self.invited || !self.parents.is_empty() => {
@@ -320,7 +320,7 @@ impl Host {
         }
     }
 
-    /// Returns when it has to be called.
+    /// Returns the time at which the process has to run next.
     pub fn next_timeout(&self, now: Time) -> Time {
         let here = self.clock.local(now);
         let at = match &self.process {
@@ -342,7 +342,7 @@ impl Host {
         at.max(self.stopped_until)
     }
 
-    /// Gives the host another address.
+    /// Changes the address of the host.
     pub fn move_to(&mut self, address: SocketAddr, now: Time) {
         self.address = address;
         let here = self.clock.local(now);
@@ -352,13 +352,13 @@ impl Host {
         }
     }
 
-    /// Ends the process in good order.
+    /// Stops the process gracefully.
     pub fn stop(&mut self, now: Time) {
         let here = self.clock.local(now);
         endpoints(&mut self.process).iter_mut().for_each(|(_, endpoint)| endpoint.stop(here));
     }
 
-    /// Completes the first job when it has waited this long; returns whether it did.
+    /// Completes the first job if it has waited for `takes`. Returns whether it has.
     fn run_job(&mut self, now: Time, takes: Span) -> bool {
         let Some(jobs) = self.jobs.as_ref().filter(|jobs| !jobs.is_empty()) else { return false };
         if self.job_at.is_never() {
@@ -372,7 +372,7 @@ impl Host {
         is_done
     }
 
-    /// Runs everything that is due, where a job on files takes this long. Returns `Err` with a fault of the process.
+    /// Runs the process until its next deadline. A file job takes `job_takes`. Returns `Err` if the process misbehaves.
     pub fn drive(
         &mut self,
         now: Time,
@@ -469,7 +469,7 @@ impl Host {
 }
 
 impl Passing {
-    /// Returns the endpoints that serve children, by number.
+    /// Returns the endpoints that serve children, with their numbers.
     fn children(&self) -> impl Iterator<Item = (usize, &ServedChild)> {
         self.sessions.iter().enumerate().flat_map(|(place, session)| {
             let children = session.iter().flat_map(|session| &session.children).enumerate();
@@ -477,7 +477,7 @@ impl Passing {
         })
     }
 
-    /// Sends replies and invitations from the port, and serves hosts that have asked.
+    /// Sends replies and invitations from the port, and serves hosts that have requested it.
     fn serve_port(&mut self, name: &str, here: Time, sent: &mut Vec<Sent>) {
         let Some(port) = &mut self.port else { return };
         if here >= port.invites_at {
@@ -491,7 +491,7 @@ impl Passing {
         self.sessions.iter_mut().flatten().for_each(Relay::grow);
     }
 
-    /// Removes ended sessions.
+    /// Removes sessions that have ended.
     fn let_go(&mut self) {
         for (place, session) in self.sessions.iter_mut().enumerate() {
             if session.as_ref().is_some_and(Relay::is_finished) {
@@ -502,7 +502,7 @@ impl Passing {
     }
 }
 
-/// Returns its endpoints, by number.
+/// Returns the endpoints of a process that have not ended, with their numbers.
 fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
     let mut all: Vec<(usize, &mut dyn Endpoint)> = Vec::new();
     match process {
@@ -515,7 +515,7 @@ fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
                 for (at, one) in session.endpoints.iter_mut().enumerate() {
                     all.push((place * relay.each + at, &mut **one));
                 }
-                // As in the real loop, which removes endpoints that serve nobody any more.
+                // Skips endpoints that have ended, as the driver does.
                 let children = session.children.iter_mut().enumerate();
                 for (at, child) in children.filter(|(_, child)| !child.endpoint.is_finished()) {
                     all.push((CHILDREN + place * MAX_CHILDREN + at, &mut *child.endpoint));

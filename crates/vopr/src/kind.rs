@@ -1,7 +1,7 @@
-//! Kinds of worlds: how the session reaches its receivers, and whether it carries files or a live stream.
+//! Kinds of worlds: the topology between source and receivers, and files or a live stream.
 //!
-//! They are drawn from numbers of their own, so that a world of files by multicast through repeaters is the same as before the other kinds
-//! were added.
+//! A separate random stream selects the kind. Seeds whose kind is `Files` therefore give the same worlds as before other kinds
+//! existed.
 
 use crate::plan::{Plan, SitePlan, Trouble, random_link, sites};
 use faircast_core::rng::Rng;
@@ -13,22 +13,22 @@ use faircast_transport::relay::RouterKind;
 /// The kind of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Files by multicast, and relays are repeaters.
+    /// Files by multicast. Relays are repeaters.
     Files,
-    /// Files, and relays are hops with routers, or some of them.
+    /// Files. Some or all relays are active routers.
     Hops,
-    /// Files by MTCP, and relays are agents within the session.
+    /// Files by MTCP. Relays are agents within the session.
     Agents,
     /// A live stream.
     Live,
-    /// A live stream on each layer.
+    /// A live stream on each of several layers.
     Layers,
-    /// Files, and the source serves hosts by unicast.
+    /// Files. The source serves hosts by unicast.
     Unicast,
 }
 
 impl Kind {
-    /// All kinds, and the number of seeds of a hundred that have each.
+    /// All kinds, each with its number of seeds per hundred.
     pub const ALL: [(Kind, u64); 6] = [
         (Kind::Hops, 12),
         (Kind::Agents, 12),
@@ -38,7 +38,7 @@ impl Kind {
         (Kind::Files, 40),
     ];
 
-    /// Returns the kind of this seed.
+    /// Returns the kind that this seed selects.
     pub fn of(seed: u64) -> Kind {
         let mut drawn = Rng::new(seed, 4).below(100);
         for (kind, part) in Kind::ALL {
@@ -50,12 +50,12 @@ impl Kind {
         Kind::Files
     }
 
-    /// Whether content comes over time.
+    /// Whether the content arrives over time.
     pub const fn is_live(self) -> bool {
         matches!(self, Kind::Live | Kind::Layers)
     }
 
-    /// Makes this plan one of this kind.
+    /// Changes `plan` into a plan of this kind.
     pub(crate) fn shape(self, plan: &mut Plan, seed: u64) {
         let mut rng = Rng::new(seed, 5);
         plan.kind = self;
@@ -110,7 +110,7 @@ fn some_scheme(suits: impl Fn(u8) -> bool, rng: &mut Rng) -> &'static Entry {
     all[rng.below(all.len() as u64) as usize]
 }
 
-/// Returns sites behind relays.
+/// Returns random sites, at least one of them with a relay.
 fn with_relays(rng: &mut Rng) -> Vec<SitePlan> {
     loop {
         let sites = sites(false, rng);
@@ -120,7 +120,7 @@ fn with_relays(rng: &mut Rng) -> Vec<SitePlan> {
     }
 }
 
-/// Returns sites that all receive from the source, with agents in some of them.
+/// Returns random sites that all receive from the source. Some of them have an agent.
 fn around_agents(rng: &mut Rng) -> Vec<SitePlan> {
     let count = 1 + rng.below(3);
     let site = |at: u64| SitePlan {
@@ -133,14 +133,15 @@ fn around_agents(rng: &mut Rng) -> Vec<SitePlan> {
     (0..count).map(site).collect()
 }
 
-/// Returns the source's own relay, and sites that it serves host by host; perhaps a relay in one of them, which serves a site by multicast.
+/// Returns a site with the source's relay, and sites that this relay serves by unicast. One of these may have a relay that serves
+/// a further site by multicast.
 fn by_unicast(invites: bool, rng: &mut Rng) -> Vec<SitePlan> {
     let within = Link::after(Span::from_micros(20)).mbps(1_000.0).fifo(4 << 20);
     let mut all = vec![SitePlan { relay: None, link: within, receivers: 0, relays: 1, unicast: false }];
     let leads_on = rng.chance(0.3);
     for at in 0..1 + rng.below(3) {
         let relays = usize::from(leads_on && at == 0);
-        // Relays are not invited.
+        // Relays cannot be invited.
         let receivers = (1 + rng.below(3)) as usize - usize::from(relays > 0 && !invites);
         all.push(SitePlan { relay: Some(0), link: random_link(rng), receivers, relays, unicast: true });
     }
@@ -151,7 +152,7 @@ fn by_unicast(invites: bool, rng: &mut Rng) -> Vec<SitePlan> {
     all
 }
 
-/// Removes from a live stream's plan the files, which could change.
+/// Prepares the plan for live streams: removes the faults of files, and sets age limit and slow readers.
 fn stream(plan: &mut Plan, rng: &mut Rng) {
     let is_of_files = |trouble: &Trouble| {
         matches!(trouble, Trouble::NewContent | Trouble::SourceFile | Trouble::SourceDisk)

@@ -1,4 +1,4 @@
-//! Layout of a plan: its hosts and sites, and the parents of each.
+//! Layout of a plan: hosts, sites, and parents.
 
 use crate::host::{Host, Role};
 use crate::kind::Kind;
@@ -6,7 +6,7 @@ use crate::plan::{Plan, Trouble};
 use faircast_core::rng::Rng;
 use faircast_simnet::Site;
 
-/// A site with one head: a part of a host.
+/// A site with one head: an endpoint of a host.
 type Segment = Site<usize, (usize, usize)>;
 
 /// The branch number of a site whose hosts are served one by one.
@@ -25,7 +25,7 @@ fn attach(seed: u64, plan: &Plan, hosts: &mut [Host], sites: &[Segment]) {
                     agents.iter().filter(|agent| site.is_some_and(|site| site.members.contains(agent)));
                 let far = agents[rng.below(agents.len() as u64) as usize];
                 let (is_agent, goes_far) = (hosts[host].role == Role::Relay, rng.chance(0.3));
-                // Agents have those before them above.
+                // Only agents with a lower number can be parents of an agent.
                 let mut parents: Vec<usize> = near.copied().filter(|_| !is_agent).collect();
                 parents.extend((goes_far && (!is_agent || far < host)).then_some(far));
                 parents.dedup();
@@ -49,7 +49,7 @@ fn attach(seed: u64, plan: &Plan, hosts: &mut [Host], sites: &[Segment]) {
     }
 }
 
-/// Returns the hosts and the sites of a plan: the source first, then relays, then receivers.
+/// Returns the hosts of a plan, the source first, then relays, then receivers. Appends the sites to `sites`.
 pub(crate) fn layout(seed: u64, plan: &Plan, rng: &mut Rng, sites: &mut Vec<Segment>) -> Vec<Host> {
     let relays: usize = plan.sites.iter().map(|site| site.relays).sum();
     let mut hosts = vec![Host::new(Role::Source, 0, "source".to_owned(), seed)];

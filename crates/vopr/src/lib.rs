@@ -1,8 +1,8 @@
 //! A simulated world for the transport: whole sessions, with their sources, relays and receivers, under faults.
 //!
-//! A seed decides everything: the hosts, the content and its congestion control, the faults and their times. After a while all faults end,
-//! and every process has to finish. The code under test is the transport's own sessions, driven through
-//! [`Endpoint`](faircast_transport::Endpoint) in virtual time; their disks are real files with faults interposed.
+//! A seed determines the hosts, the content and its congestion control, and the faults with their times. After some time all
+//! faults end, and every process has to finish. The code under test is the transport's sessions, driven through
+//! [`Endpoint`](faircast_transport::Endpoint) in virtual time. Their disks are real files with fault injection.
 //!
 //! | module | contents |
 //! |---|---|
@@ -40,25 +40,25 @@ use std::path::PathBuf;
 pub use world::Finding;
 use world::World;
 
-/// A fault of the world that its checks have to find.
+/// A deliberate fault of the world, which its checks have to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutation {
-    /// Disks and readers get other bytes than were written.
+    /// Disks and readers get wrong bytes.
     Spoilt,
     /// Requests of receivers are lost permanently.
     Deaf,
 }
 
-/// Options of worlds.
+/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The parent directory of each world's directory; one in memory is fastest.
+    /// The parent directory of the worlds' directories. A file system in memory is fastest.
     pub directory: PathBuf,
     /// A deliberate fault.
     pub mistake: Option<Mutation>,
-    /// Report events as they happen.
+    /// Whether events are printed as they happen.
     pub verbose: bool,
-    /// The kind of the world, whatever the seed decides.
+    /// The kind of the world; `None`: the seed selects it.
     pub kind: Option<Kind>,
 }
 
@@ -70,20 +70,20 @@ impl Default for Options {
     }
 }
 
-/// The outcome of a seed.
+/// The result of a seed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
-    /// A description of its plan.
+    /// A description of the plan.
     pub plan: String,
-    /// A digest of all datagrams with their moments, and of all operations on disks.
+    /// A digest of all datagrams with their times, and of all operations on disks.
     pub trace: String,
-    /// The duration of the world, in its own time.
+    /// Duration of the world, in virtual time.
     pub lasted: Time,
-    /// The time after the trouble was over, in seconds.
+    /// Duration of the world after the end of all faults, in seconds.
     pub calm: f64,
-    /// Datagrams sent.
+    /// Number of sent datagrams.
     pub datagrams: u64,
     /// The fault found, if any.
     pub finding: Option<Finding>,
@@ -102,10 +102,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs the world of this seed.
+/// Runs the world of `seed`.
 ///
 /// # Errors
-/// When there is no room for its files.
+/// When the files of the world cannot be written.
 pub fn run(seed: u64, options: &Options) -> std::io::Result<Outcome> {
     let mut world = World::new(seed, options)?;
     let plan = world.plan.to_string();

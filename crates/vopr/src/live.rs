@@ -1,4 +1,4 @@
-//! Live streams: bytes that arrive over time at the source, and the bytes that readers get of them.
+//! Live streams: bytes that arrive over time at the source, and the bytes that readers receive.
 
 use crate::clock::Clock;
 use crate::content;
@@ -14,57 +14,57 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// All streams of a world.
 pub(crate) struct Streams {
     clock: Clock,
-    /// For each start of the source: the bytes of each layer.
+    /// For each start of the source: the complete bytes of each layer.
     versions: Vec<Vec<Arc<Vec<u8>>>>,
-    /// For each host: the output of its process, and whether any of its processes has received the end of a stream.
+    /// For each host: the reader of its newest process.
     sinks: Vec<Sink>,
-    /// The number of processes of each host: each has a directory of its own.
+    /// For each host: the number of processes so far. Each process has a separate directory.
     runs: Vec<u32>,
-    /// The number of those that received the end of a stream, and whether the newest has.
+    /// For each host: the number of processes that received the end of a stream, and whether the newest process did.
     ended: Vec<(usize, bool)>,
     served: Vec<bool>,
 }
 
-/// Output of a stream, with its layer 0.
+/// Reader of a stream's layer 0.
 #[derive(Clone)]
 struct Sink {
     taken: Arc<Mutex<Vec<u8>>>,
-    /// The bytes that its reader takes per second; `None`: all.
+    /// Rate of the reader, in bytes per second; `None`: unlimited.
     slow: Option<f64>,
     since: Time,
     clock: Clock,
-    /// Whether it takes everything from now on.
+    /// Whether the reader accepts all bytes from now on.
     open: bool,
-    /// A byte of each write is wrong.
+    /// Whether the last byte of each write is corrupted.
     spoilt: bool,
 }
 
 /// Bytes that arrive over time.
 struct Comes {
     bytes: Arc<Vec<u8>>,
-    /// The number of bytes that have arrived at each time, in order.
+    /// Times, each with the number of bytes that have arrived by then, in order of time.
     steps: Vec<(Time, usize)>,
     read: usize,
     clock: Clock,
 }
 
-/// The position of an output in a stream.
+/// Comparison of received bytes with a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The number of its gaps.
+    /// Number of gaps between the received pieces.
     pub(crate) gaps: usize,
-    /// Whether it reaches the end.
+    /// Whether the end of the stream was received.
     pub(crate) ends: bool,
 }
 
-/// The number of bytes that identify a position of a stream.
+/// Number of bytes that identify a position in a stream.
 const WINDOW: usize = 24;
 
-/// A stream ends at the latest after this time, once trouble is over.
+/// Maximum duration of a stream that starts after the end of all faults.
 const MAX_DURATION: Span = Span::from_secs(6);
 
 impl Streams {
-    /// Returns no streams yet, for this number of hosts. With `spoilt` readers get a wrong byte.
+    /// Creates the state for this number of hosts, without streams. With `spoilt`, readers get a wrong byte.
     pub(crate) fn new(hosts: usize, clock: Clock, spoilt: bool) -> Streams {
         let taken = Arc::default();
         let sink = Sink { taken, slow: None, since: Time::ZERO, clock: clock.clone(), open: true, spoilt };
@@ -78,7 +78,8 @@ impl Streams {
         }
     }
 
-    /// Returns the inputs of the source from now on: a stream for each of these layers. Until `calm` they may last long.
+    /// Starts a new stream on each of `lanes` layers, and returns the inputs of the source. Streams that start before `calm` may
+    /// last beyond it.
     pub(crate) fn begin(&mut self, lanes: usize, now: Time, calm: Time, rng: &mut Rng) -> Vec<Input> {
         let left = Span::from_nanos(calm.since(now).as_nanos() + 2_000_000_000);
         let mut made = Vec::new();
@@ -100,7 +101,7 @@ impl Streams {
         inputs
     }
 
-    /// A new process of this host writes to files here, in its output directory.
+    /// Registers a new process of this host that writes to files. Returns its directory below `out`.
     pub(crate) fn directory(&mut self, host: usize, out: &Path) -> PathBuf {
         self.begin_run(host);
         self.sinks[host].taken = Arc::default();
@@ -111,7 +112,7 @@ impl Streams {
         out.join(format!("run{}", self.runs[host]))
     }
 
-    /// A new process of this host writes here.
+    /// Registers a new process of this host that writes to a reader. Returns its output.
     pub(crate) fn output(&mut self, host: usize, slow: bool, rng: &mut Rng) -> Output {
         self.begin_run(host);
         let slow = slow.then(|| 2_000.0 + 60_000.0 * rng.unit());
@@ -127,8 +128,8 @@ impl Streams {
         self.ended[host].1 = false;
     }
 
-    /// Checks that everything this host has got is a part of some stream, in order. Returns its part of layer 0, of the
-    /// newest stream if its process followed one session after another; `None` when it has nothing.
+    /// Checks that all bytes that this host has received are a part of some stream, in order. Returns the part of layer 0, or
+    /// `None` without received bytes. If the process followed several sessions, the part belongs to the newest stream.
     pub(crate) fn check(&mut self, host: usize, out: &Path) -> Result<Option<Part>, String> {
         let taken = self.sinks[host].taken.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut newest = self.part_of(0, &taken)?;
@@ -147,7 +148,7 @@ impl Streams {
         Ok(newest)
     }
 
-    /// Returns the stream of this layer that contains `bytes`, by its number, and their part of it.
+    /// Returns the number of the stream of layer `lane` that contains `bytes`, and their part of it.
     fn part_of(&self, lane: usize, bytes: &[u8]) -> Result<Option<(usize, Part)>, String> {
         if bytes.is_empty() {
             return Ok(None);
@@ -162,7 +163,7 @@ impl Streams {
         if parts.is_empty() {
             parts = parts_with(gaps_of_short_pieces);
         }
-        // Some bytes may be a part of several streams, as all of them begin alike.
+        // Several streams may contain these bytes, because all streams begin with the same mark.
         let place = parts.iter().position(|(_, part)| part.ends).unwrap_or(0);
         let found = parts.into_iter().nth(place).map(Some);
         found.ok_or_else(|| {
@@ -170,7 +171,7 @@ impl Streams {
         })
     }
 
-    /// A process of this host has ended well, with everything from where it joined.
+    /// Records that a process of this host has ended without an error.
     pub(crate) fn serve(&mut self, host: usize) {
         self.served[host] = true;
     }
@@ -199,17 +200,17 @@ fn files(out: &Path) -> Vec<(usize, PathBuf)> {
     all
 }
 
-/// Returns the position of `window` in `all`, from `from` on.
+/// Returns the first position of `window` in `all` at or after `from`.
 fn find(all: &[u8], from: usize, window: &[u8]) -> Option<usize> {
     let rest = all.get(from..)?;
     rest.windows(window.len()).position(|here| here == window).map(|at| from + at)
 }
 
-/// Returns the part of `all` that it is, if it is one with some pieces left out and no other fault.
+/// Returns the part of `all` that `bytes` are: pieces of `all` in order. Returns `None` if they are not.
 fn part(bytes: &[u8], all: &[u8], gaps: fn(&[u8], &[u8]) -> Option<usize>) -> Option<Part> {
     let found = gaps(bytes, all)?;
     let end = &bytes[bytes.len().saturating_sub(WINDOW)..];
-    // The last piece may be shorter.
+    // The last piece may be shorter than a window.
     let ends_so = |len: usize| {
         let (before, end) = bytes.split_at(bytes.len() - len);
         all.ends_with(end) && gaps(before, &all[..all.len() - len]).is_some()
@@ -217,7 +218,7 @@ fn part(bytes: &[u8], all: &[u8], gaps: fn(&[u8], &[u8]) -> Option<usize>) -> Op
     Some(Part { gaps: found, ends: all.ends_with(end) || (1..end.len()).rev().any(ends_so) })
 }
 
-/// Returns the number of gaps between pieces of `all`, if none is shorter than a window.
+/// Returns the number of gaps between pieces of `all`. Every piece must have at least the length of a window.
 fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
     let (mut done, mut at, mut gaps) = (0, 0, 0);
     while done < bytes.len() {
@@ -226,7 +227,7 @@ fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
         if done == bytes.len() {
             break;
         }
-        // The next piece is farther on: some bytes before may have been alike by chance.
+        // The next piece is farther on. The last equal bytes may belong to it, and be equal to this piece by chance.
         let farther = (0..=WINDOW.min(done)).rev().find_map(|back| {
             let from = done - back;
             let window = &bytes[from..bytes.len().min(from + WINDOW)];
@@ -239,8 +240,8 @@ fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
     Some(gaps)
 }
 
-/// Returns the same where pieces may be as short as a byte: a block holds the bytes that had come when it was written, and those around it
-/// may be lost. All possible pieces are tried, the longest first.
+/// As `gaps`, but pieces may be as short as a byte: a block holds the bytes that had arrived when it was built, and its
+/// neighbours may be lost. Tries all possible pieces, the longest first.
 fn gaps_of_short_pieces(bytes: &[u8], all: &[u8]) -> Option<usize> {
     Pieces { bytes, all, seen: BTreeSet::new(), left: MAX_EXAMINED }.gaps(0, 0)
 }
@@ -248,20 +249,20 @@ fn gaps_of_short_pieces(bytes: &[u8], all: &[u8]) -> Option<usize> {
 struct Pieces<'a> {
     bytes: &'a [u8],
     all: &'a [u8],
-    /// Failed states: the length known, and where the next piece would begin.
+    /// Failed states: the number of matched bytes, and the first possible position of the next piece.
     seen: BTreeSet<(usize, usize)>,
-    /// The number of bytes that may still be examined.
+    /// Number of bytes that may still be examined.
     left: usize,
 }
 
-/// Maximum number of bytes examined before it gives up.
+/// Maximum number of bytes that are examined before the search fails.
 const MAX_EXAMINED: usize = 50_000_000;
 
-/// Lengths of search windows, and the number of places for each.
+/// Lengths of search windows, each with its number of positions to try.
 const LENGTHS: [(usize, usize); 5] = [(WINDOW, 4), (12, 4), (6, 4), (3, 8), (1, 8)];
 
 impl Pieces<'_> {
-    /// Returns the number of gaps after `done` bytes, where the next piece begins at `at` or later.
+    /// Returns the number of gaps after `done` matched bytes. The next piece begins at `at` or later.
     fn gaps(&mut self, done: usize, at: usize) -> Option<usize> {
         let (bytes, all) = (self.bytes, self.all);
         let alike = bytes[done..].iter().zip(&all[at..]).take_while(|(a, b)| a == b).count();
@@ -272,7 +273,7 @@ impl Pieces<'_> {
         if self.left == 0 || !self.seen.insert((done, at)) {
             return None;
         }
-        // A few of the equal bytes may be equal by chance.
+        // The last bytes may be equal by chance.
         for back in 0..=alike.min(2) {
             let from = done - back;
             for (length, places) in LENGTHS {

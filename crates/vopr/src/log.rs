@@ -1,10 +1,10 @@
-//! Log of a world: text lines for people, and a digest of all events.
+//! Log of a world: text lines for people, and a digest of all datagrams.
 
 use blake3::Hasher;
 use faircast_core::time::Time;
 use std::collections::VecDeque;
 
-/// The number of last lines that are stored.
+/// Maximum number of stored lines; older ones are dropped.
 const MAX_LINES: usize = 300;
 
 pub(crate) struct Log {
@@ -30,7 +30,7 @@ impl Log {
         self.lines.push_back(line);
     }
 
-    /// Traces a datagram that a host sends.
+    /// Adds a sent datagram to the digest.
     pub(crate) fn trace(&mut self, now: Time, host: usize, bytes: &[u8]) {
         self.digest.update(&now.as_nanos().to_le_bytes());
         self.digest.update(&(host as u32).to_le_bytes());
@@ -38,7 +38,7 @@ impl Log {
         self.digest.update(bytes);
     }
 
-    /// Returns a digest of everything that was sent.
+    /// Returns the digest of all sent datagrams.
     pub(crate) fn fingerprint(&self) -> blake3::Hash {
         self.digest.finalize()
     }

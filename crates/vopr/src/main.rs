@@ -1,4 +1,4 @@
-//! `faircast-vopr`: runs simulated worlds, one seed after the other, and stores the findings.
+//! `faircast-vopr`: runs simulated worlds, one seed after the other, and reports findings.
 
 use clap::{Parser, ValueEnum};
 use faircast_vopr::{Kind, Mutation, Options, Outcome, run};
@@ -8,35 +8,35 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// Run faircast's sessions in simulated worlds, in which a seed decides everything that goes wrong.
+/// Run faircast's sessions in simulated worlds whose faults are determined by a seed.
 #[derive(Debug, Parser)]
 #[command(name = "faircast-vopr", version)]
 struct Args {
-    /// Run this seed alone, and show what happened.
+    /// Run only this seed, and print its log.
     #[arg(long)]
     seed: Option<u64>,
-    /// Begin with this seed.
+    /// First seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Run so many seeds; without end when it is left out.
+    /// Number of seeds; unlimited by default.
     #[arg(long)]
     count: Option<u64>,
-    /// Append the seeds that found something to this file, with what happened.
+    /// Append seeds with findings, and their logs, to this file.
     #[arg(long)]
     keep: Option<PathBuf>,
-    /// End after so many findings.
+    /// Stop after this number of findings.
     #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
     findings: u64,
-    /// Make this mistake on purpose.
+    /// Inject this deliberate fault, which the checks must find.
     #[arg(long = "break", value_enum)]
     broken: Option<Broken>,
-    /// Run worlds of this kind alone, whatever seeds say.
+    /// Run only worlds of this kind, whatever the seed selects.
     #[arg(long, value_enum)]
     kind: Option<OfKind>,
-    /// Where files of worlds lie for a moment.
+    /// Directory for the temporary files of worlds.
     #[arg(long)]
     directory: Option<PathBuf>,
-    /// Show what happens while it does.
+    /// Print events as they happen.
     #[arg(long, short)]
     verbose: bool,
 }
@@ -44,7 +44,7 @@ struct Args {
 /// See [`Mutation`].
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Broken {
-    /// Disks and readers get other bytes than were written.
+    /// Disks and readers get wrong bytes.
     Spoilt,
     /// Requests of receivers are lost.
     Deaf,
@@ -55,19 +55,19 @@ enum Broken {
 enum OfKind {
     /// Files by multicast through repeaters.
     Files,
-    /// Files through hops with routers.
+    /// Files through active routers.
     Hops,
     /// Files by MTCP with agents.
     Agents,
     /// A live stream.
     Live,
-    /// A live stream on each layer.
+    /// A live stream on each of several layers.
     Layers,
     /// Files to hosts that are served by unicast.
     Unicast,
 }
 
-/// The interval of progress reports.
+/// Interval of progress reports.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the seeds; returns the number with findings.
+/// Runs the seeds. Returns the number of findings.
 fn go(args: &Args) -> io::Result<u64> {
     let mut options = Options { verbose: args.verbose, ..Options::default() };
     options.directory = args.directory.clone().unwrap_or(options.directory);
@@ -132,7 +132,7 @@ fn go(args: &Args) -> io::Result<u64> {
     Ok(findings)
 }
 
-/// Reports a finding, and how to reproduce it.
+/// Reports a finding, and the command that reproduces it.
 fn report(args: &Args, outcome: &Outcome) -> io::Result<()> {
     let commit = Command::new("git").args(["rev-parse", "HEAD"]).output();
     let commit = commit

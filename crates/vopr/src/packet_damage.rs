@@ -1,4 +1,4 @@
-//! The weather: damage to packets while there is trouble.
+//! Damage to packets while faults are active.
 
 use crate::plan::PacketDamage;
 use faircast_core::rng::Rng;
@@ -6,7 +6,7 @@ use faircast_core::time::Span;
 use faircast_simnet::Copies;
 
 impl PacketDamage {
-    /// Returns the copies of a packet that arrive.
+    /// Damages a packet. Returns the delays of its copies; `None`: no copy.
     pub fn befall(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {
         if self.loss > 0.0 && rng.chance(self.loss) {
             return [None; 3];
@@ -29,10 +29,10 @@ impl PacketDamage {
     }
 }
 
-/// The position of the checksum of an unsealed packet, behind its header.
+/// Position of the checksum in an unsealed packet.
 const CHECKSUM: std::ops::Range<usize> = 12..16;
 
-/// Changes the end of an unsealed data packet, which is its symbol, and corrects its checksum.
+/// Flips a bit near the end of an unsealed data packet, within its symbol, and corrects the checksum.
 fn meddle(bytes: &mut [u8], rng: &mut Rng) {
     let is_data = faircast_wire::peek(bytes)
         .is_ok_and(|header| !header.sealed && header.kind == faircast_wire::Kind::Data);

@@ -8,67 +8,67 @@ use faircast_simnet::Link;
 use faircast_transport::relay::RouterKind;
 use std::fmt;
 
-/// The longest time of trouble; then everything heals.
+/// Maximum duration of all faults. After that everything heals.
 const MAX_TROUBLE: Span = Span::from_secs(20);
 
-/// A kind of trouble. Each seed has a random subset of them, so that no kind hides what another would find.
+/// A kind of fault. Each seed has a random subset of them, so that no kind hides the findings of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
-    /// Packets are lost at random, both ways.
+    /// Packets are lost at random, in both directions.
     Loss,
-    /// They come twice.
+    /// Packets arrive twice.
     Duplicates,
-    /// A bit of them is wrong.
+    /// Packets have wrong bits.
     Corruption,
-    /// The content of unsealed packets is wrong, and their checksum right: a broken host on the way.
+    /// Unsealed packets have wrong content and a correct checksum, as from a broken host on the path.
     Meddling,
-    /// They overtake each other.
+    /// Packets overtake each other.
     Reordering,
-    /// They come again many seconds later.
+    /// Packets arrive again up to 20 s later.
     Ghosts,
-    /// A site or a host is cut off for a while, one way or both.
+    /// A site or a host is unreachable for some time, in one or both directions.
     Partitions,
-    /// Larger packets vanish for a while.
+    /// Large packets are lost for some time.
     BlackHoles,
-    /// A link is slow for a while.
+    /// A link is slow for some time.
     SlowLinks,
-    /// A host stops for seconds.
+    /// A host pauses for seconds.
     Pauses,
-    /// A process is killed, and started again.
+    /// A process is killed and restarted.
     Kills,
-    /// A receiver is killed in the middle of what it does to the disk.
+    /// A receiver is killed during its disk operations.
     Crashes,
-    /// A host loses its power, and the disk what was not flushed, in part.
+    /// A host loses power, and its disk loses a part of the unflushed writes.
     PowerLoss,
-    /// A disk is full for a while.
+    /// A disk is full for some time.
     FullDisk,
-    /// A disk fails now and then.
+    /// A disk fails occasionally.
     BrokenDisk,
-    /// A disk is slow for a while.
+    /// A disk is slow for some time.
     SlowDisk,
     /// A host gets another address.
     Moves,
-    /// Clocks of hosts are wrong, and leap.
+    /// Clocks of hosts are wrong, and jump.
     Clocks,
-    /// Receivers come late.
+    /// Receivers join late.
     Latecomers,
-    /// The buffers of sockets are small.
+    /// Socket buffers are small.
     SmallBuffers,
-    /// Somebody ends a process in good order, and it is started again.
+    /// A process is stopped gracefully and restarted.
     Stops,
-    /// The source is started again with other content of the same name.
+    /// The source is restarted with new content of the same name.
     NewContent,
-    /// A file of the source is changed, cut, continued or replaced while it is sent.
+    /// A file of the source is changed, truncated, extended or replaced while it is sent.
     SourceFile,
-    /// The source's disk fails now and then, or is slow.
+    /// The source's disk fails occasionally, or is slow.
     SourceDisk,
 }
 
 impl Trouble {
-    /// Kinds that were added later: drawn from numbers of their own, so that seeds without them are unchanged.
+    /// Kinds with a separate random stream, so that the other kinds of a seed do not depend on them.
     const LATER: [Trouble; 2] = [Trouble::SourceFile, Trouble::SourceDisk];
 
-    /// The other kinds.
+    /// The kinds without `LATER`.
     pub const ALL: [Trouble; 22] = [
         Trouble::Loss,
         Trouble::Duplicates,
@@ -94,7 +94,7 @@ impl Trouble {
         Trouble::NewContent,
     ];
 
-    /// Whether it comes in episodes, at times of its own.
+    /// Whether this kind occurs in episodes.
     const fn is_episode(self) -> bool {
         matches!(
             self,
@@ -118,105 +118,105 @@ impl Trouble {
     }
 }
 
-/// A fault at a time of its own.
+/// A fault with a start time.
 #[derive(Debug, Clone, Copy)]
 pub struct Episode {
-    /// When it begins.
+    /// Start time.
     pub at: Time,
-    /// The kind of trouble.
+    /// Kind of the fault.
     pub trouble: Trouble,
-    /// Its duration, or the time until a killed process is started again.
+    /// Duration, or the time until a killed process is restarted.
     pub lasts: Span,
-    /// Random number for the rest: which host, and how severe.
+    /// Random seed for the details: the affected host, and the severity.
     pub dice: u64,
 }
 
-/// Hosts behind one link.
+/// Plan of a site: hosts behind one link.
 #[derive(Debug, Clone)]
 pub struct SitePlan {
-    /// The relay that heads it, by number; else the source does.
+    /// Number of the relay that serves the site; `None`: the source serves it.
     pub relay: Option<usize>,
-    /// Its link.
+    /// Link of the site.
     pub link: Link,
-    /// Receivers in it.
+    /// Number of receivers in the site.
     pub receivers: usize,
-    /// Relays in it.
+    /// Number of relays in the site.
     pub relays: usize,
-    /// They are served one by one.
+    /// Whether the hosts are served by unicast.
     pub unicast: bool,
 }
 
-/// Faults of packets while there is trouble: probabilities.
+/// Probabilities of packet faults while faults are active.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PacketDamage {
-    /// A packet is lost.
+    /// Probability of a loss.
     pub loss: f64,
-    /// It comes twice.
+    /// Probability of a second copy.
     pub duplicates: f64,
-    /// A bit is wrong.
+    /// Probability of wrong bits.
     pub corruption: f64,
-    /// Its content is wrong and its checksum right.
+    /// Probability of wrong content with a correct checksum.
     pub meddling: f64,
-    /// It is late by up to [`PacketDamage::late`].
+    /// Probability of a delay of up to `late`.
     pub reordering: f64,
-    /// See [`PacketDamage::reordering`].
+    /// Maximum delay of reordered packets and second copies.
     pub late: Span,
-    /// It comes again within twenty seconds.
+    /// Probability of a copy that arrives up to 20 s later.
     pub ghosts: f64,
 }
 
 /// The plan of a seed.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The kind of the world.
+    /// Kind of the world.
     pub kind: Kind,
-    /// The congestion control, by its name and options.
+    /// Congestion control: its name and options.
     pub scheme: String,
-    /// Its size of datagrams, in bytes, and of blocks, in symbols.
+    /// Size of datagrams, in bytes, and of blocks, in symbols.
     pub cut: (usize, u16),
-    /// Whether packets are sealed, and content is signed.
+    /// Whether packets are sealed.
     pub sealed: bool,
-    /// See there.
+    /// Whether the content is signed.
     pub signed: bool,
-    /// Names and lengths of the files.
+    /// Names and lengths of the files, in bytes.
     pub files: Vec<(String, usize)>,
-    /// The sites; relays are numbered as they come.
+    /// The sites. Relays are numbered in the order of the sites.
     pub sites: Vec<SitePlan>,
     /// Whether receivers flush before they rename files.
     pub synced: bool,
-    /// Whether the source knows the number of receivers.
+    /// Whether the source is configured with the number of receivers.
     pub expects: bool,
-    /// The source's highest rate.
+    /// Maximum rate of the source.
     pub max: Option<Rate>,
     /// The idle timeout of sessions, in seconds.
     pub idle_timeout: u64,
-    /// Packets have to go far: answers are spread.
+    /// Packet faults until `calm`.
     pub packet_damage: PacketDamage,
-    /// The kinds of trouble that this seed has.
+    /// The kinds of faults of this seed.
     pub troubles: Vec<Trouble>,
-    /// The episodes, in order of time.
+    /// The episodes, in order of start time.
     pub episodes: Vec<Episode>,
-    /// When everything heals.
+    /// Time at which all faults end.
     pub calm: Time,
-    /// The router of each relay that is a hop.
+    /// For each relay: its router, if it is an active router.
     pub routers: Vec<Option<RouterKind>>,
     /// Whether the source invites the hosts that it serves by unicast.
     pub invites: bool,
     /// The number of live streams.
     pub lanes: usize,
-    /// The greatest age of blocks of a live stream.
+    /// Maximum age of a live stream's blocks.
     pub history: Span,
     /// Whether readers of a live stream's output are slow.
     pub slow_readers: bool,
 }
 
 impl Plan {
-    /// Returns the plan of this seed.
+    /// Returns the plan of this seed, with the kind that the seed selects.
     pub fn new(seed: u64) -> Plan {
         Plan::of(seed, Kind::of(seed))
     }
 
-    /// Returns the plan of this seed for a world of this kind.
+    /// Returns the plan of this seed, with the given kind.
     pub fn of(seed: u64, kind: Kind) -> Plan {
         let mut rng = Rng::new(seed, 1);
         let entry = &CATALOGUE[rng.below(CATALOGUE.len() as u64) as usize];
@@ -263,14 +263,14 @@ impl Plan {
         plan
     }
 
-    /// Whether this seed has this kind of trouble.
+    /// Whether this seed has this kind of fault.
     pub fn has(&self, trouble: Trouble) -> bool {
         self.troubles.contains(&trouble)
     }
 
-    /// The most relays in a row between the source and a receiver.
+    /// Returns the maximum number of relays in series between the source and a receiver.
     pub fn depth(&self) -> u64 {
-        // The depth of each relay; a relay is numbered after those above it.
+        // Number of relays in series up to each relay. Relays upstream have lower numbers.
         let mut depths: Vec<u64> = Vec::new();
         for site in &self.sites {
             let above = site.relay.map_or(0, |relay| depths[relay]);
@@ -317,7 +317,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Draws kinds of trouble (swarm testing): sometimes none, sometimes one, sometimes many.
+/// Draws kinds of faults (swarm testing): none, a few or many.
 fn some_troubles(rng: &mut Rng) -> Vec<Trouble> {
     let part = match rng.below(20) {
         0 => 0.0,
@@ -334,7 +334,7 @@ fn episodes(troubles: &[Trouble], calm: Time, rng: &mut Rng) -> Vec<Episode> {
     for &trouble in troubles.iter().filter(|trouble| trouble.is_episode()) {
         let most = if matches!(trouble, Trouble::NewContent | Trouble::Stops) { 1 } else { 4 };
         for _ in 0..1 + rng.below(most) {
-            // In a session of little content most happens in the first seconds.
+            // A small transfer ends within seconds. Half of the episodes therefore occur early.
             let early = if rng.chance(0.5) { 0.2 } else { 1.0 };
             let at = Time::ZERO + span.scaled(rng.unit() * early);
             let lasts = Span::from_secs_f64(rng.exponential(1.5).clamp(0.01, 8.0));
@@ -366,14 +366,13 @@ fn files(rng: &mut Rng) -> Vec<(String, usize)> {
     let name = |at: usize, deep: bool| if deep { format!("tree/below/{at}") } else { format!("content{at}") };
     (0..count)
         .map(|at| {
-            // From nothing to some tens of kilobytes, small ones more often.
+            // 0 to about 46 kB; small files are more frequent.
             let len = (2f64.powf(rng.unit() * 15.5) - 1.0) as usize;
             (name(at, rng.chance(0.4)), len)
         })
         .collect()
 }
 
-/// Returns a random link.
 pub(crate) fn random_link(rng: &mut Rng) -> Link {
     let rate = Rate::from_mbps(2f64.powf(1.0 + rng.unit() * 5.0));
     let delay = Span::from_secs_f64(0.0002 + 0.08 * rng.unit() * rng.unit());

@@ -21,17 +21,17 @@ use faircast_wire::{GroupKey, KeyRing, VerifyKeys};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// No process is started more often than this, and once more for each source that has waited in vain for receivers. Such receivers wait for
-/// another source's content as long as their idle timeout lasts. Below a relay that time begins when the relay's own is over: until then
-/// the relay states that it is there, and when it is silent they may find the session elsewhere.
+/// Maximum number of starts of a process after the end of all faults. Starts of a source that waited in vain for receivers are
+/// added: receivers wait for the content of a previous source until their idle timeout. Below a relay, this time begins when the
+/// relay's session has ended. Until then the relay announces the session.
 const MAX_STARTS: u32 = 6;
 
-/// The number of a source's own relay among hosts, the greatest number of its children, and the bytes that it caches.
+/// Host number of the source's relay. `CHILDREN` is its maximum number of children, `OWN_MEMORY` its cache in bytes.
 pub(crate) const OWN_RELAY: usize = 1;
 const CHILDREN: usize = 16;
 const OWN_MEMORY: usize = 64 << 10;
 
-/// The time that a source waits for receivers, in seconds.
+/// Join timeout of a source, in seconds.
 const WAIT: u32 = 5;
 
 impl World {
@@ -52,7 +52,7 @@ impl World {
         if self.hosts[host].role == Role::Source {
             self.sessions += 1;
             self.sends = self.contents.versions();
-            // Receivers that have waited for it: the last session changed or withdrew files.
+            // Receivers that wait for this source: the last session changed or withdrew files.
             let waits = |host: &usize| self.plan.has(Trouble::SourceFile) || self.without.contains_key(host);
             let waiting: Vec<usize> = self.receivers().filter(waits).collect();
             waiting.into_iter().for_each(|host| self.start_after(host, 0));
@@ -94,12 +94,12 @@ impl World {
         self.drive(host)
     }
 
-    /// Whether the first relay is the source's own, which starts and ends with it.
+    /// Whether the first relay is a part of the source's process, and starts and ends with it.
     pub(crate) fn serves_itself(&self) -> bool {
         self.plan.kind == Kind::Unicast
     }
 
-    /// Starts the relay of a source that serves hosts by unicast: a part of the source's own process.
+    /// Starts the relay of a source that serves hosts by unicast. It is a part of the source's process.
     fn start_own_relay(&mut self, session: SessionId) -> Result<(), Finding> {
         let (now, relay) = (self.now, self.passing(OWN_RELAY));
         relay.handle.take_only(session);
@@ -109,7 +109,7 @@ impl World {
         self.drive(OWN_RELAY)
     }
 
-    /// Returns a relay's process that has found nothing yet.
+    /// Returns the process of a relay that has found no session yet.
     fn passing(&self, host: usize) -> Passing {
         let branches = self
             .network
@@ -177,7 +177,7 @@ impl World {
 
     fn receive_config(&mut self, host: usize) -> ReceiveConfig {
         let destination = self.destination(host);
-        // A host whose clock leaps may start a source before its previous one.
+        // If clocks jump, a new source may start with an earlier time of day than its predecessor.
         let leaps = self.plan.has(Trouble::Clocks)
             && (self.plan.has(Trouble::NewContent) || self.plan.has(Trouble::SourceFile));
         let mut config = ReceiveConfig::new(destination);
@@ -193,7 +193,7 @@ impl World {
         config
     }
 
-    /// Makes a relay look for a session, once it has found one or its session is over.
+    /// Makes a relay look for a further session, unless it is already looking.
     pub(crate) fn look_for_next(&mut self, host: usize) {
         let Some(Process::Relay(relay)) = &self.hosts[host].process else { return };
         if relay.looking.is_some() {
@@ -245,7 +245,7 @@ impl World {
         Relay::new(&config, handle, &places, at, &seeds)
     }
 
-    /// A process has ended by itself.
+    /// Handles a process that has ended without being killed.
     pub(crate) fn end(&mut self, host: usize, ended: &Ended) -> Result<(), Finding> {
         let name = self.hosts[host].name.clone();
         let now = self.now;
@@ -289,8 +289,8 @@ impl World {
         Ok(())
     }
 
-    /// Returns the number of receivers that have everything but the files left out, or of their processes that received the end of a
-    /// stream, as a source may count them.
+    /// Returns the maximum number of complete receivers that a source may report. Files that were left out do not count as
+    /// missing. For a live stream, each process that received the end counts.
     fn have(&mut self, unsent: &[LeftOut]) -> Result<usize, Finding> {
         if !self.plan.kind.is_live() {
             let has = |host: &usize| self.contents.any_is_in_without(&self.out(*host), unsent);
@@ -304,7 +304,7 @@ impl World {
         Ok(receivers.into_iter().map(|host| self.streams.ended(host)).sum())
     }
 
-    /// The receiver of a stream has ended by itself. It reports its gaps.
+    /// Handles a receiver of a stream that has ended without being killed. Its report must include its gaps.
     fn end_of_stream(
         &mut self,
         host: usize,
@@ -333,7 +333,7 @@ impl World {
         Ok(())
     }
 
-    /// The process is gone, as by SIGKILL.
+    /// Kills the process, as SIGKILL does.
     pub(crate) fn kill(&mut self, host: usize) -> Result<(), Finding> {
         if self.serves_itself() && host == 0 {
             self.hosts[OWN_RELAY].kill();

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Jobs of a receiver, which the world runs when their time has come.
+/// Queue of a receiver's jobs, which the world runs in virtual time.
 #[derive(Clone, Default)]
 pub struct Jobs(Arc<Mutex<VecDeque<Job>>>);
 
@@ -19,7 +19,7 @@ impl Jobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Runs the job that has waited longest.
+    /// Runs the first job of the queue.
     pub fn run_next(&self) {
         let job = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         if let Some(job) = job {
@@ -27,18 +27,18 @@ impl Jobs {
         }
     }
 
-    /// Returns a worker that puts jobs here.
+    /// Returns a worker that appends jobs to this queue.
     pub fn worker(&self) -> Worker {
         let jobs = Arc::clone(&self.0);
         Worker::new(move |_, job| jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job))
     }
 }
 
-/// The endpoints of a relay for one session, or the next that it finds: the upstream one first, then the branches.
+/// The endpoints of a relay for one session: the upstream endpoint first, then the branches.
 pub struct Relay {
-    /// The endpoints.
+    /// The upstream endpoint, and the branches.
     pub endpoints: Vec<Box<dyn Endpoint>>,
-    /// The endpoints for hosts that have asked to be served, in order of their requests.
+    /// The endpoints that serve hosts by unicast, in the order of the hosts' requests.
     pub children: Vec<ServedChild>,
     handle: RelayHandle,
     session: RelaySession,
@@ -46,14 +46,15 @@ pub struct Relay {
 
 /// A host that is served by unicast.
 pub struct ServedChild {
-    /// Its address and port.
+    /// Address and port of the host.
     pub address: SocketAddr,
-    /// The endpoint that serves it.
+    /// The endpoint that serves the host.
     pub endpoint: Box<dyn Endpoint>,
 }
 
 impl Relay {
-    /// Builds branches that send from these addresses to the group of the first source, each with two random numbers.
+    /// Creates the endpoints for one session. Each branch sends from an address of `branches` to the group of the first source,
+    /// and has two random numbers of `seeds`.
     pub fn new(
         config: &RelayConfig,
         handle: &RelayHandle,
@@ -72,7 +73,7 @@ impl Relay {
         Relay { endpoints, children: Vec::new(), handle: handle.clone(), session }
     }
 
-    /// Serves the hosts that have asked since the last call.
+    /// Creates endpoints for the hosts that have requested to be served since the last call.
     pub fn grow(&mut self) {
         for host in self.session.new_hosts() {
             let endpoint = self.session.serve(&host, host.local, || self.handle.draw());
@@ -80,12 +81,12 @@ impl Relay {
         }
     }
 
-    /// Whether the upstream endpoint listens to the group, although it has a parent.
+    /// Whether the upstream endpoint receives the group in addition to a parent.
     pub fn receives_group(&self) -> bool {
         self.endpoints[0].receives_group()
     }
 
-    /// Whether all of it is over; the session may be found again then.
+    /// Whether all endpoints have ended. In this case the session is released, so that it may be found again.
     pub fn is_finished(&self) -> bool {
         let children = self.children.iter().map(|child| &child.endpoint);
         let over = self.endpoints.iter().chain(children).all(|endpoint| endpoint.is_finished());

@@ -1,4 +1,4 @@
-//! Episodes of trouble, each at a time of its own.
+//! Execution of the episodes of a plan.
 
 use crate::host::Role;
 use crate::plan::{Episode, Trouble};
@@ -10,7 +10,7 @@ use faircast_simnet::Pipe;
 use std::net::SocketAddr;
 
 impl World {
-    /// An episode begins.
+    /// Starts an episode.
     pub(crate) fn trouble(&mut self, number: usize) -> Result<(), Finding> {
         let episode = self.plan.episodes[number];
         let mut dice = Rng::new(episode.dice, 0);
@@ -32,7 +32,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns a host of this role, or any.
+    /// Returns a random host of this role, or of any role.
     fn any(&self, dice: &mut Rng, role: Option<Role>) -> usize {
         let all = (0..self.hosts.len()).filter(|host| role.is_none_or(|role| self.hosts[*host].role == role));
         let all: Vec<usize> = all.collect();
@@ -76,7 +76,7 @@ impl World {
         self.book(self.now + episode.lasts, WorldEvent::DiskHeals(host));
     }
 
-    /// Delays the source's reads, or makes them fail now and then.
+    /// Makes the source's disk slow, or makes its operations fail occasionally.
     fn bad_source(&mut self, episode: &Episode, dice: &mut Rng) {
         let (fails, much) = (dice.chance(0.5), dice.unit());
         self.disks.change(0, |disk| match fails {
@@ -88,7 +88,7 @@ impl World {
         self.book(self.now + episode.lasts, WorldEvent::DiskHeals(0));
     }
 
-    /// Changes a file of the source without notice to the source. Every receiver has to get it.
+    /// Changes a file without a notice to the source. Every receiver has to get the change.
     fn change_file(&mut self, dice: &mut Rng) -> Result<(), Finding> {
         match self.contents.change(dice) {
             Ok(words) => self.say(&words),
@@ -154,7 +154,7 @@ impl World {
         Ok(())
     }
 
-    /// Replaces the content under the same names; every receiver has to get it.
+    /// Kills the source and replaces its content under the same names. Every receiver has to get the new content.
     fn new_content(&mut self, dice: &mut Rng) -> Result<(), Finding> {
         self.say("the source is killed, and has other content");
         self.kill(0)?;

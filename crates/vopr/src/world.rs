@@ -1,4 +1,4 @@
-//! The world: hosts, the links between them, and the calendar.
+//! The world: its hosts, links and scheduled events.
 
 use crate::clock::{Clock, random};
 use crate::content::Contents;
@@ -22,48 +22,48 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// A job of a receiver on its files takes as long as this many operations on its disk.
+/// Duration of a receiver's file job, in operations on its disk.
 const JOB_OPERATIONS: u64 = 10;
 
 /// IPv4 and UDP headers, in bytes.
 const HEADERS: u64 = 28;
 
-/// More datagrams than any of these sessions needs.
+/// Maximum number of datagrams. No session needs that many.
 const MAX_DATAGRAMS: u64 = 400_000;
 
-/// More steps than happen in any second.
+/// Maximum number of steps per second of virtual time.
 const MAX_STEPS: u32 = 300_000;
 
-/// Once there is no trouble, every process is done within this time and a multiple of the sessions' idle timeout.
+/// Time for every process to finish after the end of all faults, plus a multiple of the sessions' idle timeout.
 const CALM_LASTS: Span = Span::from_secs(240);
 const IDLE_TIMEOUTS: u64 = 4;
 
-/// A fault of faircast, or of this world.
+/// A violated promise: a fault of faircast, or of this world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The broken promise.
+    /// The violated promise.
     pub promise: &'static str,
     /// The observation.
     pub seen: String,
 }
 
 pub(crate) enum WorldEvent {
-    /// A process is started, unless one runs.
+    /// Starts the process of a host, unless it runs.
     Start(usize),
-    /// Trouble begins.
+    /// Starts an episode.
     Episode(usize),
-    /// A disk is sound again.
+    /// Repairs the disk of a host.
     DiskHeals(usize),
-    /// A link has its rate again.
+    /// Restores the rate of a site's link.
     LinkHeals(usize),
-    /// Trouble ends here.
+    /// Ends all faults.
     Calm,
 }
 
-/// Hosts and their endpoints by number. Multicast is sent by a part of a host.
+/// Network of hosts and their endpoints, by number. The head of a site is an endpoint of a host.
 pub(crate) type Links = Network<usize, usize, (usize, usize), WorldEvent>;
 
-/// The hosts, as the network queries them.
+/// The hosts as the network sees them.
 struct Ears<'a> {
     hosts: &'a mut [Host],
     packet_damage: PacketDamage,
@@ -81,7 +81,7 @@ impl Hosts<usize, usize> for Ears<'_> {
     }
 }
 
-/// The layer that a group carries.
+/// Returns the layer that a group carries.
 fn layer_of(group: SocketAddr) -> usize {
     match group.ip() {
         IpAddr::V4(group) => usize::from(group.octets()[3]).saturating_sub(1),
@@ -102,15 +102,15 @@ pub(crate) struct World {
     pub(crate) log: Log,
     pub(crate) rng: Rng,
     pub(crate) datagrams: u64,
-    /// Datagrams of each host by their kind, since the trouble is over.
+    /// For each host and kind of packet: the number of datagrams since the end of all faults.
     kinds: BTreeMap<(usize, String), u64>,
     pub(crate) is_calm: bool,
     pub(crate) starts: Vec<u32>,
-    /// Sessions that the source has started.
+    /// Number of sessions that the source has started.
     pub(crate) sessions: u32,
     /// The number of versions of the content when the source was started.
     pub(crate) sends: usize,
-    /// By host: the start of the source that has served it all except files that were left out.
+    /// For each host: the number of the source's session that served it completely, except for withdrawn files.
     pub(crate) without: BTreeMap<usize, u32>,
     pub(crate) key: Option<GroupKey>,
     pub(crate) sign: Option<SigningKey>,
@@ -170,7 +170,7 @@ impl World {
         Ok(world)
     }
 
-    /// Schedules all events known from the beginning.
+    /// Schedules all events of the plan.
     fn book_all(&mut self) {
         let late = self.plan.has(Trouble::Latecomers);
         for host in 0..self.hosts.len() {
@@ -190,13 +190,13 @@ impl World {
         self.network.book(at, what);
     }
 
-    /// Starts a process after this number of milliseconds and up to a second more.
+    /// Schedules the start of a process after `millis` and a random delay of up to a second.
     pub(crate) fn start_after(&mut self, host: usize, millis: u64) {
         let wait = Span::from_millis(millis + self.rng.below(1_000));
         self.book(self.now + wait, WorldEvent::Start(host));
     }
 
-    /// Runs until every process is done, or a fault is found.
+    /// Runs until every process has finished, or a fault is found.
     pub(crate) fn run(&mut self) -> Result<(), Finding> {
         let limit = CALM_LASTS.as_nanos() + IDLE_TIMEOUTS * self.plan.idle_timeout * 1_000_000_000;
         let end = self.plan.calm + Span::from_nanos(limit);
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// Ends all trouble.
+    /// Ends all faults.
     fn calm(&mut self) {
         self.log.say(self.now, "all is well from now on");
         self.is_calm = true;
@@ -268,13 +268,13 @@ impl World {
         }
         for host in 0..self.hosts.len() {
             self.hosts[host].stopped_until = self.hosts[host].stopped_until.min(self.now);
-            // All pending processes start by now.
+            // Every process that does not run is started.
             self.start_after(host, 0);
             self.wake(host);
         }
     }
 
-    /// Whether this host has something to do.
+    /// Whether the process of this host should run.
     fn is_wanted(&self, host: usize) -> bool {
         match self.hosts[host].role {
             Role::Receiver => !self.has_all(host) && !self.waits_for_the_next(host),
@@ -284,7 +284,8 @@ impl World {
         }
     }
 
-    /// Whether this receiver has everything that the source sends, whose files have changed since. Then both wait for the next session.
+    /// Whether this receiver has all that the running source can send: the files at the source have changed since its start. The
+    /// receiver then waits for the next session.
     fn waits_for_the_next(&self, host: usize) -> bool {
         if self.plan.kind.is_live() {
             return false;
@@ -295,7 +296,7 @@ impl World {
             || goes_on && self.without.get(&host) == Some(&self.sessions)
     }
 
-    /// Whether a receiver runs for content that turned out to be the content it had.
+    /// Whether a receiver runs in a world whose source files change. It may wait for content that it already has.
     fn has_waiting_host(&self) -> bool {
         let waits = |host: &Host| host.role == Role::Receiver && host.process.is_some();
         self.plan.has(Trouble::SourceFile) && self.hosts.iter().any(waits)
@@ -325,7 +326,7 @@ impl World {
         !self.hosts.iter().any(runs) && self.everybody_has_all()
     }
 
-    /// Runs the due work of a process.
+    /// Runs a process at the current time.
     pub(crate) fn drive(&mut self, host: usize) -> Result<(), Finding> {
         let now = self.now;
         if self.hosts[host].process.is_none() {
@@ -370,7 +371,7 @@ impl World {
         }
     }
 
-    /// Sets the time for parts that are not endpoints.
+    /// Sets the clock of all parts that are not endpoints.
     pub(crate) fn be_at(&self, now: Time) {
         self.clock.set(now);
     }
@@ -452,7 +453,7 @@ impl World {
         }
     }
 
-    /// Checks that the output of a stream is its input, in order. Returns the part that this host has.
+    /// Checks that the output of a stream equals its input, in order and except for gaps. Returns the received part of this host.
     pub(crate) fn check_stream(&mut self, host: usize) -> Result<Option<Part>, Finding> {
         let out = self.out(host);
         self.streams.check(host, &out).map_err(|wrong| {
@@ -461,7 +462,7 @@ impl World {
         })
     }
 
-    /// Checks that nothing remains.
+    /// Checks the output of all receivers at the end.
     fn check_end(&mut self) -> Result<(), Finding> {
         self.receivers().collect::<Vec<_>>().into_iter().try_for_each(|host| self.check_names(host))
     }
@@ -493,7 +494,8 @@ impl World {
     }
 }
 
-/// A world's directory, removed with it. Its name is always the same, because errors of receivers contain paths.
+/// The directory of a world, which is removed with this value. Its path depends only on the seed, because errors of receivers
+/// contain paths.
 pub(crate) struct OwnDirectory {
     path: PathBuf,
     _lock: File,
@@ -502,7 +504,7 @@ pub(crate) struct OwnDirectory {
 impl OwnDirectory {
     fn new(directory: &Path, seed: u64) -> io::Result<OwnDirectory> {
         let path = directory.join(format!("faircast-vopr-{seed}"));
-        // Another world of this seed is waited for; files of a killed one are removed.
+        // Waits for the end of another world with this lock. Files of a killed world are removed.
         let lock = File::create(directory.join(format!("faircast-vopr-{}.lock", seed % 256)))?;
         lock.lock()?;
         if path.exists() {
@@ -519,7 +521,7 @@ impl OwnDirectory {
 
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
-        // Remaining files are removed by the next world.
+        // After an error, the next world of this seed removes the files.
         fs::remove_dir_all(&self.path).ok();
     }
 }

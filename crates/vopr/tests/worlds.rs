@@ -1,20 +1,21 @@
-//! A fixed budget of worlds for continuous integration, and a test that the world finds deliberate faults.
+//! A fixed budget of worlds for continuous integration, and tests that worlds find deliberate faults.
 
 use faircast_vopr::{Kind, Mutation, Options, Outcome, Plan, Trouble, run};
 use std::collections::BTreeSet;
 
-/// Seeds that continuous integration runs.
+/// Number of seeds that continuous integration runs.
 const BUDGET: u64 = 200;
 
-/// Seeds that found a fault which is fixed (docs/fuzzing.md), those of them that run quickly. A source was called repeatedly at one moment
-/// (70457). Relays cached wrong symbols (143, 1035, 3348, 39768). They let receivers join dead sessions, or held them there (10346, 13854,
-/// 65436, 66859). They cut pages of hashes (48787). They or receivers below were counted twice (9429, 22061, 59282).
+/// Seeds that found a fault which is fixed now (docs/fuzzing.md), and that run quickly. A source was called repeatedly at one
+/// instant (70457). Relays cached wrong symbols (143, 1035, 3348, 39768). Relays let receivers join ended sessions, or held them
+/// there (10346, 13854, 65436, 66859). Relays cut pages of hashes (48787). Relays or receivers below them were counted twice
+/// (9429, 22061, 59282).
 const MENDED: [u64; 13] =
     [143, 1_035, 3_348, 9_429, 10_346, 13_854, 22_061, 39_768, 48_787, 59_282, 65_436, 66_859, 70_457];
 
-/// The same for other kinds. A source of streams in layers never ended (139). A relay called itself repeatedly (300). An agent sent to a
-/// child's former address (425). The description of a stream was taken from later packets (727). One of two wrong symbols always waited to
-/// leave a relay (50,052).
+/// Seeds for other kinds of worlds. A source of streams in layers never ended (139). A relay called itself repeatedly (300). An
+/// agent sent to a child's former address (425). The description of a stream was taken from later packets (727). One of two wrong
+/// symbols always waited to leave a relay (50,052).
 const MENDED_OTHERS: [(Kind, u64); 6] = [
     (Kind::Layers, 139),
     (Kind::Agents, 300),
@@ -24,7 +25,7 @@ const MENDED_OTHERS: [(Kind, u64); 6] = [
     (Kind::Unicast, 50_052),
 ];
 
-/// The number of seeds within which a deliberate fault is found.
+/// Maximum number of seeds that are tried to find a deliberate fault.
 const MAX_SEEDS: u64 = 2_000;
 
 fn outcome(seed: u64, kind: Option<Kind>, mistake: Option<Mutation>) -> Outcome {
@@ -65,7 +66,7 @@ fn equal_seeds_give_equal_runs_in_any_thread() {
     assert_eq!(traces.len(), 5, "other seeds give other runs");
 }
 
-/// Returns the outcome of the first seed that finds this fault in a world of this kind.
+/// Returns the outcome of the first seed that finds this deliberate fault in a world of this kind.
 fn found_in(kind: Kind, mistake: Mutation, likely: impl Fn(&Plan) -> bool) -> Outcome {
     let seeds = (0..MAX_SEEDS).filter(|seed| likely(&Plan::of(*seed, kind)));
     let mut found = seeds.map(|seed| outcome(seed, Some(kind), Some(mistake)));
@@ -107,7 +108,7 @@ fn other_bytes_on_a_disk_are_found() {
 fn source_that_ignores_requests_is_found() {
     let found = found(Mutation::Deaf, |plan| plan.has(Trouble::Loss));
     let promise = found.finding.expect("it was found").promise;
-    // Receivers never have everything, or layers are sent to them without end.
+    // Receivers never become complete, or layers are sent to them indefinitely.
     let endless =
         promise.contains("once trouble is over") || promise == "sessions send no more than they need";
     assert!(endless, "{promise}");
