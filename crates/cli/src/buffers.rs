@@ -1,21 +1,21 @@
-//! Advice about the receive buffer, from its present size on this host.
+//! Advice about the size of the receive buffer on this host.
 
 use crate::units;
 use faircast::config::RECEIVE_BUFFER;
 use faircast_net::{Granted, UnicastOptions, UnicastSocket, choose};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Any group: only the loopback interface of this host is looked for.
+/// An arbitrary group: only the loopback interface is chosen by it.
 const ANY_GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1));
 
-/// The buffer that the system grants a receiver of this process.
+/// Returns the receive buffer that the system grants this process.
 fn granted() -> Option<Granted> {
     let lo = choose(ANY_GROUP, Some("lo")).ok()?;
     let options = UnicastOptions { receive_buffer: RECEIVE_BUFFER, port: 0 };
     UnicastSocket::open(&lo, &options).ok().map(|socket| socket.receive_buffer())
 }
 
-/// A warning about packets that this host's own socket buffer has dropped, with advice.
+/// Returns a warning, with advice, about packets that this host's socket buffer has dropped.
 pub fn dropped(packets: u64) -> String {
     dropped_by(packets, granted())
 }

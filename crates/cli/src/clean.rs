@@ -1,4 +1,4 @@
-//! `clean`: what receivers have left unfinished.
+//! `clean`: lists and removes partial files of receivers.
 
 use crate::args::Clean;
 use crate::failure::{Failure, unwritten};
@@ -8,24 +8,24 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Without `--older-than`, this is old enough to be removed.
+/// Default of `--older-than` with `--remove`.
 const OLD: Duration = Duration::from_secs(7 * 86_400);
 
-/// A line for programs.
+/// A partial transfer as a line of JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     transfer: &'a str,
     bytes: u64,
-    /// When something was last written, in seconds since 1970.
+    /// Time of the last write, in seconds since 1970.
     written_unix: u64,
     in_use: bool,
     removed: bool,
 }
 
-/// List what is there, and remove it if that was asked for.
+/// Lists the partial transfers, and removes them with `--remove`.
 ///
 /// # Errors
-/// When the directory cannot be read, or its files not be removed.
+/// When the directory cannot be read, or files cannot be removed.
 pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
     let older = typed.older_than.unwrap_or(if typed.remove { OLD } else { Duration::ZERO });
     let now = SystemTime::now();

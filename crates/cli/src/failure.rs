@@ -1,4 +1,4 @@
-//! Why a command did not succeed, and how that is said.
+//! Errors of commands, and their messages.
 
 use crate::outlet::{self, Outlet};
 use crate::safe;
@@ -11,356 +11,356 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The request makes no sense: found before anything is sent or written.
+/// An invalid request, detected before any data is sent or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Usage {
-    /// A relay runs already.
+    /// A relay already runs at this socket.
     #[error("a relay listens at {} already; ask it with `faircast relay --status`, or name another place with --control", .0.display())]
     RelayRuns(PathBuf),
-    /// A relay has nobody to pass sessions on to.
+    /// A relay has no branch and serves no hosts.
     #[error("no output for sessions: give --to or --listen, or be an agent (--role agent)")]
     RelayToNobody,
-    /// No session waits.
+    /// No session waits for receivers.
     #[error(
         "no `faircast send` or `stream` on this host waits for receivers; start one, or name its process"
     )]
     NoSession,
-    /// This process is not such a sender.
+    /// The process is not a source that waits for receivers.
     #[error(
         "process {0} is not a `faircast send` or `stream` that waits for receivers; `faircast start` alone finds the one that runs"
     )]
     NotASession(u32),
-    /// Several sessions wait.
+    /// Several sessions wait for receivers.
     #[error("several sessions run: {0}; name the process of one, as in `faircast start 1234`")]
     SeveralSessions(String),
-    /// An agent sends nothing of its own.
+    /// An option of a repeater was given to an agent.
     #[error(
         "an agent has no branches, no cache and no rate of its own: its children receive from the source; leave out --to, --cache and --max, or use --role repeater"
     )]
     AgentHasNoBranches,
-    /// A router is on the way and has nothing of its own.
+    /// An option of a repeater was given to an active router.
     #[error(
         "a router forwards between interfaces: name them with --from and --to; it has no parent, no children by unicast, no cache and no rate of its own (leave out --parent, --listen, --cache and --max, or use --role repeater)"
     )]
     RouterHasNoBranches,
-    /// A relay's control socket cannot be made.
+    /// A relay's control socket cannot be created.
     #[error("cannot listen at {}: {source}; name another place with --control", .path.display())]
     RelayControl {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// No relay listens.
+    /// No relay listens at the control socket.
     #[error("no relay answers at {}: {source}; is one running, with the same --control?", .path.display())]
     NoRelay {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A relay says what this version does not know.
+    /// A relay's answer has an unknown form.
     #[error("the relay's answer cannot be read: {reason}; it may be of another version, see `--json`")]
     RelayAnswer {
-        /// Error in it.
+        /// Error in the text.
         reason: String,
     },
-    /// A directory of public keys that cannot be read.
+    /// A directory of public keys cannot be read.
     #[error("cannot read the keys in {}: {source}", .path.display())]
     KeysUnreadable {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It has more files than are read.
+    /// A directory of public keys has too many files.
     #[error("{} has more than {most} files; name the directory of the public keys", .path.display())]
     TooManyKeyFiles {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// The most.
+        /// Maximum number of files.
         most: usize,
     },
-    /// It has no keys.
+    /// A directory has no public keys.
     #[error("there is no public key in {}; `faircast keygen --sign FILE` makes FILE.pub", .0.display())]
     NoKeys(PathBuf),
-    /// A report that cannot be read.
+    /// A report cannot be read.
     #[error("cannot read the report {}: {source}", .path.display())]
     ReportUnreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is something else.
+    /// A file is not a report.
     #[error("{} is not a report in JSON: {reason}; `faircast send --report FILE.json` writes one", .path.display())]
     NotAReport {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Error in it.
+        /// Error in the text.
         reason: String,
     },
-    /// A report of a session without receipts.
+    /// The report has no receipts.
     #[error("{} has no receipts: no receiver has signed one, see `faircast recv --sign-receipts`", .0.display())]
     NoReceipts(PathBuf),
-    /// A list of hosts that cannot be read.
+    /// A list of hosts cannot be read.
     #[error("cannot read the list of hosts {}: {source}", .path.display())]
     HostsUnreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line that is no host.
+    /// A line of a list is not a host.
     #[error("{}, line {line}: {reason}", .path.display())]
     HostLine {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which line.
+        /// Line number.
         line: usize,
         /// Error in the value.
         reason: crate::values::BadValue,
     },
-    /// A host that is there twice.
+    /// A list contains a host twice.
     #[error("{}, line {line}: {name} is {address}, which is on line {before} already; leave one out", .path.display())]
     HostTwice {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which line.
+        /// Line number.
         line: usize,
-        /// The line before.
+        /// Line number of the first occurrence.
         before: usize,
-        /// As given.
+        /// Name in the list.
         name: String,
-        /// The address.
+        /// Address of the host.
         address: std::net::SocketAddr,
     },
-    /// A receiver that is there twice.
+    /// A list contains a receiver twice.
     #[error("{}, line {line}: {name} is on line {before} already; leave one out", .path.display())]
     ReceiverTwice {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which line.
+        /// Line number.
         line: usize,
-        /// The line before.
+        /// Line number of the first occurrence.
         before: usize,
-        /// As given.
+        /// Name in the list.
         name: String,
     },
-    /// A report that cannot be written.
+    /// A report cannot be written.
     #[error("cannot write the report {}: {source}; name a file in a directory that is there and may be written", .path.display())]
     Report {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// A list that is too long.
+    /// A list has too many hosts.
     #[error("{} has more than {most} hosts; put relays between them and the source", .path.display())]
     TooManyHosts {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How many there may be.
+        /// Maximum number of hosts.
         most: usize,
     },
-    /// A list without hosts.
+    /// A list has no hosts.
     #[error("{} names no host; write one a line, like 192.0.2.7 or host.example.org:5778", .0.display())]
     NoHosts(PathBuf),
-    /// Standard input and paths at once.
+    /// Standard input and paths were both given.
     #[error("`-` (standard input) cannot be sent together with paths; send them one after the other")]
     StdinAndPaths,
-    /// Standard input on two layers.
+    /// Standard input was given for two layers.
     #[error("`--layer -` is given twice, but there is one standard input; use named pipes for the others")]
     StdinTwice,
-    /// A name for something that has one.
+    /// `--name` was given without standard input.
     #[error("`--name` names standard input, but paths are sent; leave it out or send `-`")]
     NameWithoutStdin,
-    /// Standard input is a keyboard.
+    /// Standard input is a terminal.
     #[error("standard input is a terminal; pipe something in, as in `tar c DIR | faircast {0}`")]
     StdinIsTerminal(&'static str),
-    /// A path that is not there.
+    /// A path does not exist.
     #[error("there is nothing at {}; check the path", .0.display())]
     NoSuchPath(PathBuf),
-    /// The slowest rate is above the fastest.
+    /// The minimum rate is above the maximum rate.
     #[error("`--min` ({min}) is above `--max` ({max}); swap them, or leave one out")]
     MinAboveMax {
-        /// As given.
+        /// The given minimum rate.
         min: faircast_core::time::Rate,
-        /// As given.
+        /// The given maximum rate.
         max: faircast_core::time::Rate,
     },
-    /// The rate of `--slow` is above the fastest.
+    /// The rate of `--slow` is above the maximum rate.
     #[error(
         "the rate of `--slow {policy}` ({rate}) is above `--max` ({max}), so every receiver would be slow; lower it"
     )]
     SlowAboveMax {
-        /// `floor` or `drop`.
+        /// Policy of `--slow`: `floor` or `drop`.
         policy: &'static str,
-        /// As given.
+        /// The given rate of `--slow`.
         rate: faircast_core::time::Rate,
-        /// As given.
+        /// The given maximum rate.
         max: faircast_core::time::Rate,
     },
-    /// The key file cannot be read.
+    /// A key file cannot be read.
     #[error("cannot read the key file {}: {source}; make one with `faircast keygen {}` and copy it to every host", .path.display(), .path.display())]
     KeyUnreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The key file does not hold a key.
+    /// A key file does not contain a valid key.
     #[error("{} is not a key file: {reason}", .path.display())]
     KeyMalformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error in the key.
         reason: KeyError,
     },
-    /// The key file is no text, or far too long.
+    /// A key file is not text, or is much too long.
     #[error("{} is not a key file; make one with `faircast keygen`", .0.display())]
     KeyNotText(PathBuf),
-    /// A pair of keys on standard output.
+    /// A pair of keys cannot be written to standard output.
     #[error(
         "a signing key and its public half are two files; name the first, as in `faircast keygen --sign lab.sign`"
     )]
     SignStdout,
-    /// The output directory cannot be one.
+    /// The output directory is a file.
     #[error("{} is a file; `--out` takes a directory", .0.display())]
     OutIsFile(PathBuf),
-    /// The output directory takes no files.
+    /// No files can be created in the output directory.
     #[error("nothing can be written into {}: {}: {source}; name another directory with --out, or let this user write there", .out.display(), .there.display())]
     OutRefuses {
-        /// As given.
+        /// The given output directory.
         out: PathBuf,
-        /// It, or the nearest directory above that is there.
+        /// The output directory, or its nearest existing parent.
         there: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// No command has this name.
     #[error("there is no command `{name}`; the manual has pages for {known}")]
     NoSuchCommand {
-        /// As given.
+        /// The given name of a command.
         name: String,
-        /// Those that exist.
+        /// Names of all commands.
         known: String,
     },
-    /// A source of the other family.
+    /// Source and group have different address families.
     #[error(
         "the source {source_ip} and the group {group} are of different families; use two IPv4 or two IPv6 addresses"
     )]
     Families {
-        /// As given.
+        /// The given source address.
         source_ip: std::net::IpAddr,
-        /// As given.
+        /// The given group address.
         group: std::net::IpAddr,
     },
-    /// A source that is a group.
+    /// The source address is a multicast address.
     #[error("the source {0} is a multicast address; give the address of the sending host")]
     SourceIsGroup(std::net::IpAddr),
-    /// A file that is already there.
+    /// The key file already exists.
     #[error("{} exists; choose another name, or overwrite it with --force (hosts that have the old key will be left out)", .0.display())]
     KeyExists(PathBuf),
-    /// An option of one format with another one.
+    /// An option belongs to another format.
     #[error(
         "`--{option}` means something over {} only; add `--wire {}`, or leave it out",
         .format.declaration().title, .format.declaration().name
     )]
     NeedsFormat {
-        /// Its name.
+        /// Name of the option.
         option: String,
-        /// The format that has it.
+        /// The format that has the option.
         format: Format,
     },
     /// The format lacks a feature.
     #[error("`{option}` cannot be used with `--wire {}`: {why}; leave it out", .format.declaration().name)]
     NotOver {
-        /// As given.
+        /// The given option.
         option: String,
-        /// The format.
+        /// The selected format.
         format: Format,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
     /// The format requires an option.
     #[error("`{option}` is missing with `--wire {}`: {why}", .format.declaration().name)]
     MissingOver {
-        /// As it would be given.
+        /// The missing option.
         option: String,
-        /// The format.
+        /// The selected format.
         format: Format,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// An option of a session without feedback with another one.
+    /// An option requires a session without feedback.
     #[error(
         "`{0}` means something with `--one-way` and in formats without feedback only; add `--one-way`, or leave it out"
     )]
     NeedsOneWay(&'static str),
-    /// No rate without feedback.
+    /// A session without feedback needs a rate.
     #[error(
         "`--one-way` has no feedback that controls the rate; add `--rate RATE` with a rate that is free on every path"
     )]
     OneWayRate,
-    /// An option that needs feedback without it.
+    /// An option requires feedback.
     #[error("`{option}` cannot be used with `--one-way`: {why}; leave it out")]
     NotOneWay {
-        /// As given.
+        /// The given option.
         option: &'static str,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// A simulation that cannot be run.
+    /// A simulation cannot be run.
     #[cfg(feature = "simulator")]
     #[error(transparent)]
     Simulation(#[from] crate::sim_usage::SimUsage),
-    /// No such scheme.
+    /// No scheme has this name.
     #[error("there is no scheme `{name}`; choose one of {known}")]
     NoSuchScheme {
-        /// As given.
+        /// The given name of a scheme.
         name: String,
-        /// Those that exist.
+        /// Names of all schemes.
         known: String,
     },
 }
 
-/// Why a command did not succeed.
+/// Error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The request makes no sense.
+    /// The request is invalid.
     #[error(transparent)]
     Usage(#[from] Usage),
     /// A session failed.
     #[error(transparent)]
     Session(#[from] faircast::Error),
-    /// Sockets and interfaces.
+    /// A socket or interface failed.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// Keys.
+    /// A key is invalid.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The session ended, but not everybody has everything.
+    /// The session ended, but some receivers are incomplete.
     #[error("{0}")]
     Incomplete(String),
-    /// The session ended, and all have everything but those that were left out as too slow, as was asked for.
+    /// The session ended. All receivers are complete, except for those that were excluded as too slow on request.
     #[error("{0}")]
     LeftOut(String),
-    /// The session ended, and all have everything but files that could not be read or changed while they were sent.
+    /// The session ended. All receivers are complete, except for files that could not be read or changed while they were sent.
     #[error("{0}")]
     WithoutFiles(String),
-    /// A check failed, and has been reported in full.
+    /// A check failed. Its report was already printed in full.
     #[error("{0}")]
     Check(String),
-    /// A file or process of ours.
+    /// An operation on a file or process failed.
     #[error("cannot {what}: {source}")]
     System {
         /// Operation that failed.
         what: String,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nobody reads our output any more.
+    /// The reader of the output has closed it.
     #[error("the reader of the output has closed it")]
     NobodyReads(Class),
 }
@@ -373,7 +373,7 @@ impl From<crate::sim_usage::SimUsage> for Failure {
 }
 
 impl Failure {
-    /// For `map_err`: what was tried when a system call failed.
+    /// Returns a function for `map_err`. `what` names the failed operation.
     pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
         |source| Failure::System { what: what.into(), source }
     }
@@ -392,7 +392,7 @@ impl Failure {
         }
     }
 
-    /// Whether a reader went away, which is not worth a word.
+    /// Whether the cause is a closed reader of the output, which needs no message.
     pub fn is_quiet(&self) -> bool {
         let mut cause: Option<&(dyn Error + 'static)> = Some(self);
         while let Some(error) = cause {
@@ -405,7 +405,7 @@ impl Failure {
         matches!(self, Failure::NobodyReads(_))
     }
 
-    /// The message, and the messages of its causes that it does not hold already.
+    /// Returns the message, followed by messages of its causes that it does not contain.
     fn with_causes(&self) -> String {
         let mut message = match self {
             Failure::Session(error) => wording::error(error),
@@ -422,7 +422,7 @@ impl Failure {
         message
     }
 
-    /// Returns the failure, and advice: messages join the two with a semicolon.
+    /// Returns the message and the advice, which a semicolon separates in messages.
     pub fn what_and_hint(&self) -> (String, Option<String>) {
         let message = self.with_causes();
         match message.split_once("; ") {
@@ -432,23 +432,23 @@ impl Failure {
     }
 }
 
-/// Output that could not be written: quiet when the reader went away.
+/// Returns the failure of an unwritten output. It is quiet if the reader has closed the output.
 pub fn unwritten(error: io::Error) -> Failure {
     Failure::System { what: "write the output".into(), source: error }
 }
 
-/// The number of the exit code of a session that failed with this.
+/// Returns the exit code of a session that failed with `error`.
 pub fn number_of_session(error: &faircast::Error) -> u8 {
     number_of(error.class())
 }
 
-/// The exit code when all have everything but those that `--slow drop` has left out.
+/// Exit code when all receivers are complete, except for those that `--slow drop` has excluded.
 pub const LEFT_OUT: u8 = 4;
 
-/// The exit code when all have everything but files that could not be read or changed while they were sent.
+/// Exit code when all receivers are complete, except for files that could not be read or changed while they were sent.
 pub const WITHOUT_FILES: u8 = 5;
 
-/// The name of a class in JSON.
+/// Returns the name of a failure in JSON.
 pub fn class_name(failure: &Failure) -> &'static str {
     match (failure, failure.class()) {
         (Failure::LeftOut(_), _) => "left_out",
@@ -459,7 +459,7 @@ pub fn class_name(failure: &Failure) -> &'static str {
     }
 }
 
-/// The exit code of a class.
+/// Returns the exit code of a class.
 const fn number_of(class: Class) -> u8 {
     match class {
         Class::Transfer => 1,
@@ -468,7 +468,7 @@ const fn number_of(class: Class) -> u8 {
     }
 }
 
-/// The number of the exit code of a failure.
+/// Returns the exit code of a failure.
 pub fn number(failure: &Failure) -> u8 {
     match failure {
         Failure::LeftOut(_) => LEFT_OUT,
@@ -477,7 +477,7 @@ pub fn number(failure: &Failure) -> u8 {
     }
 }
 
-/// Say on standard error what happened and what to do, and give the exit code.
+/// Prints the failure and the advice on standard error, and returns the exit code.
 pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     if failure.is_quiet() {
@@ -486,7 +486,7 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     }
     let (what, hint) = failure.what_and_hint();
     let mut people = Outlet::stderr(outlet::dropped);
-    // Nothing is left to do when standard error cannot be written.
+    // Errors of standard error cannot be reported.
     let _ = writeln!(people, "{} {}", painted("error:", "1;31"), safe::text(&what));
     if let Some(hint) = hint {
         let _ = writeln!(people, "\n{} {}", painted("hint:", "1"), safe::text(&hint));
@@ -495,7 +495,7 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     ExitCode::from(number(&failure))
 }
 
-/// `text` in a colour, on a terminal whose user has not said no to colours.
+/// Returns `text` in a colour, if standard error is a terminal and `NO_COLOR` is not set.
 pub fn painted(text: &str, colour: &str) -> String {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if refused || !io::stderr().is_terminal() {

@@ -1,4 +1,4 @@
-//! `send`, `stream` and `recv` with `--wire`: sessions with programs that are no faircast, in any format that the library lists.
+//! `send`, `stream` and `recv` with `--wire`: sessions with other programs, in any format that the library lists.
 
 use crate::args::{self, OutputOptions, Sending, SessionArgs};
 use crate::buffers;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// A setting that not every format has: the feature, the flag, and whether it was given.
 type Asked = (Feature, &'static str, bool);
 
-/// That nothing is asked of a format that it does not have.
+/// Returns an error if a setting was given that the format lacks.
 fn refuse(format: Format, asked: &[Asked]) -> Result<(), Usage> {
     for (feature, option, _) in asked.iter().filter(|(.., given)| *given) {
         if let Some(why) = format.declaration().why_not(*feature) {
@@ -40,10 +40,10 @@ fn refused(format: Format, asked: &[Asked], refused: Refused) -> Usage {
 }
 
 impl args::Send {
-    /// Prepares to send files in a foreign format.
+    /// Prepares a source of files in a foreign format.
     ///
     /// # Errors
-    /// [`Usage`] when options contradict each other, name what is not there or mean nothing in this format.
+    /// [`Usage`] when options contradict each other, name a missing object or have no effect in this format.
     pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatSource>, Usage> {
         let unanswered = self.unanswered;
         let asked = [
@@ -58,7 +58,7 @@ impl args::Send {
         ];
         let options = self.sending.format.options()?;
         refuse(format, &asked)?;
-        // A name that a format has no use for is refused above.
+        // `refuse` has rejected a name that the format cannot send.
         let content = session::send_content(self.paths, self.name)?;
         let source = Source { format, content, options, session: self.session, sending: self.sending };
         source.resolve(&asked, Some(&unanswered), self.output_options)
@@ -66,10 +66,10 @@ impl args::Send {
 }
 
 impl args::Stream {
-    /// Prepares to stream in a foreign format.
+    /// Prepares a source of a stream in a foreign format.
     ///
     /// # Errors
-    /// [`Usage`] when options contradict each other or mean nothing in this format.
+    /// [`Usage`] when options contradict each other or have no effect in this format.
     pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatSource>, Usage> {
         let asked =
             [(Feature::Stream, "stream", true), (Feature::Layers, "--layer", !self.layers.is_empty())];
@@ -82,7 +82,7 @@ impl args::Stream {
     }
 }
 
-/// What `send` and `stream` have in common.
+/// The common arguments of `send` and `stream`.
 struct Source {
     format: Format,
     content: Content,

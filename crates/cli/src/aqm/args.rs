@@ -65,7 +65,7 @@ pub struct Compare {
     pub bench: Bench,
 }
 
-/// How to run.
+/// Options of the execution.
 #[derive(Debug, Args)]
 pub struct Bench {
     /// Make shorter runs with one seed: seconds instead of minutes, with less precision
@@ -109,7 +109,7 @@ impl From<Loads> for Set {
     }
 }
 
-/// Queues in a row.
+/// A list of queue disciplines with their options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queues(pub Vec<String>);
 
@@ -117,7 +117,7 @@ fn queue(text: &str) -> Result<String, String> {
     QueueSpec::from_str(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// Every discipline as it is by default.
+/// Returns every discipline with its default options.
 fn every() -> Vec<String> {
     let known = QueueSpec::known().into_iter();
     known
@@ -129,7 +129,7 @@ fn name(form: &str) -> String {
     form.split([',', '[']).next().unwrap_or_default().to_owned()
 }
 
-/// A part that is a discipline's name begins another queue.
+/// Parses queues. A part that is the name of a discipline starts another queue; other parts are options.
 pub fn queues(text: &str) -> Result<Queues, String> {
     if text.trim() == "all" {
         return Ok(Queues(every()));

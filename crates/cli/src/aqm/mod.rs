@@ -1,4 +1,4 @@
-//! `faircast aqm`: what a queue does under many loads, and several beside each other.
+//! `faircast aqm`: characterizes a queue discipline under many loads, and compares several.
 
 pub mod args;
 
@@ -13,10 +13,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// Run a verb of `aqm`.
+/// Runs a command of `aqm`.
 ///
 /// # Errors
-/// When something cannot be run or written.
+/// When an experiment cannot be run, or its result cannot be written.
 pub fn run(command: AqmCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     match command {
         AqmCommand::Characterize(typed) => characterize(&typed, out, stop),
@@ -63,7 +63,7 @@ fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         .map_err(unwritten)
 }
 
-/// Returns the options beside queues and loads that change numbers.
+/// Returns the options that change results, except queues and loads.
 fn behind(typed: &args::Bench) -> String {
     let quick = if typed.quick { " --quick" } else { "" };
     let seconds = typed.seconds.map_or(String::new(), |seconds| format!(" --seconds {seconds}"));

@@ -9,17 +9,17 @@ use std::marker::PhantomData;
 
 const HEADING: &str = "Packet format";
 
-/// The end of a session that a command runs.
+/// The endpoint of a session that a command runs: source or receiver.
 pub trait End {
-    /// Whether an option that can be given at these ends can be given here.
+    /// Whether this endpoint has an option that is declared for `ends`.
     fn has(ends: Ends) -> bool;
 }
 
-/// A source.
+/// The source.
 #[derive(Debug, Clone)]
 pub struct AtSource;
 
-/// A receiver.
+/// The receiver.
 #[derive(Debug, Clone)]
 pub struct AtReceiver;
 
@@ -35,20 +35,20 @@ impl End for AtReceiver {
     }
 }
 
-/// The format, and the options of formats that were given.
+/// The packet format, and the given options of formats.
 #[derive(Debug, Clone)]
 pub struct FormatArgs<E> {
-    /// The format; faircast's own when `None`.
+    /// The format; `None`: faircast's own.
     pub wire: Option<Format>,
     given: Vec<(Format, &'static str, String)>,
     end: PhantomData<E>,
 }
 
 impl<E> FormatArgs<E> {
-    /// The options of the format, with nothing among them that only another one has.
+    /// Returns the options of the selected format.
     ///
     /// # Errors
-    /// [`Usage::NeedsFormat`].
+    /// [`Usage::NeedsFormat`] for an option of another format.
     pub fn options(&self) -> Result<Given, Usage> {
         match self.given.iter().find(|(format, ..)| Some(*format) != self.wire) {
             Some((format, option, _)) => {
@@ -61,7 +61,7 @@ impl<E> FormatArgs<E> {
     }
 }
 
-/// All options that this end has, with their formats.
+/// Returns all options of this endpoint, with their formats.
 fn declared<E: End>() -> impl Iterator<Item = (Format, &'static FormatOption)> {
     let options = |format: Format| format.declaration().options.iter().map(move |option| (format, option));
     Format::ALL.iter().copied().flat_map(options).filter(|(_, option)| E::has(option.ends))

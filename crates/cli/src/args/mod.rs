@@ -535,14 +535,14 @@ pub struct Schemes {
 }
 
 impl SessionArgs {
-    /// The group and its port.
+    /// Returns the address and port of the group.
     pub fn group(&self) -> SocketAddr {
         self.group.unwrap_or_else(|| default_group_here(self.iface.as_deref()))
     }
 }
 
 impl Doctor {
-    /// The group and its port.
+    /// Returns the address and port of the group.
     pub fn group(&self) -> SocketAddr {
         let of_host =
             self.with.or(self.serve).map(|host| host.ip()).filter(|address| !address.is_unspecified());
@@ -552,7 +552,7 @@ impl Doctor {
 }
 
 impl Sending {
-    /// The congestion control.
+    /// Returns the congestion control.
     pub fn scheme(&self) -> Scheme {
         self.cc.unwrap_or_else(default_scheme)
     }

@@ -36,10 +36,10 @@ fn repeat(text: &str) -> Result<Repeat, String> {
 }
 
 impl Unanswered {
-    /// How to send without feedback over the native format, if that is asked for.
+    /// Returns the settings of a source without feedback over the native format, or `None` without `--one-way`.
     ///
     /// # Errors
-    /// [`Usage`] when an option is missing, or means nothing there.
+    /// [`Usage`] when an option is missing, or has no effect.
     pub fn one_way(&self) -> Result<Option<OneWay>, Usage> {
         let given = [("--rate", self.rate.is_some()), ("--repeat", self.repeat.is_some())];
         match (self.one_way, self.rate, given.iter().find(|(_, given)| *given)) {

@@ -12,30 +12,30 @@ use std::thread;
 /// Output of a process.
 #[derive(Debug)]
 pub struct Word {
-    /// Its place among the processes.
+    /// Index of the process.
     pub from: usize,
-    /// An object it wrote, or that it has closed its output.
+    /// The object that it wrote, or the end of its output.
     pub said: OutputItem,
 }
 
-/// See [`Word`].
+/// An item of a process's output.
 #[derive(Debug)]
 pub enum OutputItem {
-    /// An object.
+    /// An object of JSON.
     Line(Value),
-    /// The end, with what it wrote to standard error.
+    /// The end of the output, with the text on standard error.
     End(String),
 }
 
-/// A process, ended when it is dropped.
+/// A process, which is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Process(Child);
 
 impl Process {
-    /// Starts `program` with `arguments`; its output goes to `words`, marked as `from`.
+    /// Starts `program` with `arguments`. Its output is sent to `words`, marked with `from`.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the process cannot be started.
     pub fn start(
         program: &Path,
         arguments: &[OsString],
@@ -52,7 +52,7 @@ impl Process {
         let mut err = child.stderr.take().expect("it is a pipe");
         let errors = thread::spawn(move || {
             let mut text = String::new();
-            // The text read before an error is all there is.
+            // After an error, the text read so far is used.
             let _ = err.read_to_string(&mut text);
             text
         });
@@ -69,19 +69,19 @@ impl Process {
         Ok(Process(child))
     }
 
-    /// Stop it where it is, until the guard is dropped.
+    /// Suspends the process until the guard is dropped.
     pub fn stop(&self) -> Stopped<'_> {
         self.signal(Signal::STOP);
         Stopped(self)
     }
 
     fn signal(&self, signal: Signal) {
-        // The id belongs to the child until it is waited for. An error means that it has ended.
+        // The process ID belongs to the child until `wait` has returned. An error means that the child has ended.
         let _ = kill_process(Pid::from_child(&self.0), signal);
     }
 }
 
-/// A process that is stopped. It goes on when this is dropped.
+/// A guard of a suspended process. Dropping the guard resumes the process.
 #[derive(Debug)]
 pub struct Stopped<'a>(&'a Process);
 
@@ -93,7 +93,7 @@ impl Drop for Stopped<'_> {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has ended already, or is ended here; in both cases there is nothing to report.
+        // An error means that the process has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -105,7 +105,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
-    /// Wait until the process is stopped (`T`) or sleeps (`S`).
+    /// Waits until the process is stopped (`T`) or sleeps (`S`).
     fn becomes(process: &Process, state: &str) {
         let path = format!("/proc/{}/stat", process.0.id());
         let end = Instant::now() + Duration::from_secs(20);

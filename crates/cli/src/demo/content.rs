@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 const IMAGE: &str = "image.bin";
 /// The name of the tree.
 const TREE: &str = "tree";
-/// Text files in the tree.
+/// Number of text files in the tree.
 const NOTES: u32 = 24;
 
-/// Every file of a tree with the hash of its content.
+/// The hash of each file of a tree, by path.
 pub type Hashes = BTreeMap<PathBuf, blake3::Hash>;
 
-/// Make a file of `bytes` random bytes and a small tree in `directory`. The tree's files hold
-/// `marker`. Returns what is to be sent.
+/// Creates a file of `bytes` random bytes and a small tree in `directory`. The tree's files contain `marker`. Returns the paths
+/// to send.
 ///
 /// # Errors
-/// When something cannot be written.
+/// When a file cannot be written.
 pub fn make(directory: &Path, bytes: u64, seed: u64, marker: &str) -> io::Result<Vec<PathBuf>> {
     let image = directory.join(IMAGE);
     write_random(&image, bytes, seed)?;
@@ -34,7 +34,7 @@ pub fn make(directory: &Path, bytes: u64, seed: u64, marker: &str) -> io::Result
     Ok(vec![image, tree])
 }
 
-/// Bytes that no compression shrinks, from a seed.
+/// Writes pseudorandom bytes, which cannot be compressed.
 fn write_random(path: &Path, bytes: u64, seed: u64) -> io::Result<()> {
     let mut random = blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof();
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
@@ -42,10 +42,10 @@ fn write_random(path: &Path, bytes: u64, seed: u64) -> io::Result<()> {
     file.flush()
 }
 
-/// The hashes of all files below `directory`, but for hidden ones at its top.
+/// Returns the hashes of all files below `directory`, except for hidden entries of `directory` itself.
 ///
 /// # Errors
-/// When something cannot be read.
+/// When a file cannot be read.
 pub fn hashes(directory: &Path) -> io::Result<Hashes> {
     let mut found = Hashes::new();
     let mut folders = vec![directory.to_owned()];

@@ -1,4 +1,4 @@
-//! Somebody on the network without the key: what do they see?
+//! A listener on the network without the key, which counts the packets that it can read.
 
 use faircast_net::{Batch, Choice, GroupOptions, GroupSocket, Membership, NetError, Waiter, Want, Watch};
 use std::net::SocketAddr;
@@ -7,25 +7,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What the listener saw.
+/// Counts of the received packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct CaptureCounts {
     /// Packets marked as sealed.
     pub sealed: u64,
-    /// Packets that anybody can read.
+    /// Packets that are not sealed.
     pub open: u64,
-    /// Packets in which the known text of the content was found.
+    /// Packets that contain the known text of the content.
     pub readable: u64,
 }
 
 impl CaptureCounts {
-    /// Whether there was something to see, and none of it could be read.
+    /// Whether sealed packets were received, and no readable ones.
     pub fn is_closed(&self) -> bool {
         self.sealed > 0 && self.open == 0 && self.readable == 0
     }
 }
 
-/// A listener on a thread of its own.
+/// A listener in a separate thread.
 #[derive(Debug)]
 pub struct Listener {
     thread: JoinHandle<CaptureCounts>,
@@ -35,12 +35,12 @@ pub struct Listener {
 #[derive(Debug, Default)]
 struct Shared {
     end: AtomicBool,
-    /// Bytes of all datagrams so far.
+    /// Total bytes of all received datagrams.
     bytes: AtomicU64,
 }
 
 impl Listener {
-    /// Listen to `group`, and look for `marker` in what is heard.
+    /// Starts to receive from `group` and to search for `marker`.
     ///
     /// # Errors
     /// When the group cannot be joined.
@@ -52,12 +52,12 @@ impl Listener {
         Ok(Listener { thread, shared })
     }
 
-    /// Bytes of the datagrams that were heard so far.
+    /// Returns the total bytes of the datagrams received so far.
     pub fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// Stop, and say what was seen.
+    /// Stops the listener and returns its counts.
     pub fn finish(self) -> CaptureCounts {
         self.shared.end.store(true, Ordering::Relaxed);
         self.thread.join().expect("the listener does not panic")

@@ -1,5 +1,5 @@
-//! `faircast demo`: two simulations in a build with the simulator, then a real, sealed transfer from one process to four others on this host, checked
-//! by this one.
+//! `faircast demo`: two simulations (in a build with the simulator), then a real, sealed transfer from one process to four others
+//! on this host. This process verifies the result.
 
 mod children;
 mod content;
@@ -36,19 +36,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Receivers.
+/// Number of receivers.
 const RECEIVERS: usize = 4;
-/// The receiver that stands still for a while,
+/// Index of the receiver that is suspended for some time.
 const STILL: usize = 3;
-/// when this part of the content has been sent: early, as its buffer holds half of the default size.
+/// Share of the content after which the receiver is suspended: early, because its buffer has half of the default size.
 const STILL_AFTER: f64 = 1.0 / 16.0;
-/// The receiver that stands still is looked after this often.
+/// Interval of checks of the suspended receiver.
 const TURN: Duration = Duration::from_millis(5);
-/// The transfer is given up after this.
+/// Time limit of the transfer of up to 64 MB.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
-/// Receivers get this long to end after a source that failed.
+/// Time for receivers to end after a failed source.
 const GRACE: Duration = Duration::from_secs(1);
-/// More content gets more time: this rate is always reached, in bytes per second.
+/// Rate at which larger content extends the time limit, in bytes per second. Every host reaches this rate.
 const MIN_RATE: u64 = 4_000_000;
 
 /// Resolved arguments.
@@ -61,7 +61,7 @@ pub struct Resolved {
     page: PathBuf,
 }
 
-/// How the demonstration ended.
+/// Result of the demonstration.
 #[derive(Debug, Serialize)]
 pub struct DemoOutcome {
     ok: bool,
@@ -73,7 +73,7 @@ pub struct DemoOutcome {
     seen: CaptureCounts,
 }
 
-/// What the source said at its end.
+/// Final report of the source.
 #[derive(Debug, Default, Serialize)]
 struct SourceOutcome {
     ok: bool,
@@ -85,7 +85,7 @@ struct SourceOutcome {
     error: Option<String>,
 }
 
-/// What a receiver said at its end, and whether it has the same files.
+/// Final report of a receiver, and whether its files are equal to the source's.
 #[derive(Debug, Default, Serialize)]
 struct ReceiverOutcome {
     host: String,
@@ -109,13 +109,13 @@ struct Done<'a> {
     outcome: &'a DemoOutcome,
 }
 
-/// Output of one process so far.
+/// Output of one process until now.
 #[derive(Debug, Default)]
 struct ProcessOutput {
     done: Option<Value>,
     error: Option<String>,
     ended: bool,
-    /// The time for which it was stopped.
+    /// Time for which the process was suspended.
     stopped: Option<Duration>,
 }
 
@@ -126,7 +126,7 @@ impl ProcessOutput {
 }
 
 impl Demo {
-    /// Returns the content and the program that will send it.
+    /// Returns the size of the content, and the program that sends it.
     ///
     /// # Errors
     /// When the system does not report the file of this program.
@@ -142,10 +142,10 @@ impl Demo {
     }
 }
 
-/// Run the demonstration, and write what came of it.
+/// Runs the demonstration, and writes its result.
 ///
 /// # Errors
-/// [`Failure::Check`] when anything is not as it should be.
+/// [`Failure::Check`] when any result is wrong.
 pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let like = IpAddr::from([239, 255, 1, 1]);
     doctor::require_loopback(like)?;
@@ -207,7 +207,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
 }
 
 #[cfg(feature = "simulator")]
-/// Write the page; that this cannot be done is no reason to fail.
+/// Writes the page. An error causes only a warning.
 fn write_page(outcome: &DemoOutcome, path: &Path) {
     let mut transfer = Vec::new();
     let text =
@@ -219,7 +219,7 @@ fn write_page(outcome: &DemoOutcome, path: &Path) {
     }
 }
 
-/// Where the transfer takes place.
+/// Directory, key, group, content and listener of the transfer.
 struct Stage<'a> {
     place: &'a Path,
     key: &'a Path,
@@ -264,8 +264,7 @@ fn receiver_directory(place: &Path, number: usize) -> PathBuf {
     place.join(receiver_name(number))
 }
 
-/// Start the processes and listen to them until all have ended, or time is up. The source is the
-/// last one.
+/// Starts the processes and reads their output until all have ended or the time limit is reached. The source is the last process.
 fn transfer(
     resolved: &Resolved,
     stage: &Stage<'_>,
@@ -364,7 +363,7 @@ fn progress(line: &Value) -> Progress {
     }
 }
 
-/// Put together what the processes said and what is really there.
+/// Combines the reports of the processes with the received files and the listener's counts.
 fn judge(reported: &[ProcessOutput], hashes: &Hashes, place: &Path, seen: CaptureCounts) -> DemoOutcome {
     let (source, receivers) = reported.split_last().expect("the source is one of them");
     let source = source_outcome(source);

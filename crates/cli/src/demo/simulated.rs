@@ -1,4 +1,4 @@
-//! The simulated part: multicast beside TCP through one bottleneck, with few and with very many receivers.
+//! The simulated part: a session and TCP flows through one bottleneck, with few and with many receivers.
 
 use crate::failure::Failure;
 use crate::sim::running::refused;
@@ -15,25 +15,25 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// How many receivers, one simulation each.
+/// Number of receivers of each simulation.
 const GROUPS: [u32; 2] = [8, 10_000];
 const BOTTLENECK: &str = include_str!("bottleneck.toml");
 /// Half of the bottleneck, in kbit/s.
 const HALF: f64 = 2_000.0;
 
-/// What one simulation gave.
+/// Results of one simulation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Simulated {
     receivers: u32,
     multicast_bps: f64,
     tcp_bps: f64,
-    /// Share of the multicast's packets that its receivers lost.
+    /// Share of the session's packets that its receivers lost.
     loss: f64,
-    /// Reports that its receivers sent, all together.
+    /// Total number of reports that the receivers sent.
     reports: f64,
     /// Share of reports that was suppressed.
     suppressed: f64,
-    /// How long it took.
+    /// Duration of the simulation, in seconds.
     seconds: f64,
     /// Packets that arrived at receivers.
     arrivals: u64,
@@ -41,7 +41,7 @@ pub struct Simulated {
     panel: Panel,
 }
 
-/// Only stops.
+/// An observer that stops the simulation on request.
 struct Until<'a>(&'a AtomicBool);
 
 impl Progress for Until<'_> {
@@ -64,10 +64,10 @@ fn scenario(receivers: u32) -> Scenario {
     Scenario::parse(&text, "bottleneck.toml").expect("a test reads the embedded scenario")
 }
 
-/// Simulate for each number of receivers.
+/// Runs a simulation for each number of receivers.
 ///
 /// # Errors
-/// When it was stopped.
+/// When the simulation was stopped.
 pub fn simulate(stop: &AtomicBool) -> Result<Vec<Simulated>, Failure> {
     GROUPS.into_iter().map(|receivers| one(receivers, stop)).collect()
 }
@@ -121,7 +121,7 @@ pub fn grid(all: &[Simulated]) -> Grid {
     grid
 }
 
-/// A page with a figure of the simulations, and what the transfer came to.
+/// Returns the HTML page with a figure of the simulations and the results of the transfer.
 pub fn page(all: &[Simulated], transfer: &str) -> String {
     let figure = Figure::new(
         "Multicast and one TCP flow through 4 Mbit/s",

@@ -1,29 +1,29 @@
-//! A receiver that stands still during the transfer, as a host that is suspended.
+//! Suspension of a receiver during the transfer, like that of a host in standby.
 
 use super::children::{Process, Stopped};
 use std::time::{Duration, Instant};
 
-/// For this long: the source waits a second for a receiver with a full buffer, and then goes on without it.
+/// Duration of the suspension. The source waits only a second for a receiver with a full buffer, and then continues without it.
 pub const LASTS: Duration = Duration::from_secs(3);
 
-/// The course of a standstill.
+/// State of the suspension.
 #[derive(Debug)]
 pub enum Standstill<'a> {
-    /// The process stops when this number of bytes has been on the network.
+    /// The process will be suspended when this number of bytes has been received from the network.
     After(u64, &'a Process),
-    /// The process is stopped.
+    /// The process is suspended.
     Now {
-        /// Since then.
+        /// Start of the suspension.
         since: Instant,
-        /// Until this is dropped.
+        /// The guard that resumes the process.
         _stopped: Stopped<'a>,
     },
-    /// It was stopped for this long.
+    /// The process was suspended for this duration.
     Over(Duration),
 }
 
 impl Standstill<'_> {
-    /// Stops or resumes the process when its time has come.
+    /// Suspends or resumes the process if its condition holds.
     pub fn follow(&mut self, bytes: u64, now: Instant) {
         match self {
             Standstill::After(after, process) if bytes >= *after => {
@@ -36,7 +36,7 @@ impl Standstill<'_> {
         }
     }
 
-    /// The time for which the process was stopped; `None` where it was not, or still is.
+    /// Returns the duration of the suspension; `None` before its end.
     pub fn lasted(&self) -> Option<Duration> {
         match self {
             Standstill::Over(lasted) => Some(*lasted),

@@ -6,10 +6,10 @@ use super::{DemoOutcome, ReceiverOutcome, SourceOutcome};
 use crate::units;
 use std::io::{self, Write};
 
-/// Write the result for people.
+/// Writes the result as text.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub fn write(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
     #[cfg(feature = "simulator")]
@@ -23,7 +23,7 @@ pub fn write(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
 /// Writes the results of the transfer.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub fn transfer(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
     receivers(&outcome.receivers, out)?;
     if outcome.source.bytes > 0 {

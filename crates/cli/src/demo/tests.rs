@@ -5,7 +5,7 @@ fn ended(done: Value) -> ProcessOutput {
     ProcessOutput { done: Some(done), ended: true, ..ProcessOutput::default() }
 }
 
-/// Four receivers with the source's content in their directories, and what all have said.
+/// Returns the output of a complete transfer to four receivers, whose directories contain the source's content.
 fn good(place: &Path) -> (Vec<ProcessOutput>, Hashes) {
     let mut reported = Vec::new();
     for number in 0..RECEIVERS {

@@ -1,10 +1,10 @@
-//! Bridges of this host: what they do with multicast.
+//! Multicast on the bridges of this host.
 
 use super::{Check, Verdict};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A bridge that is the interface, or that the interface is a port of, snoops and asks nobody who is a member.
+/// Checks the bridge that the interface is, or that it is a port of: a bridge that snoops needs a querier.
 pub fn snooping(interface: &str) -> Option<Check> {
     judged(Path::new("/sys/class/net"), interface)
 }
@@ -24,7 +24,7 @@ fn judged(class: &Path, interface: &str) -> Option<Check> {
     if option("multicast_querier") != 0 {
         return Some(Check::new("bridge", Verdict::Ok, format!("{name} snoops and queries members")));
     }
-    // Without a querier a bridge floods, to the ports that it may.
+    // Without a querier, a bridge floods multicast to all ports with `multicast_flood`.
     let ports = fs::read_dir(bridge.join("brif")).into_iter().flatten().flatten();
     let held_back = ports.filter(|port| number(port.path().join("multicast_flood")) == Some(0)).count();
     let (verdict, found) = match held_back {

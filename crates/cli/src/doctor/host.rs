@@ -1,4 +1,4 @@
-//! Checks that read what the system says about itself.
+//! Checks of system settings: memberships, filters, clock and limits.
 
 use super::{Check, Verdict};
 use faircast_net::Interface;
@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Descriptors that a session with many open files needs.
+/// Number of file descriptors that a session with many open files needs.
 const FILES_WANTED: u64 = 256;
-/// 2025-01-01: a clock before this was never set.
+/// 2025-01-01. A clock before this date was never set.
 const EARLIEST: u64 = 1_735_689_600;
 
-/// The version of membership reports on the interface for groups of this family, with advice about switches.
+/// Returns the version of membership reports on the interface, with advice about switches. `group` selects IGMP or MLD.
 pub fn membership(group: IpAddr, interface: Option<&str>) -> Option<Check> {
     let interface = interface?;
     let (name, version) = match group {
@@ -38,7 +38,7 @@ pub fn membership(group: IpAddr, interface: Option<&str>) -> Option<Check> {
     Some(check.advise(advice))
 }
 
-/// The version of MLD that the interface is set to; the kernel does not say what queriers it has heard.
+/// Returns the configured MLD version. The kernel does not report the version of queriers.
 fn mld_version(interface: &str) -> String {
     let forced = fs::read_to_string(format!("/proc/sys/net/ipv6/conf/{interface}/force_mld_version"));
     match forced.as_deref().map(str::trim) {
@@ -47,7 +47,7 @@ fn mld_version(interface: &str) -> String {
     }
 }
 
-/// The querier's version of an interface in `/proc/net/igmp`.
+/// Returns the version of the IGMP querier of an interface from `/proc/net/igmp`.
 fn igmp_version(table: &str, interface: &str) -> Option<String> {
     let lines = table.lines().filter(|line| !line.starts_with(char::is_whitespace));
     lines.skip(1).find_map(|line| {
@@ -56,7 +56,7 @@ fn igmp_version(table: &str, interface: &str) -> Option<String> {
     })
 }
 
-/// Wireless networks send multicast slowly.
+/// Warns about wireless networks, which send multicast slowly.
 pub fn wireless(interface: &str) -> Option<Check> {
     let wireless = Path::new("/sys/class/net").join(interface).join("wireless").exists();
     wireless.then(|| {
@@ -73,12 +73,12 @@ pub fn is_strict(interface: &str) -> bool {
         let text = fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter")).ok()?;
         text.trim().parse::<u8>().ok()
     };
-    // The kernel takes the larger one.
+    // The kernel applies the larger value.
     mode("all").max(mode(interface)) == Some(1)
 }
 
-/// A strict reverse path filter drops packets of sources that the routing table places elsewhere: on a host with several networks that may
-/// be any source.
+/// Warns about a strict reverse path filter. It drops packets from sources that the routing table assigns to other interfaces,
+/// which is likely on a host with several networks.
 pub fn reverse_path(interface: &str) -> Option<Check> {
     if !is_strict(interface) {
         return None;
@@ -100,18 +100,18 @@ pub fn reverse_path(interface: &str) -> Option<Check> {
     })
 }
 
-/// The command that makes the reverse path filter of an interface a loose one.
+/// Returns the command that sets the reverse path filter of an interface to loose.
 pub fn loosen(interface: &str) -> String {
     format!("sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.{interface}.rp_filter=2")
 }
 
-/// Whether the clock was ever set: only a receiver that its source cannot hear goes by it.
+/// Checks that the clock was set. Only a receiver without feedback depends on it.
 pub fn clock() -> Check {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or(0);
     clock_at(now)
 }
 
-/// The check for a clock that shows this many seconds since 1970.
+/// Checks a clock that shows this number of seconds since 1970.
 fn clock_at(unix_secs: u64) -> Check {
     if unix_secs < EARLIEST {
         return Check::new(
@@ -124,7 +124,7 @@ fn clock_at(unix_secs: u64) -> Check {
     Check::new("clock", Verdict::Ok, "it is set; --with HOST compares two clocks")
 }
 
-/// The limit of open files.
+/// Checks the limit of open files.
 pub fn open_files() -> Check {
     match getrlimit(Resource::Nofile).current {
         Some(limit) if limit < FILES_WANTED => {

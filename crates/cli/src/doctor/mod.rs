@@ -1,6 +1,6 @@
-//! `faircast doctor`: is this host fit for multicast, and if not, what to do?
+//! `faircast doctor`: checks whether this host is ready for multicast, with advice for each problem.
 //!
-//! Each check is one sentence of what was found and, where something is to be done, one of advice.
+//! Each check reports its finding in one sentence and, if action is needed, advice in another.
 
 mod bridge;
 mod filter;
@@ -20,46 +20,46 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-/// What a check came to.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Fit.
+    /// The host is ready.
     Ok,
-    /// Cannot be judged from here; worth knowing.
+    /// This host alone cannot decide it.
     Note,
-    /// It will work, but not well, or not everywhere.
+    /// Sessions work, but not well or not everywhere.
     Warn,
-    /// It will not work.
+    /// Sessions do not work.
     Fail,
 }
 
-/// One check.
+/// A check with its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// Name of the check.
     pub check: &'static str,
-    /// What it came to.
+    /// Result of the check.
     pub verdict: Verdict,
-    /// What was found.
+    /// The finding.
     pub found: String,
-    /// What to do: commands first, a line each.
+    /// Advice: commands first, one per line.
     pub advice: Option<String>,
-    /// Numbers of a test with another host.
+    /// Measurements of a test with another host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
 
-/// What a test with another host has measured in one direction.
+/// Measurements of one direction of a test with another host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Measured {
-    /// The fastest train that arrived, in bit/s.
+    /// Rate of the fastest train that arrived, in bit/s.
     pub rate_bps: f64,
-    /// Lost at half of that, 0 to 1.
+    /// Share of datagrams lost at half of `rate_bps`, 0 to 1.
     pub loss: f64,
-    /// Of those, datagrams that came after a later one.
+    /// Number of datagrams at half of `rate_bps` that arrived after a later one.
     pub reordered: u64,
-    /// Datagrams that were sent at half of it.
+    /// Number of datagrams sent at half of `rate_bps`.
     pub datagrams: u64,
 }
 
@@ -74,7 +74,7 @@ impl Check {
     }
 }
 
-/// A check as JSON.
+/// A check as a line of JSON.
 #[derive(Serialize)]
 struct CheckLine<'a> {
     event: &'static str,
@@ -82,7 +82,7 @@ struct CheckLine<'a> {
     check: &'a Check,
 }
 
-/// The end as JSON.
+/// The last line of JSON.
 #[derive(Serialize)]
 struct Done {
     event: &'static str,
@@ -94,7 +94,7 @@ struct Done {
 /// Runs all checks and prints them.
 ///
 /// # Errors
-/// [`Failure::Check`] when one fails.
+/// [`Failure::Check`] when a check fails.
 pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
     let keys = args.key.as_deref().map(key::read).transpose()?.map(|(keys, _)| keys);
     if let Some(at) = args.serve {
@@ -107,7 +107,7 @@ pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
     checks.push(network::chosen(&choice, group.ip()));
     checks.push(network::route(group));
     let mut loopback = network::on_loopback(group.ip());
-    // Where there is a network, programs of one host need not hear each other.
+    // On a host with a network, multicast between local programs is optional.
     if loopback.verdict == Verdict::Fail && choice.as_ref().is_ok_and(|choice| !choice.chosen.loopback) {
         loopback.verdict = Verdict::Warn;
     }
@@ -146,7 +146,7 @@ pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
     }
 }
 
-/// Answer other hosts until stopped.
+/// Answers tests of other hosts until stopped.
 fn serve_others(
     args: &Doctor,
     at: SocketAddr,
@@ -177,10 +177,10 @@ fn serve_others(
     outcome.and(written.map_err(unwritten))
 }
 
-/// That programs on this host can hear each other.
+/// Checks that programs on this host receive each other's multicast.
 ///
 /// # Errors
-/// [`Failure::Check`] with what to do.
+/// [`Failure::Check`] with advice.
 pub fn require_loopback(like: IpAddr) -> Result<(), Failure> {
     let check = network::on_loopback(like);
     if check.verdict != Verdict::Fail {

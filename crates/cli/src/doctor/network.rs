@@ -1,4 +1,4 @@
-//! Checks that ask the sockets.
+//! Checks of interfaces, routes and sockets.
 
 use super::{Check, Verdict};
 use crate::system;
@@ -10,16 +10,16 @@ use faircast_net::{
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Payload of the self-test's datagrams, in bytes: fits every interface that faircast uses.
+/// Payload of a self-test datagram, in bytes: it fits the MTU of every interface that faircast uses.
 const PROBE: usize = 256;
-/// Datagrams of the self-test; some, to see whether they are cut and joined in the kernel.
+/// Number of datagrams of the self-test. Several are needed to detect GSO and GRO.
 const PROBES: usize = 8;
-/// With a smaller receive buffer packets are lost at a few megabits per second.
+/// Minimum receive buffer, in bytes. With less, packets are lost at a few Mbit/s.
 const MIN_BUFFER: usize = 64 << 10;
-/// How long the self-test listens.
+/// Time limit of the self-test.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One line for each interface of this host.
+/// Describes each interface of this host.
 pub fn interfaces() -> Vec<Check> {
     match faircast_net::interfaces() {
         Ok(all) => all.iter().map(interface).collect(),
@@ -41,7 +41,7 @@ fn interface(interface: &Interface) -> Check {
     Check::new("interface", Verdict::Note, found)
 }
 
-/// The interface that a session would use.
+/// Checks the interface that a session would use.
 pub fn chosen(choice: &Result<Choice, NetError>, group: IpAddr) -> Check {
     let choice = match choice {
         Ok(choice) => choice,
@@ -99,7 +99,7 @@ fn what_would_serve(group: IpAddr) -> String {
     }
 }
 
-/// Whether the routing table knows a way to the group.
+/// Checks that the routing table has a route to the group.
 pub fn route(group: SocketAddr) -> Check {
     let any: IpAddr =
         if group.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -134,13 +134,13 @@ struct SelfTest {
     joined_by_kernel: bool,
 }
 
-/// Send to a group through an interface and listen to it; nothing leaves the host.
+/// Sends to a group through an interface and receives from it. No datagram leaves the host.
 fn receive_own_multicast(choice: &Choice, group: SocketAddr) -> Result<SelfTest, NetError> {
     let ear = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
     let options = SourceOptions { ttl: 0, ect: Ecn::NotEct, ..SourceOptions::default() };
     let mouth = SourceSocket::open(group, choice, &options)?;
     let word: Vec<u8> = system::random().to_be_bytes().repeat(PROBE / 8);
-    // Datagrams that an empty queue cannot take would be missing below; the test is for that.
+    // A full queue loses datagrams, which are missing below. The test detects this.
     let _outcome = mouth.send_batch(&word.repeat(PROBES), PROBE)?;
     let mut received = SelfTest { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
     let (mut batch, mut waiter) = (Batch::new(PROBES), Waiter::new());
@@ -158,7 +158,7 @@ fn receive_own_multicast(choice: &Choice, group: SocketAddr) -> Result<SelfTest,
     Ok(received)
 }
 
-/// Multicast between programs of this host.
+/// Tests multicast between programs of this host.
 pub fn on_loopback(like: IpAddr) -> Check {
     match choose(like, Some("lo"))
         .and_then(|choice| receive_own_multicast(&choice, system::random_group(like)))
@@ -177,8 +177,8 @@ pub fn on_loopback(like: IpAddr) -> Check {
     }
 }
 
-/// Multicast on the interface that a session would use, as far as one host can see, and whether the
-/// kernel cuts and joins datagrams, which saves most of the processor time.
+/// Tests multicast on the interface that a session would use, as far as one host can, and GSO and GRO, which save most of the CPU
+/// time.
 pub fn on_chosen(group: SocketAddr, choice: &Choice) -> Vec<Check> {
     let name = &choice.chosen.name;
     match receive_own_multicast(choice, group) {
@@ -218,7 +218,7 @@ fn came_back(received: &SelfTest, interface: &str) -> String {
     format!("{} of {PROBES} datagrams came back over {interface}", received.datagrams)
 }
 
-/// Whether another host has the address that this one sends from.
+/// Checks that no other host has this host's sending address.
 pub fn address(choice: &Choice) -> Option<Check> {
     let local = choice.local;
     let name = &choice.chosen.name;
@@ -234,12 +234,12 @@ pub fn address(choice: &Choice) -> Option<Check> {
         Ok(None) if local.is_ipv4() => {
             Some(Check::new("address", Verdict::Ok, format!("no other host has {local}")))
         }
-        // Where this host may not probe, or there is no ARP, nothing is known.
+        // Without ARP, or without permission to probe, the result is unknown.
         Ok(None) | Err(_) => None,
     }
 }
 
-/// Whether the socket buffers are as large as faircast wants them.
+/// Checks that the socket buffers have the size that faircast requests.
 pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
     let asked = GroupOptions { receive_buffer: RECEIVE_BUFFER };
     let group = system::random_group(like);

@@ -1,14 +1,14 @@
-//! Routes: refused groups, and the way back to a source.
+//! Routes: refused groups, and the reverse path to a source.
 
 use super::{Check, Verdict};
 use faircast_net::Choice;
 use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 
-/// Kinds of routes that refuse what they lead.
+/// Types of routes that reject packets.
 const REFUSING: [&str; 3] = ["blackhole", "unreachable", "prohibit"];
 
-/// A route that refuses the group: its kind and prefix.
+/// Returns the type and prefix of a route that rejects the group.
 pub fn refusing(group: IpAddr) -> Option<String> {
     let family = if group.is_ipv4() { "-4" } else { "-6" };
     REFUSING.iter().find_map(|kind| {
@@ -36,7 +36,8 @@ fn refused_by(line: &str, kind: &str, group: IpAddr) -> Option<String> {
     covers.then(|| format!("{kind} {prefix}"))
 }
 
-/// A route of the group that leads to an interface without multicast or carrier: programs that name no interface send there.
+/// Warns about a route of the group through an interface without multicast or carrier. Programs that name no interface use this
+/// route.
 pub fn leads_nowhere(group: IpAddr, choice: &Choice) -> Option<Check> {
     let out = Command::new("ip").args(["route", "get", &group.to_string()]).output().ok()?;
     let text = String::from_utf8(out.stdout).ok().filter(|_| out.status.success())?;
@@ -55,12 +56,12 @@ pub fn leads_nowhere(group: IpAddr, choice: &Choice) -> Option<Check> {
     Some(Check::new("route", Verdict::Warn, found).advise(format!("ip route replace {group} dev {chosen}")))
 }
 
-/// The interface in what `ip route get` prints.
+/// Returns the interface in the output of `ip route get`.
 fn device(text: &str) -> Option<&str> {
     text.split_whitespace().skip_while(|word| *word != "dev").nth(1)
 }
 
-/// Whether what comes from this source passes the reverse path filter of the interface that hears the group.
+/// Checks that packets of this source pass the reverse path filter of the group's interface.
 pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
     let name = &choice.chosen.name;
     let any: IpAddr = if source.is_ipv4() { [0, 0, 0, 0].into() } else { [0; 16].into() };

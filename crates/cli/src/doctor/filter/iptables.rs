@@ -2,7 +2,7 @@
 
 use super::rules::{Chain, Fits, Hook, Packet, Rule, Target, has_address};
 
-/// Chains of the table `filter`; `program` is `iptables` or `ip6tables`.
+/// Returns the chains of the table `filter`. `program` is `iptables` or `ip6tables`.
 pub fn chains(text: &str, program: &str, packet: &Packet<'_>) -> Vec<Chain> {
     let mut chains: Vec<Chain> = Vec::new();
     for line in text.lines() {
@@ -66,7 +66,7 @@ fn rule(line: &str, words: &[&str], (program, chain): (&str, &str), packet: &Pac
                 continue;
             }
             "--comment" => {
-                // It is quoted when it has several words.
+                // A prefix of several words is quoted.
                 let first = words.next()?;
                 if first.starts_with('"') && !(first.len() > 1 && first.ends_with('"')) {
                     words.by_ref().find(|word| word.ends_with('"'));

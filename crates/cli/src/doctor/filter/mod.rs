@@ -1,4 +1,4 @@
-//! Packet filters: whether they let in what a source and a receiver need, and the command that makes them.
+//! Packet filters: whether they pass the packets of sources and receivers, and commands that make them do so.
 
 mod iptables;
 mod nft;
@@ -13,17 +13,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 
-/// The rules of this host, as programs print them.
+/// The rules of this host, as printed by programs.
 enum Rules {
-    /// They cannot be read: no right.
+    /// The rules cannot be read: this user lacks the permission.
     Unread,
-    /// No program that shows them is here.
+    /// Neither `nft` nor `iptables` is installed.
     NoProgram,
-    /// The output of `nft` and `iptables`.
+    /// The output of `nft` and of `program`, which is `iptables` or `ip6tables`.
     Read { nft: Option<String>, iptables: Option<String>, program: &'static str },
 }
 
-/// Checks the packet filters for the packets of a session; `silent`: the self-test has received nothing from the group.
+/// Checks the packet filters for the packets of a session. With `silent`, the self-test has received no datagram from the group.
 pub fn checks(group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
     judged(&Rules::read(group.ip()), group, choice, silent)
 }
@@ -46,7 +46,7 @@ fn judged(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Ve
     vec![Check::new("firewall", Verdict::Note, why).advise(rules_to_add(group.port()))]
 }
 
-/// The rules for each role, as `nft`, firewalld and ufw take them.
+/// Returns the rules for each role, as commands for `nft`, firewalld and ufw.
 fn rules_to_add(port: u16) -> String {
     format!(
         "sources and receivers of a group, one rule:\n\
@@ -57,7 +57,7 @@ fn rules_to_add(port: u16) -> String {
     )
 }
 
-/// Data to a receiver, and answers to a source.
+/// Checks the rules for data to a receiver and answers to a source.
 fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
     let port = group.port();
     let packet = |to| Packet { protocol: Protocol::Udp(port), to, interface: &choice.chosen.name };
@@ -67,7 +67,7 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
             Check::new("firewall", Verdict::Fail, format!("a packet filter drops it: {}", by.what))
                 .advise(rules.mend(&by, &packet(group.ip()), Hook::In)),
         ),
-        // Rules may drop packets of other hosts and let those of this host pass.
+        // Rules may drop packets of other hosts and pass those of this host.
         (PacketDecision::Dropped { by, .. }, false) => checks.push(
             Check::new(
                 "firewall",
@@ -98,7 +98,7 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
     checks
 }
 
-/// Messages by which switches and routers learn who is a member.
+/// Checks the rules for IGMP and MLD messages.
 fn membership(rules: &Rules, group: IpAddr, choice: &Choice) -> Vec<Check> {
     let (name, all, routers): (_, IpAddr, IpAddr) = match group {
         IpAddr::V4(_) => ("IGMP", Ipv4Addr::new(224, 0, 0, 1).into(), Ipv4Addr::new(224, 0, 0, 22).into()),
@@ -158,7 +158,7 @@ impl Rules {
             .find(|fate| *fate != PacketDecision::Passes)
             .unwrap_or(PacketDecision::Passes)
     }
-    /// The command that lets the packet pass.
+    /// Returns the command that lets the packet pass.
     fn mend(&self, by: &Dropper, packet: &Packet<'_>, hook: Hook) -> String {
         let protocol = if packet.to.is_ipv4() { "igmp" } else { "ipv6-icmp" };
         let Dropper { base, table, removal, .. } = by;
@@ -182,24 +182,24 @@ impl Rules {
         }
     }
 
-    /// Whether the rules are those of ufw, which would put its own back.
+    /// Whether ufw manages the rules. It would restore a removed rule.
     fn is_of_ufw(&self) -> bool {
         matches!(self, Rules::Read { iptables: Some(text), .. } if text.contains("-N ufw"))
     }
 }
 
-/// Why a program prints nothing.
+/// Reason why a program's output is missing.
 #[derive(Debug, PartialEq, Eq)]
 enum Unsaid {
-    /// It is not here.
+    /// The program is not installed.
     Absent,
-    /// It failed: there is no right to ask it, say.
+    /// The program failed, for instance without permission.
     Refused,
 }
 
-/// The output of a program.
+/// Returns the output of a program.
 fn printed(program: &str, args: &[&str]) -> Result<String, Unsaid> {
-    // Users have no `sbin` in their path, nor has root after `su`.
+    // `sbin` is missing in the path of users, and in root's after `su`.
     for dir in ["", "/usr/sbin", "/sbin"] {
         return match Command::new(Path::new(dir).join(program)).args(args).output() {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,

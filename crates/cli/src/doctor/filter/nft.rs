@@ -3,7 +3,7 @@
 use super::rules::{Chain, Fits, Hook, Packet, Rule, Target, has_address, listed};
 use std::iter::Peekable;
 
-/// Chains of tables that `nft` itself manages.
+/// Returns the chains of the tables that `nft` manages itself.
 pub fn chains(text: &str, packet: &Packet<'_>) -> Vec<Chain> {
     let (mut chains, mut table, mut open): (Vec<Chain>, _, Option<Chain>) = (Vec::new(), String::new(), None);
     let mut is_of_iptables = false;
@@ -37,7 +37,7 @@ pub fn chains(text: &str, packet: &Packet<'_>) -> Vec<Chain> {
     chains
 }
 
-/// Whether a table of this family sees the packet.
+/// Whether packets of this address family pass through the table.
 fn carries(table: &str, packet: &Packet<'_>) -> bool {
     match table.split_whitespace().next() {
         Some("ip") => packet.to.is_ipv4(),
@@ -60,7 +60,7 @@ fn hook(table: &str, line: &str) -> Option<Hook> {
     }
 }
 
-/// The words of a rule; what is in braces or quotes is one word.
+/// Splits a rule into words. Text in braces or quotes is one word.
 fn words(line: &str) -> Vec<&str> {
     let (mut words, mut begin, mut braces, mut quoted) = (Vec::new(), 0, 0, false);
     for (at, c) in line.char_indices() {
@@ -80,15 +80,15 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// Words that say what a rule does.
+/// Words that name the action of a rule.
 const VERDICTS: [&str; 6] = ["accept", "drop", "reject", "return", "jump", "goto"];
 
-/// The words of a rule that are left, and whether what was read fits the packet.
+/// The remaining words of a rule. The words before these were conditions.
 struct Reader<'a> {
     words: Peekable<std::vec::IntoIter<&'a str>>,
     packet: &'a Packet<'a>,
     hook: Option<Hook>,
-    /// It names a port, an address or a protocol.
+    /// Whether the rule names a port, an address or a protocol.
     is_narrow: bool,
 }
 
@@ -121,10 +121,10 @@ fn target(word: &str, name: Option<&str>) -> Option<Target> {
     })
 }
 
-/// The meaning of a word and its value.
+/// Result of a condition.
 enum Condition {
     Fits(Fits),
-    /// A map has the packet's key.
+    /// A map assigns this action to the packet.
     Decides(Target),
 }
 
@@ -159,7 +159,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A protocol, and perhaps a field of its header.
+    /// Reads a condition on a protocol and optionally on a field of its header.
     fn transport(&mut self, protocol: &str) -> Fits {
         let packet = self.packet;
         let own = if protocol == "th" { Fits::Yes } else { packet.is_of(protocol) };
@@ -172,7 +172,7 @@ impl Reader<'_> {
         own.min(holds)
     }
 
-    /// The value of a field that few packets have.
+    /// Reads a condition on a field that makes the rule specific.
     fn narrow(&mut self, holds: impl Fn(&str) -> Fits) -> Fits {
         self.is_narrow = true;
         self.value(holds)
@@ -184,7 +184,7 @@ impl Reader<'_> {
         if negated { fits.negated() } else { fits }
     }
 
-    /// A value, or a map that has what is done for some.
+    /// Reads a value, or a map from values to actions.
     fn keyed(&mut self, holds: impl Fn(&str) -> Fits) -> Condition {
         if self.words.next_if_eq(&"vmap").is_none() {
             return Condition::Fits(self.value(holds));

@@ -1,48 +1,48 @@
-//! Rules of packet filters as far as they decide about one packet that comes unasked: chains, conditions, and the fate of the packet.
+//! Model of packet filters for one unsolicited packet: chains, rules, and the decision about the packet.
 
 use std::net::IpAddr;
 
-/// A packet as rules see it. Nothing of its connection is known to the filter.
+/// A packet as rules see it. It belongs to no known connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     pub protocol: Protocol,
     pub to: IpAddr,
-    /// Where it comes in or goes out.
+    /// Name of the incoming or outgoing interface.
     pub interface: &'a str,
 }
 
-/// The protocol above IP.
+/// Protocol above IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// UDP to this port.
+    /// UDP, with this destination port.
     Udp(u16),
-    /// IGMP, or over IPv6 MLD: this message of it.
+    /// This message of IGMP, or of MLD over IPv6.
     Membership(Message),
 }
 
-/// A message about who is a member.
+/// A message about group membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
     Query,
     Report,
 }
 
-/// Where chains are on a packet's way.
+/// Position of chains on a packet's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    /// To a program of this host.
+    /// Packets to a program of this host.
     In,
-    /// From one.
+    /// Packets from a program of this host.
     Out,
-    /// From one port of a bridge to another.
+    /// Packets between two ports of a bridge.
     Bridge,
 }
 
-/// Whether a condition holds.
+/// Whether a condition holds for the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fits {
     No,
-    /// It depends on more than is known here.
+    /// The condition depends on unknown facts.
     Perhaps,
     Yes,
 }
@@ -61,26 +61,26 @@ impl Fits {
     }
 }
 
-/// The action of a rule on packets that it fits.
+/// The action of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Accept,
     Drop,
-    /// On to this chain, and back.
+    /// Continues in this chain, and returns at its end.
     Jump(String),
-    /// On to this chain for good.
+    /// Continues in this chain, and does not return.
     Goto(String),
     Return,
 }
 
-/// One rule, as it fits the packet.
+/// A rule, evaluated for the packet.
 #[derive(Debug, Clone)]
 pub struct Rule {
     pub fits: Fits,
     pub target: Target,
-    /// As the filter prints it.
+    /// The rule as the filter prints it.
     pub text: String,
-    /// Takes it away; nothing where that would open more than this packet needs.
+    /// Command that deletes the rule; `None` if the rule also concerns other packets.
     pub removal: Option<String>,
 }
 
@@ -88,19 +88,19 @@ pub struct Rule {
 #[derive(Debug, Clone)]
 pub struct Chain {
     pub name: String,
-    /// Its table, as commands name it.
+    /// The table's name in commands.
     pub table: String,
     pub hook: Option<Hook>,
-    /// Whether its end drops packets, where it has a hook.
+    /// Whether the policy of a chain with a hook is drop.
     pub policy_drops: bool,
     pub rules: Vec<Rule>,
 }
 
-/// The fate of a packet.
+/// Decision about a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PacketDecision {
     Passes,
-    /// A rule or policy drops it, unless an earlier rule accepts it by what is not known here.
+    /// A rule or policy drops the packet. With `unless`, an earlier rule may accept it under a condition that is unknown here.
     Dropped {
         by: Dropper,
         unless: bool,
@@ -110,27 +110,27 @@ pub enum PacketDecision {
 /// The rule or policy that drops a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropper {
-    /// In words.
+    /// Description of the rule or policy.
     pub what: String,
-    /// The chain with the hook, and its table.
+    /// The base chain. `table` is its table.
     pub base: String,
     pub table: String,
-    /// Takes the rule away.
+    /// Command that deletes the rule.
     pub removal: Option<String>,
 }
 
-/// The decision of a chain.
+/// Result of a chain.
 enum ChainDecision {
     Accepts,
     Drops(usize, usize),
-    /// Nothing: it goes on behind the jump.
+    /// No decision: evaluation continues after the jump.
     Nothing,
 }
 
-/// No chain is deeper below its hook; more would be a circle.
+/// Maximum depth of jumps, which ends circular jumps.
 const MAX_DEPTH: usize = 16;
 
-/// The fate of a packet at this hook: it has to pass all base chains there.
+/// Returns the decision about a packet at this hook: all base chains must accept it.
 pub fn fate(chains: &[Chain], hook: Hook) -> PacketDecision {
     for base in chains.iter().filter(|chain| chain.hook == Some(hook)) {
         let mut unless = false;
@@ -182,12 +182,12 @@ fn walk(chains: &[Chain], chain: &Chain, sure: Fits, unless: &mut bool, depth: u
     ChainDecision::Nothing
 }
 
-/// The parts of a list in braces, with commas.
+/// Returns the items of a list with commas, with or without braces.
 pub fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.trim_matches(|c| matches!(c, '{' | '}' | ' ')).split(',').map(str::trim)
 }
 
-/// Whether a list of ports has this one: `5777`, `5000-6000`, `5000:6000`, several with commas, in braces.
+/// Whether a list of ports contains `port`: `5777`, `5000-6000`, `5000:6000`, or several with commas, in braces.
 pub fn has_port(text: &str, port: u16) -> Fits {
     if text.starts_with('@') {
         return Fits::Perhaps;
@@ -200,7 +200,7 @@ pub fn has_port(text: &str, port: u16) -> Fits {
     Fits::of(listed(text).any(has))
 }
 
-/// Whether a list of addresses, prefixes and ranges has this one.
+/// Whether a list of addresses, prefixes and ranges contains `address`.
 pub fn has_address(text: &str, address: IpAddr) -> Fits {
     if text.starts_with('@') {
         return Fits::Perhaps;
@@ -218,7 +218,7 @@ pub fn has_address(text: &str, address: IpAddr) -> Fits {
     }))
 }
 
-/// Whether an address or prefix covers this one.
+/// Whether an address or prefix contains `address`.
 fn covers(text: &str, address: IpAddr) -> bool {
     let (prefix, length) =
         text.split_once('/').map_or((text, None), |(prefix, length)| (prefix, Some(length)));
@@ -237,7 +237,7 @@ fn covers(text: &str, address: IpAddr) -> bool {
 }
 
 impl Packet<'_> {
-    /// Whether it is of this protocol, as rules name it.
+    /// Whether the packet has this protocol.
     pub fn is_of(&self, protocol: &str) -> Fits {
         let own: &[&str] = match (self.protocol, self.to.is_ipv4()) {
             (Protocol::Udp(_), _) => &["udp", "17"],
@@ -248,7 +248,7 @@ impl Packet<'_> {
         Fits::of(listed(protocol).any(|name| own.contains(&name) || any.contains(&name)))
     }
 
-    /// Whether it goes to one of these ports.
+    /// Whether the packet's destination port is one of these.
     pub fn goes_to(&self, ports: &str) -> Fits {
         match self.protocol {
             Protocol::Udp(port) => has_port(ports, port),
@@ -256,7 +256,7 @@ impl Packet<'_> {
         }
     }
 
-    /// Whether it is one of these messages of IGMP or ICMPv6.
+    /// Whether the packet is one of these IGMP or ICMPv6 messages.
     pub fn is_message(&self, types: &str) -> Fits {
         let names: &[&str] = match (self.protocol, self.to.is_ipv4()) {
             (Protocol::Udp(_), _) => return Fits::No,
@@ -268,7 +268,7 @@ impl Packet<'_> {
         Fits::of(listed(types).any(|name| names.contains(&name)))
     }
 
-    /// Whether it is on the interface of this name, or of one that begins so.
+    /// Whether the packet uses one of these interfaces. A final `*` or `+` matches any ending.
     pub fn is_on(&self, names: &str) -> Fits {
         Fits::of(listed(names).any(|name| {
             let name = name.trim_matches('"');

@@ -35,7 +35,7 @@ fn found(nft: &str, iptables: &str) -> Vec<Check> {
     checks.into_iter().filter(|check| check.verdict != Verdict::Ok).collect()
 }
 
-/// The command of each finding.
+/// Returns the commands of all findings.
 fn mends(nft: &str, iptables: &str) -> Vec<String> {
     found(nft, iptables).into_iter().map(|check| check.advice.unwrap_or_default()).collect()
 }
@@ -56,7 +56,7 @@ fn a_dropping_rule_is_found_with_its_removal() {
     ] {
         assert_eq!(mends(&NFT.replace("RULE", rule), ""), [delete.clone(), delete.clone()], "{rule}");
     }
-    // To the group alone: a source is not concerned, and IGMP goes elsewhere.
+    // These rules concern only the group: they affect neither a source nor IGMP.
     for rule in [
         "ip daddr 239.255.70.1 reject",
         "ip daddr 239.0.0.0/8 udp dport 5777 drop",
@@ -92,13 +92,13 @@ fn a_closed_filter_needs_the_rule_for_each_role() {
         [udp.clone(), udp.clone(), igmp.clone()]
     );
     assert_eq!(mends(&closed.replace("RULE", "udp dport 5777 accept"), ""), std::slice::from_ref(&igmp));
-    // For the group alone: a source still does not hear receivers.
+    // With a rule for the group alone, a source still does not receive answers.
     assert_eq!(
         mends(&closed.replace("RULE", "ip daddr 239.255.70.1 accept"), ""),
         [udp.clone(), igmp.clone()]
     );
     assert_eq!(mends(&closed.replace("RULE", "ip protocol { udp, igmp } accept"), ""), Vec::<String>::new());
-    // An open rule at the end is not taken away: it drops all else, too.
+    // A final rule without conditions is not deleted: it also drops other packets.
     assert_eq!(mends(&NFT.replace("RULE", "drop"), ""), [udp.clone(), udp, igmp]);
 }
 

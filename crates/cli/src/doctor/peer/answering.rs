@@ -1,58 +1,58 @@
-//! Answers of a doctor that serves, and their limits: the rules, without sockets and clock.
+//! Answers of `doctor --serve`, and their limits, without sockets and clock.
 //!
-//! Until a host has proven its address, it gets nothing longer than its question. Then it gets one test at a time, of limited
-//! length and bytes, to that address alone, and a few small datagrams to the group.
+//! An answer to an unproven address is not longer than its question. A proven address gets one test at a time, of limited
+//! duration and bytes. All datagrams of a test are sent to this address, except for a few small ones to the group.
 
 use faircast_wire::doctor::{Key, Kind, LEN, Message, Tally};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Bytes of a question for a token, which its answer does not exceed.
+/// Minimum length of a request for a token, in bytes. The answer is not longer.
 pub const HELLO: usize = 128;
-/// A test takes no longer than this.
+/// Maximum duration of a test.
 pub const TEST: Duration = Duration::from_secs(60);
-/// Silence after which a test is over.
+/// Duration of silence after which a test ends.
 const SILENT: Duration = Duration::from_secs(3);
-/// Bytes that leave for a test.
+/// Maximum number of bytes sent for a test.
 pub const MAX_BYTES: u64 = 128 << 20;
-/// Datagrams of a train.
+/// Maximum number of datagrams of a train.
 pub const MAX_TRAIN: u64 = 4_096;
-/// Longest datagram.
+/// Maximum length of a datagram, in bytes.
 pub const MAX_SIZE: u64 = 9_000;
-/// How often the group is sent to in a test, and datagrams of each time.
+/// Maximum number of transmissions to the group in a test. Each has `GROUP_PROBES` datagrams.
 pub const MAX_GROUP: u32 = 4;
-/// See [`MAX_GROUP`].
+/// Number of datagrams in each transmission to the group.
 pub const GROUP_PROBES: u32 = 8;
-/// Tokens given in a second, to whoever asks.
+/// Maximum number of tokens issued per second, to all hosts together.
 const TOKENS: u32 = 50;
-/// A token is good for one to two of these.
+/// Half of the maximum lifetime of a token, in seconds. A token is valid for one to two of these periods.
 const TOKEN_LASTS: u64 = 30;
-/// Time from one datagram of a train to the next, at least and at most, in nanoseconds.
+/// Minimum and maximum time between datagrams of a train, in nanoseconds.
 const INTERVAL: (u64, u64) = (5_000, 20_000_000);
 
-/// Reaction to a message.
+/// Answer to a message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing.
+    /// No answer.
     Silence,
-    /// Send this, padded to this length.
+    /// Sends this message, padded to this length.
     Say(Message, usize),
-    /// Send `count` of these, `len` bytes each, `interval` nanoseconds apart.
+    /// Sends `count` messages of `len` bytes each, `interval` nanoseconds apart.
     Train { first: Message, count: u32, len: usize, interval: u64 },
-    /// Send this many of these to the group.
+    /// Sends this number of messages to the group.
     ToGroup(Message, u32),
 }
 
-/// Facts about this host.
+/// Facts about this host that the other host needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Own {
-    /// MTU of its interface.
+    /// MTU of the interface.
     pub mtu: u64,
-    /// Bytes of its receive buffer.
+    /// Size of the receive buffer, in bytes.
     pub buffer: u64,
 }
 
-/// The test that is under way.
+/// The active test.
 #[derive(Debug)]
 struct Test {
     from: SocketAddr,
@@ -63,29 +63,30 @@ struct Test {
     left: u64,
     groups: u32,
     tally: Tally,
-    /// Datagrams that came to the group.
+    /// Number of datagrams received from the group.
     to_group: u64,
-    /// Answers of the other host to datagrams that were sent to the group from here.
+    /// Number of answers of the other host to datagrams that this host sent to the group.
     echoed: u64,
 }
 
-/// The answering side of a test.
+/// State of the answering host.
 pub struct Answering {
-    /// Draws tokens.
+    /// Key of the tokens' hashes.
     secret: [u8; 32],
     own: Own,
     test: Option<Test>,
-    /// Tokens given in this second.
+    /// The current second, and the number of tokens issued in it.
     tokens: (u64, u32),
 }
 
 impl Answering {
-    /// Creates the answering side of this host; `secret` is known to nobody else.
+    /// Creates the state of an answering host. `secret` must not be known to any other host.
     pub fn new(secret: [u8; 32], own: Own) -> Answering {
         Answering { secret, own, test: None, tokens: (0, 0) }
     }
 
-    /// A message of the right key and this length came from there. `now` since this was made, `unix_nanos` since 1970.
+    /// Answers a message of length `len` that was sealed with an accepted key. `now` is the time since the creation of this
+    /// state, `unix_nanos` the time since 1970.
     pub fn answer(
         &mut self,
         message: &Message,
@@ -98,7 +99,7 @@ impl Answering {
             return self.hello(message, len, from, now, unix_nanos);
         }
         if message.kind == Kind::Heard {
-            // It comes from the port of a receiver.
+            // The message comes from the other host's receiver port. The test has its source port.
             let port = self.test.as_ref().map_or(0, |test| test.from.port());
             let at = SocketAddr::new(from.ip(), port);
             if let Some(test) = self.test.as_mut().filter(|test| test.is(message, at, now)) {
@@ -117,7 +118,7 @@ impl Answering {
         test.answer(message, len, now)
     }
 
-    /// This came to the group; returns the answer of a receiver, a few times.
+    /// Counts a datagram from the group. Returns the answer of a receiver, up to a maximum number.
     pub fn received_in_group(
         &mut self,
         message: &Message,
@@ -171,9 +172,9 @@ impl Answering {
     }
 }
 
-/// The step of datagrams to the group that go to who serves, and of those that come from there.
+/// The `step` of datagrams that the asking host sends to the group.
 pub const TO_PEER: u16 = 1;
-/// See [`TO_PEER`].
+/// The `step` of datagrams that the serving host sends to the group.
 pub const FROM_PEER: u16 = 0;
 
 impl Test {
@@ -208,7 +209,7 @@ impl Test {
                 self.tally.take(message.step, message.number, now.as_nanos() as u64);
                 Answer::Silence
             }
-            // To the group from here.
+            // The question is about datagrams from this host to the group.
             Kind::Count if message.step == FROM_PEER => {
                 let values = [self.echoed, 0, 0, self.to_group];
                 self.say(Message { kind: Kind::Counted, values, ..*message }, LEN)
@@ -259,7 +260,7 @@ impl Test {
     }
 }
 
-/// Computes a token that proves that its holder receives datagrams at this address. Never 0.
+/// Computes a token, which proves that its holder receives datagrams at this address. It is never 0.
 fn token(secret: &[u8; 32], to: SocketAddr, test: u64, slot: u64) -> u64 {
     let text = format!("{to} {test} {slot}");
     let hash = blake3::keyed_hash(secret, text.as_bytes());
@@ -267,7 +268,7 @@ fn token(secret: &[u8; 32], to: SocketAddr, test: u64, slot: u64) -> u64 {
     u64::from_le_bytes(*bytes).max(1)
 }
 
-/// Returns the index of the key that seals these bytes, and the message; `None` if no key does.
+/// Returns the message, and the index of the key that seals it; `None` if no key does.
 pub fn opened(bytes: &[u8], keys: &[Key]) -> Option<(usize, Message)> {
     keys.iter().enumerate().find_map(|(n, key)| Some((n, Message::parse(bytes, key)?)))
 }
@@ -294,7 +295,7 @@ mod tests {
             self.0.answer(&message, len, SocketAddr::from(from), self.1, 5)
         }
 
-        /// A test that may begin; its token.
+        /// Starts a test and returns its token.
         fn begin(&mut self, test: u64, from: ([u8; 4], u16)) -> u64 {
             let Answer::Say(Message { kind: Kind::Token, token, .. }, _) =
                 self.says(hello(test, 0), HELLO, from)
@@ -327,7 +328,7 @@ mod tests {
             }
         }
         assert!(stage.0.test.is_none());
-        // A token is of one address.
+        // A token is valid for one address only.
         let token = stage.begin(1, A);
         assert!(matches!(
             stage.says(hello(1, token), HELLO, B),
@@ -379,7 +380,7 @@ mod tests {
         };
         let second = stage.says(hello(2, token), HELLO, B);
         assert!(matches!(second, Answer::Say(Message { kind: Kind::Busy, .. }, _)), "{second:?}");
-        // The first is over when it says so, or is silent.
+        // A test ends by its own message or by silence.
         let mut other = Stage::new();
         let own = other.begin(1, A);
         other.says(asks(Kind::Bye, own, [0; 4]), LEN, A);
@@ -407,7 +408,7 @@ mod tests {
         assert_eq!(echoed, [Some(Message { kind: Kind::Heard, ..group }), None, None]);
         let counted = stage.says(Message { step: 4, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
         assert!(matches!(counted, Answer::Say(Message { values: [3, 100, 0, 1], .. }, LEN)), "{counted:?}");
-        // The other host answers as a receiver from another port.
+        // The other host answers as a receiver, from another port.
         let echoed = Message { step: FROM_PEER, ..asks(Kind::Heard, token, [0; 4]) };
         stage.says(echoed, LEN, (A.0, 9));
         stage.says(echoed, LEN, B);

@@ -1,11 +1,11 @@
-//! Two doctors test the network between their hosts.
+//! A test of the network between two hosts that run `doctor`.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`faircast_wire::doctor`] | what they say to each other |
-//! | [`answering`] | what the one that serves answers, and how little |
-//! | [`sockets`] | by what they say it |
-//! | [`serve`] [`with`] | the one that answers, and the one that asks |
+//! | [`faircast_wire::doctor`] | messages of a test |
+//! | [`answering`] | answers of the serving host, and their limits |
+//! | [`sockets`] | sockets of a test |
+//! | [`serve`] [`with`] | the serving host, and the asking host |
 
 mod answering;
 pub mod serve;

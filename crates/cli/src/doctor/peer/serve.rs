@@ -10,16 +10,16 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long one look at the socket lasts at most.
+/// Maximum duration of one wait for a datagram.
 const LOOK: Duration = Duration::from_millis(100);
-/// Between datagrams to the group.
+/// Interval of datagrams to the group.
 pub const GROUP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Parameters of a doctor that serves.
+/// Parameters of the serving host.
 pub struct Served<'a> {
-    /// The port at which it is asked.
+    /// UDP port of the serving host.
     pub port: u16,
-    /// The group that is tested, and the interface that hears it.
+    /// The group to test. `choice` is its interface.
     pub group: SocketAddr,
     pub choice: &'a Choice,
     pub ttl: u8,
@@ -28,10 +28,10 @@ pub struct Served<'a> {
     pub clock_ahead: i64,
 }
 
-/// Answers until stopped; `reported` is called with the hosts that begin a test.
+/// Answers until stopped. `reported` is called for each host that starts a test.
 ///
 /// # Errors
-/// When the sockets cannot be had.
+/// When the sockets cannot be opened.
 pub fn serve(
     served: &Served<'_>,
     stop: &AtomicBool,
@@ -77,13 +77,13 @@ pub fn serve(
     Ok(())
 }
 
-/// Nanoseconds since 1970, as this host has it.
+/// Returns the time since 1970 on this host, plus `ahead` seconds, in nanoseconds.
 pub fn unix_nanos(ahead: i64) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     now.saturating_add_signed(ahead.saturating_mul(1_000_000_000))
 }
 
-/// Draws a secret.
+/// Returns a random secret.
 fn secret() -> Result<[u8; 32], Failure> {
     let key = faircast_wire::GroupKey::generate()
         .map_err(|error| Failure::system("draw a random number")(io::Error::other(error.to_string())))?;

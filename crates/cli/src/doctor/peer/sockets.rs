@@ -1,4 +1,4 @@
-//! The sockets of a doctor: those of a session. One is a source's, with the group's port, and one is a receiver's.
+//! Sockets of a test. They equal those of a session: a source's socket with the group's port, and a receiver's socket.
 
 use faircast_net::{
     Batch, Choice, Ecn, GroupOptions, GroupSocket, Membership, NetError, Port, SourceOptions, SourceSocket,
@@ -9,12 +9,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Datagrams that are taken from a socket at a time.
+/// Maximum number of datagrams read from a socket at a time.
 const AT_A_TIME: usize = 16;
-/// Receive buffer of the socket for trains, as far as the system grants it.
+/// Requested receive buffer of the socket for trains, in bytes.
 const BUFFER: usize = 8 << 20;
 
-/// A source's socket: it talks to the other doctor, sends to the group, and receives the answers of receivers.
+/// A source's socket: exchanges messages with the other host, sends to the group, and receives the answers of receivers.
 pub struct Mouth {
     socket: SourceSocket,
     batch: Batch,
@@ -31,12 +31,13 @@ impl Mouth {
         Ok(Mouth { socket, batch: Batch::new(AT_A_TIME), waiter: Waiter::new() })
     }
 
-    /// Where it is.
+    /// Returns the local address of the socket.
     pub fn local(&self) -> SocketAddr {
         self.socket.local_addr()
     }
 
-    /// Send a datagram, to a host or to the group. One that is too long for the interface does not leave, as on the way.
+    /// Sends a datagram to a host or to the group. A datagram that is too long for the interface is discarded without an error,
+    /// as a router would do.
     ///
     /// # Errors
     /// The error of the system.
@@ -47,7 +48,7 @@ impl Mouth {
         }
     }
 
-    /// The next datagram that comes before then, its length and where it came from.
+    /// Returns the next datagram that arrives before `until`: its length, its source address, and its arrival time.
     ///
     /// # Errors
     /// The error of the system.
@@ -73,7 +74,7 @@ impl Mouth {
     }
 }
 
-/// A receiver's sockets: the group, and where its answers leave from.
+/// A receiver's sockets: one for the group, and one for answers.
 pub struct Ear {
     socket: GroupSocket,
     batch: Batch,
@@ -87,12 +88,13 @@ impl Ear {
         Ok(Ear { socket, batch: Batch::new(AT_A_TIME) })
     }
 
-    /// Bytes of its receive buffer.
+    /// Returns the size of the receive buffer, in bytes.
     pub fn buffer(&self) -> usize {
         self.socket.receive_buffer().granted
     }
 
-    /// Handles all that has arrived, without waiting. The message that `each` returns is sent back, as a receiver answers a source.
+    /// Processes all datagrams that have arrived, without waiting. A message that `each` returns is sent back, like the answer of
+    /// a receiver to a source.
     ///
     /// # Errors
     /// The error of the system.
@@ -107,7 +109,7 @@ impl Ear {
                 let Some((key, message)) = super::answering::opened(bytes, keys) else { continue };
                 if let Some(answer) = each(message, meta.from) {
                     answer.encode(&keys[key], 0, &mut out);
-                    // One that does not leave is missed at the other end.
+                    // The other host detects a lost answer.
                     let _ = self.socket.send_to(&out, meta.from);
                 }
             }
@@ -116,10 +118,10 @@ impl Ear {
     }
 }
 
-/// Sends a number of datagrams, some nanoseconds apart; `send` gets the number of each. Late ones leave at once.
+/// Sends `count` datagrams, `interval` nanoseconds apart. `send` gets the index of each. Late datagrams are sent at once.
 ///
 /// # Errors
-/// Those of `send`.
+/// The first error of `send`.
 pub fn paced(
     count: u32,
     interval: u64,
@@ -136,10 +138,10 @@ pub fn paced(
     Ok(())
 }
 
-/// A shorter sleep lasts longer than it should.
+/// Minimum duration of a sleep. Shorter sleeps last too long.
 const MIN_SLEEP: Duration = Duration::from_micros(200);
 
-/// An error of the network as one of the system.
+/// Converts an error of the network into an error of the system.
 pub fn other(error: NetError) -> io::Error {
     io::Error::other(error.to_string())
 }

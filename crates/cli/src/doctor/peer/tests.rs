@@ -11,7 +11,7 @@ fn lo() -> Choice {
     choose(IpAddr::from([239, 255, 1, 1]), Some("lo")).expect("every host has lo")
 }
 
-/// Returns the checks of a host that asks with one key at a host that serves with another.
+/// Returns the checks of an asking host with one key and a serving host with another.
 fn between(serving: &Key, asking: &Key, ahead: i64, one_way: bool) -> Vec<Check> {
     let (stop, choice) = (AtomicBool::new(false), lo());
     let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
@@ -75,7 +75,7 @@ fn clock_off_by_an_hour_warns_and_fails_with_one_way() {
         let clocks = checks.iter().find(|check| check.check == "clocks").expect("clocks are compared");
         assert_eq!(clocks.verdict, expected);
         assert!(clocks.found.contains(words), "{clocks:?}");
-        // The time that it says is that of the other host.
+        // The advice contains the time of the other host.
         let advice = clocks.advice.as_deref().expect("it says what to do");
         let set =
             advice.lines().next().and_then(|line| line.strip_prefix("date -u -s @")).expect("a command");

@@ -1,4 +1,4 @@
-//! `doctor --with HOST`: the network between two hosts, measured both ways.
+//! `doctor --with HOST`: measures the network between two hosts in both directions.
 
 use super::answering::{FROM_PEER, GROUP_PROBES, HELLO, MAX_TRAIN, TO_PEER};
 use super::serve::{GROUP_INTERVAL, unix_nanos};
@@ -11,7 +11,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// Parameters of a doctor that asks.
+/// Parameters of the asking host.
 pub struct Asked<'a> {
     pub host: SocketAddr,
     pub group: SocketAddr,
@@ -19,54 +19,54 @@ pub struct Asked<'a> {
     pub ttl: u8,
     pub key: Key,
     pub keyed: bool,
-    /// Whether sessions will be believed by their time.
+    /// Whether the clocks are needed for sessions without feedback.
     pub one_way: bool,
     /// Seconds that this host's clock is assumed to be ahead, for tests.
     pub clock_ahead: i64,
 }
 
-/// How often a question is asked, and how long an answer is waited for each time.
+/// Number of attempts of a question. `ANSWER` is the time to wait for an answer.
 const TRIES: u32 = 8;
 const ANSWER: Duration = Duration::from_millis(400);
-/// The same where none is an answer, too: which of the datagrams that are too long to be usual pass.
+/// Number of attempts for datagrams that may be too long to pass. `SOON` is the time to wait for their answer.
 const FEW: u32 = 3;
 const SOON: Duration = Duration::from_millis(100);
-/// Time for which a host that tests with another one is asked again.
+/// Time during which a busy host is asked again.
 const BUSY: Duration = Duration::from_secs(15);
 /// Approximate duration of a train.
 const TRAIN: Duration = Duration::from_millis(60);
-/// The last one, which shows loss.
+/// Duration of the last train, which measures loss.
 const LONG_TRAIN: Duration = Duration::from_millis(500);
-/// Rates are tried from here to there, in bit/s, each four times the one before: five trains.
+/// Rate of the first train, in bit/s. Each train has four times the rate of the previous one, up to `LAST`: at most six trains.
 const FIRST: f64 = 1e6;
 const LAST: f64 = 1.1e9;
-/// From here on a train was too fast, as a part of its datagrams that were lost.
+/// Share of lost datagrams above which a train was too fast.
 const TOO_MUCH: f64 = 0.05;
-/// Clocks that differ by more are of no use to who believes announcements by their time.
+/// Maximum difference of clocks for sessions without feedback, in seconds.
 const CLOCKS: i64 = 600;
-/// After a train that was too fast queues get empty in this time.
+/// Time for queues to drain after a train that was too fast.
 const RECOVERS: Duration = Duration::from_millis(300);
 
-/// One who asks, and has a token.
+/// State of the asking host after it has received a token.
 struct With<'a> {
     asked: &'a Asked<'a>,
     mouth: Mouth,
     test: u64,
     token: u64,
     step: u16,
-    /// Answers of the other host, as a receiver, to datagrams that were sent to the group from here.
+    /// Number of answers of the other host to datagrams that this host sent to the group.
     echoed: u64,
     begun: Instant,
     out: Vec<u8>,
     bytes: Vec<u8>,
 }
 
-/// Results of the trains of one direction.
+/// Measurements of one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Path {
-    /// The fastest that arrived, in bit/s.
+    /// Rate of the fastest train that arrived, in bit/s.
     rate: f64,
-    /// Whether none was too fast.
+    /// Whether no train was too fast: `rate` is a lower bound.
     at_least: bool,
     loss: f64,
     reordered: u64,
@@ -79,7 +79,7 @@ enum Direction {
     From,
 }
 
-/// Test the network to this host, and back.
+/// Tests the network to another host and back.
 pub fn test(asked: &Asked<'_>) -> Vec<Check> {
     match With::begin(asked) {
         Ok((mut with, checks)) => {
@@ -111,7 +111,7 @@ fn unanswered(asked: &Asked<'_>) -> String {
 }
 
 impl<'a> With<'a> {
-    /// A token, and what the other host says of itself.
+    /// Requests a token, and the facts about the other host.
     fn begin(asked: &'a Asked<'a>) -> io::Result<(With<'a>, Vec<Check>)> {
         let port = Port::Preferred(asked.group.port());
         let mouth = Mouth::open(asked.group, asked.choice, asked.ttl, port).map_err(other)?;
@@ -143,7 +143,7 @@ impl<'a> With<'a> {
         Ok((with, checks))
     }
 
-    /// Others may test with that host from now on; they may anyway a little later.
+    /// Ends the test, so that other hosts can start one. Otherwise it ends by a timeout.
     fn leave(&mut self) {
         let bye = self.message(Kind::Bye, [0; 4]);
         (0..2).for_each(|_| drop(self.send(&bye, LEN)));
@@ -154,7 +154,7 @@ impl<'a> With<'a> {
         let wanted = (self.asked.choice.chosen.mtu.min(1_500) as usize).saturating_sub(headers);
         let to = self.longest(Direction::To, wanted)?;
         let from = self.longest(Direction::From, wanted)?;
-        // Links may pass a little more than they say in one direction: what passes in both counts.
+        // A link may pass slightly longer datagrams in one direction. The common maximum counts.
         let len = to.min(from);
         let judged = |direction, passes| lengths(direction, (wanted, passes, len), headers, self.asked);
         let mut checks = vec![judged(Direction::To, to), judged(Direction::From, from)];
@@ -178,7 +178,7 @@ impl<'a> With<'a> {
         self.mouth.send(&self.out, self.asked.host).map_err(other)
     }
 
-    /// The next message of this test that comes before then, its length, and when it came.
+    /// Returns the next message of this test that arrives before `until`, its length, and its arrival time.
     fn next(&mut self, until: Instant) -> io::Result<Option<(Message, usize, Instant)>> {
         while let Some((len, from, at)) = self.mouth.next(until, &mut self.bytes).map_err(other)? {
             let message = Message::parse(&self.bytes[..len], &self.asked.key);
@@ -190,7 +190,7 @@ impl<'a> With<'a> {
         Ok(None)
     }
 
-    /// Ask until one of these answers comes to this step.
+    /// Sends a question until an answer of one of these kinds to this step arrives.
     fn ask(&mut self, question: Message, len: usize, kinds: &[Kind]) -> io::Result<(Message, usize)> {
         self.ask_for(question, len, kinds, (TRIES, ANSWER))?.ok_or_else(|| io::Error::other("no answer"))
     }
@@ -215,9 +215,9 @@ impl<'a> With<'a> {
         Ok(None)
     }
 
-    /// The longest datagrams up to these that pass.
+    /// Returns the maximum length of datagrams that pass, up to `wanted`.
     fn longest(&mut self, direction: Direction, wanted: usize) -> io::Result<usize> {
-        // Whether that is lost for its length is seen by a short one that passes in between.
+        // A short datagram that passes in between shows that the length caused the loss.
         if self.passes(direction, wanted, (FEW, ANSWER))?
             || !self.passes(direction, LEN, (TRIES, ANSWER))?
             || self.passes(direction, wanted, (FEW, ANSWER))?
@@ -226,7 +226,7 @@ impl<'a> With<'a> {
         }
         let (mut passes, mut fails) = (0, wanted);
         while passes + 1 < fails && fails > LEN {
-            // Below this nothing is shorter than a message.
+            // No datagram is shorter than a message.
             let middle = passes.max(LEN).midpoint(fails).clamp(passes + 1, fails - 1);
             match self.passes(direction, middle, (FEW, SOON))? {
                 true => passes = middle,
@@ -254,7 +254,7 @@ impl<'a> With<'a> {
         }))
     }
 
-    /// Trains, each faster, until one is too fast; then one at half of what arrived.
+    /// Sends faster and faster trains until one is too fast, then a train at half of the maximum arrival rate.
     fn path(&mut self, direction: Direction, len: usize) -> io::Result<Path> {
         let mut path = Path { rate: 0.0, at_least: true, loss: 1.0, reordered: 0, datagrams: 0 };
         let mut rate = FIRST;
@@ -276,7 +276,7 @@ impl<'a> With<'a> {
         Ok(path)
     }
 
-    /// One train: how many left, and what came.
+    /// Sends one train. Returns the number of sent datagrams, and counts of the received ones.
     fn train(
         &mut self,
         direction: Direction,
@@ -326,7 +326,7 @@ impl<'a> With<'a> {
         }
     }
 
-    /// Tests multicast and the answers of receivers in both directions, by the sockets and ports of sessions.
+    /// Tests multicast and the answers of receivers in both directions, with the sockets and ports of sessions.
     fn groups(&mut self) -> io::Result<Vec<Check>> {
         let asked = self.asked;
         let mut ear = match Ear::open(asked.group, asked.choice) {
@@ -358,7 +358,8 @@ impl<'a> With<'a> {
                 break;
             }
         }
-        // The number of this host's answers that have arrived there; its own answers have come meanwhile.
+        // Requests the number of this host's answers that arrived at the other host. The other host's answers arrive in the
+        // meantime.
         let question = self.message(Kind::Count, [0; 4]);
         let answered = self.ask(question, LEN, &[Kind::Counted])?.0.values[0];
         let ports = (self.mouth.local().port(), asked.host.port());
@@ -369,7 +370,7 @@ impl<'a> With<'a> {
     }
 }
 
-/// Whether answers of receivers arrive at the source.
+/// Checks that answers of receivers arrive at the source.
 fn answers(direction: Direction, echoed: u64, port: u16, asked: &Asked<'_>) -> Check {
     let arrow = arrow(direction, asked);
     if echoed > 0 {
@@ -396,7 +397,7 @@ fn answers(direction: Direction, echoed: u64, port: u16, asked: &Asked<'_>) -> C
     ))
 }
 
-/// Whether the longest datagrams of a session pass, and which do if not; `least` pass in both directions.
+/// Checks that datagrams of the maximum length pass, and names the length that does. `least` passes in both directions.
 fn lengths(
     direction: Direction,
     (wanted, passes, least): (usize, usize, usize),
@@ -426,7 +427,7 @@ fn arrow(direction: Direction, asked: &Asked<'_>) -> String {
     }
 }
 
-/// The rate at which a train came, in bit/s.
+/// Returns the arrival rate of a train, in bit/s.
 fn arrived(tally: &Tally, len: usize) -> f64 {
     let gaps = tally.received.saturating_sub(1);
     if tally.span == 0 { 0.0 } else { gaps as f64 * len as f64 * 8.0 / (tally.span as f64 / 1e9) }
@@ -480,7 +481,7 @@ fn grouped(direction: Direction, echoed: u64, asked: &Asked<'_>) -> Check {
     ))
 }
 
-/// Compares the other host's clock with this one's.
+/// Compares the clocks of the two hosts.
 fn clocks(here: u64, there: u64, rtt: Duration, asked: &Asked<'_>) -> Check {
     let half = (rtt / 2).as_nanos() as i128;
     let ahead = ((i128::from(here) - half - i128::from(there)) / 1_000_000_000) as i64;
