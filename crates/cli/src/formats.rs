@@ -139,10 +139,10 @@ impl Source {
 }
 
 impl args::Recv {
-    /// Prepares to receive in a foreign format.
+    /// Prepares a receiver in a foreign format.
     ///
     /// # Errors
-    /// [`Usage`] when options contradict each other or mean nothing in this format.
+    /// [`Usage`] when options contradict each other or have no effect in this format.
     pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatReceiver>, Usage> {
         let asked = [
             (Feature::Encryption, "--key", self.session.key.is_some()),
@@ -178,7 +178,7 @@ impl args::Recv {
 /// Runs a session in a foreign format and reports it.
 ///
 /// # Errors
-/// Why it failed, or that it fell short.
+/// The error of a failed session, or its shortfall.
 pub fn run<'a, C: Configuration<Report: Outcome>>(
     role: Role,
     resolved: Resolved<C>,

@@ -1,4 +1,4 @@
-//! Lists of hosts: one a line, and what is wrong with a line.
+//! Lists of hosts: one per line, with errors of lines.
 
 use crate::failure::Usage;
 use crate::values;
@@ -9,19 +9,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// More hosts than this are not served one by one.
+/// Maximum number of hosts that are invited and served by unicast.
 pub const MAX_HOSTS: usize = 1024;
 
-/// No list is longer than this, in bytes.
+/// Maximum length of a list, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// More receivers than this are not required by name.
+/// Maximum number of receivers in a list.
 const MAX_RECEIVERS: usize = 10_000;
 
-/// The receivers that must have everything: one a line, a name or an address; what comes after `#` is left out.
+/// Reads the receivers that a session requires: one name or address per line. Text after `#` is a comment.
 ///
 /// # Errors
-/// [`Usage`] when the file cannot be read, or a line is no name, or the same as another.
+/// [`Usage`] when the file cannot be read, or a line is not a name or repeats another one.
 pub fn read_receivers(path: &Path) -> Result<Vec<RequiredHost>, Usage> {
     parse_receivers(path, &text_of(path)?)
 }
@@ -43,7 +43,7 @@ fn parse_receivers(path: &Path, text: &str) -> Result<Vec<RequiredHost>, Usage> 
     if hosts.is_empty() { Err(Usage::NoHosts(path.to_owned())) } else { Ok(hosts) }
 }
 
-/// The lines that name something, with their numbers.
+/// Returns the lines that are neither empty nor comments, with their numbers.
 fn named_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines());
     let named = lines.map(|(line, text)| (line, text.split('#').next().unwrap_or("").trim()));
@@ -57,10 +57,10 @@ fn text_of(path: &Path) -> Result<String, Usage> {
     Ok(text)
 }
 
-/// The hosts of a file: one a line, `HOST` or `HOST:PORT`; what comes after `#` is left out.
+/// Reads the hosts to invite: one `HOST` or `HOST:PORT` per line. Text after `#` is a comment.
 ///
 /// # Errors
-/// [`Usage`] when the file cannot be read, or a line is no host, or the same as another.
+/// [`Usage`] when the file cannot be read, or a line is not a host or repeats another one.
 pub fn read(path: &Path) -> Result<Vec<InvitedHost>, Usage> {
     parse(path, &text_of(path)?)
 }

@@ -1,5 +1,5 @@
-//! JSON of a session: one object a line, with its type in `event`. Events and reports are the transport's own; their
-//! names and units are a format that scripts rely on: fields are added, never renamed.
+//! JSON of a session: one object per line, with its type in `event`. Events and reports are the transport's types. Their names
+//! and units are a format that scripts depend on: fields are added, but never renamed.
 
 use crate::failure::{Failure, class_name};
 use crate::safe;
@@ -7,13 +7,13 @@ use faircast::Event;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A line that is no event of a session.
+/// A line that is not an event of a session.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Line<'a, R: Serialize = Failed> {
-    /// What went wrong; a `done` with `"ok":false` follows.
+    /// The error; a `done` with `"ok":false` follows.
     Error { class: &'a str, message: String, hint: Option<String> },
-    /// How a session ended; always the last line.
+    /// The report of a session; always the last line.
     Done {
         #[serde(flatten)]
         report: &'a R,
@@ -22,54 +22,54 @@ pub enum Line<'a, R: Serialize = Failed> {
     },
 }
 
-/// What is left to say of a session that did not come to a report.
+/// The last line of a session without a report.
 #[derive(Debug, Serialize)]
 pub struct Failed {
     ok: bool,
 }
 
 impl<'a, R: Serialize> Line<'a, R> {
-    /// The end of a session with this report; the processor time that it took is null where it is not known.
+    /// Returns the last line of a session with this report. The CPU time is null if it is unknown.
     pub fn done(report: &'a R, cpu_seconds: Option<f64>) -> Line<'a, R> {
         Line::Done { report, cpu_seconds: Some(cpu_seconds) }
     }
 }
 
 impl Line<'static> {
-    /// What went wrong.
+    /// Returns the line of an error.
     pub fn failure(failure: &Failure) -> Line<'static> {
         let (message, hint) = failure.what_and_hint();
         Line::Error { class: class_name(failure), message, hint }
     }
 
-    /// The last line of a session that did not come to a report.
+    /// Returns the last line of a session without a report.
     pub fn failed() -> Line<'static> {
         Line::Done { report: &Failed { ok: false }, cpu_seconds: None }
     }
 }
 
-/// A line of one of several sessions.
+/// A line with the number of its session.
 #[derive(Debug, Serialize)]
 pub struct Of<'a, L: Serialize> {
-    /// What is told.
+    /// The line.
     #[serde(flatten)]
     pub line: &'a L,
-    /// Which one it is of, from 1.
+    /// Number of the session, from 1.
     pub session: u32,
 }
 
-/// Write `line` as one line, and flush it, so that a reader sees it at once.
+/// Writes `line` as one line and flushes it, so that a reader receives it at once.
 pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Result<()> {
     out.write_all(self::line(line).as_bytes())?;
     out.flush()
 }
 
-/// A line in place of this number of dropped ones.
+/// Returns the line in place of `count` dropped lines.
 pub fn dropped(count: u64) -> String {
     line(&Event::Dropped { count })
 }
 
-/// `line` and its end.
+/// Returns `line` as JSON with a line end.
 pub fn line(line: &impl Serialize) -> String {
     let text = serde_json::to_string(line).expect("numbers and texts are JSON");
     format!("{}\n", safe::json(&text))

@@ -1,4 +1,4 @@
-//! Key files: made by `keygen`, read by sessions.
+//! Key files: `keygen` writes them, and sessions read them.
 
 pub mod signing;
 
@@ -11,22 +11,22 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// More than any key file with comments holds, in bytes.
+/// Maximum length of a key file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// Readers of a key file.
+/// The users that can read a key file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exposure {
-    /// Its owner.
+    /// Only its owner.
     Owner,
-    /// Others on this host.
+    /// Other users of this host, too.
     Others,
 }
 
-/// Read a group's key file, and see who else can.
+/// Reads a group key file, and checks whether other users can read it.
 ///
 /// # Errors
-/// [`Usage`] when there is no such file or no key in it.
+/// [`Usage`] when the file does not exist or contains no key.
 pub fn read(path: &Path) -> Result<(KeyRing, Exposure), Usage> {
     let (text, exposure) = read_text(path)?;
     Ok((text.parse().map_err(malformed(path))?, exposure))
@@ -51,18 +51,18 @@ pub(crate) fn read_text(path: &Path) -> Result<(Zeroizing<String>, Exposure), Us
     Ok((text, if mode & 0o077 == 0 { Exposure::Owner } else { Exposure::Others }))
 }
 
-/// Where a new key goes.
+/// Destination of a new key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Place {
-    /// To standard output.
+    /// Standard output.
     Stdout,
-    /// Into a file that must not exist.
+    /// A file that must not exist.
     New(PathBuf),
-    /// Into a file, whatever was there.
+    /// A file that is replaced if it exists.
     Replace(PathBuf),
 }
 
-/// A key to make.
+/// Description of a key to create.
 #[derive(Debug)]
 pub struct Resolved {
     place: Place,
@@ -73,14 +73,14 @@ pub struct Resolved {
 #[derive(Debug)]
 enum KeyKind {
     Group,
-    /// For relays of this group.
+    /// A key for relays, derived from this group key.
     Relay(Box<GroupKey>),
-    /// A pair: to sign content, and to verify it.
+    /// A pair of keys: the private one signs content, the public one verifies it.
     Pair,
 }
 
 impl Resolved {
-    /// A new group's key.
+    /// Returns the description of a new group key.
     pub const fn group(place: Place) -> Resolved {
         Resolved { place, kind: KeyKind::Group }
     }
@@ -90,12 +90,13 @@ impl Keygen {
     /// Resolves the kind of the key, and its place.
     ///
     /// # Errors
-    /// [`Usage`] when the group's key of a relay's cannot be read, or a pair, which are two files, is to go to standard output.
+    /// [`Usage`] when the group key of a relay key cannot be read, or when a pair, which consists of two files, would go to
+    /// standard output.
     pub fn resolve(self) -> Result<Resolved, Usage> {
         let (kind, name) = match &self.relay {
             None if self.sign => (KeyKind::Pair, "faircast.sign"),
             None => (KeyKind::Group, "faircast.key"),
-            // The first key is the one that sources seal with.
+            // Sources seal with the first key.
             Some(group) => (KeyKind::Relay(Box::new(read(group)?.0.first().clone())), "relay.key"),
         };
         let file = self.file.unwrap_or_else(|| name.into());
@@ -111,10 +112,10 @@ impl Keygen {
     }
 }
 
-/// Make a key and say what to do with it.
+/// Creates a key, and prints its use.
 ///
 /// # Errors
-/// [`Usage::KeyExists`], or that the file cannot be written.
+/// [`Usage::KeyExists`], or an error when the file cannot be written.
 pub fn run(resolved: Resolved, out: &mut impl Write, people: &mut impl Write) -> Result<(), Failure> {
     let (line, id) = match &resolved.kind {
         KeyKind::Group => {
@@ -143,7 +144,7 @@ pub fn run(resolved: Resolved, out: &mut impl Write, people: &mut impl Write) ->
     .map_err(unwritten)
 }
 
-/// What is said of a key.
+/// Output about a key.
 #[derive(Debug, serde::Serialize)]
 struct Shown {
     file: String,
@@ -154,10 +155,10 @@ struct Shown {
     readable_by_others: bool,
 }
 
-/// Say what the keys in a file are and may do.
+/// Prints type, permissions and readers of the keys in a file.
 ///
 /// # Errors
-/// [`Usage`] when there is no such file or no key in it.
+/// [`Usage`] when the file does not exist or contains no key.
 pub fn show(show: &KeyShow, out: &mut impl Write) -> Result<(), Failure> {
     let (text, exposure) = read_text(&show.file)?;
     let describe = |kind, id: KeyId, may, may_not| Shown {
@@ -213,13 +214,13 @@ const SIGNERS_MAY_NOT: &[&str] = &["read what is sealed"];
 const VERIFIERS_MAY: &[&str] = &["verify signatures of its source"];
 const VERIFIERS_MAY_NOT: &[&str] = &["sign", "read what is sealed"];
 
-/// The mode of files that their owner alone may read.
+/// Mode of files that only their owner can read.
 pub(crate) const OWNERS: u32 = 0o600;
 
-/// Write a key's line into the file of this place, whose name gets `more`; the file, unless it belongs on standard output.
+/// Writes a key's line into a file, whose name is extended by `more`. Returns its path; `None` for standard output.
 ///
 /// # Errors
-/// [`Usage::KeyExists`], or that the file cannot be written.
+/// [`Usage::KeyExists`], or an error when the file cannot be written.
 pub(crate) fn write(place: &Place, more: &str, line: &str, mode: u32) -> Result<Option<PathBuf>, Failure> {
     let (path, is_new) = match place {
         Place::Stdout => return Ok(None),
@@ -243,7 +244,8 @@ fn write_new(path: &Path, line: &str, mode: u32) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Write beside the old file and rename, so that the mode is right and no half key is ever there.
+/// Writes a temporary file in the same directory and renames it. The file thus has the right mode and never contains a part of a
+/// key.
 fn replace(path: &Path, line: &str, mode: u32) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(directory)?; // made with mode 0600

@@ -1,4 +1,4 @@
-//! Log lines of sessions, which the variable `FAIRCAST_LOG` selects.
+//! Log lines of sessions. The environment variable `FAIRCAST_LOG` selects them.
 
 use crate::outlet::Outlet;
 use std::env;
@@ -7,16 +7,16 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
 
-/// Targets and their levels, such as `faircast=info` or `faircast::join=info,faircast::cut=debug`.
+/// The variable with targets and their levels, such as `faircast=info` or `faircast::join=info,faircast::cut=debug`.
 const VARIABLE: &str = "FAIRCAST_LOG";
 
-/// Writes the selected events to this output, a line each.
+/// Starts writing the selected events to this output, one per line.
 pub fn begin(out: &mut Outlet) {
     let Ok(selected) = env::var(VARIABLE) else { return };
     let targets: Targets = match selected.parse() {
         Ok(targets) => targets,
         Err(error) => {
-            // An output that nobody reads changes nothing.
+            // A failure to write standard error is ignored.
             let _ = writeln!(out, "warning: {VARIABLE}: {error}; nothing is logged");
             return;
         }

@@ -1,20 +1,20 @@
 //! The faircast command.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`args`] [`values`] | what can be typed |
-//! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
-//! | [`serve`] | `recv --serve`: sessions one after another, and several at once |
-//! | [`report`] [`shortfall`] | what has become of every receiver, in a file |
-//! | [`formats`] | the same in the foreign formats |
-//! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
-//! | [`start`] | a session that waits begins |
-//! | [`print`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
+//! | [`args`] [`values`] | command line arguments |
+//! | [`session`] | `send`, `stream`, `recv`: arguments, resolution, execution |
+//! | [`serve`] | `recv --serve`: successive and concurrent sessions |
+//! | [`report`] [`shortfall`] | outcome of every receiver, in a file |
+//! | [`formats`] | sessions in foreign formats |
+//! | [`relay`] [`hosts`] | relays; lists of hosts |
+//! | [`start`] | start of a waiting session |
+//! | [`print`] [`json`] [`units`] [`safe`] | output for people and programs, and safe display of texts from other hosts |
 //! | `log` | log lines, with the feature `tracing` |
-//! | [`outlet`] | standard output and standard error, for which no session waits |
+//! | [`outlet`] | standard output and standard error, which do not block a session |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
-//! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, what sessions say in the words of flags, exit codes, signals, advice about full buffers |
+//! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, messages with the names of options, exit codes, signals, advice about full buffers |
 
 #[cfg(feature = "simulator")]
 mod aqm;
@@ -136,22 +136,22 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Where JSON goes: data has the first claim to standard output.
+/// Destination of JSON. Content takes precedence on standard output.
 #[derive(Clone, Copy)]
 enum Channel {
     Stdout,
     Stderr,
-    /// Standard output, in the lines of a relay.
+    /// Standard output, in the format of a relay.
     Relay,
 }
 
-/// Reports a usage error to a program too.
+/// Also reports a usage error as JSON, if that was requested.
 fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Result<Resolved<C>, Failure> {
     outcome.map_err(|usage| {
         let failure = Failure::from(usage);
         if json {
             let mut out = Outlet::stdout(json::dropped);
-            // The exit code and standard error say it as well.
+            // An error is ignored: the exit code and standard error report the failure, too.
             let _ = json::write(&mut out, &Line::failure(&failure));
             let _ = json::write(&mut out, &Line::failed());
             let _ = out.finish();
@@ -160,12 +160,12 @@ fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Resu
     })
 }
 
-/// A source in a foreign format.
+/// Runs a source in a foreign format.
 fn send_as(resolved: Resolved<FormatSource>) -> Result<(), Failure> {
     in_session(Channel::Stdout, |output, stop| formats::run(Role::Unanswered, resolved, output, stop))
 }
 
-/// A session that can be asked to start.
+/// Runs a source that `start` or Enter can start early.
 fn send_or_stream(resolved: Resolved<SendConfig>) -> Result<(), Failure> {
     let has_keyboard = start::on_request(&resolved.config.start)?;
     in_session(Channel::Stdout, |output, stop| {
@@ -192,7 +192,7 @@ fn in_session(
         is_terminal.then(|| printer::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
     let outcome =
         run(Output { program: &mut program, people: &mut people, block, keyboard: Keyboard::None }, &stop);
-    // Standard error that is not read changes nothing.
+    // A reader that does not read standard error is ignored.
     let _ = people.finish();
     match program.finish() {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe && outcome.is_ok() => {

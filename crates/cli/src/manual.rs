@@ -1,4 +1,4 @@
-//! The manual, made from the definition of the command line: pages, completions, `docs/cli.md`.
+//! The manual, generated from the definition of the command line: pages, completions, `docs/cli.md`.
 
 use crate::args::Cli;
 use crate::failure::{Failure, Usage, unwritten};
@@ -7,10 +7,10 @@ use clap_complete::Shell;
 use std::io::Write;
 use std::path::Path;
 
-/// Write the manual page of a command, or of `faircast` itself when no names are given.
+/// Writes the manual page of a command, or of `faircast` without names.
 ///
 /// # Errors
-/// When there is no such command, or it cannot be written.
+/// When the command does not exist, or the page cannot be written.
 pub fn page(names: &[String], out: &mut impl Write) -> Result<(), Failure> {
     let mut all = Cli::command();
     all.build();
@@ -28,12 +28,12 @@ pub fn page(names: &[String], out: &mut impl Write) -> Result<(), Failure> {
         let found = command.get_subcommands().filter(shown).find(|sub| sub.get_name() == name);
         command = found.ok_or_else(|| Usage::NoSuchCommand { name: name.clone(), known: known() })?;
     }
-    // As `clap_mangen::generate_to` names its pages.
+    // The title has the form of `clap_mangen::generate_to`.
     let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     clap_mangen::Man::new(command.clone()).title(title).render(out).map_err(unwritten)
 }
 
-/// Write one manual page per command into `directory`.
+/// Writes one manual page per command into `directory`.
 ///
 /// # Errors
 /// When the directory or a page cannot be written.
@@ -43,17 +43,17 @@ pub fn pages(directory: &Path) -> Result<(), Failure> {
     clap_mangen::generate_to(Cli::command(), directory).map_err(failed())
 }
 
-/// Write completions for `shell`.
+/// Writes completions for `shell`.
 ///
 /// # Errors
-/// When they cannot be written.
+/// When the completions cannot be written.
 pub fn completions(shell: Shell, out: &mut impl Write) -> Result<(), Failure> {
     let mut script = Vec::new(); // the generator panics when its writer fails
     clap_complete::generate(shell, &mut Cli::command(), "faircast", &mut script);
     out.write_all(&script).map_err(unwritten)
 }
 
-/// The page `docs/cli.md`.
+/// Returns the page `docs/cli.md`.
 #[cfg(test)]
 fn markdown() -> String {
     let mut page = String::from(
@@ -76,7 +76,7 @@ fn markdown() -> String {
     page
 }
 
-/// A section for a command, and one for each of its verbs.
+/// Adds a section for a command and for each of its subcommands.
 #[cfg(test)]
 fn sections(page: &mut String, command: &mut clap::Command) {
     section(page, command);

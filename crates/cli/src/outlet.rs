@@ -1,11 +1,11 @@
-//! Standard output and standard error behind bounded queues: a session never waits for the reader of its output.
+//! Standard output and standard error behind bounded queues, so that a session never waits for the reader of its output.
 //!
 //! ```text
 //!   session -- write, flush --> queue, the oldest dropped when full --> thread --> pipe, terminal, file
 //! ```
 //!
-//! A thread per output writes what is queued. It leaves half of a pipe free until the end, so that the last lines reach a program
-//! that reads its pipe only after the command has ended.
+//! A thread for each output writes the queued lines. It leaves half of a pipe free until the end. The last lines thus reach a
+//! program that reads its pipe only after the command has ended.
 
 use crate::units;
 use indicatif::TermLike;
@@ -20,37 +20,37 @@ use std::time::{Duration, Instant};
 /// Bound of a queue, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// A reader that takes nothing for this long at the end gets the last lines alone,
+/// Time without progress at the end, after which only the last lines are written.
 const STALL: Duration = Duration::from_secs(2);
 
-/// within this, and a reader that takes something is waited for no longer than [`MAX_WAIT`].
+/// Time to write the last lines without progress. A reader that makes progress is waited for up to [`MAX_WAIT`].
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// The last lines of a session: `error` and `done`, or the summary.
+/// Number of last lines of a session: `error` and `done`, or the summary.
 const LAST: usize = 2;
 
-/// Interval of looks at a pipe that has no room.
+/// Interval of checks of a full pipe.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The line for people in place of this number of dropped ones.
+/// Returns the line of text in place of `count` dropped lines.
 pub fn dropped(count: u64) -> String {
     format!("warning: {}\n", not_read(count))
 }
 
-/// Words for lines, or events, that were dropped.
+/// Returns the phrase for `count` lines or events that were dropped.
 pub fn not_read(count: u64) -> String {
     format!("{} dropped here: the output was not read in time", units::count(count, "line"))
 }
 
-/// The text in place of dropped lines.
+/// Returns the text in place of a number of dropped lines.
 pub type DropNotice = fn(u64) -> String;
 
-/// One output of the process. A clone writes to the same queue.
+/// An output of the process. A clone writes to the same queue.
 #[derive(Debug, Clone)]
 pub struct Outlet {
     shared: Arc<Shared>,
-    /// The beginning of a line.
+    /// The beginning of an unfinished line.
     begun: Vec<u8>,
 }
 
@@ -65,32 +65,32 @@ struct Shared {
 struct State {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Lines that were dropped and not reported yet.
+    /// Number of lines that were dropped and not reported yet.
     dropped: u64,
-    /// Lines that were written, to see whether the reader reads.
+    /// Number of written lines, which shows the progress of the reader.
     written: u64,
     is_writing: bool,
     end: End,
     failed: Option<io::ErrorKind>,
 }
 
-/// How far the end is.
+/// State of the end of the output.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The session goes on.
+    /// The session continues.
     #[default]
     No,
-    /// The last lines may fill the pipe.
+    /// The last lines are written, and may fill the pipe.
     Last,
 }
 
 impl Outlet {
-    /// Standard output.
+    /// Returns standard output.
     pub fn stdout(notice: DropNotice) -> Outlet {
         Outlet::new(stdio::stdout(), notice)
     }
 
-    /// Standard error.
+    /// Returns standard error.
     pub fn stderr(notice: DropNotice) -> Outlet {
         Outlet::new(stdio::stderr(), notice)
     }
@@ -98,7 +98,7 @@ impl Outlet {
     fn new(fd: BorrowedFd<'static>, notice: DropNotice) -> Outlet {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), notice });
         let theirs = Arc::clone(&shared);
-        // It ends with the process: a reader that does not read holds it in the system call.
+        // The thread ends with the process: a reader that does not read blocks it in a system call.
         let started = thread::Builder::new().name("output".to_owned()).spawn(move || theirs.write_to(fd));
         if let Err(error) = started {
             shared.lock().failed = Some(error.kind());
@@ -106,16 +106,16 @@ impl Outlet {
         Outlet { shared, begun: Vec::new() }
     }
 
-    /// A terminal to paint on.
+    /// Returns a terminal for repainted output.
     pub fn terminal(&self) -> Terminal {
         Terminal { outlet: Mutex::new(self.clone()) }
     }
 
-    /// Wait until everything is written, as long as the reader reads. A reader that does not read gets the last lines, if its pipe
-    /// has room for them.
+    /// Waits until everything is written, as long as the reader makes progress. Otherwise only the last lines are written, if the
+    /// pipe has room for them.
     ///
     /// # Errors
-    /// Why the output could not be written; [`io::ErrorKind::TimedOut`] when the reader does not read.
+    /// The error of the output; [`io::ErrorKind::TimedOut`] when the reader does not read.
     pub fn finish(&mut self) -> io::Result<()> {
         self.flush()?;
         let began = Instant::now();
@@ -153,7 +153,7 @@ impl Write for Outlet {
         Ok(bytes.len())
     }
 
-    /// Queue what was written; an error is that of an earlier line.
+    /// Queues the written bytes. Returns the error of an earlier line.
     fn flush(&mut self) -> io::Result<()> {
         let mut state = self.shared.lock();
         if let Some(kind) = state.failed {
@@ -177,7 +177,7 @@ impl State {
         }
     }
 
-    /// Drop all lines but this number of the newest.
+    /// Drops all lines except the newest `newest`.
     fn keep(&mut self, newest: usize) {
         while self.lines.len() > newest {
             self.drop_first();
@@ -192,7 +192,7 @@ impl State {
 }
 
 impl Shared {
-    /// Write lines as they come.
+    /// Writes the queued lines.
     fn write_to(&self, fd: BorrowedFd<'static>) {
         loop {
             let line = self.next(fd);
@@ -212,7 +212,7 @@ impl Shared {
         }
     }
 
-    /// Wait for the next line, and for room for it.
+    /// Waits for the next line, and for room in the pipe. Returns the line.
     fn next(&self, fd: BorrowedFd<'static>) -> Vec<u8> {
         let mut state = self.lock();
         loop {
@@ -239,7 +239,7 @@ impl Shared {
         }
     }
 
-    /// A thread that has panicked leaves whole lines behind.
+    /// Locks the state. A poisoned lock is safe: a thread that panics leaves only whole lines.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -249,7 +249,7 @@ impl Shared {
     }
 }
 
-/// Whether a line fits into the first half of a pipe; other outputs have no bound to look at.
+/// Whether a line fits into the first half of a pipe. Other outputs always have room.
 fn has_room(fd: BorrowedFd<'_>, len: usize) -> bool {
     let (Ok(size), Ok(used)) = (pipe::fcntl_getpipe_size(fd), rustix::io::ioctl_fionread(fd)) else {
         return true;
@@ -279,7 +279,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Add to what the next flush shows.
+    /// Appends text to the next flush.
     fn add(&self, text: &str) -> io::Result<()> {
         self.lock().begun.extend_from_slice(text.as_bytes());
         Ok(())
@@ -294,7 +294,7 @@ impl Terminal {
     }
 }
 
-/// The terminal's size; `None` where the system does not know it and says zero.
+/// Returns the terminal's size; `None` if the system reports zero.
 fn size() -> Option<termios::Winsize> {
     termios::tcgetwinsize(stdio::stderr()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)
 }
@@ -352,7 +352,7 @@ mod tests {
         format!("{count} dropped\n")
     }
 
-    /// An outlet into a pipe, and its other end.
+    /// Returns an outlet into a pipe, and the reading end of the pipe.
     fn piped() -> (Outlet, File) {
         let (reader, writer) = pipe::pipe().expect("a pipe");
         let writer: &'static File = Box::leak(Box::new(File::from(writer)));
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Bytes in the pipe now.
+    /// Returns the bytes that are in the pipe now.
     fn read(reader: &mut File) -> String {
         let mut bytes = vec![0; 1 << 20];
         let len = reader.read(&mut bytes).expect("it is a pipe");
@@ -403,7 +403,7 @@ mod tests {
         outlet.finish().expect("it is read");
         let shared = Arc::clone(&outlet.shared);
         assert_eq!(shared.lock().failed, None);
-        // The writer is leaked, so that the reader ends with the process: count what was written instead.
+        // The writing end is leaked, so that the reader cannot read to the end. The test counts written lines instead.
         assert!(shared.lock().written < 2 * MAX_BYTES as u64 / 200, "some lines were dropped");
         drop(lines);
     }

@@ -1,4 +1,4 @@
-//! Telling people and programs how a session goes, while it goes.
+//! Output of a running session's events for people and programs.
 
 use crate::args::OutputOptions;
 use crate::failure::painted;
@@ -15,57 +15,57 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-/// Which end of the session speaks.
+/// The endpoint whose session is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `send` and `stream`.
     Source,
-    /// The same to hosts by unicast alone; the group stays within this host.
+    /// `send` and `stream` to hosts by unicast alone, with a group that stays on this host.
     Unicast,
-    /// The same to receivers that never say that they are done.
+    /// `send` and `stream` to receivers that send no feedback.
     Unanswered,
     /// `recv`.
     Receiver,
 }
 
 impl Role {
-    /// Whether it counts receivers that are done.
+    /// Whether the endpoint counts complete receivers.
     const fn counts(self) -> bool {
         matches!(self, Role::Source | Role::Unicast)
     }
 }
 
-/// Amount of output for people.
+/// Amount of text output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Only errors.
     Quiet,
-    /// Warnings, who is slow, progress and the end.
+    /// Warnings, slow receivers, progress and the end.
     Normal,
-    /// Also who comes and goes.
+    /// Also receivers that join and leave.
     Verbose,
 }
 
-/// What Enter does.
+/// Effect of Enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keyboard {
-    /// Nothing.
+    /// No effect.
     None,
-    /// It starts a session that waits for receivers.
+    /// Enter starts a session that waits for receivers.
     Starts,
 }
 
-/// Where people read.
+/// Destination of output for people.
 pub enum Human<'a> {
-    /// Nowhere: a program reads JSON.
+    /// No destination: a program reads JSON.
     Nobody,
-    /// A line a second.
+    /// One line per second.
     Lines(&'a mut dyn Write),
-    /// One repainted block on the terminal.
+    /// A repainted block on the terminal.
     Block(ProgressBar),
 }
 
-/// Prints the events of one session.
+/// Prints the events of one or several sessions.
 pub struct EventPrinter<'a> {
     role: Role,
     level: Level,
@@ -74,41 +74,41 @@ pub struct EventPrinter<'a> {
     stop: &'a Stop,
     reader: Reader,
     keyboard: Keyboard,
-    /// The present one of several sessions.
+    /// The session of the current event, if there are several sessions.
     of: Option<Turn>,
     /// Text of the block for each session.
     blocks: BTreeMap<u32, String>,
 }
 
-/// The one of several sessions that is reported.
+/// A session among several, whose event is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Its number, from 1.
+    /// Number of the session, from 1.
     pub session: u32,
-    /// Whether the output for people names it.
+    /// Whether output for people states the number.
     pub beside: Beside,
 }
 
-/// Whether a session runs beside others.
+/// Whether other sessions run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
-    /// It is the only one.
+    /// No other session runs.
     Alone,
-    /// There are others.
+    /// Other sessions run.
     Others,
 }
 
-/// Whether the program that reads the JSON is still there.
+/// Whether the program that reads the JSON still reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
-    /// As far as is known.
+    /// No error has occurred.
     Reads,
-    /// It closed its end.
+    /// The program has closed its end.
     Gone,
 }
 
 impl Level {
-    /// As asked.
+    /// Returns the level that the options select.
     pub fn of(output_options: OutputOptions) -> Level {
         match (output_options.quiet, output_options.verbose) {
             (true, _) => Level::Quiet,
@@ -119,7 +119,7 @@ impl Level {
 }
 
 impl<'a> EventPrinter<'a> {
-    /// A teller that sets `stop` when the program that reads `program` goes away.
+    /// Creates a printer that sets `stop` when the reader of `program` closes its end.
     pub fn new(
         role: Role,
         level: Level,
@@ -140,7 +140,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// With a key that starts the session.
+    /// Sets the effect of Enter.
     pub fn with_keyboard(self, keyboard: Keyboard) -> EventPrinter<'a> {
         EventPrinter { keyboard, ..self }
     }
@@ -150,7 +150,7 @@ impl<'a> EventPrinter<'a> {
         self.of = Some(turn);
     }
 
-    /// This one is over: nothing more is shown of it.
+    /// Removes the output of a session that has ended.
     pub fn forget(&mut self, session: u32) {
         self.blocks.remove(&session);
         self.paint();
@@ -196,7 +196,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Prints a sentence for people; a failure to write standard error is ignored.
+    /// Prints a sentence for people. Errors of standard error are ignored.
     pub fn say(&mut self, sentence: &str) {
         let sentence = format!("{}{sentence}", self.mark());
         match &mut self.human {
@@ -208,21 +208,21 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Prints the end for people, unless they want errors only.
+    /// Prints the result for people, unless only errors are requested.
     pub fn end(&mut self, sentence: &str) {
         if self.level > Level::Quiet {
             self.say(&safe::text(sentence));
         }
     }
 
-    /// Remove the block from the terminal.
+    /// Removes the block from the terminal.
     pub fn clear(&mut self) {
         if let Human::Block(bar) = &self.human {
             bar.finish_and_clear();
         }
     }
 
-    /// Whether the program still reads.
+    /// Returns whether the program still reads.
     pub fn reader(&self) -> Reader {
         self.reader
     }
@@ -246,7 +246,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Show the blocks of all sessions, one below the other.
+    /// Shows the blocks of all sessions, one below the other.
     fn paint(&self) {
         if let Human::Block(bar) = &self.human {
             bar.set_message(self.blocks.values().map(String::as_str).collect::<Vec<_>>().join("\n"));
@@ -254,14 +254,14 @@ impl<'a> EventPrinter<'a> {
     }
 }
 
-/// An empty block at the bottom of this terminal.
+/// Returns an empty block at the bottom of a terminal.
 pub fn block(terminal: ProgressDrawTarget) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, terminal);
     bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
     bar
 }
 
-/// A warning as people see it.
+/// Formats a warning for people.
 pub fn warning(text: &str) -> String {
     format!("{} {}", painted("warning:", "1;33"), safe::text(text))
 }
@@ -272,7 +272,7 @@ enum Words {
     Warning(String),
 }
 
-/// Returns the sentence for people about an event that is not progress, if there is one.
+/// Returns the sentence for people about an event; `None` for progress and for events below the level.
 pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
     let (least, text) = match event {
         Event::Opened { group, interface, local, alternatives } => {
@@ -376,7 +376,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
     })
 }
 
-/// Describes sockets that go to no network's group by their purpose.
+/// Describes sockets without a network's group by their purpose.
 fn by_unicast(role: Role, place: SocketAddr, local: IpAddr) -> Option<String> {
     match role {
         Role::Receiver if place.ip() == local => Some(format!("waiting at {place} until a source invites")),
@@ -388,7 +388,7 @@ fn by_unicast(role: Role, place: SocketAddr, local: IpAddr) -> Option<String> {
     }
 }
 
-/// A relay below, indented by how deep it is.
+/// Describes a downstream relay, indented by its depth.
 pub fn relay(relay: &RelayBelow) -> String {
     let indent = "  ".repeat(usize::from(relay.depth.saturating_sub(1)));
     let (host, address) = (&relay.host, relay.address);
@@ -396,10 +396,10 @@ pub fn relay(relay: &RelayBelow) -> String {
     format!("{indent}{host} at {address}: {done} of {receivers} done, {}", units::rate(relay.rate.bps()))
 }
 
-/// Relays that fit beside the rest of the block.
+/// Maximum number of relays in a block.
 const MAX_RELAYS: usize = 12;
 
-/// The relays below.
+/// Describes the downstream relays, one per line.
 fn relays(progress: &Progress, indent: &str) -> Vec<String> {
     let shown = progress.relays.iter().take(MAX_RELAYS);
     let mut lines: Vec<_> = shown.map(|one| format!("{indent} {}", relay(one))).collect();
@@ -410,7 +410,7 @@ fn relays(progress: &Progress, indent: &str) -> Vec<String> {
     lines
 }
 
-/// The line of a second.
+/// Returns the progress as one line.
 pub fn progress_line(role: Role, progress: &Progress) -> String {
     let mut parts = vec![format!("{:.0} s", progress.elapsed.as_secs_f64())];
     if let Some(joining) = &progress.joining {
@@ -439,7 +439,7 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
     parts.join("  ")
 }
 
-/// The block of a moment.
+/// Returns the progress as a block of lines.
 pub fn progress_block(role: Role, progress: &Progress) -> String {
     if let Some(joining) = &progress.joining {
         return format!("{} for {}", waiting(joining), units::seconds(progress.elapsed.as_secs_f64()));
@@ -467,16 +467,16 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
     lines.join("\n")
 }
 
-/// The loss, while it is known: a source knows it from receivers that it hears.
+/// Returns the loss if it is known. A source knows the loss from the feedback of receivers.
 fn loss(role: Role, progress: &Progress) -> Option<String> {
     let is_known = !role.counts() || progress.rtt.is_some();
     is_known.then(|| format!("loss {}", units::percent(progress.loss)))
 }
 
-/// Most hosts that a line names.
+/// Maximum number of hosts that a line names.
 const NAMED: usize = 4;
 
-/// The receivers before the start.
+/// Describes the receivers that have joined before the start.
 fn waiting(joining: &Joining) -> String {
     let Joining { joined, expected, absent, failed } = joining;
     let Some(expected) = expected else { return format!("waiting: {}", units::count(*joined, "receiver")) };
@@ -492,7 +492,7 @@ fn waiting(joining: &Joining) -> String {
     format!("waiting: {joined} of {expected} ready; {names}")
 }
 
-/// A few names, safe for a terminal; `None` without names.
+/// Returns a few names, safe for a terminal; `None` without names.
 fn named(names: impl Iterator<Item = String>) -> Option<String> {
     let names: Vec<String> = names.collect();
     let more = names.len().saturating_sub(NAMED);
@@ -501,7 +501,7 @@ fn named(names: impl Iterator<Item = String>) -> Option<String> {
     (!names.is_empty()).then(|| safe::text(&format!("{shown}{more}")).into_owned())
 }
 
-/// Receivers that work on files, with the progress of each.
+/// Describes receivers that work on files, with the progress of each.
 fn working(role: Role, progress: &Progress) -> Option<String> {
     let first = progress.busy.first()?;
     let work = format!("{}, {} %", first.activity, first.percent);
@@ -515,7 +515,7 @@ fn working(role: Role, progress: &Progress) -> Option<String> {
     Some(format!("{}: {work}{others}", safe::text(&first.host)))
 }
 
-/// Names the limit of the rate: the network on the path, or the host itself.
+/// Names the limit of the rate: the network, or the host itself.
 fn limiting(progress: &Progress) -> Option<String> {
     match (&progress.limited_by, &progress.window_of, &progress.representative) {
         (Some(Limit::Window), Some(host), _) => Some(format!("limited by the buffers of {host}")),

@@ -1,4 +1,4 @@
-//! `receipt`: what receivers have signed, checked again without the session; and the keys that have to.
+//! `receipt`: verifies receipts without the session, and reads the keys that must sign them.
 
 mod claims;
 
@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 /// Maximum number of files in a directory of public keys.
 const MAX_FILES: usize = 10_000;
 
-/// Contradictions that are named; the others are counted.
+/// Maximum number of contradictions that are named; further ones are counted.
 const MAX_NAMED: usize = 5;
 
-/// A report is no larger: 65,536 receipts in it, and as many receivers.
+/// Maximum length of a report, in bytes: 65,536 receipts and as many receivers.
 const MAX_REPORT: u64 = 256 << 20;
 
-/// One receipt, for programs.
+/// A receipt as a line of JSON.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     host: &'a str,
@@ -32,10 +32,10 @@ struct Line<'a> {
     known: Option<bool>,
 }
 
-/// The public keys in a file, or in all files of a directory: those of hidden files are left out.
+/// Reads the public keys in a file, or in all files of a directory except for hidden ones.
 ///
 /// # Errors
-/// When there is no such file, or one is no file of public keys.
+/// When the file does not exist, or a file does not contain public keys.
 pub fn read_keys(path: &Path) -> Result<Vec<VerifyKey>, Usage> {
     if !path.is_dir() {
         return Ok(key::signing::read_public(path)?.iter().copied().collect());
@@ -60,7 +60,7 @@ pub fn read_keys(path: &Path) -> Result<Vec<VerifyKey>, Usage> {
     if keys.is_empty() { Err(Usage::NoKeys(path.to_owned())) } else { Ok(keys) }
 }
 
-/// The same as those that have to sign.
+/// Reads the public keys that must sign receipts.
 ///
 /// # Errors
 /// As [`read_keys`].
@@ -68,10 +68,10 @@ pub fn read_receipt_keys(path: &Path) -> Result<ReceiptKeys, Usage> {
     Ok(read_keys(path)?.into_iter().collect())
 }
 
-/// Check the receipts of a report.
+/// Verifies the receipts of a report.
 ///
 /// # Errors
-/// When it cannot be read, or a receipt, a key or the content is not as it should be.
+/// When the report cannot be read, or a receipt, a key or the content is wrong.
 pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure> {
     let keys = typed.keys.as_deref().map(read_keys).transpose()?;
     let report = read(&typed.report)?;
@@ -126,7 +126,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
     Ok(())
 }
 
-/// The fields of a report that no receipt covers.
+/// Describes the fields of a report that no receipt covers.
 fn uncovered(report: &Report) -> String {
     let outcomes = match report.unsigned() {
         0 => String::new(),
@@ -144,7 +144,7 @@ fn check<'a>(
     Checked { receipt, valid: receipts.is_signed(receipt), known }
 }
 
-/// The fields of a report that are checked.
+/// Reads the checked fields of a report.
 fn read(path: &Path) -> Result<Report, Failure> {
     let unreadable = |source| Usage::ReportUnreadable { path: path.to_owned(), source };
     let mut text = String::new();
@@ -185,7 +185,7 @@ mod tests {
     use faircast_wire::{Name, Receipt};
     use std::fs;
 
-    /// A report about `content`, with a receipt by each of these keys.
+    /// Returns a report about `content`, with a receipt signed by each of these keys.
     fn report(content: &Path, keys: &[u8]) -> ReceiptsReport {
         let mut report = ReceiptsReport {
             session: "0000002a".into(),
@@ -221,7 +221,7 @@ mod tests {
         report
     }
 
-    /// A report of a session in which all of these receivers were done.
+    /// Returns the JSON report of a session in which all receivers of these receipts were complete.
     fn whole(receipts: &ReceiptsReport) -> serde_json::Value {
         let receivers: Vec<_> = receipts
             .signed

@@ -1,4 +1,4 @@
-//! `relay`: sessions are passed on until the command is stopped; and how a running one is.
+//! `relay`: relays sessions until it is stopped, and prints the status of a running relay.
 
 mod control;
 mod kernel;
@@ -22,26 +22,26 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where an agent's children ask when nothing else is said.
+/// Default port of an agent for its children.
 const AGENT_PORT: &str = "5778";
 
-/// What a relay tells a program of an event.
+/// An event of a relay as a line of JSON.
 #[derive(Serialize)]
 struct EventLine<'a> {
-    /// How many sessions were found before this one.
+    /// Number of sessions that were found before this one.
     relayed: u64,
-    /// The branch, in the order of `--to`; null: what is heard.
+    /// The branch, in the order of `--to`; null: the upstream side.
     branch: Option<usize>,
     #[serde(flatten)]
     event: &'a Event,
 }
 
-/// The end of a relay.
+/// The last line of a relay.
 #[derive(Serialize)]
 struct RelayDone {
-    /// Whether it ended because it was stopped.
+    /// Whether the relay ended because it was stopped.
     ok: bool,
-    /// Sessions that it has passed on.
+    /// Number of relayed sessions.
     sessions: u64,
 }
 
@@ -139,10 +139,10 @@ fn read_key(path: &Path, warnings: &mut Vec<String>) -> Result<HopKey, Usage> {
     text.parse().map_err(|reason| Usage::KeyMalformed { path: path.to_owned(), reason })
 }
 
-/// Pass on what is heard until `stop` is set.
+/// Relays sessions until `stop` is set.
 ///
 /// # Errors
-/// When the sockets cannot be opened, or another relay runs here.
+/// When the sockets cannot be opened, or another relay runs on this host.
 pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Failure> {
     let Resolved { config, control, warnings, level, json } = resolved;
     let Output { program, people, .. } = output;
@@ -150,7 +150,7 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
     let control = Control::open(&control, handle.clone())?;
     let mut say = |text: &str| {
         if !json {
-            // A line that people cannot be shown harms nobody.
+            // A failure to print the line is ignored.
             let _ = writeln!(people, "{text}");
         }
     };
@@ -160,7 +160,7 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
         sessions += u64::from(reported.branch.is_none() && matches!(reported.event, Event::Joined { .. }));
         let event = wording::event(reported.event.clone());
         if json {
-            // Nobody reads: the relay goes on.
+            // The relay continues without a reader.
             let _ = json::write(
                 program,
                 &EventLine { relayed: reported.session, branch: reported.branch, event: &event },
@@ -172,7 +172,7 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
     let ended = relay(&config, &handle, &mut print, stop).map_err(Failure::from);
     drop(control);
     if json {
-        // The exit code says it as well.
+        // An error is ignored: the exit code reports the failure, too.
         let _ = ended.as_ref().map_err(|failure| json::write(program, &Line::failure(failure)));
         let done = RelayDone { ok: ended.is_ok(), sessions };
         let _ = json::write(program, &Line::done(&done, system::cpu_seconds()));
@@ -182,18 +182,18 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
     ended
 }
 
-/// A line in place of this number of dropped ones.
+/// Returns the line in place of `count` dropped lines.
 pub fn dropped(count: u64) -> String {
     json::line(&EventLine { relayed: 0, branch: None, event: &Event::Dropped { count } })
 }
 
-/// An event in words, as far as people want to know.
+/// Describes an event for people; `None` if the level excludes it.
 fn words(event: &Event, reported: &RelayEvent, level: Level) -> Option<String> {
     let branch = reported.branch;
     let role = if branch.is_some() { crate::printer::Role::Source } else { crate::printer::Role::Receiver };
     match (event, branch) {
         (Event::Progress(_), _) => None,
-        // A relay that looks for the next session listens at the same place as before.
+        // A relay that looks for its next session opens the same sockets again.
         (Event::Opened { .. }, None) if reported.session > 0 && level < Level::Verbose => None,
         (Event::Joined { host, address, .. }, None) if level > Level::Quiet => {
             Some(format!("passing on a session of {host} from {address}"))
@@ -205,10 +205,10 @@ fn words(event: &Event, reported: &RelayEvent, level: Level) -> Option<String> {
     }
 }
 
-/// Ask the relay that runs here how it is, and say it.
+/// Requests the status of the relay on this host, and prints it.
 ///
 /// # Errors
-/// When none runs, or what it says cannot be read or written.
+/// When no relay runs, or its status cannot be read or printed.
 pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Result<(), Failure> {
     let text = control::ask(&control.unwrap_or_else(default_path))?;
     if json {
@@ -269,7 +269,7 @@ fn reported(session: &RelayedSession, lines: &mut Vec<String>) {
     }
 }
 
-/// A hop's exits, and what its router makes of what passes.
+/// Describes the branches of an active router, and its handling of packets.
 fn router_lines(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<String>) {
     lines.push(format!(
         "  router: {} packets received, {} forwarded, {} retransmitted; {} queued, {} cached, {} dropped at full queues",
@@ -286,7 +286,7 @@ fn router_lines(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<Strin
     }
 }
 
-/// An agent's children and what it does for them.
+/// Describes an agent's children and its work for them.
 fn agent_lines(session: &RelayedSession, agent: &faircast::AgentStatus, lines: &mut Vec<String>) {
     lines.push(format!(
         "  agent: retransmitted {} packets, forwarded {} to slow children ({} now); minimum window {:.1} packets, {} cached",

@@ -1,4 +1,4 @@
-//! `--report`: what has become of every receiver, in a file that scripts and continuous integration read.
+//! `--report`: the outcome of every receiver, in a file for scripts and continuous integration.
 
 use crate::failure::{Failure, Usage, number, number_of_session};
 use crate::safe;
@@ -18,17 +18,17 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How a report is written.
+/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Json,
     JUnit,
 }
 
-/// A reader of a pipe takes the report within this.
+/// Time limit for the reader of a pipe.
 const READ_WITHIN: Duration = Duration::from_secs(5);
 
-/// A report that will be written. Until then the file is empty, so that nobody takes an older one for it.
+/// A report that will be written. Until then the file is empty, so that it cannot be mistaken for an older report.
 #[derive(Debug)]
 pub struct ReportFile {
     path: PathBuf,
@@ -36,11 +36,11 @@ pub struct ReportFile {
     format: Format,
 }
 
-/// Where it is written.
+/// Destination of a report.
 #[derive(Debug)]
 enum Place {
     File(File),
-    /// A named pipe: opened when the report is written, as that waits for its reader.
+    /// A named pipe. It is opened when the report is written, because opening waits for its reader.
     Pipe,
 }
 
@@ -61,12 +61,12 @@ impl Place {
     }
 }
 
-/// Write in a thread that a pipe without a reader may hold.
+/// Writes in a separate thread, which a pipe without a reader may block.
 fn write_to_pipe(path: PathBuf, text: String) -> io::Result<()> {
     let (done, outcome) = mpsc::channel();
     thread::Builder::new().name("report".to_owned()).spawn(move || {
         let pipe = File::options().write(true).open(path);
-        // The receiver is gone when this took too long.
+        // The channel is closed after the time limit.
         let _ = done.send(pipe.and_then(|mut pipe| pipe.write_all(text.as_bytes())));
     })?;
     outcome.recv_timeout(READ_WITHIN).unwrap_or_else(|_| {
@@ -75,42 +75,42 @@ fn write_to_pipe(path: PathBuf, text: String) -> io::Result<()> {
     })
 }
 
-/// What the JSON report holds.
+/// The JSON report.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
-    /// Whether all have everything.
+    /// Whether all receivers are complete.
     ok: bool,
-    /// That of the command.
+    /// Exit code of the command.
     exit_code: u8,
-    /// Why it is not 0.
+    /// Error that explains the exit code; `None` for 0.
     error: Option<String>,
-    /// Bytes of content.
+    /// Size of the content, in bytes.
     bytes: u64,
-    /// Those that this session has moved.
+    /// Bytes of the content that this session has transferred.
     moved_bytes: u64,
-    /// From the first data packet to the end.
+    /// Duration from the first data packet to the end.
     #[serde(rename = "seconds", with = "faircast::json::seconds")]
     duration: Duration,
-    /// `moved_bytes` over `duration`.
+    /// `moved_bytes` divided by `duration`.
     #[serde(rename = "goodput_bps", with = "faircast::json::bps")]
     goodput: Rate,
-    /// How many have come to what.
+    /// Numbers of receivers by outcome.
     verified: usize,
     incomplete: usize,
     dropped: usize,
     refused: usize,
     absent: usize,
-    /// What receivers have signed.
+    /// Receipts of the receivers.
     receipts: Option<&'a ReceiptsReport>,
-    /// Each of them.
+    /// Outcome of each receiver.
     receivers: &'a [ReceiverReport],
 }
 
 impl ReportFile {
-    /// Make the file, so that it shows now whether it can be written; its name says how.
+    /// Creates the file, which shows at once whether it can be written. The suffix of its name selects the format.
     ///
     /// # Errors
-    /// [`Usage`] when it cannot be made.
+    /// [`Usage`] when the file cannot be created.
     pub fn create(path: &Path) -> Result<ReportFile, Usage> {
         let is_xml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"));
         let format = if is_xml { Format::JUnit } else { Format::Json };
@@ -120,10 +120,10 @@ impl ReportFile {
         }
     }
 
-    /// Write how the session has ended.
+    /// Writes the report of a session that has ended.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the file cannot be written.
     pub fn write(
         self,
         outcome: &Result<SendReport, Error>,
@@ -179,7 +179,7 @@ fn json(report: &Report<'_>) -> String {
     format!("{}\n", safe::json(&text))
 }
 
-/// A test case for each receiver; when the session failed for another reason than receivers, one for the session as well.
+/// Returns the report as JUnit XML: a test case for each receiver, and one for the session if it failed for another reason.
 fn junit(report: &Report<'_>) -> String {
     let failed = report.receivers.iter().filter(|one| one.outcome != ReceiverOutcome::Verified).count();
     let of_session = report.error.as_ref().filter(|_| failed == 0);
@@ -229,7 +229,7 @@ const fn outcome(outcome: ReceiverOutcome) -> &'static str {
     }
 }
 
-/// What JUnit has no place for.
+/// Returns measurements for which JUnit has no field.
 fn numbers(one: &ReceiverReport) -> String {
     let address = one.address.map_or_else(String::new, |address| format!("address {address}, "));
     let receipt = one.receipt.as_ref().map_or_else(String::new, |receipt| {
@@ -249,7 +249,7 @@ fn numbers(one: &ReceiverReport) -> String {
     )
 }
 
-/// A text in XML: hosts name themselves.
+/// Escapes text for XML, because hosts choose their names.
 fn escaped(text: &str) -> String {
     let mut xml = String::with_capacity(text.len());
     for c in safe::text(text).chars() {

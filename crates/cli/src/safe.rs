@@ -1,20 +1,20 @@
-//! Safe display of texts from other hosts: senders choose the names of files, and terminals obey control characters.
+//! Safe display of texts from other hosts: sources choose the names of files, and terminals obey control characters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a terminal does something else with it than show it. Line ends and tabs are our own: names have none of them when they
-/// get here as text of one line.
+/// Whether a terminal interprets the character instead of showing it. Line ends and tabs are allowed here, because texts contain
+/// them only if faircast has written them.
 fn is_command(c: char) -> bool {
     faircast::object::is_command(c) && !matches!(c, '\n' | '\t')
 }
 
-/// A name within a line for people: line ends and tabs are escaped too.
+/// Escapes a name within a line of text, including line ends and tabs.
 pub fn name(said: &str) -> Cow<'_, str> {
     escaped(said, faircast::object::is_command)
 }
 
-/// A text for people: commands to terminals are shown as `\u{1b}` and so on. The one function through which all of it goes.
+/// Escapes control characters of a text as `\u{1b}` and so on. All text output passes through this function.
 pub fn text(said: &str) -> Cow<'_, str> {
     escaped(said, is_command)
 }
@@ -33,7 +33,7 @@ fn escaped(said: &str, is_command: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A line of JSON: the same characters as `\u001b`, which JSON reads as what they are. Only strings have any.
+/// Escapes the same characters in a line of JSON as `\u001b`, which JSON decodes to the original. They occur only in strings.
 pub fn json(line: &str) -> Cow<'_, str> {
     if !line.contains(is_command) {
         return Cow::Borrowed(line);

@@ -1,4 +1,4 @@
-//! `faircast schemes`: the congestion control schemes and their parameters; [`protocols`] has unicast protocols.
+//! `faircast schemes`: the congestion control schemes and their parameters. [`protocols`] describes unicast protocols.
 
 #[cfg(feature = "simulator")]
 mod protocols;
@@ -27,19 +27,19 @@ struct SchemeLine {
 #[derive(Serialize)]
 struct Parameter {
     name: &'static str,
-    /// The values that it takes.
+    /// Permitted values.
     takes: String,
     meaning: &'static str,
-    /// Its value on real networks, unless said otherwise.
+    /// Default value on real networks, unless stated otherwise.
     default: String,
-    /// Its value with `preset=published`.
+    /// Value with `preset=published`.
     published: String,
 }
 
-/// List all schemes, or one.
+/// Prints all schemes, or one.
 ///
 /// # Errors
-/// [`Usage::NoSuchScheme`], or that the list cannot be written.
+/// [`Usage::NoSuchScheme`], or an error when the list cannot be written.
 pub fn run(args: &Schemes, out: &mut impl Write) -> Result<(), Failure> {
     let wanted = |entry: &&'static Entry| args.name.as_ref().is_none_or(|name| entry.name == name);
     let entries: Vec<&'static Entry> = CATALOGUE.iter().filter(wanted).collect();
@@ -58,7 +58,7 @@ pub fn run(args: &Schemes, out: &mut impl Write) -> Result<(), Failure> {
     written.map_err(unwritten)
 }
 
-/// Parameters with their values in both presets; the presets themselves first.
+/// Returns the parameters of a scheme with their values in both presets, after the presets themselves.
 fn parameters(entry: &'static Entry) -> Vec<Parameter> {
     let preset = |name| -> Scheme {
         format!("{},preset={name}", entry.name).parse().expect("every scheme has both presets")
@@ -128,22 +128,22 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-/// The unicast protocols of simulations.
+/// Returns the names of the unicast protocols of simulations.
 #[cfg(feature = "simulator")]
 fn unicast_protocols() -> Vec<&'static str> {
     faircast_unicast::CATALOGUE.iter().map(|entry| entry.name).collect()
 }
 
-/// This build has no simulations.
+/// Returns no names: this build has no simulator.
 #[cfg(not(feature = "simulator"))]
 fn unicast_protocols() -> Vec<&'static str> {
     Vec::new()
 }
 
-/// Widest line of text.
+/// Maximum length of a line of text, in characters.
 const WIDTH: usize = 110;
 
-/// A text behind `head`, its further lines below its first.
+/// Writes a text after `head`, with further lines indented below the first.
 fn reported(out: &mut impl Write, head: &str, text: &str) -> io::Result<()> {
     let mut line = head.to_owned();
     let indent = head.chars().count();

@@ -1,7 +1,7 @@
-//! `recv --serve`: a receiver that stays. It takes part in sessions, several at once, in none twice, and outlives whatever
-//! becomes of each: a source that is stopped, a full disk, a network that is gone.
+//! `recv --serve`: a receiver that runs until it is stopped. It receives several sessions at the same time, and none twice. It
+//! survives the failure of each session: a stopped source, a full disk, a missing network.
 //!
-//! Each session has a receiver of its own, in a thread with sockets of its own, and one more waits for the next.
+//! Each session has a receiver with separate thread and sockets. One more receiver waits for the next session.
 
 use crate::failure::Failure;
 use crate::printer::{self, Beside, EventPrinter, Role, Turn};
@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// After what failed at once it is tried again after this, and later each time,
+/// Pause after the first session that failed at once. The pause doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// up to this.
+/// Maximum pause.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// A session that failed sooner than this failed at once.
+/// Duration below which a failed session counts as failed at once.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// It is looked this often whether the user wants an end.
+/// Interval of checks whether the user requests the end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A message of a receiver's thread.
@@ -31,14 +31,15 @@ enum ReceiverMessage {
     Ended(Result<ReceiveReport, Error>, Duration),
 }
 
-/// The receivers of this host: one that waits for a session, and those that take part in one.
+/// The receivers of this host: one that waits for a session, and the active ones.
 struct Receivers {
-    /// By number; whether it takes part in a session.
+    /// Running receivers by number, and whether each has joined a session.
     running: BTreeMap<u32, bool>,
     most: usize,
-    /// How many more may wait when all places are taken, for a session that another one gives way to.
+    /// Number of additional receivers that may wait when `most` are active. Such a receiver waits for a session that replaces an
+    /// active one.
     spare: usize,
-    /// Number of the last one that was started.
+    /// Number of the receiver that was started last.
     last: u32,
     pause: Duration,
     not_before: Instant,
@@ -50,7 +51,7 @@ impl Receivers {
         Receivers { running, most, spare, last: 0, pause: FIRST_PAUSE, not_before }
     }
 
-    /// The number of one that is to be started now, if one is.
+    /// Registers a new receiver and returns its number, if one should be started now.
     fn start(&mut self, now: Instant) -> Option<u32> {
         let one_waits = self.running.values().any(|takes_part| !takes_part);
         if one_waits || self.running.len() >= self.most + self.spare || now < self.not_before {
@@ -61,18 +62,19 @@ impl Receivers {
         Some(self.last)
     }
 
-    /// Whether another session can be taken part in, now or in a moment.
+    /// Whether another session can be joined.
     fn has_room(&self) -> bool {
         self.running.values().filter(|takes_part| **takes_part).count() < self.most
     }
 
-    /// Which one speaks.
+    /// Returns the session and whether others run at the same time.
     fn turn(&self, session: u32) -> Turn {
         let others = self.running.iter().any(|(other, takes_part)| *other != session && *takes_part);
         Turn { session, beside: if others { Beside::Others } else { Beside::Alone } }
     }
 
-    /// Notes the end of a session after this time. A session that failed at once, as without a network, would fail again and again.
+    /// Records the end of a session that lasted for `lasted`. A session that failed at once, as without a network, delays the
+    /// next start.
     fn ended(&mut self, session: u32, is_good: bool, lasted: Duration) {
         self.running.remove(&session);
         self.pause = match !is_good && lasted < AT_ONCE {
@@ -83,10 +85,10 @@ impl Receivers {
     }
 }
 
-/// Receive sessions, at most this number at once, until `stop` is set, which is a good end between sessions.
+/// Receives sessions, at most `most` at the same time, until `stop` is set. A stop between two sessions is not an error.
 ///
 /// # Errors
-/// When it was stopped in a session, when what was typed makes no sense, or nobody reads the JSON any more.
+/// When it was stopped during a session, when the arguments are invalid, or when the reader of the JSON has closed it.
 pub fn run<'a>(
     resolved: Resolved<ReceiveConfig>,
     most: usize,
@@ -96,7 +98,7 @@ pub fn run<'a>(
     let Resolved { mut config, output_options, warnings, report: _ } = resolved;
     let mut printer = session::printer(Role::Receiver, output_options, output, stop);
     warnings.into_iter().for_each(|text| printer.event(&Event::warning(text)));
-    // A port of this host's own is one receiver's.
+    // Only one receiver can use a port of this host.
     let has_port = config.listen.is_some() || !config.parents.is_empty();
     let (most, spare) = if has_port { (1, 0) } else { (most, 1) };
     config.accept.places = Some(most);
@@ -145,11 +147,11 @@ pub fn run<'a>(
     end
 }
 
-/// One receiver, in its thread.
+/// Runs one receiver in its thread.
 fn receive(number: u32, config: ReceiveConfig, reported: &mpsc::Sender<(u32, ReceiverMessage)>, stop: &Stop) {
     let began = Instant::now();
     let print = |one| {
-        // The receiver of this message outlives this thread.
+        // The receiving end of the channel outlives this thread.
         reported.send((number, one)).ok();
     };
     let outcome =
@@ -157,7 +159,7 @@ fn receive(number: u32, config: ReceiveConfig, reported: &mpsc::Sender<(u32, Rec
     print(ReceiverMessage::Ended(outcome, began.elapsed()));
 }
 
-/// Reports the outcome of a session. An error that ends the program is returned.
+/// Reports the outcome of a session. Returns only errors that end the program.
 fn session_ended(
     printer: &mut EventPrinter<'_>,
     outcome: Result<ReceiveReport, Error>,

@@ -1,4 +1,4 @@
-//! `send`, `stream` and `recv`: arguments become a configuration, and the session is reported.
+//! `send`, `stream` and `recv`: converts arguments into a configuration, runs the session and reports it.
 
 use crate::args::{self, OutputOptions};
 use crate::failure::{Failure, Usage};
@@ -24,10 +24,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Repairs that are sent with a stream on layers when nothing else is asked for, over its own symbols.
+/// Default share of repair symbols in a layered stream, relative to its source symbols.
 const REPAIR: f64 = 0.1;
 
-/// A program that serves for months unattended deletes unfinished content that nobody has continued.
+/// Default limits of partial files with `--serve`, so that an unattended host deletes abandoned ones.
 const SERVED: KeepPartial = KeepPartial::new(Some(Duration::from_secs(7 * 86_400)), None);
 
 /// A resolved configuration, and warnings about it.
@@ -37,21 +37,21 @@ pub struct Resolved<Config> {
     pub config: Config,
     /// Kind of output.
     pub output_options: OutputOptions,
-    /// Said before the start.
+    /// Warnings to print before the start.
     pub warnings: Vec<String>,
-    /// Where it is written what has become of every receiver.
+    /// File for the outcome of every receiver.
     pub report: Option<ReportFile>,
 }
 
-/// Where a session writes.
+/// Outputs of a session.
 pub struct Output<'a> {
-    /// For programs: JSON lines.
+    /// Output for programs: JSON lines.
     pub program: &'a mut dyn Write,
-    /// For people.
+    /// Output for people.
     pub people: &'a mut dyn Write,
-    /// A block that is repainted, on a terminal.
+    /// The repainted block, if standard error is a terminal.
     pub block: Option<ProgressBar>,
-    /// Whether a key does something.
+    /// Effect of the Enter key.
     pub keyboard: Keyboard,
 }
 
@@ -65,7 +65,7 @@ pub enum Screen {
 }
 
 impl Screen {
-    /// Returns the present kind of standard error.
+    /// Returns the current kind of standard error.
     pub fn of_stderr() -> Screen {
         if io::stderr().is_terminal() { Screen::Terminal } else { Screen::Plain }
     }
@@ -97,7 +97,7 @@ impl args::Send {
     }
 }
 
-/// That nothing is asked of a session without feedback that needs some.
+/// Returns an error if an option was given that requires feedback.
 fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
     let (silent, fixed) = ("nobody answers", "the rate is fixed; use --rate");
     let given = [
@@ -178,10 +178,10 @@ impl args::Recv {
 }
 
 impl args::Recv {
-    /// That the source can be one, and can send to the group.
+    /// Checks that the source address is possible, and has the address family of the group.
     pub(crate) fn check_source(&self) -> Result<(), Usage> {
         let Some(source) = self.source else { return Ok(()) };
-        // A host that invites, or serves by unicast, may be of any family.
+        // The address of a parent, or the address to listen at, determines the family instead of the group.
         let group = match (self.listen, self.parent.first()) {
             (Some(place), _) | (None, Some(&place)) => place.ip(),
             (None, None) => self.session.group().ip(),
@@ -195,7 +195,7 @@ impl args::Recv {
         Ok(())
     }
 
-    /// Where what is received goes.
+    /// Returns the destination of received content.
     pub(crate) fn destination(&self) -> Result<Destination, Usage> {
         if self.stdout {
             return Ok(Destination::Writer(transport::Output::new(io::stdout())));
@@ -204,7 +204,8 @@ impl args::Recv {
         Ok(Destination::Directory(self.out.clone()))
     }
 
-    /// A warning about the group: routers forward a source-specific one only to receivers that name the source.
+    /// Returns a warning if the group is source-specific and no source is named. Routers forward such a group only to receivers
+    /// that name the source.
     pub(crate) fn group_warning(&self) -> Option<String> {
         let group = self.session.group().ip();
         let is_multicast = self.listen.is_none() && self.parent.is_empty();
@@ -217,13 +218,13 @@ impl args::Recv {
     }
 }
 
-/// A warning about a rate that does not adapt.
+/// Returns a warning about a rate that does not adapt.
 pub(crate) fn fixed_rate_warning(rate: Rate) -> String {
     let rate = units::rate(rate.bps());
     format!("a fixed rate does not give way to other traffic: make sure that {rate} are free on every path")
 }
 
-/// Where a source sends, in a foreign format.
+/// Returns the sending addresses and limits of a source in a foreign format.
 pub(crate) fn source_place(session: &args::SessionArgs, sending: &args::Sending) -> SourcePlace {
     let mut place = SourcePlace::default();
     place.group = session.group();
@@ -235,7 +236,7 @@ pub(crate) fn source_place(session: &args::SessionArgs, sending: &args::Sending)
 }
 
 impl args::Recv {
-    /// Where a receiver listens, in a foreign format.
+    /// Returns the receiving addresses and limits of a receiver in a foreign format.
     pub(crate) fn receiver_place(&self) -> ReceiverPlace {
         let mut place = ReceiverPlace::default();
         place.group = self.session.group();
@@ -255,7 +256,7 @@ fn is_source_specific(group: IpAddr) -> bool {
     }
 }
 
-/// That files can be made in a directory, or in the nearest one above in which it would be made.
+/// Checks that files can be created in a directory. If it does not exist, checks its nearest existing parent.
 fn check_directory(out: &Path) -> Result<(), Usage> {
     let whole = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
     let there = whole.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
@@ -282,7 +283,7 @@ fn layer_inputs(paths: Vec<PathBuf>) -> Result<Vec<LayerInput>, Usage> {
     Ok(paths.into_iter().map(input).collect())
 }
 
-/// A file waits for its layer, a pipe does not.
+/// Returns standard input as the input of a layer. A file waits for its layer; a pipe does not.
 fn stdin_for_a_layer() -> LayerInput {
     let is_file = Path::new("/dev/stdin").metadata().is_ok_and(|meta| meta.file_type().is_file());
     let pacing = if is_file { Pacing::Waits } else { Pacing::Live };
@@ -357,7 +358,7 @@ fn resolve_sending(
     Ok(Resolved { config, output_options, warnings, report })
 }
 
-/// Hosts that are served by unicast.
+/// Returns the hosts to serve by unicast.
 fn unicast(session: &args::SessionArgs, sending: &args::Sending) -> Result<Option<Unicast>, Usage> {
     if sending.listen.is_none() && sending.invite.is_none() {
         return Ok(None);
@@ -408,10 +409,10 @@ fn exposed(path: &Path, exposure: key::Exposure) -> Option<String> {
         .then(|| format!("other users of this host can read the key file {path}; run `chmod 600 {path}`"))
 }
 
-/// Runs a `send` or `stream` and reports it; `drive` is the transport.
+/// Runs a `send` or `stream` and reports it. `drive` runs the transport.
 ///
 /// # Errors
-/// Why it failed, or that some receivers do not have everything.
+/// The error of a failed session, or of incomplete receivers.
 pub fn send<'a>(
     resolved: Resolved<SendConfig>,
     output: Output<'a>,
@@ -445,10 +446,10 @@ pub fn send<'a>(
     reported.and(written)
 }
 
-/// Runs a `recv` and reports it; `drive` is the transport.
+/// Runs a `recv` and reports it. `drive` runs the transport.
 ///
 /// # Errors
-/// Why it failed, or that not everything has arrived.
+/// The error of a failed session, or of incomplete content.
 pub fn receive<'a>(
     resolved: Resolved<ReceiveConfig>,
     output: Output<'a>,
@@ -458,7 +459,7 @@ pub fn receive<'a>(
     print(Role::Receiver, resolved, output, stop, drive, received)
 }
 
-/// How a `recv` that came to a report ended.
+/// Returns the verdict about the report of a `recv`.
 pub(crate) fn received(report: &ReceiveReport) -> Verdict {
     Verdict {
         summary: received_summary(report),
@@ -478,7 +479,7 @@ pub(crate) fn received(report: &ReceiveReport) -> Verdict {
     }
 }
 
-/// The transport of any format.
+/// Runs the transport of any format.
 pub(crate) fn drive<C: Configuration>(
     config: C,
     events: &mut dyn FnMut(Event),
@@ -487,10 +488,10 @@ pub(crate) fn drive<C: Configuration>(
     faircast::run(config, stop, events)
 }
 
-/// Runs a session and reports it; `drive` is the transport, `verdict` judges its end.
+/// Runs a session and reports it. `drive` runs the transport, and `verdict` judges its report.
 ///
 /// # Errors
-/// Why it failed, or that it fell short.
+/// The error of a failed session, or its shortfall.
 pub fn print<'a, Config, Report: Serialize>(
     role: Role,
     resolved: Resolved<Config>,
@@ -520,13 +521,13 @@ pub(crate) fn printer<'a>(
     EventPrinter::new(role, Level::of(output_options), program, human, stop).with_keyboard(output.keyboard)
 }
 
-/// Judgement of a report.
+/// Judgement of a session by its report.
 pub struct Verdict {
-    /// For people.
+    /// Summary for people.
     pub summary: Vec<String>,
-    /// Reason for a failure, if it is one.
+    /// Description of the shortfall; `None`: the session succeeded.
     pub shortfall: Option<String>,
-    /// and what kind of failure that is.
+    /// Returns the kind of failure for the shortfall.
     pub failure: fn(String) -> Failure,
 }
 
@@ -561,7 +562,7 @@ pub(crate) fn conclude<Report: Serialize>(
     }
 }
 
-/// Some packets are refused in any session that receivers of an earlier one still answer: fewer are not worth a line.
+/// Number of refused packets that is worth a line. Receivers of an earlier session cause smaller numbers in normal operation.
 const MANY_REFUSED: u64 = 100;
 
 fn sent_summary(report: &SendReport) -> Vec<String> {
@@ -575,13 +576,13 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
             units::percent((report.repair_ratio / report.rounds as f64 - 1.0).max(0.0)),
         )];
     }
-    // Layers send until the slowest is done, which says nothing about repairs.
+    // All layers send until the slowest receiver is complete. Their volume therefore is no measure of repairs.
     let spent = match report.layers {
         0 | 1 => format!("{} repair", units::percent((report.repair_ratio - 1.0).max(0.0))),
         layers => format!("{:.1} times that on {layers} layers", report.repair_ratio),
     };
     let headline = match report.verified {
-        // Content that nobody has has no rate.
+        // Without a complete receiver, no goodput exists.
         0 => format!(
             "0 of {} verified after {}; the most complete one has {} of {}",
             units::count(report.receivers, "receiver"),
@@ -598,7 +599,7 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
             report.receivers,
         ),
     };
-    // Before anybody has joined there is nothing to sum up.
+    // Without receivers, there is no summary.
     let mut lines = match report.receivers {
         0 => Vec::new(),
         _ => vec![format!("{headline}{}", waited(report))],
@@ -623,10 +624,10 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
     lines
 }
 
-/// A wait of less than this is not worth a word.
+/// Minimum waiting time that is reported.
 const MIN_WAIT: Duration = Duration::from_secs(1);
 
-/// The time that went into waiting, which the rate does not count.
+/// Describes waiting times, which the goodput does not include.
 fn waited(report: &SendReport) -> String {
     let wait = |time: Duration, what: &str| {
         (time >= MIN_WAIT).then(|| format!("; waited {} {what}", units::seconds(time.as_secs_f64())))
@@ -636,7 +637,7 @@ fn waited(report: &SendReport) -> String {
     before.into_iter().chain(after).collect()
 }
 
-/// Which hosts of the list have it, and which do not.
+/// Describes the outcomes of the listed hosts.
 fn listed_hosts(report: &SendReport) -> Vec<String> {
     let outcomes = [
         (HostOutcome::Done, "have everything"),

@@ -5,12 +5,12 @@ use crate::{units, wording};
 use faircast::SendReport;
 use faircast::event::reasons;
 
-/// How a `send` that came to a report failed, if it did.
+/// Returns the failure of a `send` with a report, if it failed.
 pub fn sent_failure(report: &SendReport) -> Option<Failure> {
     (!report.ok).then(|| failure_kind(report)(sent_shortfall(report)))
 }
 
-/// Returns the kind of failure of a report that is not good.
+/// Returns the kind of failure for the report of a failed session.
 pub fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
     match () {
         () if only_left_out(report) => Failure::LeftOut,
@@ -21,12 +21,12 @@ pub fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
     }
 }
 
-/// Whether all have everything but those that were left out as too slow, as was asked for.
+/// Whether all receivers are complete, except for those that were excluded as too slow on request.
 fn only_left_out(report: &SendReport) -> bool {
     !report.dropped.is_empty() && report.unsent_count == 0 && are_all_served(report)
 }
 
-/// Whether all have everything that could be sent, but those that were left out.
+/// Whether all receivers except excluded ones have everything that could be sent.
 fn are_all_served(report: &SendReport) -> bool {
     let unsigned = report.receipts.as_ref().is_some_and(|receipts| !receipts.without_receipt.is_empty());
     let others = unsigned
@@ -74,7 +74,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     let is_sent =
         parts.is_empty() && report.incomplete.is_empty() && (report.verified > 0 || report.rounds > 0);
     if let Some(first) = report.unsent.first() {
-        // A semicolon is where the hint begins.
+        // The hint begins at the first semicolon.
         let (path, reason) = (&first.path, first.reason.replace("; ", ", "));
         let more = report.unsent_count - 1;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -113,7 +113,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     }
 }
 
-/// The one thing to do.
+/// Returns the most important advice.
 fn remedy(report: &SendReport) -> String {
     let lacks_key = report.refused_hosts.iter().filter(|one| one.reason.contains("key"));
     let lacks_key: Vec<&str> = lacks_key.map(|one| &*one.host).collect();
@@ -145,7 +145,7 @@ fn remedy(report: &SendReport) -> String {
     "run both commands again, receivers resume where they were".to_owned()
 }
 
-/// Receivers with what is wrong with each. A semicolon is where the hint begins.
+/// Names receivers with their problems. The text has no semicolon, because the hint begins at the first one.
 fn named<'a>(receivers: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let named = |(host, reason): (&str, &str)| format!("{host} ({})", reason.replace("; ", ", "));
     receivers.map(named).collect::<Vec<_>>().join(", ")

@@ -1,58 +1,58 @@
-//! Requests to the simulator that make no sense.
+//! Invalid requests to the simulator.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The request makes no sense: found before anything is run.
+/// An invalid request, detected before the first run.
 #[derive(Debug, thiserror::Error)]
 pub enum SimUsage {
-    /// A scenario that cannot be read.
+    /// A scenario cannot be read.
     #[error("cannot read the scenario {}: {source}; `faircast sim new dumbbell > FILE` makes one", .path.display())]
     ScenarioUnreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// A scenario with mistakes, which have been reported in full.
+    /// A scenario has errors, which were already printed.
     #[error("{} cannot be run: {}", .path.display(), crate::units::count(*.mistakes as u64, "mistake"))]
     ScenarioWrong {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How many.
+        /// Number of errors.
         mistakes: usize,
     },
-    /// A change of a scenario that cannot be made.
+    /// A change of a scenario is impossible.
     #[error("{0}")]
     Setting(#[from] faircast_experiments::edit::EditError),
-    /// A template that is not there.
+    /// No template has this name.
     #[error("there is no template `{name}`; choose one of {known}")]
     NoSuchTemplate {
-        /// As given.
+        /// The given name.
         name: String,
-        /// Those that exist.
+        /// Names of all templates.
         known: String,
     },
-    /// A file that is already there.
+    /// The scenario file already exists.
     #[error("{} exists; choose another name, or overwrite it with --force", .0.display())]
     ScenarioExists(PathBuf),
-    /// A curve that a scenario does not have.
+    /// The scenario does not have the requested curve.
     #[error("{0}; write FLOW or FLOW:RECEIVER")]
     NoCurve(faircast_experiments::figures::curves::UnknownCurve),
-    /// Packets are wanted, but no link is tapped.
+    /// A capture was requested, but the scenario taps no link.
     #[error(
         "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to choose whose packets are captured"
     )]
     NoTaps,
-    /// A scenario without the flow that is to be replaced.
+    /// The scenario does not have the flow to replace.
     #[error("the scenario has no {what}; its flows are: {known}")]
     NoSuchFlow {
-        /// Name that was looked for.
+        /// The missing name.
         what: String,
-        /// Those that exist.
+        /// Names of all possible flows.
         known: String,
     },
-    /// No such reproduction.
+    /// No reproduction has this ID.
     #[error(transparent)]
     NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),
 }

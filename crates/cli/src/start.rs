@@ -1,4 +1,4 @@
-//! `start`: a session that waits for receivers begins with those that are there; and how such a session is asked.
+//! `start`: starts a waiting session with the receivers that have joined.
 
 use crate::failure::{Failure, Usage, unwritten};
 use faircast::config::StartNow;
@@ -9,33 +9,33 @@ use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::thread;
 
-/// Interval of looks at the keyboard.
+/// Interval of checks of the keyboard.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// A `send` or `stream` on this host that can be asked to start.
+/// A `send` or `stream` on this host that `start` may signal.
 #[derive(Debug)]
 struct Waiting {
     pid: i32,
-    /// Its command line.
+    /// Command line of the process.
     line: String,
 }
 
-/// Let SIGUSR1, and Enter at a terminal, start a session; whether there is a keyboard.
+/// Lets SIGUSR1, and Enter at a terminal, start the session. Returns whether standard input is a terminal.
 ///
 /// # Errors
-/// When the system does not let this process watch for the signal.
+/// When the signal handler cannot be registered.
 pub fn on_request(start: &StartNow) -> Result<bool, Failure> {
     signal_hook::flag::register(SIGUSR1, start.flag()).map_err(Failure::system("watch for signals"))?;
     let is_terminal = io::stdin().is_terminal();
     if is_terminal {
         let start = start.clone();
-        // Without the thread the signal still works.
+        // Without the thread, the signal still works.
         let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || watch_keyboard(&start));
     }
     Ok(is_terminal)
 }
 
-/// Start when Enter is pressed. A process in the background leaves the keyboard alone: reading would stop it.
+/// Starts the session when Enter is pressed. A background process does not read the keyboard, because reading would stop it.
 fn watch_keyboard(start: &StartNow) {
     let mut stdin = io::stdin();
     let mut byte = [0];
@@ -56,10 +56,10 @@ fn watch_keyboard(start: &StartNow) {
     }
 }
 
-/// Ask the session of this process, or the only one on this host, to start.
+/// Sends the signal to this process, or to the only waiting session on this host.
 ///
 /// # Errors
-/// When no sender waits, or several do, or it belongs to another user.
+/// When no session waits, several do, or the process belongs to another user.
 pub fn run(pid: Option<u32>, out: &mut impl Write) -> Result<(), Failure> {
     let mut all = waiting();
     let one = match pid {
@@ -79,7 +79,8 @@ pub fn run(pid: Option<u32>, out: &mut impl Write) -> Result<(), Failure> {
     writeln!(out, "asked process {} to start: {}", one.pid, one.line).map_err(unwritten)
 }
 
-/// The processes of this host that `start` may signal: they are a `send` or `stream` and catch SIGUSR1, which ends others.
+/// Returns the processes that `start` may signal: each is a `send` or `stream` and catches SIGUSR1. Other processes would be
+/// terminated by the signal.
 fn waiting() -> Vec<Waiting> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

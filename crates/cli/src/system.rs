@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-/// A request to stop that SIGINT and SIGTERM make; the second signal ends the process at once.
+/// Returns a stop request that SIGINT and SIGTERM set. The second signal ends the process at once.
 pub fn stop_by_signal() -> Result<Stop, Failure> {
     let stop = Stop::new()?;
     register(&stop).map_err(Failure::system("watch for signals"))?;
@@ -17,7 +17,7 @@ pub fn stop_by_signal() -> Result<Stop, Failure> {
 
 fn register(stop: &Stop) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
-        // The order matters: the shutdown looks at the flag before this signal sets it.
+        // The order matters: the shutdown must read the flag before this signal sets it.
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(stop.flag()))?;
         signal_hook::flag::register(signal, Arc::clone(stop.flag()))?;
         signal_hook::low_level::pipe::register(signal, stop.waker()?)?;
@@ -25,32 +25,31 @@ fn register(stop: &Stop) -> io::Result<()> {
     Ok(())
 }
 
-/// A number that is hard to guess and differs at every call. Not for secrets.
+/// Returns a random number that differs at every call. Not for secrets.
 pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// A group nobody else is likely to use, of the family of `like`: site-local, with a port of
-/// those that are never assigned.
+/// Returns a random group of the address family of `like`, which is unlikely to be used: site-local, with a port from the
+/// unassigned range.
 pub fn random_group(like: IpAddr) -> SocketAddr {
     let [a, b, c, d, ..] = random().to_be_bytes();
     let port = 49_152 + u16::from_be_bytes([c, d]) % 16_384;
     let address = match like {
-        // 239.255.0.0/16 without .0.x and .255.x, where well-known groups are (RFC 2365).
+        // 239.255.0.0/16 without .0.x and .255.x, which contain well-known groups (RFC 2365).
         IpAddr::V4(_) => Ipv4Addr::new(239, 255, 1 + a % 254, b).into(),
         IpAddr::V6(_) => Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, u16::from_be_bytes([a, b]), 0xfa1c).into(),
     };
     SocketAddr::new(address, port)
 }
 
-/// Seconds of CPU that this process has used so far, all threads, user and system; `None` where
-/// the system does not say.
+/// Returns the CPU time of this process, all threads, user and system, in seconds; `None` if the system does not report it.
 pub fn cpu_seconds() -> Option<f64> {
     cpu_ticks(&std::fs::read_to_string("/proc/self/stat").ok()?)
         .map(|ticks| ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Fields 14 and 15 of `/proc/PID/stat`; the second field may hold spaces and ends with `)`.
+/// Returns the sum of fields 14 and 15 of `/proc/PID/stat`. The second field may contain spaces and ends with `)`.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     let mut fields = after_name.split_ascii_whitespace().skip(11);

@@ -1,10 +1,10 @@
-//! Numbers as people read them.
+//! Text form of numbers for people.
 
 use chrono::{DateTime, Local};
 pub use faircast::units::{bytes, count, percent, rate, seconds};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long ago, in its largest unit.
+/// Formats an age in its largest unit.
 pub fn age(span: std::time::Duration) -> String {
     match span.as_secs() {
         secs @ 0..120 => count(secs, "second"),
@@ -14,7 +14,7 @@ pub fn age(span: std::time::Duration) -> String {
     }
 }
 
-/// A moment in seconds since 1970, as in `2025-06-15 15:06:40 UTC`.
+/// Formats a time in seconds since 1970, as in `2025-06-15 15:06:40 UTC`.
 pub fn utc(unix_secs: u64) -> String {
     /// The end of the year 9999.
     const LAST: u64 = 253_402_300_799;
@@ -26,7 +26,7 @@ pub fn utc(unix_secs: u64) -> String {
     format!("{} UTC", text.trim_end_matches('Z').replace('T', " "))
 }
 
-/// A moment of today by this host's clock and time zone, as in `14:32`; of another day with its date.
+/// Formats a time of the current day in this host's time zone, as in `14:32`; a time of another day with its date.
 pub fn time_of_day(moment: SystemTime) -> String {
     let unix_secs = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let moment = i64::try_from(unix_secs).ok().and_then(|secs| DateTime::from_timestamp(secs, 0));
@@ -36,7 +36,7 @@ pub fn time_of_day(moment: SystemTime) -> String {
     moment.format(form).to_string()
 }
 
-/// A session, by its source and what it brings, as far as that is known.
+/// Describes a session by its source and its content, as far as they are known.
 pub fn session_of(source: Option<&str>, content: Option<&str>) -> String {
     match (source, content) {
         (None, _) => "another session".to_owned(),
@@ -45,7 +45,7 @@ pub fn session_of(source: Option<&str>, content: Option<&str>) -> String {
     }
 }
 
-/// Files, and the links and directories beside them, as in "3 files, 1 link, 2 directories".
+/// Describes numbers of files, links and directories, as in "3 files, 1 link, 2 directories".
 pub fn entries(files: u64, links: u64, directories: u64) -> String {
     let mut words = count(files, "file");
     if links > 0 {

@@ -1,4 +1,4 @@
-//! Values as people type them: rates, spans, groups.
+//! Parsers for values of options: rates, durations, groups.
 
 use faircast::config::{FIND_GROUP, FIND_GROUP_V6, RELAY_PORT};
 use faircast::object::KeepPartial;
@@ -14,106 +14,106 @@ pub fn preserve(text: &str) -> Result<Preserve, UnknownAspect> {
     if text.is_empty() { Ok(Preserve::nothing()) } else { text.parse() }
 }
 
-/// faircast's port, used when a group is given without one.
+/// faircast's default port for groups.
 pub const DEFAULT_PORT: u16 = 5777;
 
-/// Slower than this is taken for a slip of the unit.
+/// Minimum rate, in bit/s. A lower rate probably has a wrong unit.
 const MIN_RATE: f64 = 1e3;
-/// Faster than this is taken for a slip of the unit.
+/// Maximum rate, in bit/s. A higher rate probably has a wrong unit.
 const FASTEST: f64 = 1e12;
-/// Longest span accepted: a year.
+/// Maximum duration, in seconds: a year.
 const MAX_DURATION: f64 = 365.0 * 86_400.0;
 
-/// Why a value cannot be used.
+/// Reason why a value is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadValue {
-    /// Not a rate at all.
+    /// The text is not a rate.
     #[error("`{0}` is not a rate; write a number and a unit in bit/s, like 800k, 10M or 1.5G")]
     NotARate(String),
-    /// Bytes per second, most likely.
+    /// The unit is probably bytes per second.
     #[error("`{0}` looks like bytes per second; rates are in bit/s, so 10 MB/s is 80M")]
     Bytes(String),
-    /// Too slow to be meant.
+    /// The rate is too low.
     #[error("{0} bit/s is slower than faircast can go (1 kbit/s); is the unit missing, as in 10M?")]
     TooSlow(f64),
-    /// Too fast to be meant.
+    /// The rate is too high.
     #[error("{0:e} bit/s is faster than any network this runs on (1 Tbit/s); check the unit")]
     TooFast(f64),
-    /// Not a span of time.
+    /// The text is not a duration.
     #[error("`{0}` is not a time; write seconds, like 10 or 2.5, or add a unit: 500ms, 5m, 1h")]
     NotATime(String),
-    /// No time at all.
+    /// The duration is zero.
     #[error("it must be longer than zero")]
     NoTime,
-    /// Longer than a year.
+    /// The duration is longer than a year.
     #[error("it must be shorter than a year")]
     TooLong,
-    /// Not an address.
+    /// The text is not a group.
     #[error("`{0}` is not a group; write ADDRESS:PORT, like 239.255.70.1:5777 or [ff15::7]:5777")]
     NotAGroup(String),
-    /// A host's address, not a group's.
+    /// The address is not a multicast address.
     #[error("{0} is not a multicast address; use one of 239.0.0.0 to 239.255.255.255 (or ff00::/8)")]
     NotMulticast(IpAddr),
-    /// A group that routers and switches keep for themselves.
+    /// The group is reserved for routers and switches.
     #[error("{0} is reserved for routing protocols; use one of 239.0.0.0 to 239.255.255.255")]
     Reserved(IpAddr),
-    /// Not a host's address.
+    /// The text is not a host's address or name.
     #[error(
         "`{0}` is neither an address nor a known host name; write ADDRESS or ADDRESS:PORT, like 192.0.2.7:5778"
     )]
     NotAHost(String),
-    /// Neither a group nor an interface.
+    /// The text is neither a group nor an interface.
     #[error(
         "`{0}` is neither a group nor an interface; write IFACE, GROUP, or GROUP@IFACE, like 239.1.2.3:6000@eth0"
     )]
     NotAPlace(String),
-    /// Not a number of bytes, or one that makes no sense.
+    /// The text is not a number of bytes, or the number is invalid.
     #[error("`{0}` is not a size; write bytes from 1M to 1000T with a unit, like 64M or 1.5G")]
     NotASize(String),
-    /// Port zero.
+    /// The port is zero.
     #[error("port 0 cannot be used; choose 1024 to 65535, or leave the port out for 5777")]
     PortZero,
-    /// Time to live zero.
+    /// The time to live is zero.
     #[error("a TTL of 0 never leaves this host; use 1 for the local network, more to cross routers")]
     TtlZero,
-    /// Not a time to live.
+    /// The text is not a time to live.
     #[error("`{0}` is not a TTL; use 1 to 255")]
     NotATtl(String),
-    /// Not a part of a hundred.
+    /// The text is not a percentage.
     #[error("`{0}` is not a percentage; use 0% to 100%")]
     NotAPercentage(String),
-    /// Not a layer and a path.
+    /// The text is not a layer and a path.
     #[error("`{0}` does not name a layer and its path; write its number and a path, like 1=more.ts")]
     NotALayer(String),
-    /// Nobody is waited for.
+    /// The number of receivers is zero.
     #[error("--expect 0 is not possible; leave it out to serve all receivers that join")]
     NobodyExpected,
-    /// Not a number of receivers.
+    /// The text is not a number of receivers.
     #[error("`{0}` is not a number of receivers")]
     NotACount(String),
-    /// Not a policy for slow receivers.
+    /// The text is not a policy for slow receivers.
     #[error("`{0}` is not a policy; use follow, floor:RATE or drop:RATE")]
     NotAPolicy(String),
-    /// The rate of a policy is wrong.
+    /// The rate of a policy is invalid.
     #[error("the rate of `{policy}`: {source}")]
     PolicyRate {
         /// `floor` or `drop`.
         policy: &'static str,
-        /// Why.
+        /// Error in the rate.
         source: Box<BadValue>,
     },
-    /// No age.
+    /// The text is not an age.
     #[error("`{0}` is not an age; write seconds, or 90m, 12h, 7d")]
     NotAnAge(String),
-    /// No limit of what is kept.
+    /// The text is not a limit of partial files.
     #[error("`{0}` is not a limit; write an age (7d), a size (40G), both (7d,40G), or `all`")]
     NotALimit(String),
-    /// A file or host name that receivers could not use.
+    /// The name of a file or host cannot be used at receivers.
     #[error("`{0}` cannot be a name; use 1 to {1} bytes without `/` and control characters")]
     NotAName(String, usize),
 }
 
-/// A rate in bit/s: `10M`, `1.5G`, `800k`, `10Mbit/s`, `250000`.
+/// Parses a rate in bit/s: `10M`, `1.5G`, `800k`, `10Mbit/s`, `250000`.
 pub fn rate(text: &str) -> Result<Rate, BadValue> {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -143,7 +143,7 @@ pub fn rate(text: &str) -> Result<Rate, BadValue> {
     }
 }
 
-/// A span of time in seconds, or with a unit: `10`, `2.5`, `500ms`, `5m`, `1h`.
+/// Parses a duration in seconds, or with a unit: `10`, `2.5`, `500ms`, `5m`, `1h`.
 pub fn span(text: &str) -> Result<Duration, BadValue> {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -164,7 +164,7 @@ pub fn span(text: &str) -> Result<Duration, BadValue> {
     }
 }
 
-/// An age: seconds, or with `m`, `h`, `d` behind it minutes, hours, days.
+/// Parses an age in seconds, or with the unit `m`, `h` or `d`.
 pub fn age(text: &str) -> Result<Duration, BadValue> {
     let (number, unit) = match text.char_indices().last() {
         Some((at, 'm')) => (&text[..at], 60.0),
@@ -178,7 +178,7 @@ pub fn age(text: &str) -> Result<Duration, BadValue> {
         .ok_or_else(|| BadValue::NotAnAge(text.to_owned()))
 }
 
-/// How much of what is unfinished is kept: an age, a size, both with a comma between, or `all`.
+/// Parses limits of partial files: an age, a size, both with a comma between, or `all`.
 ///
 /// # Errors
 /// [`BadValue::NotALimit`].
@@ -189,7 +189,7 @@ pub fn keep_partial(text: &str) -> Result<KeepPartial, BadValue> {
     }
     for part in text.split(',') {
         let bad = |_| BadValue::NotALimit(text.to_owned());
-        // Ages end in a small letter, sizes in a capital one: what ends in a digit could be either.
+        // Ages end in a small letter and sizes in a capital letter. A final digit would be ambiguous.
         let twice = match part.chars().last() {
             Some('s' | 'm' | 'h' | 'd') => keep.age.replace(age(part).map_err(bad)?).is_some(),
             Some('0'..='9') | None => true,
@@ -202,7 +202,7 @@ pub fn keep_partial(text: &str) -> Result<KeepPartial, BadValue> {
     Ok(keep)
 }
 
-/// A percentage, as a part of 1.
+/// Parses a percentage, and returns it as a part of 1.
 ///
 /// # Errors
 /// [`BadValue::NotAPercentage`].
@@ -212,7 +212,7 @@ pub fn percent(text: &str) -> Result<f64, BadValue> {
     percent.map(|percent| percent / 100.0).ok_or_else(|| BadValue::NotAPercentage(text.into()))
 }
 
-/// A layer, and a path for its stream.
+/// Parses a layer, and a path for its stream.
 ///
 /// # Errors
 /// [`BadValue::NotALayer`].
@@ -222,7 +222,7 @@ pub fn layer_to(text: &str) -> Result<(Layer, PathBuf), BadValue> {
     layer.map(|layer| (Layer(layer), path.into())).ok_or_else(|| BadValue::NotALayer(text.into()))
 }
 
-/// A multicast group: `239.255.70.1:5777`, `239.255.70.1`, `[ff15::7]:5777`, `ff15::7`.
+/// Parses a multicast group: `239.255.70.1:5777`, `239.255.70.1`, `[ff15::7]:5777`, `ff15::7`.
 pub fn group(text: &str) -> Result<SocketAddr, BadValue> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
@@ -242,12 +242,12 @@ pub fn group(text: &str) -> Result<SocketAddr, BadValue> {
     Ok(group)
 }
 
-/// 224.0.0.0/24, the local network control block (RFC 5771, 4).
+/// Whether the address belongs to 224.0.0.0/24, the local network control block (RFC 5771, 4).
 fn is_link_control(address: Ipv4Addr) -> bool {
     matches!(address.octets(), [224, 0, 0, _])
 }
 
-/// A host that serves this one, or `find` (`find6`): the nearest relay.
+/// Parses the address of a parent. `find` or `find6` means the nearest relay.
 ///
 /// # Errors
 /// As [`parent`].
@@ -260,7 +260,7 @@ pub fn parent_or_find(text: &str) -> Result<SocketAddr, BadValue> {
     }
 }
 
-/// A relay's address: `192.0.2.7`, `192.0.2.7:6000`, `[2001:db8::7]:6000`, `relay.example.org`.
+/// Parses a relay's address: `192.0.2.7`, `192.0.2.7:6000`, `[2001:db8::7]:6000`, `relay.example.org`.
 ///
 /// # Errors
 /// [`BadValue::NotAHost`], or [`BadValue::PortZero`].
@@ -271,7 +271,7 @@ pub fn parent(text: &str) -> Result<SocketAddr, BadValue> {
     }
 }
 
-/// A host that runs another doctor: as a parent, with port 0 for the group's.
+/// Parses the address of a host that runs `doctor --serve`. The default port is 0, which means the group's port.
 ///
 /// # Errors
 /// [`BadValue::NotAHost`].
@@ -295,7 +295,7 @@ fn host(text: &str, port: u16) -> Result<SocketAddr, BadValue> {
     }
 }
 
-/// The first address of a host's name.
+/// Returns the first address of a host name.
 fn named(text: &str, default: u16) -> Result<SocketAddr, BadValue> {
     let not_a_host = || BadValue::NotAHost(text.to_owned());
     let (host, port) = match text.rsplit_once(':') {
@@ -305,11 +305,11 @@ fn named(text: &str, default: u16) -> Result<SocketAddr, BadValue> {
     (host, port).to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(not_a_host)
 }
 
-/// Where hosts ask: at these addresses and ports.
+/// Addresses and ports at which hosts request to be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen(pub Vec<SocketAddr>);
 
-/// As [`listen`]; a port alone is that of all addresses, IPv4 and IPv6.
+/// As [`listen`], but a port alone means all addresses of IPv4 and IPv6.
 ///
 /// # Errors
 /// As [`listen`].
@@ -320,7 +320,7 @@ pub fn listen_at(text: &str) -> Result<Listen, BadValue> {
     Ok(Listen(if is_port { both.to_vec() } else { vec![at] }))
 }
 
-/// Where a host listens: `5778`, `192.0.2.7`, `192.0.2.7:6000`.
+/// Parses a local address to listen at: `5778`, `192.0.2.7`, `192.0.2.7:6000`.
 ///
 /// # Errors
 /// [`BadValue::NotAHost`], or [`BadValue::PortZero`].
@@ -329,7 +329,7 @@ pub fn listen(text: &str) -> Result<SocketAddr, BadValue> {
     if address.port() == 0 { Err(BadValue::PortZero) } else { Ok(address) }
 }
 
-/// Where a doctor answers: likewise, with port 0 for the group's.
+/// Parses the address of `doctor --serve`. The default port is 0, which means the group's port.
 ///
 /// # Errors
 /// [`BadValue::NotAHost`].
@@ -349,19 +349,19 @@ fn place(text: &str, default: u16) -> Result<SocketAddr, BadValue> {
     Ok(address)
 }
 
-/// A group, an interface, or one on the other.
+/// A group, an interface, or a group on an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupAt {
-    /// The group; `None`: the usual one.
+    /// The group; `None`: the default group.
     pub group: Option<SocketAddr>,
-    /// The interface, by name or address; `None`: by route.
+    /// The interface, by name or address; `None`: chosen by route.
     pub interface: Option<String>,
 }
 
-/// A group, an interface, or both: `eth0`, `239.1.2.3:6000@eth0`, `239.1.2.3`.
+/// Parses a group, an interface, or both: `eth0`, `239.1.2.3:6000@eth0`, `239.1.2.3`.
 ///
 /// # Errors
-/// What is wrong with the group, or [`BadValue::NotAPlace`].
+/// The error of the group, or [`BadValue::NotAPlace`].
 pub fn group_at(text: &str) -> Result<GroupAt, BadValue> {
     let text = text.trim();
     let place = |group: Option<SocketAddr>, interface: &str| GroupAt {
@@ -374,7 +374,7 @@ pub fn group_at(text: &str) -> Result<GroupAt, BadValue> {
         None if text.is_empty() => Err(BadValue::NotAPlace(text.to_owned())),
         None => match group(text) {
             Ok(group) => Ok(place(Some(group), "")),
-            // An address of this host names its interface; whatever else looks like an address is a slip.
+            // An address of this host selects its interface. Any other address is an error.
             Err(BadValue::NotAGroup(_)) => Ok(place(None, text)),
             Err(BadValue::NotMulticast(_)) if text.parse::<IpAddr>().is_ok() => Ok(place(None, text)),
             Err(error) => Err(error),
@@ -382,7 +382,7 @@ pub fn group_at(text: &str) -> Result<GroupAt, BadValue> {
     }
 }
 
-/// Bytes: `64M`, `1.5G`, `800k`, `4096`.
+/// Parses a number of bytes: `64M`, `1.5G`, `800k`, `4096`.
 ///
 /// # Errors
 /// [`BadValue::NotASize`].
@@ -404,7 +404,7 @@ pub fn size(text: &str) -> Result<usize, BadValue> {
     if (1e6..=1e15).contains(&bytes) { Ok(bytes as usize) } else { Err(not_a_size()) }
 }
 
-/// A time to live (hop limit), 1 to 255.
+/// Parses a time to live (hop limit), 1 to 255.
 pub fn ttl(text: &str) -> Result<u8, BadValue> {
     match text.trim().parse::<u8>() {
         Ok(0) => Err(BadValue::TtlZero),
@@ -413,7 +413,7 @@ pub fn ttl(text: &str) -> Result<u8, BadValue> {
     }
 }
 
-/// A number of receivers, at least one.
+/// Parses a number of receivers, at least one.
 pub fn receivers(text: &str) -> Result<u32, BadValue> {
     match text.trim().parse::<u32>() {
         Ok(0) => Err(BadValue::NobodyExpected),
@@ -422,7 +422,7 @@ pub fn receivers(text: &str) -> Result<u32, BadValue> {
     }
 }
 
-/// Parses a limit of the cost of one slow receiver: `follow`, `floor:RATE`, `drop:RATE`.
+/// Parses a policy for slow receivers: `follow`, `floor:RATE`, `drop:RATE`.
 pub fn slow(text: &str) -> Result<faircast::SlowReceiverPolicy, BadValue> {
     use faircast::SlowReceiverPolicy;
     let with_rate = |policy: &'static str, rate_text: &str| {
@@ -436,12 +436,12 @@ pub fn slow(text: &str) -> Result<faircast::SlowReceiverPolicy, BadValue> {
     }
 }
 
-/// A file's name at the receivers.
+/// Checks the name of a file for receivers.
 pub fn file_name(text: &str) -> Result<String, BadValue> {
     name(text, 255)
 }
 
-/// A host's name in messages.
+/// Checks the name of a host for messages.
 pub fn host_name(text: &str) -> Result<String, BadValue> {
     name(text, 63)
 }

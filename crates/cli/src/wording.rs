@@ -1,4 +1,4 @@
-//! Messages of sessions, in the command's words: the library knows no flags.
+//! Messages of sessions with the names of options, which the library does not know.
 
 use crate::units;
 use faircast::config::other_default;
@@ -12,24 +12,24 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Try this where large datagrams do not arrive.
+/// Advice if large datagrams do not arrive.
 const SMALLER: &str = "`--datagram 1200` at the source sends smaller packets";
 
-/// Where a session does not leave this host.
+/// Advice if a session does not leave this host.
 const INTERFACE: &str =
     "bring one up or choose one with --iface, and start again; `faircast doctor` lists their faults";
 
-/// How links that lead out are sent as what they lead to.
+/// Advice to send links that lead out of the given paths as their targets.
 const LINKS: &str = "--copy-unsafe-links sends the targets of such links, --copy-links those of all links";
 
-/// Where data does not arrive and announcements do.
+/// Advice if announcements arrive and data does not.
 const PATH: &str =
     "look at the MTU of the path (`--datagram 1200` at the source sends smaller packets) and at firewalls";
 
-/// For receivers, which go on where they were.
+/// Advice for receivers, which resume a transfer.
 const RESUME: &str = "run the same command again to resume";
 
-/// An event, with the flag that a warning is about.
+/// Returns an event whose warning names the option.
 pub fn event(event: Event) -> Event {
     match event {
         Event::Warning { message, concerns: Some(setting) } => {
@@ -50,12 +50,12 @@ pub fn event(event: Event) -> Event {
     }
 }
 
-/// A time, as in `7 s`.
+/// Formats a time, as in `7 s`.
 fn secs(time: Duration) -> String {
     seconds(time.as_secs_f64())
 }
 
-/// Data that a failed receiver keeps, and advice.
+/// Describes the data that a failed receiver has stored, with advice.
 pub fn stored(verified_bytes: u64, resumes: bool) -> String {
     match (units::bytes(verified_bytes), resumes) {
         (bytes, true) => format!("{bytes} are verified and kept, {RESUME}"),
@@ -72,7 +72,7 @@ pub fn advice(advice: Advice) -> Cow<'static, str> {
     }
 }
 
-/// Why a session failed: what the library says, and where that is about something that can be typed, what to type.
+/// Describes the error of a session: the library's message, and advice with names of options.
 pub fn error(error: &Error) -> String {
     match error {
         Error::Start(StartError::NoReceiver { group, waited, ttl, port, each }) => match named_refusals(each) {
@@ -153,13 +153,13 @@ pub fn error(error: &Error) -> String {
     }
 }
 
-/// Hosts of the other family that are left to themselves are in another group.
+/// Warns that hosts of the other address family use another default group.
 fn other_group(group: SocketAddr) -> String {
     other_default(group)
         .map_or_else(String::new, |other| format!(". Also, {other}: name one with --group at both ends"))
 }
 
-/// Errors of what was typed.
+/// Describes errors of arguments.
 fn setting(error: &Error) -> String {
     match error {
         Error::Storage(StorageError::Object(faircast::ObjectError::NameHere(why))) => {

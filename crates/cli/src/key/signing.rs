@@ -1,4 +1,4 @@
-//! Pairs of keys that content is signed and verified with.
+//! Key pairs that sign and verify content.
 
 use super::{Exposure, OWNERS, Place, read_text, write};
 use crate::failure::{Failure, Usage, unwritten};
@@ -6,20 +6,20 @@ use faircast_wire::{SigningKey, VerifyKeys};
 use std::io::Write;
 use std::path::Path;
 
-/// Suffix of a public key's file after the name of its private half, and the file's mode.
+/// Suffix of a public key's file after the name of the private key's file. `EVERYBODYS` is the mode of the file.
 const PUBLIC: &str = ".pub";
 const EVERYBODYS: u32 = 0o644;
 
-/// Read the file of a private key, and see who else can.
+/// Reads a private key file, and checks whether other users can read it.
 ///
 /// # Errors
-/// [`Usage`] when there is no such file or no key in it.
+/// [`Usage`] when the file does not exist or contains no key.
 pub fn read_private(path: &Path) -> Result<(SigningKey, Exposure), Usage> {
     let (text, exposure) = read_text(path)?;
     Ok((text.parse().map_err(super::malformed(path))?, exposure))
 }
 
-/// Read a file of public keys.
+/// Reads a file of public keys.
 ///
 /// # Errors
 /// As [`read_private`].
@@ -27,13 +27,13 @@ pub fn read_public(path: &Path) -> Result<VerifyKeys, Usage> {
     read_text(path)?.0.parse().map_err(super::malformed(path))
 }
 
-/// Make a private key, and beside it the public one.
+/// Creates a private key, and the public key next to it.
 ///
 /// # Errors
-/// [`Usage::KeyExists`], or that a file cannot be written.
+/// [`Usage::KeyExists`], or an error when a file cannot be written.
 pub fn make(place: &Place, people: &mut impl Write) -> Result<(), Failure> {
     let key = SigningKey::generate()?;
-    // The public one first: when it cannot be written no private key is left alone.
+    // The public key is written first, so that an error leaves no private key without it.
     let public = write(place, PUBLIC, &key.verify_key().to_line(), EVERYBODYS)?;
     let private = match write(place, "", &key.to_line(), OWNERS) {
         Ok(private) => private,

@@ -1,11 +1,11 @@
-//! The statements of a report beside its receipts, checked against them.
+//! The other statements of a report, compared with its receipts.
 
 use faircast::event::ReceiverOutcome;
 use faircast::receipts::{ReceiptReport, ReceiptsReport};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The fields of a report that its receipts bear out or contradict.
+/// The fields of a report that its receipts can confirm or contradict.
 #[derive(Debug, Deserialize)]
 pub(super) struct Report {
     ok: bool,
@@ -19,7 +19,7 @@ pub(super) struct Report {
     receivers: Vec<Receiver>,
 }
 
-/// One entry of the list of receivers.
+/// An entry of the list of receivers.
 #[derive(Debug, Deserialize)]
 struct Receiver {
     host: String,
@@ -27,17 +27,17 @@ struct Receiver {
     receipt: Option<ReceiptReport>,
 }
 
-/// A receipt, and what checking it has shown.
+/// A receipt, and the result of its verification.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Checked<'a> {
     pub(super) receipt: &'a ReceiptReport,
     pub(super) valid: bool,
-    /// Whether its key is one of `--keys`, when these are given.
+    /// Whether `--keys` contains the receipt's key; `None` without `--keys`.
     pub(super) known: Option<bool>,
 }
 
 impl Report {
-    /// Statements that contradict each other or the receipts, in words.
+    /// Describes statements that contradict each other or the receipts.
     pub(super) fn contradictions(&self, receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<String> {
         let mut found = self.wrong_totals();
         found.extend(wrong_receipts(receipts, checked));
@@ -53,12 +53,12 @@ impl Report {
         found
     }
 
-    /// Receivers whose outcome no receipt in the list of receivers bears out.
+    /// Returns the number of receivers whose entry has no receipt.
     pub(super) fn unsigned(&self) -> u64 {
         self.receivers.iter().filter(|receiver| receiver.receipt.is_none()).count() as u64
     }
 
-    /// Counts that are not those of the list of receivers, and an overall result that does not follow from them.
+    /// Describes counts that differ from the list of receivers, and an overall result that contradicts the counts.
     fn wrong_totals(&self) -> Vec<String> {
         let count = |outcome| self.receivers.iter().filter(|one| one.outcome == outcome).count() as u64;
         let totals = [
@@ -80,7 +80,7 @@ impl Report {
     }
 }
 
-/// Receipts that are listed twice, and statements about them that checking does not bear out.
+/// Describes repeated receipts, and statements about receipts that differ from their verification.
 fn wrong_receipts(receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<String> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -108,7 +108,7 @@ fn wrong_receipts(receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<Str
 }
 
 impl Receiver {
-    /// Contradictions between this entry and its receipt.
+    /// Describes the contradiction between this entry and its receipt, if there is one.
     fn contradiction(&self, signed: &BTreeMap<&str, &Checked<'_>>) -> Option<String> {
         let (receipt, host) = (self.receipt.as_ref()?, &self.host);
         let Some(one) = signed.get(receipt.receiver.as_str()).filter(|one| one.receipt == receipt) else {

@@ -1,4 +1,4 @@
-//! How a running relay is asked: it listens on a socket of this host and says its status to whoever connects.
+//! Status of a running relay: the relay listens on a local socket, and sends its status to each program that connects.
 
 use crate::failure::{Failure, Usage};
 use faircast::RelayHandle;
@@ -11,22 +11,22 @@ use std::{env, fs, thread};
 /// Timeout of an answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The listener of a running relay; its socket goes with it.
+/// The listener of a running relay. The socket is removed with this value.
 pub struct Control {
     path: PathBuf,
 }
 
-/// Where a relay listens when nothing else is said.
+/// Returns the default path of the socket.
 pub fn default_path() -> PathBuf {
     let dir = env::var_os("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from("/run"), PathBuf::from);
     dir.join("faircast-relay.sock")
 }
 
 impl Control {
-    /// Listen here; what a relay left that was killed is replaced.
+    /// Starts to listen at `path`. The socket of a killed relay is replaced.
     ///
     /// # Errors
-    /// When another relay listens there, or the socket cannot be made.
+    /// When another relay listens there, or the socket cannot be created.
     pub fn open(path: &Path, handle: RelayHandle) -> Result<Control, Failure> {
         let fails = |source| Failure::from(Usage::RelayControl { path: path.to_owned(), source });
         if UnixStream::connect(path).is_ok() {
@@ -37,10 +37,10 @@ impl Control {
             _ => {}
         }
         let listener = UnixListener::bind(path).map_err(fails)?;
-        // It ends with the process.
+        // The thread ends with the process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that does not read is not waited for.
+                // A client that does not read is ignored.
                 let _ = answer(stream, &handle);
             }
         });
@@ -50,7 +50,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // The next relay removes what is left.
+        // A remaining socket is removed by the next relay.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -65,7 +65,7 @@ fn answer(mut stream: UnixStream, handle: &RelayHandle) -> io::Result<()> {
 /// Returns the status of the relay that listens here.
 ///
 /// # Errors
-/// When there is no relay, or it does not answer.
+/// When no relay listens, or it does not answer.
 pub fn ask(path: &Path) -> Result<String, Failure> {
     let fails = |source| Failure::from(Usage::NoRelay { path: path.to_owned(), source });
     let mut stream = UnixStream::connect(path).map_err(fails)?;

@@ -1,9 +1,9 @@
-//! The kernel's own multicast forwarding beside a hop: while the hop passes a session on, the kernel does not, and when the hop is gone, for
-//! whatever reason, it does again.
+//! The kernel's multicast forwarding at an active router: it is suspended for the sessions that the router forwards, and resumes
+//! when the router ends for any reason.
 //!
-//! Where a routing daemon (`smcrouted`, `pimd`) has set the kernel up to forward groups, receivers would hear a session twice. A table of
-//! nftables drops the copies that the kernel would make. It belongs to a process (`flags owner`), so it goes when that ends, killed or
-//! not: what is left is what was there before.
+//! If a routing daemon (`smcrouted`, `pimd`) has configured the kernel to forward groups, receivers would receive a session
+//! twice. A table of nftables drops the kernel's copies. The table belongs to a process (`flags owner`), so that it disappears
+//! with that process, even if the process is killed.
 
 use faircast::Forwarding;
 use std::fmt::Write as _;
@@ -15,33 +15,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interfaces between which the kernel forwards multicast, if it does: one line for each, below a head.
+/// Files that list the interfaces between which the kernel forwards multicast: one per line, below a header.
 const FORWARDING: [&str; 2] = ["/proc/net/ip_mr_vif", "/proc/net/ip6_mr_vif"];
 
-/// The table is there within this.
+/// Time limit for the table to appear.
 const MADE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Stops the kernel's forwarding by nftables.
+/// Suspends the kernel's forwarding by nftables.
 #[derive(Debug, Default)]
 pub(super) struct Nftables {
-    /// Tables that were made: each has a number of its own.
+    /// Number of created tables, which is a part of the next table's name.
     made: AtomicU64,
 }
 
-/// Keeps the kernel from forwarding one session by some interfaces, until it is dropped or this process ends.
+/// Suspends the kernel's forwarding of one session through some interfaces, until this value is dropped or this process ends.
 #[derive(Debug)]
 struct Guard(Child);
 
-/// Why the kernel could not be kept from it.
+/// Reason why the kernel's forwarding could not be suspended.
 #[derive(Debug, thiserror::Error)]
 enum GuardError {
-    /// There is no nftables.
+    /// nftables is not installed.
     #[error(
         "the kernel of this host forwards multicast as well, so receivers may receive the session twice; to stop that nft is needed: {0} \
          (Debian: apt install nftables)"
     )]
     NoNft(std::io::Error),
-    /// It did not do it.
+    /// nftables failed.
     #[error(
         "the kernel of this host forwards multicast as well, so receivers may receive the session twice; nft could not stop that: it needs \
          Linux 5.12 or newer, and the right to change the network (CAP_NET_ADMIN)"
@@ -69,10 +69,10 @@ impl Forwarding for Nftables {
 }
 
 impl Guard {
-    /// Keep the kernel from forwarding what comes from `source` to `group` by these interfaces.
+    /// Suspends forwarding of packets from `source` to `group` through the interfaces `exits`.
     ///
     /// # Errors
-    /// When there is no nftables, or it refuses.
+    /// When nftables is missing or fails.
     fn new(
         source: SocketAddr,
         group: SocketAddr,
@@ -90,7 +90,7 @@ impl Guard {
         let written = nft.stdin.as_mut().map(|stdin| {
             stdin.write_all(rules(&table, source, group, exits).as_bytes()).and_then(|()| stdin.flush())
         });
-        // From now on it is ended when this is dropped.
+        // From here on, dropping the guard ends `nft`.
         let guard = Guard(nft);
         if !matches!(written, Some(Ok(()))) {
             return Err(GuardError::Refused);
@@ -108,7 +108,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // It ends when nobody can write to it any more; that it is waited for leaves no trace of it.
+        // `nft` ends when its standard input is closed. Waiting for it leaves no zombie process.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
@@ -123,7 +123,7 @@ fn is_there(table: &str) -> bool {
     list.is_ok_and(|out| out.status.success() && String::from_utf8_lossy(&out.stdout).contains("drop"))
 }
 
-/// The commands for nft.
+/// Returns the commands for nft.
 fn rules(table: &str, source: SocketAddr, group: SocketAddr, exits: &[String]) -> String {
     let family = if group.is_ipv4() { "ip" } else { "ip6" };
     let mut text = format!(
@@ -131,7 +131,7 @@ fn rules(table: &str, source: SocketAddr, group: SocketAddr, exits: &[String]) -
          add chain inet {table} forward {{ type filter hook forward priority 0; policy accept; }}\n"
     );
     for exit in exits {
-        // A name of an interface has no quotation marks where nft would take one; what has is left alone.
+        // nft cannot quote a name with quotation marks. Such an interface gets no rule.
         if exit.chars().all(|c| c.is_ascii_graphic() && c != '"') {
             let _ = writeln!(
                 text,

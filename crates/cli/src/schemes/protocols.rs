@@ -14,7 +14,7 @@ struct ProtocolLine {
     name: &'static str,
     summary: &'static str,
     described_in: &'static str,
-    /// The preset whose values hold where none is given.
+    /// The default preset.
     preset: Option<String>,
     parameters: Vec<Parameter>,
 }
@@ -26,11 +26,11 @@ struct Parameter {
     takes: String,
     meaning: &'static str,
     default: String,
-    /// Its value with each preset.
+    /// The parameter's value in each preset.
     presets: BTreeMap<String, String>,
 }
 
-/// A protocol and what is made of it by its presets.
+/// A protocol, and its values in each preset.
 struct Listed {
     entry: Entry,
     usual: Protocol,
@@ -47,7 +47,7 @@ impl Listed {
         Listed { entry: *entry, usual, presets: usual.presets().into_iter().map(with).collect() }
     }
 
-    /// The preset whose values hold where none is given.
+    /// Returns the default preset.
     fn preset(&self) -> Option<&str> {
         let same = self.presets.iter().find(|(_, protocol)| *protocol == self.usual);
         same.map(|(preset, _)| preset.as_str())
@@ -61,10 +61,10 @@ impl Listed {
     }
 }
 
-/// As one object a protocol.
+/// Prints the protocol as one JSON object.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub fn as_json(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
     let listed = Listed::of(entry);
     let Entry { name, summary, source } = listed.entry;
@@ -78,10 +78,10 @@ pub fn as_json(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
     json::write(out, &ProtocolLine { name, summary, described_in: source, preset, parameters })
 }
 
-/// For people.
+/// Prints the protocol as text.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub fn as_text(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
     let listed = Listed::of(entry);
     writeln!(out, "{}", entry.name)?;
@@ -111,7 +111,7 @@ pub fn as_text(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nIn scenarios: kind = \"{},OPTION=VALUE,...\"", entry.name)
 }
 
-/// The page `docs/tcp.md`.
+/// Returns the page `docs/tcp.md`.
 #[cfg(test)]
 fn markdown() -> String {
     use std::fmt::Write as _;

@@ -154,8 +154,8 @@ fn values_out_of_range_are_refused_while_parsing() {
     assert!(refused(&["recv", "--stdout", "--out", "d"]).contains("cannot be used with"));
 }
 
-/// Runs a fake transport that reports `event` and ends with `report`; returns the output for programs
-/// and for people, and the result.
+/// Runs a fake transport that reports `event` and ends with `report`. Returns the output for programs, the output for people, and
+/// the result.
 fn reported(
     line: &[&str],
     event: Event,

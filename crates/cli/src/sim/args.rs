@@ -106,7 +106,7 @@ pub struct SimSfcDesign {
     pub json: bool,
 }
 
-/// How runs are executed.
+/// Options for the execution of runs.
 #[derive(Debug, Clone, Args)]
 pub struct Running {
     /// Random seeds: a number, a list, or a range, as in 10, 3,7,9 or 9001..9010 [default: from the scenario]
@@ -351,7 +351,7 @@ pub struct Compare {
     pub quiet: bool,
 }
 
-/// Which seeds.
+/// A list of random seeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seeds(pub Vec<u64>);
 
@@ -380,11 +380,11 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
     if which.len() as u64 <= MAX_SEEDS { Ok(Seeds(which)) } else { Err(wanted()) }
 }
 
-/// Subject of a comparison.
+/// A list of contenders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contenders(pub Vec<Contender>);
 
-/// A multicast scheme or a unicast protocol, with options.
+/// A multicast scheme or a unicast protocol, with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contender {
     /// A multicast scheme.
@@ -394,7 +394,7 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// As it was typed.
+    /// Returns the contender as given.
     pub fn text(&self) -> &str {
         match self {
             Contender::Scheme(text) | Contender::Protocol(text) => text,
@@ -402,7 +402,7 @@ impl Contender {
     }
 }
 
-/// A part with `=`, or a flag such as `delack`, belongs to the name before it.
+/// Parses contenders. A part with `=`, or a flag such as `delack`, belongs to the preceding name.
 fn contenders(text: &str) -> Result<Contenders, String> {
     let flags = flags();
     let mut texts: Vec<String> = Vec::new();
@@ -419,7 +419,7 @@ fn contenders(text: &str) -> Result<Contenders, String> {
     texts.into_iter().map(contender).collect::<Result<_, _>>().map(Contenders)
 }
 
-/// Options of protocols that stand without a value.
+/// Returns the options of protocols that have no value.
 fn flags() -> Vec<&'static str> {
     let protocols =
         faircast_unicast::CATALOGUE.iter().filter_map(|entry| entry.name.parse::<Protocol>().ok());

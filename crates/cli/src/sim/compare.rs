@@ -1,4 +1,4 @@
-//! `faircast compare`: one scenario with several congestion controls in turn.
+//! `faircast compare`: runs one scenario with each of several congestion controls.
 
 use super::args::{Compare, Contender};
 use super::running::{self, ProgressOutput, RunPrinter, refused};
@@ -23,20 +23,20 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// A contender and what came of it.
+/// A contender and its results.
 struct Candidate {
     contender: Contender,
     scenario: Scenario,
     results: Results,
 }
 
-/// All of them, and the flow that they took in turn.
+/// All contenders, and the flow that each of them replaces.
 struct Comparison {
     flow: String,
     all: Vec<Candidate>,
 }
 
-/// Compare.
+/// Runs the comparison.
 ///
 /// # Errors
 /// When the scenario cannot be read or run.
@@ -94,7 +94,7 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         .map_err(unwritten)
 }
 
-/// The scenario of each contender: all are read before the first one runs.
+/// Returns the scenario of each contender. All scenarios are checked before the first run.
 fn scenarios(typed: &Compare, text: &str, original: &Scenario, flow: &str) -> Result<Vec<Scenario>, Failure> {
     let memory = typed.running.max_memory;
     let one = |contender: &Contender| -> Result<Scenario, Failure> {
@@ -111,7 +111,7 @@ fn scenarios(typed: &Compare, text: &str, original: &Scenario, flow: &str) -> Re
     typed.schemes.0.iter().map(one).collect()
 }
 
-/// Lists the directories of a comparison.
+/// Name of the file that lists the directories of a comparison.
 const PLACES: &str = "comparison.json";
 
 /// Removes the results of an earlier comparison, and lists the directories of this one.
@@ -120,7 +120,7 @@ fn begin(directory: &Path, places: &[String]) -> Result<(), Failure> {
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default();
-    // A directory elsewhere does not belong to the comparison.
+    // Other paths do not belong to the comparison.
     for place in earlier.iter().filter(|place| Path::new(place).file_name() == Some(place.as_str().as_ref()))
     {
         let place = directory.join(place);
@@ -132,7 +132,7 @@ fn begin(directory: &Path, places: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The flow that is replaced.
+/// Returns the name of the flow to replace.
 fn flow(text: &str, wanted: Option<&str>) -> Result<String, SimUsage> {
     let flows = Edit::of(text)?.flows();
     let found = match wanted {
@@ -145,8 +145,8 @@ fn flow(text: &str, wanted: Option<&str>) -> Result<String, SimUsage> {
     })
 }
 
-/// The scenario with a contender in the flow's place, and without claims, which are about the original. Routers of schemes
-/// stay where a session of their scheme is; keys that the contender's kind of flow does not have are left out.
+/// Returns the scenario with a contender in place of the flow. Claims are removed, because they are about the original. Routers
+/// are removed if no session uses their scheme, and keys if the contender's kind of flow does not have them.
 fn replaced(text: &str, original: &Scenario, flow: &str, contender: &Contender) -> Result<String, SimUsage> {
     let mut edit = Edit::of(text)?;
     edit.remove("claim")?;
@@ -304,9 +304,9 @@ impl Comparison {
 #[derive(Serialize)]
 struct MetricLine<'a> {
     event: &'static str,
-    /// What is compared.
+    /// The contender.
     scheme: &'a str,
-    /// The flow whose place it takes.
+    /// The replaced flow.
     flow: &'a str,
     /// The point of the sweep; empty without one.
     at: String,

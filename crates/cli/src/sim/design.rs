@@ -10,10 +10,10 @@ use faircast_experiments::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel
 use serde::Serialize;
 use std::io::Write;
 
-/// Moves of PI's probability in a second.
+/// Rate of PI's updates of the probability, in Hz.
 const HZ: f64 = 170.0;
-/// What SFC's gains are chosen for, unless they are given: the rate's is this share of its bound, and the queue's as large as
-/// these margins allow.
+/// Criteria for SFC's default gains: the gain of the rate is this share of its bound, and the gain of the queue is the largest
+/// with these margins.
 const SHARE: f64 = 0.4;
 const PHASE_DEG: f64 = 45.0;
 const GAIN_DB: f64 = 6.0;
@@ -21,7 +21,7 @@ const GAIN_DB: f64 = 6.0;
 /// A designed queue.
 struct Design {
     name: &'static str,
-    /// As in a scenario.
+    /// The queue in the syntax of scenarios.
     queue: String,
     open: Loop,
 }
@@ -40,7 +40,7 @@ struct Line<'a> {
 /// Computes the design, prints and draws it.
 ///
 /// # Errors
-/// When there is no equilibrium to design for, or figures cannot be written.
+/// When no equilibrium exists, or figures cannot be written.
 pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
     let link = Link {
         flows: typed.min_flows,
@@ -84,7 +84,7 @@ pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
     writeln!(out, "\nwrote {} into {}", names.join(" "), directory.display()).map_err(unwritten)
 }
 
-/// Gains of a packet of queue and of a packet of window.
+/// Returns SFC's gains for a packet in the queue and for a packet of the window.
 fn choose(link: &Link, k1: Option<f64>, k2: Option<f64>) -> Gains {
     let k2 = k2.map_or_else(|| SHARE * link.max_k2(Model::Corrected), |k2| link.per_window(k2));
     if let Some(k1) = k1 {
@@ -104,7 +104,7 @@ fn designs(link: &Link, gains: Gains, target: f64) -> [Design; 3] {
     let pi = control::pi(&flows, 1.0 / HZ);
     let (min, max) = (target / 2.0, 1.5 * target);
     let red = control::red(&flows, (min, max), 0.1);
-    // The algorithm's k2 multiplies the rate over the link's.
+    // The algorithm's k2 is a factor of the ratio between arrival rate and link rate.
     let k2 = gains.k2 * link.window();
     let short = |value: f64| format!("{value:.3e}").parse::<f64>().unwrap_or(value);
     let (k1, k2, a, b, w) = (short(gains.k1), short(k2), short(pi.a), short(pi.b), short(red.w));
@@ -149,7 +149,7 @@ fn print(link: &Link, gains: Gains, designs: &[Design], out: &mut impl Write) ->
     )
 }
 
-/// Frequencies of figures, in rad/s.
+/// Returns the frequencies of the figures, in rad/s.
 fn frequencies(designs: &[Design]) -> Vec<f64> {
     let delay = designs[0].open.delay.max(1e-6);
     (0..=400).map(|k| 10f64.powf(-3.0 + f64::from(k) / 100.0) / delay).collect()
@@ -178,7 +178,7 @@ fn bode(designs: &[Design]) -> Figure {
             panel(
                 "phase",
                 "phase (degrees)",
-                // Beyond this phase no gain remains.
+                // Beyond this phase, no gain margin remains.
                 lines(&|open, frequency| match open.phase(frequency).to_degrees() {
                     phase if phase >= -720.0 => phase,
                     _ => f64::NAN,

@@ -1,4 +1,4 @@
-//! Where results and figures go.
+//! Files and directories of results and figures.
 
 use crate::failure::Failure;
 use faircast_experiments::figures::Named;
@@ -8,20 +8,20 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Name and content of a file to be written.
+/// Name and content of a file to write.
 pub type File = (String, Vec<u8>);
 
-/// `lab-results` for `DIR/lab.toml`, in the current directory.
+/// Returns `lab-results` for `DIR/lab.toml` and `results`: a path in the current directory.
 pub fn beside(scenario: &Path, what: &str) -> PathBuf {
     let stem =
         scenario.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned());
     PathBuf::from(format!("{stem}-{what}"))
 }
 
-/// Writes a run in the place of the run that a directory had: results, and other files such as figures. Returns all names.
+/// Replaces the run in a directory by a new one: results, and other files such as figures. Returns the names of all files.
 ///
 /// # Errors
-/// When a file cannot be written, or one of an earlier run cannot be removed.
+/// When a file cannot be written, or a file of the previous run cannot be removed.
 pub fn run(
     results: Option<&Results>,
     others: &[File],
@@ -36,7 +36,7 @@ pub fn run(
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = threads.map_or(processors, NonZeroUsize::get);
     let totals = results.map_or(Totals::default(), |results| results.totals);
-    // Written first, so that the next run finds these files also after an interruption.
+    // The list of these files is written first, so that the next run also finds them after an interruption.
     let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
     paths.push(write_run(directory, &totals, &names, threads, took).map_err(unwritable)?);
     let mut all: Vec<String> =
@@ -48,33 +48,33 @@ pub fn run(
 /// Removes the files of an earlier run from a directory.
 ///
 /// # Errors
-/// When one cannot be removed.
+/// When a file cannot be removed.
 pub fn remove_run(directory: &Path) -> Result<(), Failure> {
     clear(directory).map_err(unwritable)
 }
 
-/// Figures as SVG.
+/// Renders figures as SVG.
 pub fn svg(figures: &[Named]) -> Vec<File> {
     figures.iter().map(|(name, figure)| (format!("{name}.svg"), figure.svg().into_bytes())).collect()
 }
 
-/// Figures as PDF.
+/// Renders figures as PDF.
 pub fn pdf(figures: &[Named]) -> Vec<File> {
     figures.iter().map(|(name, figure)| (format!("{name}.pdf"), figure.pdf())).collect()
 }
 
-/// Writes files; returns their names.
+/// Writes files and returns their names.
 ///
 /// # Errors
-/// When one cannot be written.
+/// When a file cannot be written.
 pub fn write(files: &[File], directory: &Path) -> Result<Vec<String>, Failure> {
     files.iter().map(|(name, content)| bytes(name, content, directory)).collect()
 }
 
-/// Write one file; its name.
+/// Writes one file and returns its name.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn page(name: &str, text: &str, directory: &Path) -> Result<String, Failure> {
     bytes(name, text.as_bytes(), directory)
 }

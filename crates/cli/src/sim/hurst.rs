@@ -1,4 +1,4 @@
-//! `sim hurst`: the Hurst parameter of anybody's series.
+//! `sim hurst`: estimates the Hurst parameter of a given series.
 
 use super::args::SimHurst;
 use super::series::{self, SeriesContent};
@@ -17,10 +17,10 @@ struct Line {
     margin: Option<f64>,
 }
 
-/// Reads the series, estimates, and prints.
+/// Reads the series, estimates the parameter, and prints it.
 ///
 /// # Errors
-/// When there is nothing to estimate from.
+/// When the series is unusable.
 pub fn run(typed: &SimHurst, out: &mut impl Write) -> Result<(), Failure> {
     let path = typed.file.display();
     let bytes = std::fs::read(&typed.file).map_err(Failure::system(format!("read {path}")))?;
@@ -56,5 +56,5 @@ pub fn run(typed: &SimHurst, out: &mut impl Write) -> Result<(), Failure> {
     writeln!(out, "{note}").map_err(unwritten)
 }
 
-/// Seconds of an interval of a capture, unless it is said.
+/// Default interval of a capture, in seconds.
 const DEFAULT_BIN: f64 = 0.01;

@@ -1,14 +1,14 @@
 //! Simulations: `sim`, `repro` and `compare`.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`args`] | what can be typed |
-//! | [`running`] | reading scenarios, running them, telling how far they are |
-//! | [`table`] | what came of a scenario, as tables and JSON |
-//! | `outlook` | what is said before the first run |
-//! | [`files`] | where results and figures go |
-//! | `stored` | finished runs, from which an interrupted command goes on |
-//! | `hurst` `series` | how self-similar a series is, and how it is read |
+//! | [`args`] | command line arguments |
+//! | [`running`] | reading and running scenarios, with progress |
+//! | [`table`] | results of a scenario, as tables and JSON |
+//! | `outlook` | forecast before the first run |
+//! | [`files`] | files of results and figures |
+//! | `stored` | finished runs, with which an interrupted command resumes |
+//! | `hurst` `series` | self-similarity of a series, and reading it |
 //! | `design` | gains of queues for a link |
 //! | [`repro`] [`compare`] | the other two commands |
 
@@ -44,10 +44,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use stored::Stored;
 
-/// Run a verb of `sim`.
+/// Runs a command of `sim`.
 ///
 /// # Errors
-/// Why it did not succeed; [`Failure::Check`] when a claim of the scenario does not hold.
+/// The error of the command; [`Failure::Check`] when a claim of the scenario fails.
 pub fn run(command: SimCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     match command {
         SimCommand::Run(typed) => run_scenario(&typed, out, stop),
@@ -60,7 +60,7 @@ pub fn run(command: SimCommand, out: &mut impl Write, stop: &AtomicBool) -> Resu
     }
 }
 
-/// A line that says how a simulation ended, as JSON.
+/// The last line of a simulation, as JSON.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     event: &'static str,
@@ -163,7 +163,7 @@ fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<fi
     Ok(drawn)
 }
 
-/// That the flows of the curves that are asked for are in the scenario: before it is run.
+/// Checks, before the run, that the scenario has the flows of the requested curves.
 fn check_curves(typed: &SimRun, scenario: &Scenario) -> Result<(), SimUsage> {
     let flows: Vec<&str> = scenario.groups().collect();
     match typed.curves.iter().find(|curve| !flows.contains(&curve.flow.as_str())) {
@@ -180,7 +180,7 @@ struct RunReport<'a> {
     scenario: &'a Scenario,
     results: &'a Results,
     claims: &'a [Judged],
-    /// Runs that an earlier command made.
+    /// Number of runs from an earlier command.
     stored: usize,
     directory: &'a Path,
     names: &'a [String],
@@ -212,10 +212,10 @@ fn failed(claims: &[Judged]) -> usize {
     claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count()
 }
 
-/// An error when a claim fails.
+/// Returns an error if a claim fails.
 ///
 /// # Errors
-/// [`Failure::Check`].
+/// [`Failure::Check`] when a claim fails.
 pub fn verdict(claims: &[Judged]) -> Result<(), Failure> {
     match failed(claims) {
         0 => Ok(()),
@@ -249,7 +249,7 @@ fn new(typed: &SimNew, out: &mut impl Write) -> Result<(), Failure> {
     writeln!(out, "wrote {path}\n\nnext:\n  faircast sim run {path} --plot").map_err(unwritten)
 }
 
-/// A mistake or a warning as JSON.
+/// An error or a warning about a scenario as JSON.
 #[derive(Serialize)]
 struct Diagnostic<'a> {
     event: &'static str,
@@ -284,7 +284,7 @@ fn check(typed: &SimCheck, out: &mut impl Write) -> Result<(), Failure> {
     }
 }
 
-/// Prints mistakes or warnings.
+/// Prints errors or warnings about scenarios.
 fn print(
     event: &'static str,
     file: &Path,
@@ -302,7 +302,7 @@ fn print(
     })
 }
 
-/// With colours on a terminal whose user has not said no to them.
+/// Returns the style of diagnostics: with colours on a terminal, unless the user has disabled them.
 fn look(terminal: bool) -> DiagnosticStyle {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if terminal && !refused { DiagnosticStyle::Coloured } else { DiagnosticStyle::Plain }

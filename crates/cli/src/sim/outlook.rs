@@ -1,4 +1,4 @@
-//! Lines before the first run: stored runs, and what the others will take.
+//! Forecast before the first run: stored runs, and the cost of the other runs.
 
 use super::stored::Stored;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-/// Writes to standard error what runs will take, and which of them are stored.
+/// Prints the cost of the runs, and the number of stored ones, on standard error.
 ///
 /// # Errors
 /// When the directory of the stored runs cannot be read.
@@ -24,13 +24,13 @@ pub fn announce(
         stored.announce(forecast, scenarios)?;
     }
     if forecast.stored < forecast.runs {
-        // Standard error that cannot be written is nobody's loss.
+        // A failure to write standard error is ignored.
         let _ = writeln!(std::io::stderr(), "{}", text(forecast, speed()));
     }
     Ok(())
 }
 
-/// A forecast in words, with the packets over links that one thread simulates in a second.
+/// Describes a forecast. `speed` is the number of link traversals that one thread simulates per second.
 fn text(forecast: &Forecast, speed: f64) -> String {
     let left = forecast.runs - forecast.stored;
     let threads = forecast.threads.min(left);
@@ -46,7 +46,7 @@ fn text(forecast: &Forecast, speed: f64) -> String {
     )
 }
 
-/// Two digits: an estimate has no more.
+/// Rounds to two digits, the precision of an estimate.
 fn rounded(number: f64) -> f64 {
     if number <= 0.0 {
         return 0.0;
@@ -62,10 +62,10 @@ fn packets(number: f64) -> String {
     format!("{}{name}", (number / scale * 10.0).round() / 10.0)
 }
 
-/// Memory of the program itself, bytes.
+/// Memory of the program itself, in bytes.
 const PROGRAM: u64 = 15_000_000;
 
-/// Estimated seconds, for people.
+/// Formats an estimated duration for people.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 0.95 => "less than 1 s".to_owned(),
@@ -75,10 +75,10 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// The shortest time that is measured.
+/// Minimum duration of the measurement.
 const MIN_TIME: Duration = Duration::from_millis(20);
 
-/// Packets over links that one thread of this machine simulates in a second, measured on a short scenario.
+/// Measures the number of link traversals of packets that one thread of this machine simulates per second, on a short scenario.
 fn speed() -> f64 {
     let text = template("dumbbell").expect("it is a template");
     let mut edit = Edit::of(text).expect("a test reads every template");

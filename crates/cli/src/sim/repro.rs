@@ -1,4 +1,4 @@
-//! `faircast repro`: the papers' figures and tables, run again.
+//! `faircast repro`: repeats the figures and tables of the papers.
 
 use super::args::{ReproCommand, ReproList, ReproRun, ReproVerify};
 use super::running::{ProgressOutput, RunPrinter, mistaken, refused};
@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Run a verb of `repro`.
+/// Runs a command of `repro`.
 ///
 /// # Errors
-/// Why it did not succeed; [`Failure::Check`] when a claim does not hold.
+/// The error of the command; [`Failure::Check`] when a claim fails.
 pub fn run(command: ReproCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     match command {
         ReproCommand::List(typed) => list(&typed, out).map_err(unwritten),
@@ -91,7 +91,7 @@ fn settings(running: &super::args::Running, quick: bool, alternatives: usize) ->
     }
 }
 
-/// Why an entry was not repeated.
+/// Converts the error of an entry that was not repeated.
 fn unrepeated(error: ReproError) -> Failure {
     match error {
         ReproError::Edit(error) => SimUsage::from(error).into(),
@@ -143,7 +143,7 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     decide(&done.outcome, typed.quick, out, typed.json)
 }
 
-/// A quick run decides nothing.
+/// Returns an error if a claim of the entry fails. A quick run never fails.
 fn decide(outcome: &ReproOutcome, quick: bool, out: &mut impl Write, json: bool) -> Result<(), Failure> {
     if !quick {
         return verdict(&outcome.claims);
@@ -171,7 +171,7 @@ fn print(done: &Reproduction, took: Duration, out: &mut impl Write) -> io::Resul
     writeln!(out, "{}", page::counts(&[&done.outcome]))
 }
 
-/// Text in lines of at most 100 characters behind a label.
+/// Writes text after a label, in lines of at most 100 characters.
 fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
     const WIDTH: usize = 100;
     let indent = if label.is_empty() { 0 } else { 11 };
@@ -187,7 +187,7 @@ fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", line.trim_end())
 }
 
-/// The entries that are called so or whose names begin so; all, without any names.
+/// Returns the entries whose IDs equal or begin with one of `ids`; all entries without `ids`.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Entry>, Failure> {
     let fits = |entry: &Entry, id: &String| entry.id.starts_with(id) || entry.aliases.contains(id);
     for id in ids {

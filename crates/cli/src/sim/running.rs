@@ -1,4 +1,4 @@
-//! Reading scenarios, running them, telling how far they are.
+//! Reading and running of scenarios, with progress.
 
 use super::look;
 use crate::failure::Failure;
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The text of a scenario file, with the traces that it names as files beside it.
+/// Returns the text of a scenario file, including the trace files that it names.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When a file cannot be read.
 pub fn text(path: &Path) -> Result<String, SimUsage> {
     let unreadable = |path: &Path, source| SimUsage::ScenarioUnreadable { path: path.to_owned(), source };
     let bytes = std::fs::metadata(path).map_err(|source| unreadable(path, source))?.len();
@@ -43,18 +43,19 @@ pub fn text(path: &Path) -> Result<String, SimUsage> {
     Ok(edit.text())
 }
 
-/// Bytes of a file with a scenario at most.
+/// Maximum length of a scenario file, in bytes.
 const MAX_BYTES: u64 = 32 << 20;
-/// Bytes of a file with a trace at most.
+/// Maximum length of a trace file, in bytes.
 const MAX_TRACE_BYTES: u64 = 32 << 20;
 
-/// Reads a scenario, with keys changed, whose run may take `memory` bytes; mistakes are shown on standard error.
+/// Reads a scenario and applies changes of keys. A run may use up to `memory` bytes. Errors in the scenario are shown on standard
+/// error.
 ///
 /// # Errors
-/// When it cannot be read, changed or run.
+/// When the scenario cannot be read, changed or run.
 pub fn read(path: &Path, changes: &[(String, String)], memory: u64) -> Result<Scenario, SimUsage> {
     let mut text = text(path)?;
-    // A file with mistakes shows them in its own lines before it is changed.
+    // Errors of the file are shown with its original lines, before any change.
     let mut scenario = parse(&text, path, memory)?;
     if !changes.is_empty() {
         let mut edit = Edit::of(&text)?;
@@ -65,36 +66,36 @@ pub fn read(path: &Path, changes: &[(String, String)], memory: u64) -> Result<Sc
     Ok(scenario)
 }
 
-/// Parses a scenario whose run may take `memory` bytes; mistakes are shown on standard error.
+/// Parses a scenario. A run may use up to `memory` bytes. Errors in the scenario are shown on standard error.
 ///
 /// # Errors
-/// When there are mistakes.
+/// When the scenario has errors.
 pub fn parse(text: &str, path: &Path, memory: u64) -> Result<Scenario, SimUsage> {
     Scenario::parse_within(text, &path.display().to_string(), memory)
         .map_err(|mistakes| mistaken(&mistakes, path))
 }
 
-/// Show mistakes of a scenario on standard error.
+/// Shows the errors of a scenario on standard error, and returns a summary.
 pub fn mistaken(mistakes: &Diagnostics, path: &Path) -> SimUsage {
     let mut people = std::io::stderr();
-    // The error that follows says it in short.
+    // A failure is ignored: the returned error summarizes the errors.
     let _ = write!(people, "{}", mistakes.render(look(people.is_terminal())));
     SimUsage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
 }
 
-/// Show the warnings about a scenario on standard error.
+/// Shows the warnings about a scenario on standard error.
 pub fn warn(scenario: &Scenario) {
     let mut people = std::io::stderr();
-    // Standard error that cannot be written is nobody's loss.
+    // A failure to write standard error is ignored.
     let _ = write!(people, "{}", scenario.warnings().render(look(people.is_terminal())));
 }
 
-/// Amount of output while it runs.
+/// Amount of output during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressOutput {
-    /// How far it is.
+    /// Progress.
     Progress,
-    /// Nothing.
+    /// No output.
     Nothing,
 }
 
@@ -108,17 +109,17 @@ pub struct RunPrinter<'a> {
 enum Screen {
     Nothing,
     Bar(ProgressBar),
-    /// The tenth that was written last, of [`LINES`].
+    /// Lines of text. The number is the last printed tenth of the run, out of [`LINES`].
     Lines(AtomicU64),
 }
 
 const STEPS: u64 = 1000;
 
-/// Lines of a run where nobody sees a bar.
+/// Number of progress lines of a run without a terminal.
 const LINES: f64 = 10.0;
 
 impl<'a> RunPrinter<'a> {
-    /// On standard error; `label` stands before everything and may be empty.
+    /// Creates a printer on standard error. `label` precedes each output and may be empty.
     pub fn new(output_options: ProgressOutput, label: &str, stop: &'a AtomicBool) -> RunPrinter<'a> {
         let screen = match output_options {
             ProgressOutput::Nothing => Screen::Nothing,
@@ -160,7 +161,7 @@ impl Progress for RunPrinter<'_> {
                     let percent = part * 100.0;
                     let label =
                         if self.label.is_empty() { String::new() } else { format!("{}  ", self.label) };
-                    // Standard error that cannot be written is nobody's loss.
+                    // A failure to write standard error is ignored.
                     let _ = writeln!(std::io::stderr(), "{label}{percent:.0} %  {}", message(status));
                 }
             }
@@ -180,10 +181,10 @@ fn message(status: &Status) -> String {
     }
 }
 
-/// Runs a scenario and prints its progress; returns the results, and the duration.
+/// Runs a scenario and prints its progress. Returns the results and the duration.
 ///
 /// # Errors
-/// When the simulator refuses it, or it was stopped.
+/// When the simulator rejects the scenario, or the run was stopped.
 pub fn run(
     scenario: &Scenario,
     options: &RunOptions,
@@ -196,7 +197,7 @@ pub fn run(
     Ok((results, began.elapsed()))
 }
 
-/// Why a run failed, as a failure of the command.
+/// Converts the error of a run into a failure of the command.
 pub fn refused(error: RunError) -> Failure {
     match error {
         RunError::Cancelled => faircast::Error::Transfer(faircast::error::TransferError::Stopped).into(),

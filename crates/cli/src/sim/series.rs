@@ -1,34 +1,34 @@
-//! Series of numbers from files: a column of a table as text, or packets and bytes per interval of a capture.
+//! Series of numbers from files: a column of a text table, or packets or bytes per interval of a capture.
 
 use std::fmt;
 
 /// Content of a file to read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SeriesContent {
-    /// This column of a table, by its name or its number from 1; the last one with `None`.
+    /// A column of a table, by its name or its number from 1; `None`: the last column.
     Column(Option<String>),
-    /// Packets of a capture in intervals of this many seconds.
+    /// Packets of a capture per interval of this number of seconds.
     Packets(f64),
-    /// Their bytes.
+    /// Bytes of a capture per interval of this number of seconds.
     Bytes(f64),
 }
 
-/// Why a file has no series.
+/// Reason why a file has no series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoSeries {
-    /// A line of a table is not as the others.
+    /// A line of a table has no number in this column.
     Line(usize, String),
-    /// It has no such column.
+    /// The table has no such column.
     NoColumn(String),
-    /// There are no numbers.
+    /// The file has no numbers.
     Empty,
-    /// A capture in another format.
+    /// The capture has the format pcapng.
     NextGeneration,
-    /// A capture that ends within a packet.
+    /// The capture ends within a packet.
     CutOff(usize),
-    /// A table, where a capture's intervals were asked for.
+    /// The file is not a capture, but an interval was given.
     NoCapture,
-    /// More intervals than memory is good for.
+    /// The capture has too many intervals.
     TooLong(usize),
 }
 
@@ -50,25 +50,25 @@ impl fmt::Display for NoSeries {
     }
 }
 
-/// The first bytes of captures, and of those of the newer format.
+/// The first bytes of captures with microseconds or nanoseconds, and of captures in the newer format.
 const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 const MAGIC_NEXT: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// Lengths of the header of a capture and of each packet.
+/// Lengths of the header of a capture and of each packet, in bytes.
 const FILE_HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
 /// Maximum number of intervals.
 const MAX_INTERVALS: usize = 50_000_000;
 
-/// How a number of a capture is read: in either byte order.
+/// Reads a number of a capture, in its byte order.
 type Word = fn([u8; 4]) -> u32;
 
-/// Whether these bytes begin as a capture does.
+/// Whether these bytes begin like a capture.
 pub fn is_capture(bytes: &[u8]) -> bool {
     order(bytes).is_some() || bytes.starts_with(&MAGIC_NEXT)
 }
 
-/// How numbers of a capture are read, and how many parts of a second its times have.
+/// Returns the byte order of a capture, and the number of its time units per second.
 fn order(bytes: &[u8]) -> Option<(Word, f64)> {
     let first = *bytes.first_chunk::<4>()?;
     let orders: [Word; 2] = [u32::from_le_bytes, u32::from_be_bytes];
@@ -79,10 +79,10 @@ fn order(bytes: &[u8]) -> Option<(Word, f64)> {
     })
 }
 
-/// The series of a file.
+/// Returns the series of a file.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the file has no series.
 pub fn read(bytes: &[u8], what: &SeriesContent) -> Result<Vec<f64>, NoSeries> {
     let (bin, weigh): (f64, fn(u32) -> f64) = match what {
         SeriesContent::Column(column) => return table(&String::from_utf8_lossy(bytes), column.as_deref()),
@@ -104,7 +104,7 @@ pub fn read(bytes: &[u8], what: &SeriesContent) -> Result<Vec<f64>, NoSeries> {
         if next > bytes.len() {
             return Err(NoSeries::CutOff(at));
         }
-        // A packet that is written down late belongs to the first interval.
+        // A packet with a time before the first packet counts in the first interval.
         let place = ((time - *first.get_or_insert(time)).max(0.0) / bin) as usize;
         if place >= MAX_INTERVALS {
             return Err(NoSeries::TooLong(place));
@@ -118,7 +118,8 @@ pub fn read(bytes: &[u8], what: &SeriesContent) -> Result<Vec<f64>, NoSeries> {
     if series.is_empty() { Err(NoSeries::Empty) } else { Ok(series) }
 }
 
-/// A column of a table: fields between commas, semicolons, tabs or spaces, with or without a line of names; `#` begins a comment.
+/// Returns a column of a table. Fields are separated by commas, semicolons, tabs or spaces. A line of names is optional, and `#`
+/// starts a comment.
 fn table(text: &str, column: Option<&str>) -> Result<Vec<f64>, NoSeries> {
     let lines = text
         .lines()
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(column("", None), Err(NoSeries::Empty));
     }
 
-    /// Packets at these microseconds with these lengths, of which 4 bytes are kept.
+    /// Returns a capture of packets with these times, in microseconds, and lengths. 4 bytes of each packet are captured.
     fn capture(packets: &[(u32, u32)], write: fn(u32) -> [u8; 4]) -> Vec<u8> {
         let mut bytes = write(MAGIC_MICROS).to_vec();
         bytes.resize(FILE_HEADER, 0);

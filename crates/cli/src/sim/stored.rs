@@ -1,4 +1,4 @@
-//! Finished runs in the directory of `--out`: an interrupted command goes on where it was.
+//! Finished runs in the directory of `--out`, with which an interrupted command resumes.
 
 use crate::failure::Failure;
 use crate::units;
@@ -18,10 +18,10 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Opens the runs below `out`, or none without it. The directory is made where it is missing.
+    /// Opens the directory of finished runs below `out`, which is created if missing. Returns `None` without `out`.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the directory cannot be created.
     pub fn open(out: Option<&Path>) -> Result<Option<Stored>, Failure> {
         let Some(out) = out else { return Ok(None) };
         let runs = out.join(RUNS);
@@ -29,19 +29,19 @@ impl Stored {
         Ok(Some(Stored { runs, kept }))
     }
 
-    /// A handle for the runner.
+    /// Returns a handle for the runner.
     pub fn kept(&self) -> StoredResults {
         self.kept.clone()
     }
 
-    /// Writes to standard error how many runs are here, and what becomes of those of other scenarios.
+    /// Prints the number of finished runs, and of runs of other scenarios that will be removed, on standard error.
     ///
     /// # Errors
     /// When the directory cannot be read.
     pub fn announce(&self, forecast: &Forecast, scenarios: &[&Scenario]) -> Result<(), Failure> {
         let others = self.kept.others(scenarios).map_err(unwritable(&self.runs))?;
         let runs = self.runs.display();
-        // Standard error that cannot be written is nobody's loss.
+        // A failure to write standard error is ignored.
         let mut people = std::io::stderr();
         let all = units::count(forecast.runs as u64, "run");
         let verb = if forecast.runs == 1 { "is" } else { "are" };
@@ -56,7 +56,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Writes to standard error how an interrupted command goes on.
+    /// Prints on standard error how to resume the command.
     pub fn explain_resume(&self) {
         let _ = writeln!(
             std::io::stderr(),
@@ -66,10 +66,10 @@ impl Stored {
     }
 }
 
-/// Removes the runs of other scenarios from a directory of results: it holds those of one.
+/// Removes the runs of other scenarios from a directory of results, which holds one scenario.
 ///
 /// # Errors
-/// When one cannot be removed.
+/// When a run cannot be removed.
 pub fn keep_only(scenarios: &[&Scenario], directory: &Path) -> Result<(), Failure> {
     let runs = directory.join(RUNS);
     if !runs.is_dir() {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// A network and its runs in one line, before they are run.
+/// Describes a network and its planned runs in one line.
 pub fn what_would_run(scenario: &Scenario) -> String {
     let layout = scenario.layout(0, scenario.seeds().first().copied().unwrap_or(1));
     let points = scenario.points().len();
@@ -28,7 +28,7 @@ pub fn what_would_run(scenario: &Scenario) -> String {
     )
 }
 
-/// The same after the runs, of which an earlier command made `stored`.
+/// Describes a network and its finished runs, of which `stored` are from an earlier command.
 pub fn what_was_run(scenario: &Scenario, results: &Results, stored: usize, took: Duration) -> String {
     let seconds = took.as_secs_f64();
     let (would, runs) = (what_would_run(scenario), units::count(results.jobs.len() as u64, "run"));
@@ -54,11 +54,11 @@ fn estimate(results: &Results, point: &Point, metric: &str) -> Option<Estimate> 
     (!values.is_empty()).then(|| Estimate::of(&values))
 }
 
-/// A table for each point of the sweep: the groups of flows, the layers of those that have several, the probed links, then
-/// the bottlenecks.
+/// Writes tables for each point of the sweep: groups of flows, layers of sessions that have several, probed links, and
+/// bottlenecks.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub fn text(scenario: &Scenario, results: &Results, out: &mut impl Write) -> io::Result<()> {
     for (number, point) in results.points.iter().enumerate() {
         if !point.values.is_empty() {
@@ -115,7 +115,7 @@ fn groups(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
     grid
 }
 
-/// Sessions of several layers, and the parts of them that the scenario names.
+/// Returns a table of sessions with several layers, and of their parts that the scenario names.
 fn layers(results: &Results, point: &Point) -> Grid {
     let mut grid = Grid::new(&[
         ("layers of", Align::Left),
@@ -148,7 +148,7 @@ fn layers(results: &Results, point: &Point) -> Grid {
     grid
 }
 
-/// How long packets of timed flows took.
+/// Returns a table of packet delays of timed flows.
 fn delays(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
     let mut grid = Grid::new(&[
         ("delay of", Align::Left),
@@ -170,10 +170,10 @@ fn delays(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
     grid
 }
 
-/// Bottlenecks in the table, at most.
+/// Maximum number of bottlenecks in the table.
 const NAMED: usize = 10;
 
-/// The bottlenecks, and all other links in one line.
+/// Writes the bottlenecks, and all other links in one line.
 fn bottlenecks(results: &Results, point: &Point, out: &mut impl Write) -> io::Result<()> {
     let mut grid = Grid::new(&[
         ("bottleneck", Align::Left),
@@ -239,7 +239,7 @@ fn links(results: &Results, point: &Point) -> Grid {
     grid
 }
 
-/// Claims beside what was measured.
+/// Returns a table of claims with the measured values.
 pub fn claims(claims: &[Judged]) -> String {
     page::claims(&ReproOutcome { id: String::new(), claims: claims.to_vec() }).text()
 }
@@ -265,10 +265,10 @@ struct ClaimLine<'a> {
     claim: &'a Judged,
 }
 
-/// Every metric at every point, an object a line.
+/// Writes every metric at every point, one JSON object per line.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub fn json(results: &Results, out: &mut impl Write) -> io::Result<()> {
     for point in &results.points {
         for name in results.metric_names() {
@@ -288,10 +288,10 @@ pub fn json(results: &Results, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Every claim, an object a line.
+/// Writes every claim, one JSON object per line.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub fn json_claims(claims: &[Judged], out: &mut impl Write) -> io::Result<()> {
     claims.iter().try_for_each(|claim| json::write(out, &ClaimLine { event: "claim", claim }))
 }
