@@ -1,4 +1,4 @@
-//! The real binary: exit codes, streams, closed pipes.
+//! Tests of the program: exit codes, streams, closed pipes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// No session of these tests needs longer.
+/// Time limit of a session, longer than any of these tests needs.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn faircast(arguments: &[&str]) -> Command {
@@ -21,13 +21,13 @@ fn ended(arguments: &[&str]) -> (i32, String, String) {
     (status.code().expect("no signal"), text(stdout), text(stderr))
 }
 
-/// Returns the output of a session, and its end; a hanging one is killed, and fails the test by its exit code.
+/// Returns the output and exit status of a session. A session that hangs is killed, and its exit code fails the test.
 fn finish(child: Child) -> Output {
     let (ended, waiting) = mpsc::channel::<()>();
     let pid = rustix::process::Pid::from_child(&child);
     let watchdog = thread::spawn(move || {
         if waiting.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
-            // It may just have ended by itself.
+            // The process may have ended in the meantime.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     });
@@ -37,7 +37,7 @@ fn finish(child: Child) -> Output {
     output
 }
 
-/// A session, its output caught.
+/// Starts a session with captured output.
 fn session(arguments: &[&str], group: &str) -> Child {
     faircast(arguments)
         .args(["--iface", "lo", "--group", group])
@@ -52,12 +52,12 @@ fn last_line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().last().unwrap_or_default().to_owned()
 }
 
-/// Bytes that do not repeat soon.
+/// Returns bytes with a long period.
 fn content(len: u32) -> Vec<u8> {
     (0..len).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// A group of this process and number, so that tests do not hear each other.
+/// Returns a group for this process and number, so that tests do not receive each other's packets.
 fn group(number: u8) -> String {
     let [.., a, b] = std::process::id().to_be_bytes();
     format!("239.255.{}.{}:{}", 1 + a % 254, b, 20_000 + u16::from(number))
@@ -217,10 +217,10 @@ fn file_arrives_and_both_ends_report_it() {
     assert!(std::fs::read(out.join("data.bin")).expect("it arrived") == content(3_000_000));
 }
 
-/// Pipe `input` through a source and a receiver; what came out, and the receiver's last words.
+/// Pipes `input` through a source and a receiver. Returns the received bytes, and the receiver's text output.
 fn piped(arguments: &[&str], group: &str, input: &[u8]) -> (Vec<u8>, String) {
     let receiver = session(&["recv", "--stdout", "--json", "--join-timeout", "20"], group);
-    // Somebody has to read, or the receiver waits for room in the pipe, and the source for the receiver.
+    // The output must be read. Otherwise the receiver waits for room in the pipe, and the source waits for the receiver.
     let receiver = thread::spawn(move || finish(receiver));
     let common = ["--no-key", "--expect", "1", "--join-timeout", "20", "-q"];
     let mut source = session(&[arguments, &common].concat(), group);

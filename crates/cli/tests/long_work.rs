@@ -1,4 +1,4 @@
-//! The real binary: long simulations that are stopped, resumed, spread over machines and announced.
+//! Tests of the program: long simulations that are stopped, resumed, split between machines and announced.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,7 +10,7 @@ fn faircast(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs in a directory; exit code, standard output and standard error.
+/// Runs the program in a directory. Returns exit code, standard output and standard error.
 fn ended(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = faircast(directory, arguments).output().expect("the binary starts");
     let Output { status, stdout, stderr } = output;
@@ -18,14 +18,14 @@ fn ended(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     (status.code().expect("no signal"), text(stdout), text(stderr))
 }
 
-/// A directory with a scenario `lab.toml` in it.
+/// Returns a directory with a scenario `lab.toml`.
 fn lab() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory");
     assert_eq!(ended(place.path(), &["sim", "new", "dumbbell", "--out", "lab.toml"]).0, 0);
     place
 }
 
-/// The finished runs of a directory of results, with the times at which they were written.
+/// Returns the finished runs of a directory of results, with their modification times.
 fn finished(results: &Path) -> Vec<(PathBuf, SystemTime)> {
     let list = |directory: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
@@ -41,7 +41,7 @@ fn finished(results: &Path) -> Vec<(PathBuf, SystemTime)> {
     all
 }
 
-/// Names and contents of the result files of a directory, but for what depends on the machine.
+/// Returns names and contents of the result files of a directory, without data that depends on the machine.
 fn results(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry"));
     let named = entries.map(|entry| (entry.file_name().into_string().expect("UTF-8"), entry.path()));
@@ -128,7 +128,7 @@ fn a_directory_stores_runs_of_one_scenario_and_only_with_out() {
     let second = finished(&directory);
     assert!(second.len() == 3 && !second.iter().any(|run| first.contains(run)), "{second:?}");
 
-    // Without --out nothing is stored, and runs of another scenario do not stay beside new results.
+    // Without --out, no runs are stored, and runs of another scenario are removed from the results.
     run(&["-q", "--out", "lab-results"]);
     run(&["-q", "--set", "topology.bottleneck.queue=20 kB"]);
     assert!(!place.path().join("lab-results/runs").exists());

@@ -1,10 +1,10 @@
-//! The real binary: simulations, reproductions, comparisons.
+//! Tests of the program: simulations, reproductions, comparisons.
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Run in a directory; exit code, standard output and standard error.
+/// Runs the program in a directory. Returns exit code, standard output and standard error.
 fn ended(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_faircast"))
         .args(arguments)
@@ -17,7 +17,7 @@ fn ended(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     (status.code().expect("no signal"), text(stdout), text(stderr))
 }
 
-/// A directory with a scenario `lab.toml` in it.
+/// Returns a directory with a scenario `lab.toml`.
 fn lab() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (code, out, err) = ended(place.path(), &["sim", "new", "dumbbell", "--out", "lab.toml"]);
@@ -55,7 +55,7 @@ fn the_same_run_gives_the_same_figures_and_results() {
     }
 }
 
-/// The names of all files in a directory.
+/// Returns the names of all files in a directory.
 fn files(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("a directory");
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.map(|it| it.file_name().into_string());
@@ -219,7 +219,7 @@ fn the_list_of_reproductions_names_all_with_their_claims() {
     assert!(ended(place.path(), &["repro", "list"]).1.contains("000/table-3.2"));
 }
 
-/// A star of twenty receivers with lines for schemes of trees and routers.
+/// Returns a star of twenty receivers, with lines for schemes with trees and routers.
 fn star(lines: &str, routers: &str) -> String {
     format!(
         "title = \"Twenty receivers\"\nduration = \"5 s\"\n[topology]\nkind = \"star\"\nleaves = 20\n{routers}\n\

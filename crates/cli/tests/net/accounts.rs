@@ -1,5 +1,5 @@
-//! One account of each session: text, JSON, report and exit code agree when it is stopped, when hosts are missing or refuse, and
-//! when a reader goes away; and the wait for missing hosts is spent once, or cut short on request.
+//! Reports of a session: text, JSON, report file and exit code agree when the session is stopped, when hosts are missing or
+//! refuse it, and when a reader closes its pipe. The source waits for missing hosts only once, or until a request to start.
 
 use crate::kit::{Ended, FAIRCAST, Running, Stage, must};
 use crate::security::key;
@@ -7,12 +7,12 @@ use faircast_testkit::{Lab, require_root};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The report that a sender has written.
+/// Returns the report that a source has written.
 fn report(stage: &Stage, name: &str) -> Value {
     must(serde_json::from_str(&must(std::fs::read_to_string(stage.path(name)))))
 }
 
-/// Outcome by host.
+/// Returns the outcome of each host.
 fn outcomes(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let receivers = report["receivers"].as_array().unwrap_or_else(|| panic!("{report}"));
@@ -111,7 +111,7 @@ fn waiting_source_starts_on_request_and_names_the_missing_host() {
     assert_eq!(source.code, 1, "{source:?}");
     assert!(source.stderr.contains("; waited ") && source.stderr.contains("not there: pc7"), "{source:?}");
     assert_eq!(outcomes(&report(&stage, "report.json")), owned(&[("pc7", "absent"), ("r0", "verified")]));
-    // A process that is no session is left alone.
+    // A process that is not a session gets no signal.
     let refused = Running::start(stage.lab.sender(), &["start", "1"]).ends(10);
     assert!(refused.code == 2 && refused.stderr.contains("process 1 is no"), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! `faircast doctor` and sessions in situations of the field: each is named, and the command that is given mends it.
+//! `faircast doctor` and sessions with faulty hosts and networks: each fault is named, and the advised command repairs it.
 
 use crate::filters::admit_only;
 use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
@@ -16,7 +16,7 @@ fn text<'a>(check: &'a Value, field: &str) -> &'a str {
     check[field].as_str().unwrap_or("")
 }
 
-/// Runs doctor on this host: its exit code, and each check.
+/// Runs doctor on this host. Returns its exit code and its checks.
 fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<Value>) {
     let ended = must(must(node.start(FAIRCAST, &[&["doctor", "--json"], more].concat())).finish(WITHIN));
     let lines = ended.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -24,12 +24,12 @@ fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<Value>) {
     (ended.status.code().unwrap_or(-1), checks)
 }
 
-/// The check of this verdict whose finding has these words.
+/// Returns the check of this verdict whose finding contains these words.
 fn found<'a>(checks: &'a [Value], verdict: &str, words: &str) -> Option<&'a Value> {
     checks.iter().find(|check| check["verdict"] == verdict && text(check, "found").contains(words))
 }
 
-/// It is broken by this, which doctor names; the first line of its advice mends it.
+/// Breaks a host by a command. Checks that doctor names the fault, and that the first line of its advice repairs it.
 fn is_named_and_mended(node: &Node, broken_by: &str, (verdict, words): (&str, &str), more: &[&str]) {
     shell(node, broken_by);
     let (code, checks) = doctor(node, more);
@@ -72,7 +72,7 @@ fn filter_closed_for_one_role_is_named_and_repaired() {
                     iptables -A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT";
     is_named_and_mended(node, iptables, ("fail", "as a source: a packet filter drops"), &[]);
     shell(node, "iptables -P INPUT ACCEPT; iptables -F");
-    // Memberships: what the switch asks, and what this host answers.
+    // Queries from the switch, and reports from this host.
     let table = "nft add table inet lab; nft add chain inet lab in '{ type filter hook input priority 0; }'; \
                  nft add chain inet lab out '{ type filter hook output priority 0; }'; ";
     let asked = format!("{table} nft add rule inet lab in ip protocol igmp drop");
@@ -120,7 +120,7 @@ fn an_address_that_two_hosts_have_is_named() {
         "{checks:#?}"
     );
     shell(other, "ip address del 10.77.1.0/16 dev eth0");
-    // IPv6: the kernel finds it, and does not use the address.
+    // The kernel detects the duplicate IPv6 address and does not use it.
     shell(other, "ip address add fd77::99/64 dev eth0 nodad");
     shell(
         node,
@@ -142,7 +142,7 @@ fn hosts_without_ipv4_meet_with_no_option() {
     let (code, checks) = doctor(hosts[0], &[]);
     assert!(code == 0 && found(&checks, "ok", "the group is [ff15::4643:1]:5777").is_some(), "{checks:#?}");
     assert!(checks.iter().all(|check| !text(check, "found").contains("IGMP")), "{checks:#?}");
-    // A group of IPv4 is not there, and what would serve is.
+    // An IPv4 group is not possible, and the message names a possible group.
     let (code, checks) = doctor(hosts[0], &["--group", "239.255.70.1"]);
     let choice = found(&checks, "fail", "this host only");
     let advice = choice.map_or("", |check| text(check, "advice"));
@@ -155,7 +155,7 @@ fn hosts_without_ipv4_meet_with_no_option() {
         receiver.said("\"opened\"", 10);
         receiver
     };
-    // A host with both families names the group.
+    // A host with both address families names the group.
     let receivers =
         [recv(hosts[1], "a", &[]), recv(stage.lab.receiver(1), "b", &["--group", "ff15::4643:1"])];
     Running::start(hosts[0], &["send", &file, "--json", "--no-key", "--expect", "2"]).succeeds(30);
@@ -180,7 +180,7 @@ fn doctors_of_two_hosts_use_the_ports_of_sessions() {
     let with = ["--with", host.as_str()];
     let mut serving = Running::start(there, &["doctor", "--serve", "--json"]);
     serving.said("answers at 10.77.1.0:5777", 10);
-    // The one rule is enough for them, too.
+    // The one rule is also enough for doctor.
     [here, there].iter().for_each(|node| admit_only(node, "5777"));
     let (code, checks) = doctor(here, &with);
     assert_eq!(code, 0, "{checks:#?}");
@@ -188,14 +188,14 @@ fn doctors_of_two_hosts_use_the_ports_of_sessions() {
         checks.iter().filter(|check| check["check"] == "answers" && check["verdict"] == "ok").count(),
         2
     );
-    // Answers to own packets come in, and answers of receivers do not.
+    // Answers to own packets pass the filter, and answers of receivers do not.
     shell(here, "nft delete table inet closed");
     let for_receivers = CLOSED.replace("EXCEPTION", "ip daddr 239.255.70.1 udp dport 5777 accept");
     shell(here, &for_receivers);
     let (code, checks) = doctor(here, &with);
     let answers = found(&checks, "fail", "this host as a source must accept UDP on port 5777");
     assert!(code == 1 && answers.is_some(), "{checks:#?}");
-    // The line of this host's own rules has the command.
+    // The check of this host's rules has the command.
     let firewall = found(&checks, "fail", "as a source: a packet filter drops");
     shell(here, firewall.and_then(|it| text(it, "advice").lines().next()).expect("it says what to do"));
     assert_eq!(doctor(here, &with).0, 0);
@@ -209,7 +209,7 @@ fn a_switch_that_forgets_members_is_named_in_the_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().forwarding(Forwarding::ToMembers));
     let node = stage.lab.receiver(0);
-    // The switch asks, this host does not hear it, and so is forgotten after some seconds.
+    // The host drops the switch's queries, so that the switch removes its membership after some seconds.
     shell(
         node,
         "nft -f - <<'N'\ntable inet deaf {\n chain input {\n  type filter hook input priority 0;\n  meta l4proto igmp drop\n }\n}\nN",

@@ -1,16 +1,16 @@
-//! MTCP's agents within one session, on real sockets: who repairs, what the source hears, and what becomes of an agent's children
-//! when it is killed.
+//! MTCP's agents within one session, on real sockets: repairs, the feedback that reaches the source, and the children of a killed
+//! agent.
 
 use crate::kit::{Ended, Running, Stage, must, print_line};
 use faircast_testkit::{Damage, Lab, LabPlan, require_root};
 use serde_json::Value;
 
-/// An agent on this host of the lab.
+/// Starts an agent on this host of the lab.
 pub fn agent(stage: &Stage, at: usize) -> Running {
     agent_below(stage, at, &[])
 }
 
-/// The same below others.
+/// Starts an agent below other agents.
 fn agent_below(stage: &Stage, at: usize, agents: &[usize]) -> Running {
     let control = stage.text(&format!("a{at}.sock"));
     let host = format!("agent{at}");
@@ -33,7 +33,7 @@ fn agent_below(stage: &Stage, at: usize, agents: &[usize]) -> Running {
     agent
 }
 
-/// Returns its output about its session, for people.
+/// Returns the status of an agent as text.
 fn words(stage: &Stage, at: usize, more: &[&str]) -> String {
     let control = stage.text(&format!("a{at}.sock"));
     let args = ["relay", "--status", "--control", &control];
@@ -42,13 +42,13 @@ fn words(stage: &Stage, at: usize, more: &[&str]) -> String {
     asked.task.stdout()
 }
 
-/// And to programs.
+/// Returns the status of an agent as JSON.
 fn status(stage: &Stage, at: usize) -> Value {
     let all: Value = must(serde_json::from_str(&words(stage, at, &["--json"])));
     all["sessions"][0]["agent"].clone()
 }
 
-/// A receiver below these agents.
+/// Starts a receiver below these agents.
 pub fn child(stage: &Stage, at: usize, agents: &[usize], more: &[&str]) -> Running {
     let (host, out) = (format!("r{at}"), stage.text(&format!("r{at}")));
     let parents: Vec<String> = agents.iter().map(|at| stage.lab.receiver(*at).ipv4().to_string()).collect();
@@ -60,7 +60,7 @@ pub fn child(stage: &Stage, at: usize, agents: &[usize], more: &[&str]) -> Runni
     child
 }
 
-/// Datagrams that the source's host has received so far.
+/// Returns the number of datagrams that the source's host has received so far.
 fn received(stage: &Stage) -> u64 {
     let mut read = Running::shell(stage.lab.sender(), "cat /proc/net/snmp; echo end");
     read.said("end", 5);
@@ -69,8 +69,8 @@ fn received(stage: &Stage) -> u64 {
     line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
 }
 
-/// A session to these receivers, each below the agent of its parity or below none; datagrams that the source heard for each that it
-/// sent.
+/// Runs a session to these receivers, each below one of the agents, or below none. Returns the ratio of datagrams that the source
+/// received to packets that it sent.
 fn feedback(stage: &Stage, name: &str, receivers: &[usize], agents: &[usize]) -> f64 {
     let file = stage.file(name, 4_000_000);
     let parents = |at: &usize| agents.get(at % 2).copied().into_iter().collect::<Vec<_>>();
@@ -101,12 +101,12 @@ fn feedback_does_not_grow_with_the_receivers_behind_agents() {
     assert!(six < 0.7 * flat, "{six} against {flat}");
 }
 
-/// Hosts for two agents with three receivers each, of which the first loses packets.
+/// Returns a lab for two agents with three receivers each. The first receiver loses packets.
 fn eight() -> LabPlan {
     Lab::plan().receivers(8).damage([2], Damage::loss(0.01))
 }
 
-/// Two agents with three receivers each; perhaps the first agent is killed at a third.
+/// Runs a session to two agents with three receivers each. With `kill`, the first agent is killed at a third of the content.
 fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Value; 2]) {
     let file = stage.file(name, bytes);
     let mut agents = vec![agent(stage, 0), agent(stage, 1)];
@@ -115,7 +115,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
             if at == 7 {
                 return child(stage, at, &[], &["--parent", "find"]);
             }
-            // One of the first agent's children knows the second one, too.
+            // One child of the first agent also has the second agent as a parent.
             let agents: &[usize] = if at == 4 { &[0, 1] } else { &[[0], [1]][at % 2] };
             child(stage, at, agents, &[])
         })
@@ -126,7 +126,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
     if kill {
         agents.remove(0).crashes();
     } else {
-        // Progress is reported once a second: perhaps none of the last fifth.
+        // Progress is reported only once a second, and may be missing for the last fifth of the content.
         children[1].reaches(0.6, 40);
         seen = [status(stage, 0), status(stage, 1)];
         let said = words(stage, 0, &[]);
@@ -175,7 +175,7 @@ fn an_agent_below_another_one_may_have_no_receivers() {
     let mut below = agent_below(&stage, 1, &[0]);
     let children = [child(&stage, 2, &[0], &[]), child(&stage, 3, &[], &[])];
     let source = stage.send(&[&file], &["--expect", "2", "--cc", "mtcp", "--max", "5M"]);
-    // The upper one looks after it longer than who has asked has time to join.
+    // The session lasts longer than the time in which a new child must join. The upper agent serves the lower one until the end.
     let ended = source.succeeds(60);
     assert!(ended.number("seconds") > 11.0, "{ended:?}");
     assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");

@@ -1,4 +1,4 @@
-//! Files over ALC and FLUTE: with flute-alc, which is no faircast, and in layers of real multicast groups.
+//! Files over ALC and FLUTE: with flute-alc, an independent implementation, and in layers of real multicast groups.
 
 use crate::kit::{Running, Stage, must, noise, print_line};
 use faircast_testkit::{
@@ -8,7 +8,8 @@ use faircast_testkit::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Returns a Python that has flute-alc; `scripts/needs` makes it. `None` if it does not exist; the reason has been printed.
+/// Returns a Python that has flute-alc, which `scripts/needs` installs. Returns `None` if it is missing, after printing the
+/// reason.
 fn python() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flute-alc/bin/python");
     let checked = run(path.to_str()?, &["-c", "import flute"], Duration::from_secs(60))
@@ -28,7 +29,7 @@ fn interop(name: &str) -> String {
     path.to_str().expect("the source tree has a plain name").to_owned()
 }
 
-/// Start one of the programs of `crates/testkit/interop`.
+/// Starts one of the programs of `crates/testkit/interop`.
 fn flute(node: &Node, python: &Path, program: &str, stage: &Stage, args: &[&str]) -> Task {
     let (group, port) = stage.group.rsplit_once(':').expect("a group has a port");
     let (program, interface) = (interop(program), node.ipv4().to_string());
@@ -37,14 +38,14 @@ fn flute(node: &Node, python: &Path, program: &str, stage: &Stage, args: &[&str]
     must(node.start(python.to_str().expect("it has a plain name"), &all))
 }
 
-/// A faircast receiver on a host that writes into a directory of this name.
+/// Starts a faircast receiver on a host. It writes into a directory of this name.
 fn receiver(stage: &Stage, node: &Node, name: &str, more: &[&str]) -> Running {
     let mut args = vec!["--wire", "alc"];
     args.extend(more);
     stage.recv_on(node, name, &args)
 }
 
-/// tshark finds nothing wrong with any packet of the session, and these filters each find some.
+/// Checks that tshark reports no error in any packet of the session, and that each of these filters matches a packet.
 fn is_clean(pcap: &Path, stage: &Stage, filters: &[&str]) {
     let (_, port) = stage.group.rsplit_once(':').expect("a group has a port");
     let decode = format!("udp.port=={port},alc");
@@ -94,7 +95,7 @@ fn flute_alc_fetches_files_from_a_faircast_source() {
     for (file, host) in [(&large, "flute"), (&small, "flute"), (&large, "ours"), (&small, "ours")] {
         assert!(stage.has(host, file), "{host} has not {file}");
     }
-    // Two rounds of 900 kB at 8 Mbit/s: never faster, and how much slower is the machine's affair.
+    // Two rounds of 900 kB at 8 Mbit/s take at least this time. The upper bound depends on the machine.
     assert!(source.number("seconds") > 1.7, "{source:?}");
     let filters = [
         "rmt-lct.flute_version == 2",

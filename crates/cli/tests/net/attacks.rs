@@ -1,4 +1,4 @@
-//! Attacks of outsiders with recorded and made-up packets: replay, false announcements, impersonation.
+//! Attacks of outsiders with recorded and forged packets: replay, false announcements, impersonation.
 
 use crate::kit::{Running, Stage, must, print_line};
 use crate::security::key;
@@ -14,18 +14,18 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Slow enough that an attack finds a session, fast enough for a short test.
+/// Slow enough for an attack during the session, and fast enough for a short test.
 const RATE: &str = "10M";
 
-/// The host of the outsider: the last receiver's.
+/// The outsider's host: the last receiver of the lab.
 const OUTSIDER: usize = 2;
 
-/// A session that lasts for some seconds, and what is needed to speak in it.
+/// A session that lasts for some seconds, and the data that is needed to forge its packets.
 struct Overheard {
     session: SessionId,
     source: SocketAddr,
     announce: Announce,
-    /// Receivers that have joined, as the source announces them.
+    /// Receivers that have joined, as the source lists them.
     members: Vec<ReceiverId>,
 }
 
@@ -33,7 +33,7 @@ fn group_of(stage: &Stage) -> SocketAddr {
     must(stage.group.parse())
 }
 
-/// A socket on a host that hears the group and can send to it.
+/// Opens a socket on a host that receives the group and can send to it.
 fn listener(stage: &Stage, node: &Node) -> UdpSocket {
     let SocketAddr::V4(group) = group_of(stage) else { panic!("these labs speak IPv4") };
     must(node.inside(|| {
@@ -44,8 +44,8 @@ fn listener(stage: &Stage, node: &Node) -> UdpSocket {
     }))
 }
 
-/// A socket at this port, which may have been another one's just before: what another test starts at that moment has that one open until
-/// it runs its program.
+/// Opens a socket at this port. Another process may still hold the port for a moment: a process that another test forks inherits
+/// open sockets until it executes its program.
 fn bind_soon(place: SocketAddr) -> UdpSocket {
     let end = Instant::now() + Duration::from_secs(5);
     loop {
@@ -58,7 +58,7 @@ fn bind_soon(place: SocketAddr) -> UdpSocket {
     }
 }
 
-/// A socket on a host with an address and a port of choice.
+/// Opens a socket on a host with the given address and port.
 fn bound(node: &Node, address: SocketAddr) -> UdpSocket {
     must(node.inside(|| {
         let socket = bind_soon(address);
@@ -67,7 +67,7 @@ fn bound(node: &Node, address: SocketAddr) -> UdpSocket {
     }))
 }
 
-/// All packets of the source that are heard while `goes_on`.
+/// Returns all packets that are received while `goes_on` returns `true`.
 fn record(socket: &UdpSocket, mut goes_on: impl FnMut() -> bool) -> Vec<(SocketAddr, Vec<u8>)> {
     let (mut recorded, mut bytes) = (Vec::new(), [0; 2048]);
     while goes_on() {
@@ -78,7 +78,7 @@ fn record(socket: &UdpSocket, mut goes_on: impl FnMut() -> bool) -> Vec<(SocketA
     recorded
 }
 
-/// Listens until an announcement and the ids of this many members are known, in a session without a key.
+/// Receives packets of a session without a key until an announcement and the IDs of `members` members are known.
 fn overhear(socket: &UdpSocket, members: usize) -> Overheard {
     let (mut announced, mut heard, mut bytes) = (None, Vec::new(), [0; 2048]);
     let end = Instant::now() + Duration::from_secs(20);
@@ -108,7 +108,8 @@ fn stage_with_an_outsider(root: &Root) -> Stage {
     Stage::shared(root, Lab::plan().receivers(3))
 }
 
-/// H1: a whole session that was recorded comes again, from the source's own address, after a newer one.
+/// H1: a complete recorded session is replayed from the source's own address, after a newer session.
+///
 /// Kernel: a socket takes the address and port of a source that has ended.
 #[test]
 fn recorded_session_does_not_restore_old_content() {
@@ -133,7 +134,7 @@ fn recorded_session_does_not_restore_old_content() {
         stage.send(&[&image], &[&["--expect", "1"], flags].concat()).succeeds(20);
         second.succeeds(5);
         assert!(stage.has("r0", &image));
-        // The source is gone, and the outsider has its address.
+        // The source has ended, and the outsider takes its address.
         let restarted = recv("6");
         let IpAddr::V4(address) = place.ip() else { panic!("these labs speak IPv4") };
         let node = stage.lab.sender();
@@ -161,7 +162,8 @@ fn recorded_session_does_not_restore_old_content() {
     }
 }
 
-/// H2: one announcement that was recorded is sent again from another address, to receivers that still search.
+/// H2: one recorded announcement is replayed from another address, to receivers that search for a session.
+///
 /// Kernel: another host repeats packets from its own address.
 #[test]
 fn replayed_announcement_does_not_capture_receivers() {
@@ -184,7 +186,7 @@ fn replayed_announcement_does_not_capture_receivers() {
                 announcement = bytes[..len].to_vec();
             }
         }
-        // The late one hears nothing but the repetition at first.
+        // At first, the late joiner receives only the replayed announcement.
         let late = stage.recv(1, "r1", flags);
         for _ in 0..20 {
             must(ear.send_to(&announcement, group_of(&stage)));
@@ -204,7 +206,8 @@ fn replayed_announcement_does_not_capture_receivers() {
     }
 }
 
-/// H8: an announcement that somebody makes up, honest about its address, gets a few packets and no receiver.
+/// H8: a forged announcement with the true address of its sender gets a few packets and no receiver.
+///
 /// Kernel: another host sends packets from its own address.
 #[test]
 fn forged_announcement_gets_few_packets_and_no_receiver() {
@@ -272,8 +275,9 @@ fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
     })
 }
 
-/// H8: somebody who hears the session, and not the receivers, speaks in their names.
-/// Kernel: another host speaks on the same cable.
+/// H8: a host that receives the session, but not the receivers' feedback, sends in the names of receivers.
+///
+/// Kernel: another host sends on the same link.
 #[test]
 fn forged_completions_and_reports_of_a_receiver_are_ignored() {
     let Some(root) = require_root() else { return };
@@ -311,8 +315,9 @@ fn forged_completions_and_reports_of_a_receiver_are_ignored() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
-/// H8: a small request, made up by somebody who has joined, asks for everything many times over.
-/// Kernel: another host speaks on the same cable.
+/// H8: small forged requests of a host that has not joined ask for all content many times.
+///
+/// Kernel: another host sends on the same link.
 #[test]
 fn forged_requests_cause_bounded_repairs() {
     let Some(root) = require_root() else { return };
@@ -349,7 +354,7 @@ fn forged_requests_cause_bounded_repairs() {
     assert!(stage.has("r0", &file));
 }
 
-/// The newest packet of the base layer that is heard.
+/// Returns the packet number of the newest packet of the base layer.
 fn newest_data(ear: &UdpSocket) -> Seq {
     let (mut newest, mut bytes) = (None, [0; 2048]);
     let end = Instant::now() + Duration::from_millis(300);
@@ -361,7 +366,8 @@ fn newest_data(ear: &UdpSocket) -> Seq {
     newest.expect("there is one")
 }
 
-/// Two thousand datagrams, each of which says that another receiver takes part.
+/// Two thousand datagrams, each of which announces another member.
+///
 /// Kernel: the source reads two thousand datagrams from its socket while it sends.
 #[test]
 fn phantom_members_do_not_slow_any_scheme() {
@@ -398,7 +404,8 @@ fn phantom_members_do_not_slow_any_scheme() {
     }
 }
 
-/// The program says which version of the format it met.
+/// The program names the format version of a received packet.
+///
 /// Kernel: the program reads foreign datagrams.
 #[test]
 fn packets_of_an_older_version_are_named() {
@@ -414,7 +421,7 @@ fn packets_of_an_older_version_are_named() {
         must(mouth.send_to(&old, group_of(&stage)));
         std::thread::sleep(Duration::from_millis(50));
     }
-    // The other end hears from it, and so sees whose version is another one.
+    // The other endpoint receives an answer, which shows the different version.
     let mut answer = [0; 1500];
     let (len, from) = mouth.recv_from(&mut answer).expect("the receiver answers");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Whole transfers with default settings.
+//! Complete transfers with default settings.
 
 use crate::kit::{Ended, FAIRCAST, Stage, must, noise};
 use faircast_testkit::{Lab, require_root};
@@ -56,7 +56,7 @@ const RECEIVED: [&str; 13] = [
     "warnings",
 ];
 
-/// Sends one file to everybody; returns the output of both sides.
+/// Sends one file to all receivers. Returns the output of all processes.
 fn transfer(stage: &Stage, len: usize, flags: &[&str]) -> (Ended, Vec<Ended>) {
     let file = stage.file("image", len);
     let receivers = stage.recv_everywhere(flags);
@@ -108,7 +108,7 @@ fn a_file_travels_by_ipv6_site_wide_and_on_the_link() {
     let mut stage = Stage::shared(&root, Lab::plan().receivers(2));
     for group in ["[ff15::7:1]:5801", "[ff12::7:1]:5802"] {
         stage = stage.with_group(group);
-        // A link-local group needs an interface: the kernel's route does not name one.
+        // A link-local group needs an interface, because the kernel's route does not determine one.
         let (source, receivers) = transfer(&stage, 5_000_000, &["--iface", "eth0"]);
         done_lines_make_sense(&source, &receivers);
         (0..2).for_each(|host| must(std::fs::remove_dir_all(stage.path(&format!("r{host}")))));
@@ -122,7 +122,7 @@ fn several_receivers_on_one_host_each_get_everything() {
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 5_000_000);
     let receivers: Vec<_> = (0..3).map(|n| stage.recv(0, &format!("n{n}"), &[])).collect();
-    // And one beside the source, on its own host.
+    // One receiver runs on the source's host.
     let near = stage.recv_on(stage.lab.sender(), "near", &[]);
     let source = stage.send(&[&file], &[]).succeeds(30);
     receivers.into_iter().chain([near]).for_each(|receiver| drop(receiver.succeeds(10)));

@@ -23,7 +23,7 @@ fn dissector_decodes_every_packet_of_open_and_sealed_sessions() {
         let pcap = stage.path("session.pcap");
         let capture = must(Capture::start(stage.lab.sender(), "udp", &pcap));
         let receivers = stage.recv_everywhere(flags);
-        // A receiver that loses the announcement must be waited for.
+        // `--expect` makes the source wait for a receiver that loses the announcement.
         let expecting: Vec<_> = flags.iter().chain(&["--expect", "2"]).copied().collect();
         stage.send(&[&file], &expecting).succeeds(20);
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(5)));

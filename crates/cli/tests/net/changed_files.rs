@@ -1,4 +1,4 @@
-//! Files that change while they are sent: they are withdrawn, both ends name them, and everything else arrives.
+//! Files that change while they are sent: they are withdrawn, both endpoints name them, and everything else arrives.
 
 use crate::kit::{Stage, must, noise};
 use faircast_testkit::{Lab, require_root};
@@ -42,7 +42,7 @@ fn file_that_grows_is_left_out_and_everything_else_arrives() {
         );
         assert!(!out.join("m.log").exists() && ended.number("files") == 2.0, "{ended:?}");
     }
-    // The same commands again: the file is at rest by now.
+    // The same commands run again, after the file has stopped changing.
     let receivers = stage.recv_everywhere(&[]);
     stage.send(&[&stage.text("tree")], &["--expect", "2"]).succeeds(60);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(20)));

@@ -5,10 +5,10 @@ use faircast_testkit::{Damage, Lab, Tally, require_root};
 
 const FILE: usize = 5_000_000;
 
-/// Symbols sent beyond the fewest that can do, at most.
+/// Maximum ratio of sent symbols to the minimum that is needed.
 const SENT_MORE: f64 = 1.10;
 
-/// Checks that a network did all kinds of damage that were asked for, and no others.
+/// Checks that a network did all requested kinds of damage, and no others.
 fn has_done(asked: Damage, done: &[Tally]) {
     let sum = |of: fn(&Tally) -> u64| done.iter().map(of).sum::<u64>();
     let kinds = [
@@ -56,7 +56,7 @@ fn a_loss_of_one_in_a_hundred_is_repaired() {
         return;
     }
     let (source, receivers) = through(4, Damage::loss(0.01), None);
-    // Four receivers lose different packets; one repair symbol serves all of a block's losers.
+    // Four receivers lose different packets. One repair symbol serves all receivers that lack a symbol of its block.
     assert!(source.number("repair_ratio") < 1.06, "{source:?}");
     assert!(receivers.iter().all(|r| r.number("repaired_blocks") > 0.0), "{receivers:?}");
 }
@@ -81,7 +81,8 @@ fn repairs_of_one_in_five_losses_are_near_the_minimum() {
     }
     let (source, _) = through(1, Damage::loss(0.2), None);
     assert!(source.number("repair_ratio") <= SENT_MORE / 0.8, "{source:?}");
-    // The unluckiest of four counts, and one that lags behind asks for what the others have got.
+    // The receiver with the most losses determines the number of repairs. A receiver that lags behind requests data that the
+    // others have received.
     let (source, _) = through(4, Damage::loss(0.2), None);
     assert!(source.number("repair_ratio") <= SENT_MORE * 1.1 / 0.8, "{source:?}");
 }

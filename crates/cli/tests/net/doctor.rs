@@ -1,4 +1,5 @@
-//! `faircast doctor` on hosts that are broken in one way each: it names it, exits with 1, and the command that it gives mends it.
+//! `faircast doctor` on hosts with one fault each: it names the fault and exits with 1, and the advised command repairs the
+//! fault.
 
 use crate::kit::Running;
 use crate::kit::{FAIRCAST, must, print_line};
@@ -12,7 +13,7 @@ fn shell(node: &Node, line: &str) {
     must(node.run("sh", &["-c", line], WITHIN));
 }
 
-/// Runs doctor on this host: its exit code, and the failed checks with their advice.
+/// Runs doctor on this host. Returns its exit code, and the failed checks with their advice.
 fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<(String, String, String)>) {
     let args = [&["doctor", "--json"], more].concat();
     let ended = must(must(node.start(FAIRCAST, &args)).finish(WITHIN));
@@ -23,7 +24,7 @@ fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<(String, String, String)>) {
     (ended.status.code().unwrap_or(-1), failed.collect())
 }
 
-/// It is broken by this, which doctor names by these words; what it advises mends it.
+/// Breaks a host by a command. Checks that doctor names the fault with these words, and that its advice repairs it.
 fn is_named_and_mended(node: &Node, broken_by: &str, named: &str, more: &[&str]) {
     assert_eq!(doctor(node, more).0, 0, "it is fit before {broken_by}");
     shell(node, broken_by);
@@ -55,10 +56,10 @@ fn advice_on_each_broken_setting_repairs_it() {
     ];
     for (broken_by, named) in cases {
         is_named_and_mended(node, broken_by, named, &[]);
-        // The earlier route.
+        // Restores the earlier route.
         shell(node, "ip route replace multicast 224.0.0.0/4 dev eth0 2>/dev/null || true");
     }
-    // A source that is reached by another interface than the one that hears it.
+    // The route to the source uses another interface than the group.
     shell(
         node,
         "ip link add other type veth peer name beside; ip link set other up; ip link set beside up; ip address add 10.99.0.1/24 dev other; sysctl -qw net.ipv4.conf.all.rp_filter=1",
@@ -70,14 +71,14 @@ fn advice_on_each_broken_setting_repairs_it() {
         "strict reverse path filter",
         &["--iface", "eth0", "--source", "10.77.0.1"],
     );
-    // No carrier: nothing that is typed here helps.
+    // Without a carrier, no command can help.
     must(lab.set_link(0, Link::Down));
     let (code, failed) = doctor(node, &["--iface", "eth0"]);
     assert!(code == 1 && failed.iter().any(|(_, found, _)| found.contains("no carrier")), "{failed:?}");
     must(lab.set_link(0, Link::Up));
 }
 
-/// Runs doctor in the bridge's namespace: the checks of its bridge.
+/// Runs doctor in the bridge's namespace. Returns the checks of the bridge.
 fn of_bridge(lab: &Lab) -> Vec<Value> {
     let args = ["netns", "exec", lab.bridge(), FAIRCAST, "doctor", "--iface", "br0", "--json"];
     let said = std::process::Command::new("ip").args(args).output();
@@ -99,7 +100,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     let with = ["--with", host.as_str()];
     let mut serving = Running::start(there, &["doctor", "--serve", "--json"]);
     serving.said("answers at", 10);
-    // As it should be: both ways are measured.
+    // Without a fault, both directions are measured.
     let ended = must(must(here.start(FAIRCAST, &["doctor", "--json", "--with", &host])).finish(WITHIN));
     print_line(&ended.stdout);
     let lines: Vec<Value> = ended.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -108,7 +109,8 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
         assert_eq!(lines.iter().filter(|line| line["check"] == check).count(), count, "{check}: {lines:?}");
     }
     assert!(lines.iter().filter_map(|line| line["measured"]["rate_bps"].as_f64()).all(|rate| rate > 0.0));
-    // A clock that is an hour off, where sessions go by clocks. The command would set this machine's: only what it says is looked at.
+    // A clock that differs by an hour, for a session without feedback. The advised command would set this machine's clock, so
+    // that only its text is checked.
     let mut ahead = Running::start(there, &["doctor", "--serve", "5779", "--clock-ahead", "3600", "--json"]);
     ahead.said("answers at", 10);
     let place = format!("{host}:5779");
@@ -122,7 +124,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     assert!(there_it_is.abs_diff(now + 3_600) < 600, "{advice} at {now}");
     ahead.task.interrupt();
     assert_eq!(ahead.ends(10).code, 0);
-    // A host whose MTU is smaller than that of the others.
+    // A host with a smaller MTU than the others.
     shell(there, "ip link set eth0 mtu 1400");
     let (code, failed) = doctor(here, &with);
     let mtu = failed.iter().find(|(check, ..)| check == "mtu");
@@ -131,7 +133,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     shell(here, advice.lines().next().expect("it says what to do"));
     let (code, failed) = doctor(here, &with);
     assert_eq!((code, failed.len()), (0, 0), "after {advice}: {failed:?}");
-    // A bridge that snoops, and nobody asks who is a member.
+    // A bridge that snoops without a querier.
     let bridge = |line: &str| {
         let args: Vec<_> = ["-n", lab.bridge()].into_iter().chain(line.split_whitespace()).collect();
         must(run("ip", &args, WITHIN));
@@ -150,7 +152,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     bridge("link set br0 type bridge mcast_query_response_interval 10");
     bridge(command.strip_prefix("ip ").expect("it is a command of ip"));
     assert_eq!(of_bridge(&lab)[0]["verdict"], "ok");
-    // Members answer the first question; until then the bridge waits.
+    // The bridge forwards to members after their first report. The first attempts may precede it.
     let mended = (0..5).any(|_| doctor(here, &with).0 == 0);
     assert!(mended, "{command}: {:?}", doctor(here, &with));
     serving.task.interrupt();

@@ -1,10 +1,10 @@
-//! The real program over emulated links: real round-trip times, losses on the wire, a queue that marks.
+//! The program over emulated links: real round-trip times, random losses, and a queue that marks.
 
 use crate::kit::{Running, must, noise};
 use faircast_testkit::{EmulatedLab, require_root};
 use std::time::Duration;
 
-/// A source, and receivers at 20, 60 and 100 ms of round trip; one behind a bottleneck, one behind a lossy wire.
+/// A source, and receivers at round-trip times of 20, 60 and 100 ms: one behind a bottleneck, one behind a link with losses.
 const FAR_APART: &str = "
     host source
     host near groups=all

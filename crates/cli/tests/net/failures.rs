@@ -1,4 +1,4 @@
-//! Errors of a host or a command line: each has its own message and exit code.
+//! Errors of a host or a command line: each has a distinct message and exit code.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Lab, Node, Offloads, require_root, run};
@@ -12,7 +12,7 @@ fn ip(node: &Node, command: &str) {
     must(run("ip", &args, SOON));
 }
 
-/// A file system of its own in the stage's directory, unmounted when dropped.
+/// A separate file system in the stage's directory, which is unmounted when this value is dropped.
 struct Mounted(String);
 
 impl Mounted {
@@ -52,7 +52,8 @@ fn full_disk_is_named_at_both_ends_and_delays_no_other() {
     assert!(source.took.as_secs_f64() < 6.0, "it waited for the one that had failed: {source:?}");
 }
 
-/// Parts are preallocated, and the journal grows: a page is enough for some hundred blocks.
+/// Part files are preallocated, but the journal grows: a page holds some hundred blocks.
+///
 /// Kernel: a file system is full.
 #[test]
 fn full_disk_for_the_journal_is_named_and_the_next_run_resumes() {
@@ -117,7 +118,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     let lock = |mode| must(std::fs::set_permissions(&out, std::fs::Permissions::from_mode(mode)));
     lock(0o777);
     must(std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o755)));
-    // The program lies where an ordinary user may not look: it is handed over as an open file.
+    // An ordinary user cannot read the program's path, so that the program is passed as an open file.
     let line = format!(
         "exec 9< {FAIRCAST}; exec setpriv --reuid 65534 --regid 65534 --clear-groups \
          /proc/self/fd/9 recv --json --group {} --out {out} --host nobody",
@@ -133,7 +134,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     assert_eq!(source.code, 1, "{source:?}");
     let reason = source.done()["incomplete"][0]["reason"].as_str().unwrap_or_default();
     assert!(reason.starts_with("it may not write there: ") && reason.contains(&out), "{source:?}");
-    // When it shows at the start, no session is waited for.
+    // An error that is known at the start does not wait for a session.
     let late = Running::shell(stage.lab.receiver(0), &line).ends(5);
     late.failed(2, &format!("nothing can be written into {out}"));
 }
@@ -169,14 +170,14 @@ fn missing_route_to_the_group_is_reported_with_a_remedy() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 100_000);
-    // One interface is no choice: it is taken without any route.
+    // With only one interface, no route is needed.
     for node in [stage.lab.receiver(0), stage.lab.sender()] {
         ip(node, "route del multicast 224.0.0.0/4");
     }
     let receiver = stage.recv(0, "r0", &[]);
     stage.send(&[&file], &[]).succeeds(20);
     receiver.succeeds(5);
-    // Two are one: somebody must choose.
+    // With two interfaces, the user must choose.
     for node in [stage.lab.receiver(0), stage.lab.sender()] {
         ip(node, "link add other0 type veth peer name other1");
         ip(node, "link set other1 up");
@@ -201,7 +202,7 @@ fn datagram_over_the_mtu_is_refused_with_both_sizes() {
     assert!(ended.message().contains("1472"), "{ended:?}");
     ip(stage.lab.sender(), "link set eth0 mtu 280");
     stage.send(&[&file], &[]).ends(5).failed(3, "MTU of 280");
-    // Small, but large enough.
+    // This MTU is small but sufficient.
     ip(stage.lab.sender(), "link set eth0 mtu 576");
     let receiver = stage.recv(0, "r0", &[]);
     stage.send(&[&file], &[]).succeeds(20);
@@ -221,7 +222,7 @@ fn large_datagrams_pass_where_every_link_carries_them() {
         let source = stage.send(&[&file], &flags).succeeds(20);
         receiver.succeeds(5);
         assert!(stage.has(host, &file));
-        // Of 1472 bytes there would be 2,100.
+        // With datagrams of 1472 bytes there would be 2,100 packets.
         assert!(source.number("packets") < 1_500.0, "{source:?}");
     }
     stage.send(&[&file], &["--datagram", "8973"]).ends(5).failed(2, "8972 at most");
@@ -234,7 +235,7 @@ fn small_receive_buffer_is_reported_with_a_remedy() {
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 2_000_000);
     must(std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o777)));
-    // A user who may not exceed the system's limit gets that limit, and a warning.
+    // A user without the privilege to exceed the system's limit gets that limit, and a warning.
     let line = format!(
         "exec 9< {FAIRCAST}; exec setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all \
          /proc/self/fd/9 recv --json --group {} --out {} --host small",

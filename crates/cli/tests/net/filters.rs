@@ -1,4 +1,5 @@
-//! Packet filters that admit the group's port and nothing else: the one rule that `doctor` and the pages print is enough for each role.
+//! Packet filters that admit only the group's port: the one rule in the output of `doctor` and in the documentation is enough for
+//! each role.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Lab, Node, require_root};
@@ -8,12 +9,12 @@ use std::time::Duration;
 
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Drop all that comes to this host but UDP to these ports: answers to own packets are no exception.
+/// Drops all packets to this host except UDP to these ports. Answers to own packets are dropped, too.
 pub fn admit_only(node: &Node, ports: &str) {
     admit(node, &format!("udp dport {{ {ports} }} accept"));
 }
 
-/// Drop all that comes to this host but what this rule accepts, and what IPv6 itself needs.
+/// Drops all packets to this host except those that `rule` accepts and those that IPv6 needs.
 fn admit(node: &Node, rule: &str) {
     let needed = "iif lo accept\nicmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept";
     let chain = format!("type filter hook input priority 0; policy drop\n{needed}\n{rule}\n");
@@ -32,7 +33,7 @@ fn admit_group_only(stage: &Stage) {
     hosts.for_each(|node| admit_only(node, &port(stage).to_string()));
 }
 
-/// All congestion controls.
+/// Returns the names of all congestion controls.
 fn schemes() -> Vec<String> {
     let listed = must(Command::new(FAIRCAST).args(["schemes", "--json"]).output());
     let lines = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -80,7 +81,7 @@ fn one_filter_rule_is_enough_with_ipv6_and_other_receivers() {
             receiver.said("\"opened\"", 10);
             receiver
         };
-        // Two on one host, and two beside the source.
+        // Two receivers on one host, and two on the source's host.
         let (here, there) = (stage.lab.sender(), stage.lab.receiver(0));
         let receivers = [recv(here, "a"), recv(there, "b"), recv(here, "c"), recv(there, "d")];
         let args =
@@ -110,11 +111,11 @@ fn a_second_sender_on_one_host_reports_its_port() {
     };
     let mut first = first;
     first.said("\"joining\"", 10);
-    // A port that was asked for is an error.
+    // A port that the user requested, but that is taken, is an error.
     start(&["--port", &port.to_string()]).ends(10).failed(3, "is taken by another program");
     let mut second = start(&[]);
     second.said(&format!("port {port} of 10.77.0.1 is taken by another program on this host"), 10);
-    // Both receive the answers that are for them.
+    // Both sources receive their answers.
     let receivers = [
         stage.recv(0, "r0", &[]),
         Running::start(
@@ -159,7 +160,7 @@ fn a_relay_receives_answers_on_the_groups_port() {
     let mut relay = Running::start(stage.lab.receiver(1), &args);
     relay.said("\"opened\"", 20);
     let file = stage.file("image", 500_000);
-    // The branch of a session may linger when the next one begins.
+    // The branch of a session may remain for a while after the next session begins.
     for host in ["r0", "r1", "r2"] {
         let out = stage.text(host);
         let args = ["recv", "--json", "--group", &below, "--host", host, "--out", &out];

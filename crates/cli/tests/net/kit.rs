@@ -1,4 +1,4 @@
-//! A stage for acceptance tests: a lab, a group, a directory, and the real program on its hosts.
+//! A stage for acceptance tests: a lab, a group, a directory, and processes of the program on its hosts.
 
 use faircast_testkit::{Company, Finished, Lab, LabPlan, Node, Root, Task};
 use serde_json::Value;
@@ -10,20 +10,20 @@ use tempfile::TempDir;
 /// The program under test.
 pub const FAIRCAST: &str = env!("CARGO_BIN_EXE_faircast");
 
-/// A lab with a group and a directory of its own; everything goes when it is dropped.
+/// A lab with a group and a directory. All of them are removed when this value is dropped.
 pub struct Stage {
     pub lab: Lab,
     pub group: String,
     directory: TempDir,
 }
 
-/// The program while it runs.
+/// A running process of the program.
 pub struct Running {
     pub task: Task,
     what: String,
 }
 
-/// The program after it ended.
+/// A process of the program that has ended.
 pub struct Ended {
     pub code: i32,
     pub events: Vec<Value>,
@@ -33,30 +33,30 @@ pub struct Ended {
     what: String,
 }
 
-/// The value, or a panic that says in words what went wrong.
+/// Returns the value, or panics with the text of the error.
 pub fn must<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Factor of timeouts over the need of an idle machine: other tests may run at the same time.
+/// Factor between a timeout and the time on an idle machine. Other tests may run at the same time.
 const PATIENT: u64 = 4;
 
-/// Bytes that no compression and no repetition can guess, always the same for one seed.
+/// Returns pseudorandom bytes, which cannot be compressed. Equal seeds give equal bytes.
 pub fn noise(seed: &str, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(seed.as_bytes()).finalize_xof().fill(&mut bytes);
     bytes
 }
 
-/// Print past the test harness, which swallows what a passing test prints.
+/// Prints a line that the test harness does not capture.
 pub fn print_line(line: &str) {
     use std::io::Write;
-    // A table that cannot be printed is no failure of the program under test.
+    // A failure to print is not a failure of the test.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 impl Stage {
-    /// Build the lab, draw a group.
+    /// Builds the lab, and chooses a group.
     pub fn new(root: &Root, plan: LabPlan) -> Stage {
         static PORT: AtomicU16 = AtomicU16::new(20_000);
         let port = PORT.fetch_add(1, Ordering::Relaxed);
@@ -65,39 +65,39 @@ impl Stage {
         Stage { lab, group: format!("239.255.70.9:{port}"), directory: must(directory) }
     }
 
-    /// The same while others run at the same time: where nothing is measured.
+    /// Builds a stage that may coexist with other tests, for tests without measurements.
     pub fn shared(root: &Root, plan: LabPlan) -> Stage {
         Stage::new(root, plan.company(Company::Shared))
     }
 
-    /// The same stage with another group.
+    /// Sets another group.
     pub fn with_group(mut self, group: &str) -> Stage {
         self.group = group.to_owned();
         self
     }
 
-    /// A path in the stage's directory.
+    /// Returns a path in the stage's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Its text.
+    /// Returns a path in the stage's directory as text.
     pub fn text(&self, name: &str) -> String {
         self.path(name).to_str().expect("temporary directories have names in UTF-8").to_owned()
     }
 
-    /// Make a file of `len` bytes of noise; its path.
+    /// Writes a file of `len` bytes of noise. Returns its path.
     pub fn file(&self, name: &str, len: usize) -> String {
         must(std::fs::write(self.path(name), noise(name, len)));
         self.text(name)
     }
 
-    /// A receiver called `host` that writes into a directory of that name, and listens.
+    /// Starts a receiver called `host`, which writes into a directory of that name. Waits until it listens.
     pub fn recv(&self, at: usize, host: &str, more: &[&str]) -> Running {
         self.recv_on(self.lab.receiver(at), host, more)
     }
 
-    /// The same on any host of the lab.
+    /// Starts a receiver on any host of the lab.
     pub fn recv_on(&self, node: &Node, host: &str, more: &[&str]) -> Running {
         let out = self.text(host);
         let mut args = vec!["recv", "--json", "--group", &self.group, "--host", host];
@@ -106,17 +106,17 @@ impl Stage {
         }
         args.extend(more);
         let mut running = Running::start(node, &args);
-        // One that ends before it listens has its reason; whoever asked for it will look.
+        // A receiver that ends before it listens is an error only for tests that use it.
         let _ = running.task.wait_for("\"opened\"", Duration::from_secs(20));
         running
     }
 
-    /// A receiver on each host of the lab, called `r0`, `r1`...
+    /// Starts a receiver on each host of the lab, called `r0`, `r1` and so on.
     pub fn recv_everywhere(&self, more: &[&str]) -> Vec<Running> {
         (0..self.lab.receivers().len()).map(|at| self.recv(at, &format!("r{at}"), more)).collect()
     }
 
-    /// The source.
+    /// Starts the source.
     pub fn send(&self, paths: &[&str], more: &[&str]) -> Running {
         let mut args = vec!["send", "--json", "--no-key", "--host", "source", "--group", &self.group];
         if more.contains(&"--key") {
@@ -127,7 +127,7 @@ impl Stage {
         Running::start(self.lab.sender(), &args)
     }
 
-    /// Whether the receiver `host` has this file as it is.
+    /// Whether the receiver `host` has an exact copy of this file.
     pub fn has(&self, host: &str, file: &str) -> bool {
         let name = Path::new(file).file_name().expect("tests send named files");
         std::fs::read(self.path(host).join(name)).is_ok_and(|got| got == must(std::fs::read(file)))
@@ -135,24 +135,24 @@ impl Stage {
 }
 
 impl Running {
-    /// Start the program on a host.
+    /// Starts the program on a host.
     pub fn start(node: &Node, args: &[&str]) -> Running {
         Running { task: must(node.start(FAIRCAST, args)), what: args.join(" ") }
     }
 
-    /// Start any command line on a host, through a shell.
+    /// Starts a command line on a host, through a shell.
     pub fn shell(node: &Node, line: &str) -> Running {
         Running { task: must(node.start("sh", &["-c", line])), what: line.to_owned() }
     }
 
-    /// Wait until it has said this.
+    /// Waits until the process has printed this text.
     pub fn said(&mut self, text: &str, within: u64) {
         if let Err(error) = self.task.wait_for(text, Duration::from_secs(within * PATIENT)) {
             panic!("{}: never said {text:?}: {error}\n{}", self.what, self.task.stdout());
         }
     }
 
-    /// Wait until its progress, in parts of the whole, is at least this.
+    /// Waits until the progress of the process is at least `part`, from 0 to 1.
     pub fn reaches(&mut self, part: f64, within: u64) {
         let end = Instant::now() + Duration::from_secs(within * PATIENT);
         loop {
@@ -170,7 +170,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end, at most `within` seconds.
+    /// Waits until the process has ended, for at most `within` seconds times `PATIENT`.
     pub fn ends(mut self, within: u64) -> Ended {
         let end = Instant::now() + Duration::from_secs(within * PATIENT);
         while self.task.is_running() {
@@ -190,7 +190,7 @@ impl Running {
         Ended { code: status.code().unwrap_or(-1), events, stdout, stderr, took, what: self.what }
     }
 
-    /// Wait for its end, which must be a good one.
+    /// Waits until the process has ended, and checks that it has succeeded.
     pub fn succeeds(self, within: u64) -> Ended {
         let ended = self.ends(within);
         assert_eq!(ended.code, 0, "{ended:?}");
@@ -198,7 +198,7 @@ impl Running {
         ended
     }
 
-    /// End it at once, as a crash does, and wait until it is gone.
+    /// Kills the process, and waits for its end.
     pub fn crashes(mut self) {
         self.task.kill();
         if let Ok(ended) = self.task.finish(Duration::from_secs(10)) {
@@ -207,9 +207,9 @@ impl Running {
     }
 }
 
-/// The lines of JSON that a command has written, each as the schema says.
+/// Returns the lines of JSON that a command has written, after checking them against the schema.
 fn reported(what: &str, stdout: &str) -> Vec<Value> {
-    // A killed process may leave half a line.
+    // The last line of a killed process may be incomplete.
     let events: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let is = |commands: &[&str]| commands.iter().any(|command| what.starts_with(command));
     let (session, relay) =
@@ -225,12 +225,12 @@ fn reported(what: &str, stdout: &str) -> Vec<Value> {
 }
 
 impl Ended {
-    /// All events of this kind.
+    /// Returns all events of this kind.
     pub fn all<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
         self.events.iter().filter(move |event| event["event"] == kind)
     }
 
-    /// The last line.
+    /// Returns the last line, which must be `done`.
     pub fn done(&self) -> &Value {
         match self.events.last() {
             Some(done) if done["event"] == "done" => done,
@@ -238,18 +238,18 @@ impl Ended {
         }
     }
 
-    /// A number of the last line.
+    /// Returns a number of the last line.
     pub fn number(&self, field: &str) -> f64 {
         self.done()[field].as_f64().unwrap_or_else(|| panic!("no number {field:?} in {:?}", self.done()))
     }
 
-    /// The message of the error, with its hint.
+    /// Returns the message of the error, with its hint.
     pub fn message(&self) -> String {
         let error = self.all("error").next().unwrap_or_else(|| panic!("no error was told: {self:?}"));
         format!("{} {}", error["message"].as_str().unwrap_or(""), error["hint"].as_str().unwrap_or(""))
     }
 
-    /// It must have failed like this.
+    /// Checks that the process has failed with this exit code and message.
     pub fn failed(&self, code: i32, words: &str) {
         assert_eq!(self.code, code, "{self:?}");
         let message = self.message();

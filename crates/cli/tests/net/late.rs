@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-/// As the README shows it: the source waits for the last of two, who takes its time. That the wait costs the transfer nothing is tested in
-/// virtual time (`pair/hosts.rs` in crates/transport).
+/// The example of the README: the source waits for the second of two receivers, which starts late. A test in virtual time checks
+/// that the wait does not prolong the transfer (`pair/hosts.rs` in crates/transport).
+///
 /// Kernel: a process starts while others run.
 #[test]
 fn a_source_waits_for_the_last_receiver() {
@@ -27,7 +28,7 @@ fn a_source_waits_for_the_last_receiver() {
     assert!(source.took.as_secs_f64() > 4.0 + source.number("seconds"), "it waited: {source:?}");
 }
 
-/// Everything that a transfer promises to keep of a tree: kind, mode, time, and content or target.
+/// Returns the preserved properties of a tree: for each entry its kind, mode, time, and content or target.
 fn described(root: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut waiting = vec![root.to_path_buf()];

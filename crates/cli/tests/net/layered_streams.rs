@@ -1,4 +1,4 @@
-//! Live streams in layers between real hosts: each gets as many as its path carries.
+//! Live streams in layers between real hosts: each receiver gets as many layers as its path carries.
 
 use crate::kit::{Ended, FAIRCAST, Running, Stage, must, noise, print_line};
 use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
@@ -6,7 +6,7 @@ use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
 const SLOW: usize = 0;
 const FAST: usize = 1;
 
-/// Bursts long enough to show a path of 0.6 Mbit/s that it has no room for a second layer of 0.5 Mbit/s.
+/// Bursts long enough to show that a path of 0.6 Mbit/s has no room for a second layer of 0.5 Mbit/s.
 const RLC: &str = "rlc,base=500000,b=12";
 
 fn stage() -> Option<Stage> {

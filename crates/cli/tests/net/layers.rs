@@ -1,4 +1,4 @@
-//! Layered sessions between real hosts: a multicast group for each layer, forwarded to who joined it.
+//! Layered sessions between real hosts: each layer has a multicast group, which is forwarded only to its members.
 
 use crate::kit::{Ended, FAIRCAST, Stage, must, print_line};
 use faircast_testkit::{Bottleneck, Capture, Forwarding, Lab, MemberWatch, Membership, Offloads, Root};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const SLOW: usize = 0;
 const FAST: usize = 2;
 
-/// Receivers behind 1, 4 and 30 Mbit/s; a group goes to who joined it.
+/// Builds a lab with receivers behind 1, 4 and 30 Mbit/s. Groups are forwarded only to members.
 fn stage(root: &Root, bytes: usize) -> (Stage, String) {
     let mut plan = Lab::plan().receivers(3).offloads(Offloads::Off).forwarding(Forwarding::ToMembers);
     for (receiver, rate) in [1.0, 4.0, 30.0].into_iter().enumerate() {
@@ -20,8 +20,8 @@ fn stage(root: &Root, bytes: usize) -> (Stage, String) {
     (stage, file)
 }
 
-/// Send the file to all of them under a scheme, and look at what every such session must show: the same bytes
-/// everywhere, who can have more is done sooner, and has joined more groups.
+/// Sends the file to all receivers under a scheme. Checks that all get the same bytes, and that receivers with more capacity
+/// complete earlier and join more groups.
 fn each_at_its_own_rate(stage: &Stage, file: &str, scheme: &str) {
     let watch = must(stage.lab.watch_members());
     let receivers = stage.recv_everywhere(&[]);
@@ -44,9 +44,9 @@ fn each_at_its_own_rate(stage: &Stage, file: &str, scheme: &str) {
     }
 }
 
-/// The router forwards nothing to a receiver any more as soon as its timers have run out.
+/// Checks that the bridge forwards no group to a receiver after its timers have expired.
 fn nothing_left(stage: &Stage, receiver: u16, watch: &MemberWatch) {
-    // Two queries, a second each (RFC 3376, 8.8 and 8.9), and some more for a busy machine.
+    // Two queries of a second each (RFC 3376, 8.8 and 8.9), and a reserve for a busy machine.
     let end = Instant::now() + Duration::from_secs(10);
     loop {
         let left: Vec<IpAddr> = must(stage.lab.groups(receiver));
@@ -58,7 +58,8 @@ fn nothing_left(stage: &Stage, receiver: u16, watch: &MemberWatch) {
     }
 }
 
-/// Kill a receiver that has joined layers; its port must be in no group soon after, and the other be served.
+/// Kills a receiver that has joined layers. Checks that its port leaves all groups soon after, and that the other receiver
+/// completes.
 fn a_killed_receiver_leaves_no_group(scheme: &str) {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 3_000_000);
@@ -79,7 +80,8 @@ fn a_killed_receiver_leaves_no_group(scheme: &str) {
     assert!(stage.has("r1", &file), "{scheme}");
 }
 
-/// Congestion reports that the source has got, by tshark with the program's own dissector; `None` without tshark.
+/// Returns the number of congestion reports that the source has received, counted by tshark with the program's dissector; `None`
+/// without tshark.
 fn reports(stage: &Stage, capture: Capture) -> Option<usize> {
     let pcap = must(capture.stop());
     if let Err(error) = run("tshark", &["--version"], Duration::from_secs(20)) {

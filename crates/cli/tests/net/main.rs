@@ -1,4 +1,4 @@
-//! The real program between the hosts of a lab: what it promises, from end to end.
+//! End-to-end tests of the program between the hosts of a lab.
 
 mod accounts;
 mod advice;

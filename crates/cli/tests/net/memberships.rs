@@ -1,14 +1,14 @@
-//! Layers as the groups that a host is a member of: what `ip maddr` and the bridge say while a session goes on, and after.
+//! Layers as group memberships of a host: the output of `ip maddr` and of the bridge during a session and after it.
 
 use crate::kit::{Running, Stage, must, noise};
 use faircast_testkit::{Forwarding, Lab, Link, Node, require_root, run};
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Eight layers, from 1 Mbit/s on, doubling: a receiver joins one after the other within seconds.
+/// Eight layers, from 1 Mbit/s on, doubling. A receiver joins one after the other within seconds.
 const RLC: &str = "rlc,base=1000000";
 
-/// The groups of this session's addresses that the host is a member of, as its kernel says.
+/// Returns the groups of this session that the host has joined according to its kernel.
 fn joined(node: &Node, stage: &Stage) -> Vec<IpAddr> {
     let shown =
         must(run("ip", &["-n", node.namespace(), "maddr", "show", "dev", Node::INTERFACE], LIMIT)).stdout;
@@ -24,7 +24,7 @@ fn joined(node: &Node, stage: &Stage) -> Vec<IpAddr> {
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Whether the address is among the session's first eight.
+/// Whether the address is one of the session's first eight groups.
 fn is_of(stage: &Stage, group: IpAddr) -> bool {
     let session: std::net::SocketAddr = must(stage.group.parse());
     let distance = match (session.ip(), group) {
@@ -35,7 +35,7 @@ fn is_of(stage: &Stage, group: IpAddr) -> bool {
     distance < 8
 }
 
-/// Wait until something is so.
+/// Waits until a condition holds.
 fn until(what: &str, within: u64, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(within);
     while !so() {
@@ -44,26 +44,27 @@ fn until(what: &str, within: u64, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until the host is in at least this many of the session's groups, and checks that the bridge forwards them.
+/// Waits until the host has joined at least this number of the session's groups, and checks that the bridge forwards them.
 fn climbs(stage: &Stage, receiver: &mut Running, groups: usize) {
     let node = stage.lab.receiver(0);
-    // On a busy host packets are lost, and a receiver that loses packets joins nothing for a while.
+    // A busy host loses packets, and a receiver that loses packets joins no layer for some time.
     until("it joins layers", 120, || {
         assert!(receiver.task.is_running(), "{}", receiver.task.stdout());
         joined(node, stage).len() >= groups
     });
-    // A report travels to the bridge within moments.
+    // A membership report reaches the bridge shortly after the join.
     until("the bridge knows", 5, || {
         let known = must(stage.lab.groups(0));
         known.into_iter().filter(|group| is_of(stage, *group)).count() >= groups
     });
 }
 
-/// Send the file in layers to one host; it must join several groups, and be in none when it is done.
+/// Sends the file in layers to one host. Checks that the host joins several groups, and has left all of them after the session.
 fn layers_are_memberships(group: &str, from: impl Fn(&Stage) -> Option<String>) {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().forwarding(Forwarding::ToMembers)).with_group(group);
-    // While other labs are taken down the kernel may let `ip` wait for seconds: it is to see the session before that is over.
+    // The file is large because the kernel may delay `ip` for seconds while other labs are removed. `ip` must run during the
+    // session.
     let file = stage.file("image", 20_000_000);
     let source = from(&stage);
     let only: Vec<&str> = source.iter().flat_map(|source| ["--source", source.as_str()]).collect();
@@ -138,7 +139,7 @@ fn stopped_and_killed_receivers_leave_every_group() {
     climbs(&stage, &mut killed, 2);
     killed.crashes();
     assert_eq!(joined(stage.lab.receiver(0), &stage), Vec::<IpAddr>::new());
-    // Nothing of what it had gathered stays in its directory but what it has verified.
+    // The state directory contains only the verified data and its metadata.
     let state = must(std::fs::read_dir(stage.path("r0").join(".faircast"))).flatten().next();
     let files = must(std::fs::read_dir(state.expect("the transfer's").path())).flatten();
     let names: Vec<_> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
@@ -171,7 +172,7 @@ fn layer_with_a_taken_port_is_skipped_and_named() {
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 4_000_000);
     let base: std::net::SocketAddr = must(stage.group.parse());
-    // Another program holds the third layer's address and port for itself.
+    // Another program uses the third layer's address and port.
     let taken = must(stage.lab.receiver(0).inside(move || UdpSocket::bind(("239.255.70.11", base.port()))));
     let _held = must(taken);
     let mut receiver = stage.recv(0, "r0", &[]);
@@ -200,7 +201,7 @@ fn pipe_gets_content_of_layers() {
         stage.text("piped")
     );
     let receiver = Running::shell(stage.lab.receiver(0), &line);
-    // The shell says nothing when the program listens; the source waits for it.
+    // The shell does not report when the program listens. The source therefore waits for the receiver.
     let sent = stage.send(&[&file], &["--cc", RLC, "--expect", "1"]);
     assert_eq!(receiver.ends(60).code, 0);
     sent.succeeds(20);

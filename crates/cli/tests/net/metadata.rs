@@ -1,4 +1,4 @@
-//! Metadata of files, from one host to the next.
+//! Metadata of files between hosts.
 
 use crate::kit::{Ended, Stage, must};
 use faircast_testkit::{Lab, require_root};
@@ -12,7 +12,7 @@ use std::path::Path;
 const OWNER: (u32, u32) = (12345, 54321);
 const TIME: i64 = 1_234_567_890;
 
-/// A tree with everything that a file can be.
+/// Creates a tree with every kind of file and metadata.
 fn tree(top: &Path) {
     let at = |name: &str| top.join(name);
     must(fs::create_dir_all(at("dir")));
@@ -36,7 +36,7 @@ fn tree(top: &Path) {
     }
 }
 
-/// Mode, owner and time of what has this name.
+/// Returns mode, owner and time of the entry at this path.
 fn of(path: &Path) -> (u32, (u32, u32), (i64, i64)) {
     let meta = must(path.symlink_metadata());
     (meta.mode() & 0o7777, (meta.uid(), meta.gid()), (meta.mtime(), meta.mtime_nsec()))
@@ -52,7 +52,7 @@ fn requested_metadata_arrives_and_unreadable_files_are_skipped() {
     let plain = stage.recv(0, "plain", &[]);
     let whole = stage.recv(1, "whole", &["--preserve", "all", "--numeric-owner"]);
     let sent = stage.send(&[&stage.text("tree")], &["--preserve", "all", "--expect", "2"]).ends(20);
-    // 257 directories below each other cannot be sent, all the rest can.
+    // A path with 257 nested directories cannot be sent. All other files are sent.
     sent.failed(5, "the path lies below more than 256 directories");
     assert_eq!((&sent.done()["ok"], sent.number("verified")), (&false.into(), 2.0), "{sent:?}");
     assert_eq!(sent.done()["unsent_count"], 1, "{sent:?}");
@@ -83,7 +83,7 @@ fn requested_metadata_arrives_and_unreadable_files_are_skipped() {
     assert!(reported.contains("preserve setid") && reported.contains("leads out"), "{reported}");
     assert_eq!(whole.done()["warnings"].as_array().map(Vec::len), Some(0), "{whole:?}");
 
-    // With --strict nothing is sent.
+    // With --strict, no file is sent.
     let refused = stage.send(&[&stage.text("tree")], &["--strict"]).ends(10);
     refused.failed(3, "the path lies below more than 256 directories");
 }

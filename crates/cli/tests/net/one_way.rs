@@ -3,11 +3,11 @@
 use crate::kit::{Ended, Running, Stage};
 use faircast_testkit::{Damage, Lab, LabPlan, Root, require_root};
 
-/// Nothing comes back to the sender.
+/// Drops all packets to the source.
 const DIODE: &str = "nft add table ip diode && nft 'add chain ip diode input { type filter hook input priority 0; policy drop; }' && \
      nft 'add rule ip diode input iif lo accept'";
 
-/// A lab behind a diode.
+/// Builds a lab whose source receives no packets.
 fn stage(root: &Root, plan: LabPlan) -> Stage {
     let stage = Stage::shared(root, plan);
     let rule = Running::shell(stage.lab.sender(), DIODE).ends(10);
@@ -24,7 +24,7 @@ fn keys(stage: &Stage) -> (String, String) {
     (key, sign)
 }
 
-/// The sender has sent this number of rounds, and says that it does not know who has them.
+/// Checks that the source has sent this number of rounds, and reports that the outcome at receivers is unknown.
 fn is_honest(sent: &Ended, rounds: f64) {
     assert_eq!((sent.number("rounds"), sent.number("receivers")), (rounds, 0.0), "{sent:?}");
 }

@@ -1,5 +1,5 @@
-//! Interfaces that go down, lose their address or are made again, and paths that drop large packets: what the program
-//! says, and that it goes on.
+//! Interfaces that go down, lose their address or are recreated, and paths that drop large packets: the session warns and
+//! continues.
 
 use crate::kit::{Ended, Running, Stage, must};
 use faircast_testkit::{Lab, Link, Node, Offloads, require_root, run};
@@ -23,19 +23,19 @@ fn down(node: &Node) {
 fn up(node: &Node) {
     ip(node.namespace(), "link set eth0 up");
     route(node);
-    // The kernel takes IPv6 addresses away from interfaces that go down.
+    // The kernel removes IPv6 addresses from interfaces that go down.
     ip(node.namespace(), &format!("address replace {}/64 dev eth0 nodad", node.ipv6()));
 }
 
-/// The interface is gone, cable and all; its hardware address.
+/// Deletes the interface with its link. Returns its hardware address.
 fn delete(node: &Node) -> String {
     let shown = must(run("ip", &["-n", node.namespace(), "-brief", "link", "show", "eth0"], LIMIT)).stdout;
     ip(node.namespace(), "link del eth0");
     shown.split_whitespace().nth(2).expect("it has an address").to_owned()
 }
 
-/// It is there again, with another number. It has the same hardware address, as a real one has: otherwise its neighbours send to the old
-/// one until their kernels ask again, half a minute later.
+/// Recreates the interface with a new index and the same hardware address, as for real hardware. With another hardware address,
+/// neighbours would send to the old one until their caches expire after half a minute.
 fn make_again(lab: &Lab, node: &Node, hardware: &str) {
     let (host, bridge, port) = (node.namespace(), lab.bridge(), node.port());
     ip(host, &format!("link add eth0 address {hardware} type veth peer name {port} netns {bridge}"));
@@ -44,7 +44,7 @@ fn make_again(lab: &Lab, node: &Node, hardware: &str) {
     up(node);
 }
 
-/// A transfer at a rate at which it takes seconds, to two hosts, that has got somewhere.
+/// A transfer to two hosts that lasts for some seconds and has started.
 struct OutageStage {
     stage: Stage,
     file: String,
@@ -56,7 +56,7 @@ impl OutageStage {
     fn way(stage: Stage, bytes: usize, more: &[&str]) -> OutageStage {
         let file = stage.file("image", bytes);
         let receivers = stage.recv_everywhere(more);
-        // While other labs are taken down the kernel may let `ip` wait for seconds: much is still to come then.
+        // The kernel may delay `ip` for seconds while other labs are removed. Enough of the transfer must remain then.
         let mut source = stage.send(&[&file], &[&["--expect", "2", "--max", "8M"], more].concat());
         source.reaches(0.1, 30);
         OutageStage { stage, file, source, receivers }
@@ -67,7 +67,7 @@ impl OutageStage {
         Some(OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &[]))
     }
 
-    /// It must end well.
+    /// Checks that the session succeeds.
     fn ends_well(self) -> (Ended, Vec<Ended>) {
         let source = self.source.succeeds(90);
         let receivers: Vec<Ended> =
@@ -239,7 +239,7 @@ fn lasting_outage_ends_both_sides_after_the_idle_timeout() {
     assert!(source.message().contains("--timeout"), "{source:?}");
     let mut receivers = receivers.into_iter();
     receivers.next().expect("there are two").ends(10).failed(3, "eth0 is down");
-    // The other one's network is well.
+    // The network of the other receiver works.
     receivers.next().expect("there are two").ends(10).failed(1, "the source has been silent for");
 }
 
@@ -250,7 +250,7 @@ fn mtu_black_hole_is_named_at_both_ends() {
     let plan = Lab::plan().receivers(1).offloads(Offloads::Off);
     let stage = Stage::shared(&root, plan);
     let file = stage.file("image", 2_000_000);
-    // A bridge's port carries no frame above its own MTU, and reports nothing.
+    // A bridge's port drops frames above its MTU without a report.
     ip(stage.lab.bridge(), &format!("link set {} mtu 1300", stage.lab.receiver(0).port()));
     let receiver = stage.recv(0, "r0", &["--timeout", "12"]);
     let source = stage.send(&[&file], &["--expect", "1", "--timeout", "12"]).ends(60);
@@ -261,7 +261,7 @@ fn mtu_black_hole_is_named_at_both_ends() {
     source.failed(1, "no data arrives there");
     assert!(source.message().contains("--datagram 1200"), "{source:?}");
     assert_eq!(warned(&source, "packets of 149"), 1, "{source:?}");
-    // The advice helps.
+    // Follows the advice.
     let receiver = stage.recv(0, "r0", &[]);
     stage.send(&[&file], &["--expect", "1", "--datagram", "1200"]).succeeds(30);
     receiver.succeeds(10);
@@ -274,7 +274,7 @@ fn source_without_answers_names_the_return_path() {
     let Some(root) = require_root() else { return };
     let under =
         OutageStage::way(Stage::shared(&root, Lab::plan().receivers(2)), 40_000_000, &["--timeout", "6"]);
-    // Multicast needs no way back, answers do.
+    // Multicast needs no return path, but answers do.
     for node in under.stage.lab.receivers() {
         ip(node.namespace(), &format!("route add prohibit {}/32", under.stage.lab.sender().ipv4()));
     }
@@ -287,7 +287,8 @@ fn source_without_answers_names_the_return_path() {
     }
 }
 
-/// The same over PGM and ALC, whose sources are named by their address.
+/// The same with PGM and ALC, whose sources are identified by their address.
+///
 /// Kernel: an interface goes down.
 #[test]
 fn sources_of_other_formats_wait_for_their_interface_too() {

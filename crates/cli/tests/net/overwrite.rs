@@ -1,4 +1,4 @@
-//! Content that is older than what is there.
+//! Sessions with older content than the receiver's.
 
 use crate::kit::{Stage, must};
 use crate::security;
@@ -7,14 +7,14 @@ use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// A member's ear: a socket of this host in the group.
+/// Opens a socket of this host in the group.
 pub fn ear(node: &Node, group: &str) -> UdpSocket {
     let SocketAddr::V4(group) = must(group.parse()) else { panic!("the lab has IPv4") };
     must(node.inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, group.port())).expect("the port is free there");
         socket.join_multicast_v4(group.ip(), &node.ipv4()).expect("it has the address");
         socket.set_read_timeout(Some(Duration::from_secs(2))).expect("not zero");
-        // On a busy machine the recorder does not always read in time.
+        // On a busy machine the recorder may read late.
         set_socket_recv_buffer_size_force(&socket, 16 << 20).expect("root may");
         socket
     }))
@@ -26,12 +26,12 @@ fn recorded_session_does_not_overwrite_new_content() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let key = security::key(&stage, "lab.key");
-    // With different lengths: a transfer is named after names, lengths and times, which may be the same here.
+    // The lengths differ, because a transfer's ID derives from names, lengths and times, and the times may be equal.
     let [first, second] = [("first", 300_000), ("second", 310_000)].map(|(name, len)| {
         must(std::fs::create_dir(stage.path(name)));
         stage.file(&format!("{name}/image"), len)
     });
-    // Without answers a recording is believed as long as clocks allow.
+    // Without feedback, a recording is accepted as long as its time is within the limit.
     let flags = ["--key", key.as_str(), "--one-way"];
     let ear = ear(stage.lab.receiver(1), &stage.group);
     let receiver = stage.recv(0, "r0", &flags);

@@ -1,10 +1,10 @@
-//! Commands that pages of docs show, run between namespaces as they stand there, with what they print.
+//! Runs the commands of documentation pages between namespaces, and compares their output with the page.
 //!
-//! Blocks of the kind `console` are terminals: `HOST$ COMMAND` starts a command on a host, and what follows is what it prints
-//! in the end; `...` stands for what is left out, `HOST$ ^C` presses Ctrl-C there, once all that is printed. `pc1`, `pc2`..
-//! receive: their commands go on while others work, until their next one. All other hosts are the sending one, and nothing else begins before
-//! its command has ended. All have one home directory, with a file of that name for each block of the kind `python NAME`, and each a `/srv`
-//! of its own.
+//! Blocks of the kind `console` are terminals. `HOST$ COMMAND` starts a command on a host. The following lines are its expected
+//! output; `...` stands for omitted lines. `HOST$ ^C` presses Ctrl-C on that host after all expected output. The hosts `pc1`,
+//! `pc2` and so on are receivers: each of their commands runs until the next command of that host. All other hosts are the
+//! source's host: the test waits for the end of their commands. All hosts share one home directory, with a file for each block of
+//! the kind `python NAME`. Each host has a separate `/srv`.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use crate::schema::docs;
@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A command of a page, with what the page says that it prints.
+/// A command of a page, with its expected output.
 #[derive(Debug, PartialEq, Eq)]
 struct Command {
-    /// Where it stands, from 1.
+    /// Line number on the page, from 1.
     line: usize,
     host: String,
     text: String,
     printed: Vec<String>,
 }
 
-/// The commands of a page, in its order.
+/// Returns the commands of a page, in order.
 fn commands(page: &str) -> Vec<Command> {
     let mut found: Vec<Command> = Vec::new();
     let mut inside = false;
@@ -51,23 +51,24 @@ fn commands(page: &str) -> Vec<Command> {
     found
 }
 
-/// Files that a page shows: their names and their text.
+/// Returns names and contents of the files that a page shows.
 fn files(page: &str) -> Vec<(&str, &str)> {
     let blocks = page.split("\n```python ").skip(1);
     blocks.filter_map(|block| block.split("\n```").next()?.split_once('\n')).collect()
 }
 
-/// Words that go with numbers, and may be others with other numbers.
+/// Units that follow numbers, and whose form depends on the number.
 const WITH_NUMBERS: [&str; 6] = ["bit", "kbit", "Mbit", "Gbit", "block", "blocks"];
 
-/// The words of a line, without numbers and what hangs on them: units, sizes, durations, ids.
+/// Returns the words of a line, without numbers and their units, sizes, durations and IDs.
 fn words(line: &str) -> Vec<&str> {
     let parts = line.split(|c: char| !c.is_ascii_alphanumeric());
     let is_word = |part: &&str| part.len() > 2 && part.chars().all(|c| c.is_ascii_alphabetic());
     parts.filter(is_word).filter(|part| !WITH_NUMBERS.contains(part)).collect()
 }
 
-/// Lines of a page whose words do not stand, in their order, in one line of what was printed.
+/// Returns the lines of a page that no printed line matches. A printed line matches if it contains all words of the page's line
+/// in order.
 fn unprinted<'a>(page: &'a [String], printed: &str) -> Vec<&'a str> {
     let said: Vec<Vec<&str>> = printed.lines().map(words).collect();
     let stands_in = |wanted: &[&str], line: &Vec<&str>| {
@@ -81,14 +82,14 @@ fn unprinted<'a>(page: &'a [String], printed: &str) -> Vec<&'a str> {
     missing.map(String::as_str).filter(|line| line.trim() != "...").collect()
 }
 
-/// A command that runs.
+/// A running command.
 struct Begun<'a> {
     command: &'a Command,
     running: Running,
 }
 
 impl Begun<'_> {
-    /// Ctrl-C, when it has said what the page says.
+    /// Presses Ctrl-C after the process has printed the expected lines.
     fn stops(mut self, page: &str) {
         for line in &self.command.printed {
             let end = Instant::now() + Duration::from_secs(60);
@@ -115,7 +116,7 @@ impl Begun<'_> {
     }
 }
 
-/// A line for a shell that runs this on a host of that name, in the home of all and with a `/srv` of its own.
+/// Returns a shell command line that runs `text` on a host of this name, in the shared home directory and with a separate `/srv`.
 fn at_home(stage: &Stage, host: &str, text: &str) -> String {
     let (home, srv) = (stage.text("home"), stage.text(host));
     must(std::fs::create_dir_all(&srv));
@@ -127,7 +128,7 @@ fn at_home(stage: &Stage, host: &str, text: &str) -> String {
     )
 }
 
-/// Runs a page's commands; errors are reported with their line.
+/// Runs a page's commands. Errors are reported with the line number.
 fn run(root: &Root, page: &str) {
     let text = must(std::fs::read_to_string(docs(page)));
     let commands = commands(&text);

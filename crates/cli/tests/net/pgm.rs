@@ -1,4 +1,4 @@
-//! The real program and programs that know nothing of it: ZeroMQ's epgm:// and plain OpenPGM.
+//! The program with independent implementations: ZeroMQ's epgm:// and plain OpenPGM.
 
 use crate::kit::{Running, must, print_line};
 use faircast_testkit::{Capture, EmulatedLab, Root, Task, require_root, run, warnings};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const GROUP: &str = "239.255.70.20";
 
-/// Two ends and losses.
+/// Two hosts and a link with losses.
 const LOSSY: &str = "
     host source
     host near groups=all
@@ -18,7 +18,7 @@ const LOSSY: &str = "
     link r near delay=3ms loss=bernoulli,0.01
     link r far delay=20ms loss=bernoulli,0.01";
 
-/// Requirements beside faircast: the programs of `crates/testkit/interop`, and a place for files.
+/// Requirements in addition to faircast: the programs of `crates/testkit/interop`, and a directory.
 pub struct Stage {
     pub root: Root,
     directory: TempDir,
@@ -30,11 +30,11 @@ fn interop(name: &str) -> String {
     path.to_str().expect("the source tree has a plain name").to_owned()
 }
 
-/// Debian's own Python, for which its packages are; another one may come first in the path.
+/// Debian's Python, which has the packages. Another Python may precede it in the path.
 const PYTHON: &str = "/usr/bin/python3";
 
 impl Stage {
-    /// `None` when something is missing; the reason has been printed.
+    /// Returns the stage. Returns `None` if a requirement is missing, after printing the reason.
     pub fn set() -> Option<Stage> {
         let root = require_root()?;
         let directory = must(tempfile::Builder::new().prefix("faircast-pgm-").tempdir());
@@ -68,14 +68,14 @@ impl Stage {
         self.path(name).to_str().expect("temporary directories have plain names").to_owned()
     }
 
-    /// Lines of text; the bytes, and how many lines.
+    /// Returns lines of text: the bytes, and the number of lines.
     pub fn lines(&self, name: &str, len: usize) -> (Vec<u8>, usize) {
         let noise = crate::kit::noise(name, len / 2 + 1);
         let mut text = Vec::with_capacity(len + 100);
         let mut lines = 0;
         for (at, byte) in noise.iter().enumerate() {
             text.extend_from_slice(format!("{byte:02x}").as_bytes());
-            // Lines of 40 to 2000 bytes: some need ZeroMQ's long form, some more than one packet.
+            // Lines of 40 to 2000 bytes: some need ZeroMQ's long form, and some need several packets.
             if at % 1_000 == usize::from(noise[at / 1_000]) + 20 || at % 1_000 == 999 || at + 1 == noise.len()
             {
                 text.push(b'\n');
@@ -86,7 +86,7 @@ impl Stage {
         (text, lines)
     }
 
-    /// A ZeroMQ subscriber on a host.
+    /// Starts a ZeroMQ subscriber on a host.
     pub fn subscriber(&self, lab: &EmulatedLab, host: &str, port: u16, lines: usize) -> Task {
         let node = lab.host(host);
         let endpoint = format!("epgm://{};{GROUP}:{port}", node.ipv4());
@@ -96,7 +96,7 @@ impl Stage {
         task
     }
 
-    /// A plain OpenPGM receiver on a host, which leaves out the first `skip` bytes of each unit.
+    /// Starts a plain OpenPGM receiver on a host. It skips the first `skip` bytes of each unit.
     pub fn plain(&self, lab: &EmulatedLab, host: &str, port: u16, bytes: usize, skip: usize) -> Task {
         let node = lab.host(host);
         let (address, out) = (node.ipv4().to_string(), self.text(host));
@@ -132,7 +132,7 @@ impl Stage {
         assert!(same, "{host} has {} bytes instead of {}, or others", got.len(), expected.len());
     }
 
-    /// tshark's own dissector finds nothing wrong in the capture, and a packet of each of these types.
+    /// Checks that tshark's PGM dissector reports no error in the capture, and finds a packet of each of these types.
     pub fn is_clean(&self, pcap: &Path, port: u16, types: &[&str]) {
         let decode = format!("udp.port=={port},pgm");
         assert_eq!(must(warnings(pcap, &["-d", &decode])), Vec::<String>::new());
@@ -141,8 +141,8 @@ impl Stage {
             let args = ["-n", "-r", path, "-d", &decode, "-Y", filter];
             must(run("tshark", &args, Duration::from_secs(120))).stdout
         };
-        // The dissector of tshark 4 gives this field twice: once the checksum's own first octet, by mistake, and then the
-        // verdict, 1 for a right one.
+        // The dissector of tshark 4 has this field twice: first the first octet of the checksum, by mistake, and then the
+        // verdict, which is 1 for a correct checksum.
         let wrong = format!("udp.port == {port} && !icmp && !(pgm.hdr.cksum.status == 1)");
         assert_eq!(shown(&wrong), "");
         for kind in types {
@@ -151,7 +151,7 @@ impl Stage {
     }
 }
 
-/// Everything the receivers print is complete.
+/// Waits until a receiver has ended, and checks that it has received its content.
 pub fn finish(task: Task, within: u64) {
     let done = must(task.finish(Duration::from_secs(within)).and_then(|done| done.ok()));
     assert!(done.stdout.contains("received"), "{}", done.stdout);
@@ -248,7 +248,7 @@ fn two_faircasts_speak_pgm_with_a_scheme_that_has_two_ends() {
             );
             assert!(must(std::fs::read(file.path())) == content, "{host} has other bytes");
         }
-        // The scheme heard its receivers: without them the rate would never have left its beginning.
+        // The scheme has received reports: without them the rate would have stayed at its initial value.
         assert!(source.number("goodput_bps") > 5e5 && source.number("cuts") > 0.0, "{source:?}");
         stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10", "13"]);
     }

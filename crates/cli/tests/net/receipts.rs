@@ -1,10 +1,10 @@
-//! Receipts: hosts sign that they have verified everything, and anybody checks that later.
+//! Receipts: hosts sign that they have verified all content, and any program can verify the signatures later.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Lab, require_root, run};
 use std::time::Duration;
 
-/// A pair of keys for each of these hosts: the private half in the stage's directory, the public one in `keys` below it.
+/// Creates a key pair for each of these hosts: the private key in the stage's directory, the public key in its directory `keys`.
 fn keys(stage: &Stage, hosts: &[&str]) -> String {
     must(std::fs::create_dir(stage.path("keys")));
     for host in hosts {
@@ -55,7 +55,7 @@ fn receipts_of_a_daemon_and_behind_a_relay_verify_later() {
     assert!(checked.status.success(), "{checked:?}");
     assert!(String::from_utf8_lossy(&checked.stdout).contains("2 keys signed"), "{checked:?}");
     assert_eq!(verify(&[&other]).status.code(), Some(1));
-    // Another session, of which the one that stays signs with a key that is not asked for.
+    // In a second session, the remaining receiver signs with a key that is not required.
     let only = stage.text("keys/r1.pub");
     let source = stage.send(&[&other], &["--expect", "1", "--receipts", &only]).ends(30);
     source.failed(1, "without a valid receipt: r0 (it has everything, and none of the known keys");

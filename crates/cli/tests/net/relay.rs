@@ -1,5 +1,5 @@
-//! `faircast relay` between hosts: it passes sessions on into other groups, repairs there, answers for its children, survives
-//! accidents, and with the relay's key it cannot read what it carries.
+//! `faircast relay` between hosts: it relays sessions to other groups, repairs losses there, sends feedback for its children, and
+//! survives failures. With a relay key it cannot read the content.
 
 use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use crate::security::key;
@@ -7,16 +7,16 @@ use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The content: text that a reader without a key would find.
+/// The content: text that can be recognized in packets that are not encrypted.
 const WORDS: &[u8] = b"plain words that nobody but members may read; ";
 
-/// The group behind the relay.
+/// Returns the group behind the relay.
 fn below(stage: &Stage) -> String {
     let above: SocketAddr = must(stage.group.parse());
     SocketAddr::from(([239, 255, 71, 9], above.port())).to_string()
 }
 
-/// A relay on this host, from the stage's group to the one below, that listens.
+/// Starts a relay on this host, from the stage's group to the group behind it, and waits until it listens.
 fn relay(stage: &Stage, node: &Node, more: &[&str]) -> Running {
     let (control, below) = (stage.text("relay.sock"), below(stage));
     let place = ["relay", "--json", "--from", &stage.group, "--to", &below, "--control", &control];
@@ -25,7 +25,7 @@ fn relay(stage: &Stage, node: &Node, more: &[&str]) -> Running {
     relay
 }
 
-/// A receiver of the group below.
+/// Starts a receiver of the group behind the relay.
 fn child(stage: &Stage, at: usize, more: &[&str]) -> Running {
     let (host, out, group) = (format!("r{at}"), stage.text(&format!("r{at}")), below(stage));
     let place = ["recv", "--json", "--host", &host, "--out", &out, "--group", &group];
@@ -82,7 +82,7 @@ fn one_relay_serves_two_sessions_and_reports_both() {
     let node = stage.lab.receiver(2);
     let mut relay = relay(&stage, node, &[]);
     assert!(status(&stage, node).contains("\"sessions\":[]"));
-    // Signatures tell children their session.
+    // Receivers select their session by its signature.
     let signers = ["one.sign", "two.sign"].map(|name| stage.text(name));
     for signer in &signers {
         must(run(FAIRCAST, &["keygen", "--sign", signer], Duration::from_secs(10)));
@@ -176,7 +176,7 @@ fn unsupported_options_of_a_relay_are_refused() {
     running.crashes();
 }
 
-/// A relay that serves by unicast what it hears, and where it is asked.
+/// Starts a relay that serves received sessions by unicast. Returns the relay, and its address.
 fn serving(stage: &Stage, at: usize, name: &str, more: &[&str]) -> (Running, String) {
     let node = stage.lab.receiver(at);
     let (control, port) = (stage.text(name), "5778");
@@ -186,7 +186,7 @@ fn serving(stage: &Stage, at: usize, name: &str, more: &[&str]) -> (Running, Str
     (relay, format!("{}:{port}", node.ipv4()))
 }
 
-/// A receiver that is served by these parents.
+/// Starts a receiver that is served by these parents.
 fn fed(stage: &Stage, at: usize, parents: &[&str], more: &[&str]) -> Running {
     let (host, out) = (format!("r{at}"), stage.text(&format!("r{at}")));
     let mut args = vec!["recv", "--json", "--host", &host, "--out", &out];
@@ -224,7 +224,7 @@ fn second_relay_replaces_a_killed_one_between_two_sites() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(5));
     let file = stage.file("image", 10_000_000);
-    // Two relays where the source is, one at the other site, and two receivers there.
+    // Two relays at the source's site, and one relay and two receivers at the other site.
     let (first, one) = serving(&stage, 0, "a.sock", &["--from", &stage.group]);
     let (second, other) = serving(&stage, 1, "b.sock", &["--from", &stage.group]);
     let (control, below) = (stage.text("c.sock"), below(&stage));

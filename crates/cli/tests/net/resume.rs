@@ -1,4 +1,4 @@
-//! Receivers and sources that crash and come back.
+//! Receivers and sources that crash and restart.
 
 use crate::kit::{Ended, Stage, must, print_line};
 use faircast_testkit::{Lab, LabPlan, Offloads, Sampler, require_root};
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 const FILE: usize = 10_000_000;
 
-/// Slow enough that a crash in the middle is in the middle.
+/// Slow enough that a crash occurs before the end of the transfer.
 const RATE: [&str; 2] = ["--max", "20M"];
 
 fn plan() -> LabPlan {
     Lab::plan().receivers(3).offloads(Offloads::Off)
 }
 
-/// A receiver that was restarted fetched what it lacked and next to nothing else.
+/// Checks that a restarted receiver requested little more than its missing data. Returns the number of resumed bytes.
 fn resumed(ended: &Ended) -> f64 {
     let stored = ended.number("resumed_bytes");
     assert!(stored > 0.2 * FILE as f64, "only {stored} bytes were kept: {ended:?}");
@@ -25,7 +25,7 @@ fn resumed(ended: &Ended) -> f64 {
     stored
 }
 
-/// The most that the link may carry to a receiver that lacks `missing` bytes: symbols, their headers, and 2 %.
+/// Returns the maximum number of bytes on the link to a receiver that lacks `missing` bytes: symbols, their headers, and 2 %.
 fn carried_at_most(missing: f64) -> f64 {
     let headers = 1500.0 / 1400.0;
     (missing + 0.02 * FILE as f64) * headers + 300_000.0
@@ -55,7 +55,7 @@ fn crashed_receiver_resumes_within_the_session() {
     for host in ["r0", "r1", "r2"] {
         assert!(stage.has(host, &file), "{host}");
     }
-    // Content sent while nobody listened is sent again, and no more.
+    // Content that was sent during the receiver's absence is sent again, and nothing else.
     assert!(source.number("repair_ratio") < 1.25, "{source:?}");
     print_line(&format!(
         "receiver crashed at half: kept {:.1} MB, fetched again {} B, session {:.1} s, sent/needed {:.3}",
@@ -154,14 +154,14 @@ fn stopped_receiver_does_not_delay_the_others() {
     receivers.into_iter().for_each(|other| drop(other.succeeds(5)));
 }
 
-/// The store that a receiver left in this directory, as its journal describes it.
+/// Opens the store that a receiver left in this directory, as its journal describes it.
 fn left_store(out: &Path) -> Store {
     let states = must(std::fs::read_dir(out.join(".faircast"))).map(must);
     let state = states.map(|state| state.path()).find(|path| path.is_dir()).expect("a transfer is under way");
     let name = state.file_name().and_then(|name| name.to_str()).expect("a transfer's name");
     let transfer: TransferId = must(name.parse());
     let journal = must(std::fs::read(state.join("journal")));
-    // Behind a word of eight bytes and the transfer; see the module `journal`.
+    // The geometry follows a magic word of eight bytes and the transfer ID; see the module `journal`.
     let geometry = &journal[24..41];
     let number =
         |from: usize, to: usize| geometry[from..to].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));

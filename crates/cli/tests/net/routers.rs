@@ -1,5 +1,5 @@
-//! Hops with routers between real hosts: one stream of packets through two of them, one acknowledgement of all, and what becomes of a
-//! session when a hop is killed.
+//! Active routers between real hosts: two routers in series forward one stream of packets and aggregate the feedback. One of them
+//! is killed.
 
 use crate::kit::{FAIRCAST, Running, must, noise, print_line};
 use faircast_testkit::{Chain, Company, Root, Task, require_root, run};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const GROUP: &str = "239.255.70.31";
 
-/// Two hops, three receivers behind each, and a directory.
+/// Two active routers, three receivers behind each, and a directory.
 pub struct Stage {
     pub chain: Chain,
     group: String,
@@ -39,7 +39,7 @@ impl Stage {
         self.text(name)
     }
 
-    /// A hop with a router of this kind.
+    /// Starts an active router of this kind.
     pub fn hop(&self, at: usize, kind: &str, more: &[&str]) -> Running {
         let (from, to) = (format!("{}@above", self.group), format!("{}@below", self.group));
         let (role, control) = (format!("router-{kind}"), self.text(&format!("hop{at}.sock")));
@@ -68,7 +68,7 @@ impl Stage {
         Running::start(self.chain.source(), &args)
     }
 
-    /// Returns a hop's status of the session that goes through it.
+    /// Returns a router's status of the session that it forwards.
     pub fn status(&self, at: usize, more: &[&str]) -> String {
         let control = self.text(&format!("hop{at}.sock"));
         let args = [&["relay", "--status", "--control", &control], more].concat();
@@ -82,7 +82,7 @@ impl Stage {
         all["sessions"][0]["hop"].clone()
     }
 
-    /// Plain forwarding of the group by the kernel, at both hops.
+    /// Starts forwarding of the group by the kernel, at both routers.
     pub fn forwarded(&self) -> [Task; 2] {
         [0, 1].map(|at| must(self.chain.forward(at, must(GROUP.parse()))))
     }
@@ -101,7 +101,7 @@ pub fn number(of: &Value, field: &str) -> u64 {
     of[field].as_u64().unwrap_or(0)
 }
 
-/// The schemes whose routers there are.
+/// The schemes that have routers.
 pub const KINDS: [&str; 2] = ["raccoom", "rmanp"];
 
 /// Kernel: a process is killed while nftables queues packets to it.
@@ -116,8 +116,8 @@ fn killed_router_leaves_the_session_to_the_kernel() {
         let mut receivers = stage.receivers(&[]);
         let source = stage.send(&file, kind, &["--no-key", "--max", "16M"]);
         receivers[0].reaches(0.3, 60);
-        // Until a hop prevents it, the kernel also forwards packets from upstream. A downstream node, the second hop or its
-        // receivers, may follow those, and changes to the hop once they have been silent for two seconds.
+        // Until a router prevents it, the kernel also forwards packets from upstream. A downstream node, which is the second
+        // router or a receiver, may follow these packets. It changes to the router after two seconds without them.
         let on_the_way = |seen: &[Value; 2]| seen.iter().all(|hop| number(hop, "passed") > 100);
         let mut seen = [stage.counts(0), stage.counts(1)];
         let at_once = on_the_way(&seen);
@@ -168,7 +168,7 @@ fn sealed_sessions_pass_routers_of_two_schemes() {
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(30)));
         stage.everybody_has(&file);
     }
-    // Each has passed on the session that it is for, and that alone.
+    // Each router has forwarded the session of its scheme, and no other.
     for (hop, kind) in hops.iter_mut().zip(KINDS) {
         let said = hop.task.stdout();
         let joined = said.lines().filter(|line| line.contains("\"event\":\"joined\"")).count();

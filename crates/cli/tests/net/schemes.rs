@@ -1,5 +1,5 @@
-//! Every scheme of one rate carries a real file through a real bottleneck, with its default settings. Layers need a router
-//! that knows who wants which group, which emulated links do not: see [`crate::layers`].
+//! Every scheme without layers sends a real file through a real bottleneck, with its default settings. Layers need a router with
+//! memberships, which emulated links lack: see [`crate::layers`].
 
 use crate::kit::{FAIRCAST, Running, must, noise, print_line};
 use faircast_testkit::{EmulatedLab, require_root};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
-/// A source and two receivers at 20 and 40 ms of round trip, the first behind 10 Mbit/s.
+/// A source and two receivers at round-trip times of 20 and 40 ms. The first is behind 10 Mbit/s.
 const FORK: &str = "
     host source
     host slow groups=all
@@ -17,7 +17,7 @@ const FORK: &str = "
     link r slow rate=10M delay=5ms queue=droptail,50
     link r far rate=40M delay=15ms queue=droptail,100";
 
-/// What `faircast schemes` lists, without what sends in layers.
+/// Returns the schemes that `faircast schemes` lists, without layered ones.
 fn schemes() -> Vec<String> {
     let listed = must(Command::new(FAIRCAST).args(["schemes", "--json"]).output());
     let lines = String::from_utf8_lossy(&listed.stdout).into_owned();

@@ -1,10 +1,10 @@
-//! Keys, and those who have none.
+//! Sessions with keys, and hosts without the key.
 
 use crate::kit::{FAIRCAST, Stage, must};
 use faircast_testkit::{Lab, require_root, run};
 use std::time::Duration;
 
-/// Make a key; its path.
+/// Creates a key. Returns its path.
 pub fn key(stage: &Stage, name: &str) -> String {
     let path = stage.text(name);
     must(run(FAIRCAST, &["keygen", &path], Duration::from_secs(10)));
@@ -22,7 +22,7 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     let mut keyless = stage.recv(1, "r1", &["--join-timeout", "5"]);
     let mut stranger = stage.recv(2, "r2", &["--join-timeout", "5", "--key", &theirs]);
     let mut source = stage.send(&[&file], &["--key", &ours, "--expect", "2", "--join-timeout", "4"]);
-    // While they wait, and not only in the end: at the source, too.
+    // The source also reports it while it waits, and not only at the end.
     source.said("it has no key", 4);
     source.said("it has another key", 4);
     let source = source.ends(20);
@@ -33,7 +33,7 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     stranger.ends(10).failed(1, "use that key");
     assert_eq!(source.number("receivers"), 1.0, "strangers are not members: {source:?}");
     assert!(!stage.has("r1", &file) && !stage.has("r2", &file));
-    // And the other way round: who has a key takes no unsealed session.
+    // Conversely, a receiver with a key accepts no unsealed session.
     let careful = stage.recv(3, "r3", &["--join-timeout", "5", "--key", &ours]);
     stage.send(&[&file], &["--join-timeout", "4"]).ends(20).failed(1, "no receiver joined");
     careful.ends(10).failed(1, "leave out --key");

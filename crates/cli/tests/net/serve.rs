@@ -1,4 +1,4 @@
-//! `recv --serve`: a receiver that stays.
+//! `recv --serve`: a receiver that runs until it is stopped.
 
 use crate::kit::{Stage, must};
 use crate::security;
@@ -13,12 +13,12 @@ fn daemon_receives_successive_sessions_and_survives_sources() {
     let large = stage.file("large", 6_000_000);
     let mut receiver = stage.recv(0, "r0", &["--serve", "--max-size", "5M", "--accept", "sour*"]);
     stage.send(&[&small], &["--expect", "1"]).succeeds(20);
-    // Content that is too large is refused, and its sender is notified of the reason.
+    // Content that is too large is refused, and its source is notified of the reason.
     let mut refused = stage.send(&[&large], &["--join-timeout", "6"]);
     refused.said("does not join it: it accepts no sessions of this host's name, or none so large", 5);
     refused.task.interrupt();
     refused.ends(5);
-    // A source that is stopped leaves the receiver where it is.
+    // A stopped source does not end the receiver.
     let mut stopped = stage.send(&[&image], &["--expect", "1", "--max", "8M"]);
     stopped.reaches(0.2, 20);
     stopped.task.interrupt();
@@ -43,7 +43,7 @@ fn second_source_on_a_busy_group_gets_a_warning() {
     let mut busy = stage.send(&[&first], &["--expect", "1", "--max", "8M"]);
     busy.reaches(0.1, 20);
     let mut late = stage.send(&[&second], &["--join-timeout", "30"]);
-    // It hears of the session that the receiver takes part in, and the receiver names both sources.
+    // The second source is notified of the session that the receiver has joined, and the receiver names both sources.
     late.said("\"event\":\"busy\"", 5);
     late.said("\"source\":\"source\",\"content\":\"first\"", 5);
     late.crashes();
@@ -115,7 +115,7 @@ fn content_of_another_source_is_replaced_only_on_request() {
     send_from_other(&second, &["--no-key", "--host", "lab2"]).succeeds(30);
     receiver.succeeds(5);
     assert!(stage.has("r0", &second), "the user wants it");
-    // Under a key a source is known by its name, wherever it is.
+    // With a key, a source is identified by its name, independently of its address.
     for (from_other, file) in [(false, &first), (true, &third)] {
         let receiver = stage.recv(0, "sealed", &["--key", &key]);
         match from_other {
@@ -134,7 +134,7 @@ fn daemon_receives_concurrent_sessions_and_reports_each() {
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let files = ["first", "second", "third"].map(|name| stage.file(name, 300_000));
     let mut receiver = stage.recv(0, "r0", &["--serve", "--max-sessions", "2"]);
-    // Each session begins when a second host has joined it: until then both that it takes part in go on.
+    // Each session starts after a second host has joined it. Until then, both sessions of the daemon continue.
     let both = &["--expect", "2", "--join-timeout", "120"];
     let mut sources: Vec<_> = files[..2].iter().map(|file| stage.send(&[file], both)).collect();
     sources.iter_mut().for_each(|source| source.said("\"joined\"", 20));
@@ -156,7 +156,7 @@ fn daemon_receives_concurrent_sessions_and_reports_each() {
     done.sort_unstable();
     assert_eq!((joined, done), (vec![1, 2, 3], vec![1, 2, 3]), "{receiver:?}");
     assert!(receiver.all("done").all(|done| done["ok"] == true && done["bytes"] == 300_000), "{receiver:?}");
-    // The second began before the first had ended.
+    // The second session started before the first one ended.
     let at = |event: &str, session: u64| {
         receiver.events.iter().position(|line| line["event"] == event && line["session"] == session)
     };

@@ -1,4 +1,4 @@
-//! Several sessions at once, waiting, and how sessions end.
+//! Several sessions at once, waiting processes, and the ends of sessions.
 
 use crate::kit::{Stage, print_line};
 use faircast_testkit::{Lab, require_root};
@@ -16,7 +16,7 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
         stage.recv(2, "r2", &["--source", &second]),
     ];
     let mut source = stage.send(&[&one], &["--max", "30M", "--join-timeout", "3"]);
-    // A receiver of any session stays with the first.
+    // A receiver that accepts any session stays with the first one.
     receivers.push(stage.recv(2, "any", &[]));
     source.said("\"any\"", 5);
     let args =

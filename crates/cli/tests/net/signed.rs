@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 const DATAGRAM: usize = 1_000;
 
-/// Make a pair of keys; the paths of the private and of the public one.
+/// Creates a key pair. Returns the paths of the private and of the public key.
 fn pair(stage: &Stage, name: &str) -> (String, String) {
     let path = stage.text(name);
     must(run(FAIRCAST, &["keygen", "--sign", &path], Duration::from_secs(10)));
     (path.clone(), format!("{path}.pub"))
 }
 
-/// A host that answers nobody and speaks with the address of another one.
+/// Opens a socket on a host with the address of another host. The host answers no ARP requests for this address.
 fn mouth(node: &Node, as_if: SocketAddr) -> UdpSocket {
     let script = format!(
         "dev=$(ip -o -4 addr show scope global | awk '{{print $2; exit}}' | cut -d@ -f1) && \
@@ -35,7 +35,7 @@ fn mouth(node: &Node, as_if: SocketAddr) -> UdpSocket {
     must(node.inside(|| UdpSocket::bind(as_if).expect("the address is there, and nobody listens")))
 }
 
-/// Means of a member to speak in the source's name.
+/// State of a member that forges packets of the source.
 struct Forger {
     codec: SourceCodec,
     announced: Announce,
@@ -43,7 +43,7 @@ struct Forger {
 }
 
 impl Forger {
-    /// Wait for the announcement of the session in the group, and open it.
+    /// Waits for the announcement of the session in the group, and opens it.
     fn overhears(ear: &UdpSocket, key: &GroupKey) -> Forger {
         let mut codec =
             ReceiverCodec::new(std::slice::from_ref(key), ReceiverId::new(0x6666).expect("not zero"), 1);
@@ -52,7 +52,7 @@ impl Forger {
             let (len, from) = must(ear.recv_from(&mut bytes));
             if let Ok((session, Message::Announce(announced))) = codec.open(&mut bytes[..len], from) {
                 let mut codec = SourceCodec::new(session, Some(key), announced.salt);
-                // It is not sent: the codec wants to know how blocks are numbered.
+                // Encoding the announcement configures the codec with the numbering of blocks. The packet is not sent.
                 must(codec.encode(&mut Vec::new(), &Message::Announce(announced), 1_472));
                 return Forger { codec, announced, from };
             }
@@ -64,7 +64,7 @@ impl Forger {
         Geometry { stream_len, manifest_len, symbol_size, symbols_per_block }
     }
 
-    /// The last block, which has one symbol, with other content, in the packet with this number.
+    /// Returns a packet with this number that contains the last block, of one symbol, with forged content.
     fn last_block(&mut self, seq: u64) -> Vec<u8> {
         let geometry = self.geometry();
         let block = geometry.blocks().expect("a file has a length") - 1;
@@ -88,14 +88,14 @@ impl Forger {
     }
 }
 
-/// A file whose last block has one symbol.
+/// Writes a file whose last block has one symbol.
 fn file_with_a_short_end(stage: &Stage) -> String {
     let scheme: Scheme = "ormcc".parse().expect("the scheme is there");
     let symbol = (DATAGRAM - data_header_len(&scheme.mark(), Form::Sealed)) / 8 * 8;
     stage.file("image", 20 * (256 * symbol - 36) + 200)
 }
 
-/// Kernel: another host with the key speaks on the same cable.
+/// Kernel: another host with the key sends on the same link.
 #[test]
 fn forged_block_deceives_only_receivers_without_a_public_key() {
     let Some(root) = require_root() else { return };
@@ -130,8 +130,8 @@ fn forged_block_deceives_only_receivers_without_a_public_key() {
     while forged < 30 && Instant::now() < end {
         let (len, _) = must(ear.recv_from(&mut bytes));
         let Ok(header) = peek(&bytes[..len]) else { continue };
-        // Early, so that the block is not there yet, and in the place of a packet that is about to come. On a busy machine
-        // most of them come too late for that.
+        // A forged packet is sent before the real block, with a packet number that the source is about to use. On a busy machine,
+        // most forged packets arrive too late for that.
         if header.kind == Kind::Data && header.seq > 50 * (forged + 1) {
             must(mouth.send_to(&forger.last_block(u64::from(header.seq) + 20), to));
             forged += 1;

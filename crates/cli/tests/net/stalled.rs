@@ -1,15 +1,15 @@
-//! An output that takes nothing stalls no session: a full pipe, a reader that reads after the end, a disk. A kernel is needed for its pipes,
-//! and for a file system that blocks writes.
+//! Outputs that accept no data do not stall a session: a full pipe, a reader that reads only after the end, a blocked disk. A
+//! kernel is needed for pipes, and for a file system that blocks writes.
 
 use crate::kit::{Ended, FAIRCAST, Running, Stage};
 use faircast_testkit::{Bottleneck, Lab, Node, require_root};
 use std::process::Command;
 
-/// Bytes that a pipe holds.
+/// Capacity of a pipe, in bytes.
 const FULL: usize = 65_536;
 
-/// Runs a command whose standard output and error are one pipe that nobody reads and that holds this number of bytes already. The
-/// pipe's content after the end is printed, and the exit code.
+/// Runs a command whose standard output and error are one pipe, which is not read and already contains `filled` bytes. After the
+/// end of the command, prints the pipe's content and the exit code.
 fn unread(stage: &Stage, node: &Node, filled: usize, command: &str) -> Running {
     let pipe = stage.text(&format!("{}.pipe", command.split(' ').next().unwrap_or_default()));
     let line = format!(
@@ -33,7 +33,7 @@ fn unread_json_stalls_neither_sender_nor_receiver() {
     let (file, group) = (stage.file("image", 3_000_000), stage.group.clone());
     let reading = stage.recv(0, "r0", &[]);
     let receiver = format!("recv --json --group {group} --host r1 --out {}", stage.text("r1"));
-    // Half of the pipe is left free for the last lines.
+    // Half of the pipe remains free for the last lines.
     let receiver = unread(&stage, stage.lab.receiver(1), FULL / 2, &receiver);
     let source = format!("send {file} --json --no-key --group {group} --expect 2 --join-timeout 60");
     let source = unread(&stage, stage.lab.sender(), FULL, &source);
@@ -88,7 +88,7 @@ fn unread_json_stalls_no_relay() {
     assert_eq!(code(&relay), 0, "{relay:?}");
 }
 
-/// A file system of its own below a directory of the stage, which can be frozen: writes block until it is thawed.
+/// A separate file system below the stage's directory, which can be frozen: writes block until it is thawed.
 struct Disk(String);
 
 impl Disk {
@@ -112,7 +112,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // It may be thawed.
+        // An error means that the file system is not frozen.
         Command::new("fsfreeze").args(["--unfreeze", &self.0]).output().ok();
         Command::new("umount").args(["--lazy", &self.0]).output().ok();
     }
@@ -123,7 +123,9 @@ fn run(program: &str, args: &[&str]) {
     assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Another receiver gets everything while the disk of one takes nothing: its reports keep the source going, and its window stays open.
+/// Another receiver completes while the disk of one receiver accepts no data. The stalled receiver continues to send reports, and
+/// its window stays open.
+///
 /// Kernel: a file system that blocks writes.
 #[test]
 fn stalled_disk_blocks_neither_feedback_nor_the_session() {

@@ -38,7 +38,7 @@ fn a_file_of_known_length_can_go_to_standard_output() {
     assert!(must(std::fs::read(copy)) == must(std::fs::read(&file)));
 }
 
-/// Numbered lines, so that a part of the stream shows where it was cut out.
+/// Returns numbered lines, so that a received part shows its position in the stream.
 fn lines(until: u32) -> String {
     format!(
         "i=0; while [ $i -lt {until} ]; do echo line $i of a live stream; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.05; done"

@@ -1,10 +1,10 @@
-//! A session at a terminal: Enter starts it, and a terminal that takes no output does not stall it.
+//! A session at a terminal: Enter starts it, and a terminal that accepts no output does not stall it.
 
 use crate::kit::{FAIRCAST, Running, Stage};
 use faircast_testkit::{Lab, require_root};
 
-/// Runs a command at a pseudo-terminal, types one key, and prints what the command writes and its exit code. Enter is typed when the
-/// command offers it; Ctrl-S is typed first, which stops the terminal's output for good.
+/// Runs a command at a pseudo-terminal, types one key, and prints the command's output and exit code. Enter is typed when the
+/// command offers it. Ctrl-S is typed at the start, and stops the terminal's output permanently.
 const AT_A_TERMINAL: &str = r#"
 import os, pty, sys
 key, command = sys.argv[1], sys.argv[2:]

@@ -1,11 +1,11 @@
-//! The tree of relays: what the source and the relays show of it, how parents are found, and what a child that stalls costs.
+//! The tree of relays: its display at the source and the relays, the search for parents, and the cost of a stalled child.
 
 use crate::kit::{Running, Stage, must, noise, print_line};
 use faircast_testkit::{Damage, EmulatedLab, Lab, Node, require_root};
 use serde_json::Value;
 use std::time::Duration;
 
-/// A relay that listens at its own address.
+/// Starts a relay that listens at its own address.
 pub fn relay(node: &Node, control: &str, host: &str, more: &[&str]) -> Running {
     let place = ["relay", "--json", "--listen", "--host", host, "--control", control];
     let mut relay = Running::start(node, &[&place[..], more].concat());
@@ -13,7 +13,7 @@ pub fn relay(node: &Node, control: &str, host: &str, more: &[&str]) -> Running {
     relay
 }
 
-/// A receiver that is served by unicast.
+/// Starts a receiver that is served by unicast.
 pub fn child(node: &Node, host: &str, out: &str, parents: &[&str], more: &[&str]) -> Running {
     let mut args = vec!["recv", "--json", "--host", host, "--out", out];
     parents.iter().for_each(|parent| args.extend(["--parent", parent]));
@@ -31,7 +31,7 @@ pub fn status(node: &Node, control: &str, more: &[&str]) -> String {
     asked.task.stdout()
 }
 
-/// Depth, name, receivers and done of each relay of a list.
+/// Returns depth, name, number of receivers and number of complete receivers of each relay in a list.
 fn shape(relays: &Value) -> Vec<(u64, String, u64, u64)> {
     let number = |value: &Value| value.as_u64().unwrap_or(u64::MAX);
     let relays = relays.as_array().map_or(&[][..], Vec::as_slice);
@@ -73,7 +73,7 @@ fn the_source_and_every_relay_show_the_tree_below_them() {
     };
     let named = |depth: u64, host: &str, all: u64| (depth, host.to_owned(), all);
     let expected = [named(1, "relay-a", 3), named(2, "relay-b", 3), named(3, "relay-c", 2)];
-    // While receivers complete, one that the source knows already is in its relay's last report, too.
+    // While receivers complete, a receiver may be counted both by the source and in its relay's last report.
     let before_the_first_completes = ended.all("progress").filter(|progress| progress["verified"] == 0);
     let reported = before_the_first_completes
         .map(|progress| whole(&progress["relays"]))
@@ -92,7 +92,7 @@ fn the_source_and_every_relay_show_the_tree_below_them() {
     assert_eq!(shown, [named(1, "relay-c", 2)]);
 }
 
-/// A source, three relays at 4, 20 and 60 ms from a host.
+/// A source, and three relays at 4, 20 and 60 ms from a host.
 const APART: &str = "
     host source
     host near groups=all
@@ -116,7 +116,7 @@ fn nearest_relay_is_found_and_replaced_when_killed() {
     let content = noise("found", 8_000_000);
     must(std::fs::write(path("file"), &content));
     let (group, file) = ("239.255.70.12:5777", path("file"));
-    // One that is full, and one that does not want to be found, are nearer than any other.
+    // The nearest relays are one that is full, and one that is hidden.
     let hidden = relay(lab.host("source"), &path("h.sock"), "hidden", &["--from", group, "--hidden"]);
     let [near, middle, far] = ["near", "middle", "far"]
         .map(|name| relay(lab.host(name), &path(&format!("{name}.sock")), name, &["--from", group]));
@@ -174,7 +174,7 @@ fn full_relay_is_not_found_and_a_named_parent_is_the_fallback() {
         shape(&ended.done()["relays"]).into_iter().map(|(_, host, _, done)| (host, done)).collect();
     served.sort();
     assert_eq!(served, [("full".to_owned(), 1), ("named".to_owned(), 1)], "{ended:?}");
-    // Nobody at all is there: that is said.
+    // Without any relay, the search reports that it found none.
     [full, hidden].into_iter().for_each(Running::crashes);
     let args = ["recv", "--parent", "find", "--join-timeout", "8", "--out", &stage.text("out")];
     let alone = Running::start(node(3), &args).ends(20);

@@ -1,4 +1,4 @@
-//! A source for hosts without any multicast: it serves those that ask and invites those of a list, each at a rate of its own.
+//! A source for hosts without multicast: it serves hosts that connect, and invites hosts on a list, each at a separate rate.
 
 use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use crate::security::key;
@@ -8,7 +8,7 @@ use faircast_wire::{Invite, Message, Name, encode};
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// No host's interface carries multicast, and no route leads there.
+/// Disables multicast on the interfaces of all hosts, and removes the multicast routes.
 pub fn without_multicast(lab: &Lab) {
     for node in std::iter::once(lab.sender()).chain(lab.receivers()) {
         let ip = |command: &str| {
@@ -17,12 +17,12 @@ pub fn without_multicast(lab: &Lab) {
             run("ip", &words, Duration::from_secs(10))
         };
         must(must(ip("link set eth0 multicast off")).ok());
-        // The lab may have made none.
+        // The lab may have added no such route.
         let _ = ip("route del multicast 224.0.0.0/4 dev eth0");
     }
 }
 
-/// A list of the lab's receivers.
+/// Writes a list of the lab's receivers. Returns its path.
 pub fn list(stage: &Stage, hosts: &[String]) -> String {
     must(std::fs::write(stage.path("hosts.txt"), hosts.join("\n") + "\n"));
     stage.text("hosts.txt")
@@ -32,7 +32,7 @@ pub fn v4(stage: &Stage, at: usize) -> String {
     stage.lab.receiver(at).ipv4().to_string()
 }
 
-/// A receiver that waits to be invited.
+/// Starts a receiver that waits for an invitation.
 pub fn waiting(stage: &Stage, at: usize, more: &[&str]) -> Running {
     let (host, out) = (format!("r{at}"), stage.text(&format!("r{at}")));
     let mut args = vec!["recv", "--json", "--host", &host];
@@ -47,7 +47,7 @@ pub fn waiting(stage: &Stage, at: usize, more: &[&str]) -> Running {
     running
 }
 
-/// A source without multicast.
+/// Starts a source without multicast.
 pub fn source(stage: &Stage, args: &[&str]) -> Running {
     let mut words = vec!["send", "--json", "--host", "source"];
     if !args.contains(&"--key") {
@@ -56,7 +56,7 @@ pub fn source(stage: &Stage, args: &[&str]) -> Running {
     Running::start(stage.lab.sender(), &[&words[..], args].concat())
 }
 
-/// Returns the outcomes of the hosts of the list.
+/// Returns the outcomes of the listed hosts.
 fn outcomes(done: &serde_json::Value) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or("").to_owned();
     let hosts = done["hosts"].as_array().expect("a report lists hosts");
@@ -94,7 +94,7 @@ fn source_serves_a_list_of_hosts_without_multicast() {
     ];
     let sends = source(&stage, &args);
     first[0].reaches(0.1, 20);
-    // A host that starts late, while ten seconds of the session are left.
+    // A host that starts late, when ten seconds of the session remain.
     let late = waiting(&stage, 2, &flags);
     for ended in first.into_iter().chain([late]) {
         ended.succeeds(30);
@@ -118,7 +118,7 @@ fn silent_host_of_the_list_is_named_and_others_complete() {
     let file = stage.file("image", 2_000_000);
     let hosts = list(&stage, &[v4(&stage, 0), v4(&stage, 1), format!("{}:6000", v4(&stage, 2))]);
     let receivers = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
-    // The third listens elsewhere, and hears nobody but the second.
+    // The third host listens at another port, and accepts only packets of the second.
     let mut other = waiting(&stage, 2, &["--listen", "7000", "--source", &v4(&stage, 1)]);
     let ended = source(&stage, &[&file, "--invite", &hosts, "--join-timeout", "2"]).ends(30);
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
@@ -127,7 +127,7 @@ fn silent_host_of_the_list_is_named_and_others_complete() {
     let said: Vec<String> = outcomes(ended.done()).into_iter().map(|(_, outcome)| outcome).collect();
     assert_eq!(said, ["done", "done", "unanswered"], "{ended:?}");
     assert!(other.task.is_running(), "nobody has invited it");
-    // The same in words.
+    // The same with text output.
     let again = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
     let args = ["send", "--no-key", &file, "--invite", &hosts, "--join-timeout", "2"];
     let ended = Running::start(stage.lab.sender(), &args).ends(30);
@@ -212,7 +212,7 @@ fn hosts_can_ask_a_source_that_also_sends_multicast() {
         receiver.succeeds(10);
     }
     assert_eq!((ended.number("receivers"), ended.number("verified")), (3.0, 3.0), "{ended:?}");
-    // The relay that serves the children is the source itself.
+    // The source itself is the relay that serves the children.
     let relays = ended.events.iter().filter_map(|event| event["relays"].as_array());
     assert!(relays.flatten().next().is_none(), "{ended:?}");
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
@@ -231,7 +231,8 @@ fn a_stream_goes_to_hosts_without_multicast() {
         let line = format!("{FAIRCAST} recv --json --listen --host r{at} --stdout > {out}");
         Running::shell(stage.lab.receiver(at), &line)
     });
-    // They have no way to say that they listen but on standard error, which is theirs.
+    // With the stream on standard output, receivers report only on standard error. The stream therefore starts after three
+    // seconds.
     let line = format!(
         "(sleep 3; head -c 1500000 {file}; sleep 1; tail -c +1500001 {file}) | {FAIRCAST} stream --json --no-key --invite {hosts}"
     );
@@ -290,9 +291,9 @@ fn invalid_list_of_hosts_is_refused_with_its_line() {
     alone.failed(2, "--listen or --invite is not supported with rlc");
 }
 
-/// Somebody who sends invitations in another's name.
+/// Sends forged invitations with another host's source address.
 fn forge_invitations(node: &Node, to: &str, victim: &str, count: u32) {
-    // Its own host must not answer for that address, nor say that it has it.
+    // The forging host must neither answer ARP for that address nor announce it.
     for setting in ["net.ipv4.conf.all.arp_ignore=1", "net.ipv4.conf.all.arp_announce=2"] {
         must(must(node.run("sysctl", &["-qw", setting], Duration::from_secs(10))).ok());
     }
@@ -330,7 +331,7 @@ fn spoofed_invitations_cause_almost_no_traffic() {
     print_line(&format!("500 forged invitations: {} packets, {bytes} bytes to the victim", reached.len()));
     assert!(!reached.is_empty(), "an invitation is answered");
     assert!(reached.len() <= 30 && bytes < 3_000, "{} packets, {bytes} bytes", reached.len());
-    // And who is meant well still gets through.
+    // A real invitation is still accepted.
     source(&stage, &[&file, "--invite", &hosts]).succeeds(30);
     waits.succeeds(10);
     assert!(stage.has("r0", &file));

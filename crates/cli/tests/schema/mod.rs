@@ -1,25 +1,26 @@
-//! A check of JSON against `docs/json.schema.json`, in as much of JSON Schema as that file uses; and the page made from it.
+//! A check of JSON against `docs/json.schema.json`, for the features of JSON Schema that the file uses, and the page generated
+//! from it.
 
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The schema of the output of sessions.
+/// The JSON Schema of the output of sessions.
 pub struct Schema(Value);
 
 impl Schema {
-    /// As it is in `docs`.
+    /// Reads the schema from `docs`.
     pub fn read() -> Schema {
         let text = std::fs::read_to_string(docs("json.schema.json")).expect("the schema is there");
         Schema(serde_json::from_str(&text).expect("the schema is JSON"))
     }
 
-    /// Checks that a line belongs to the output of a session.
+    /// Checks that a line conforms to the output of a session.
     pub fn check_line(&self, line: &Value) -> Result<(), String> {
         self.check(&self.0, line, "")
     }
 
-    /// Checks that a line belongs to the output of a relay: an event of a session with its place, or only the error, when the relay could
-    /// not begin.
+    /// Checks that a line conforms to the output of a relay: an event of a session with its position, or only the error if the
+    /// relay could not start.
     pub fn check_relay_line(&self, line: &Value) -> Result<(), String> {
         let mut event = line.clone();
         let fields = event.as_object_mut().ok_or("no object")?;
@@ -32,7 +33,7 @@ impl Schema {
         self.check_line(&event)
     }
 
-    /// That a value is what this definition says.
+    /// Checks that a value conforms to this definition.
     pub fn check_as(&self, name: &str, value: &Value) -> Result<(), String> {
         self.check(&self.0["$defs"][name], value, "")
     }
@@ -95,7 +96,7 @@ impl Schema {
         }
     }
 
-    /// `docs/json.md`.
+    /// Returns the page `docs/json.md`.
     pub fn page(&self) -> String {
         let mut page = String::from(
             "# Events of sessions as JSON\n\n\
@@ -135,12 +136,12 @@ impl Schema {
     }
 }
 
-/// A file in `docs`.
+/// Returns the path of a file in `docs`.
 pub fn docs(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-/// Returns the type as text of the page.
+/// Returns a type in the notation of the page.
 fn written(schema: &Value) -> String {
     if let Some(name) = name_of(&schema["$ref"]) {
         return format!("[`{name}`](#{name})");

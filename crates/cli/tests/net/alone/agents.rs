@@ -1,4 +1,4 @@
-//! A session with an agent of MTCP beside TCP.
+//! A session with an MTCP agent that competes with TCP.
 
 use crate::agents::{agent, child};
 use crate::kit::{Running, Stage, must, print_line};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Bits per second that arrived in these seconds of the session.
+/// Returns the rate at which data arrived in these seconds of the session, in bit/s.
 fn arrived(child: &Running, seconds: Range<f64>) -> f64 {
     let said = child.task.stdout();
     let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -47,6 +47,6 @@ fn session_with_an_agent_gets_its_fair_share_against_kernel_tcp() {
     });
     print_line(&format!("of TCP's rate at each exit from 12 s and from 20 s: {shares:.2?}"));
     [source, agent].into_iter().chain(children).for_each(Running::crashes);
-    // A window that keeps one to three packets in the queue of a Reno gets less than 0.1.
+    // A window that keeps only one to three packets in the queue of a Reno flow gets less than 0.1.
     assert!(shares.iter().flatten().all(|share| (0.15..=2.0).contains(share)), "{shares:?}");
 }

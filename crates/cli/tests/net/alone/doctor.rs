@@ -1,11 +1,11 @@
-//! `faircast doctor` and a setting that all hosts of a machine share.
+//! `faircast doctor` and a setting that all network namespaces of a machine share.
 
 use crate::doctor::WITHIN;
 use crate::kit::{FAIRCAST, must};
 use faircast_testkit::{Lab, require_root, run};
 use serde_json::Value;
 
-/// The system's largest receive buffer, of which there is one for all namespaces: it is put back when this is dropped.
+/// The system's maximum receive buffer, which all namespaces share. Dropping this value restores it.
 struct LargestBuffer(String);
 
 impl LargestBuffer {
@@ -28,7 +28,8 @@ impl Drop for LargestBuffer {
 #[test]
 fn advice_on_a_small_receive_buffer_repairs_it() {
     let Some(root) = require_root() else { return };
-    // No other lab is there meanwhile; and those who may administrate the network, as other tests do, are not bound by it.
+    // No other lab may exist at the same time. Also, programs with CAP_NET_ADMIN, as in other tests, are not subject to this
+    // limit.
     let lab = must(Lab::plan().receivers(1).build(&root));
     let doctor = || {
         let args = [

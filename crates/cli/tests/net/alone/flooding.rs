@@ -1,4 +1,4 @@
-//! Sessions in layers behind a bridge that forwards every group to everybody.
+//! Sessions in layers behind a bridge that forwards every group to all hosts.
 
 use crate::kit::{Ended, Stage, print_line};
 use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
@@ -10,7 +10,8 @@ fn reported(ended: &Ended) -> bool {
     ended.all("warning").any(|line| line.to_string().contains("querier"))
 }
 
-/// RLC sends 64 Mbit/s on eight layers, whoever listens; one link carries 10.
+/// RLC sends 64 Mbit/s on eight layers, independently of the memberships. One link carries 10 Mbit/s.
+///
 /// Kernel: a bridge floods groups into a token bucket.
 #[test]
 fn flooded_receiver_warns_and_gets_the_content() {

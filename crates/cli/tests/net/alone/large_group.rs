@@ -1,7 +1,7 @@
-//! Ten thousand receivers, of which this process plays all, against the real source.
+//! The real source with ten thousand receivers, all simulated by this process.
 //!
-//! The played receivers keep the rules of the real ones: they speak at a random moment of the
-//! spread that the source announces, and again, ever later, until they are confirmed.
+//! The simulated receivers follow the rules of real ones. They report at a random time within the backoff that the source
+//! announces, and repeat their report at growing intervals until it is confirmed.
 
 use crate::kit::{Running, Stage, must, print_line};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 const CROWD: usize = 10_000;
 
-/// A number that no packet has.
+/// A packet number that no packet has.
 const NOTHING: Seq = Seq((1 << 62) - 1);
 
-/// State of one simulated receiver.
+/// State of a simulated receiver.
 struct Played {
     codec: ReceiverCodec,
     id: ReceiverId,
@@ -26,7 +26,7 @@ struct Played {
     confirmed: bool,
 }
 
-/// All of them, and what they have seen.
+/// All simulated receivers, and their shared observations.
 struct Crowd {
     socket: UdpSocket,
     players: Vec<Played>,
@@ -37,11 +37,11 @@ struct Crowd {
     widest: Duration,
     state: MemberState,
     content_sent: bool,
-    /// The newest packet with content, and the time of the last report of it.
+    /// The newest data packet and its time of arrival. `reported` is the time of the last report about it.
     newest: (Seq, Instant),
     reported: Instant,
     begin: Instant,
-    /// Moments at which reports left.
+    /// Times of the reports.
     reports: Vec<Duration>,
 }
 
@@ -73,7 +73,7 @@ impl Crowd {
         }
     }
 
-    /// Take in what the source says.
+    /// Processes the packets of the source.
     fn listen(&mut self) {
         let mut bytes = [0; 2048];
         while let Ok((len, from)) = self.socket.recv_from(&mut bytes) {
@@ -102,7 +102,7 @@ impl Crowd {
         self.widest = self.widest.max(self.spread);
     }
 
-    /// All receivers are in a new state, and will say so.
+    /// Sets the state of all receivers, and schedules their reports.
     fn all_report(&mut self, state: MemberState) {
         self.state = state;
         let now = Instant::now();
@@ -136,7 +136,7 @@ impl Crowd {
         }
     }
 
-    /// Sends a sign of life of one receiver now and then, so that the source goes on sending.
+    /// Sends a report of one receiver occasionally, so that the source continues to send.
     fn print_liveness(&mut self) {
         let Some((session, to)) = self.session else { return };
         if self.reported.elapsed() > Duration::from_millis(20) && !self.content_sent {
@@ -148,7 +148,7 @@ impl Crowd {
         }
     }
 
-    /// Those whose time has come speak.
+    /// Sends the reports whose time has come.
     fn speak(&mut self) {
         let Some((session, to)) = self.session else { return };
         let now = Instant::now();
@@ -161,7 +161,7 @@ impl Crowd {
             let player = &mut self.players[number];
             out.clear();
             must(player.codec.encode(&mut out, session, &Message::Member(member)));
-            // A queue that is full loses it, as a network would.
+            // A full queue drops the report, as a network would.
             let _ = self.socket.send_to(&out, to);
             self.reports.push(now - self.begin);
             player.at = now + self.spread.max(Duration::from_millis(10)) * (1 << player.tries.min(5));
@@ -173,7 +173,7 @@ impl Crowd {
         self.players.iter().filter(|player| player.confirmed).count()
     }
 
-    /// Plays until all are confirmed, for at most `within` seconds; returns the duration.
+    /// Runs until all receivers are confirmed, for at most `within` seconds. Returns the duration.
     fn play(&mut self, source: &mut Running, within: u64) -> Duration {
         let begin = Instant::now();
         while self.confirmed() < CROWD {
@@ -187,7 +187,7 @@ impl Crowd {
         begin.elapsed()
     }
 
-    /// The most reports in any second from the `from`-th report on.
+    /// Returns the maximum number of reports in any second, from the `from`-th report on.
     fn busiest_second(&self, from: usize) -> usize {
         let reports = &self.reports[from..];
         let second = Duration::from_secs(1);
@@ -218,7 +218,7 @@ fn ten_thousand_receivers_are_confirmed_without_implosion() {
     let mut source = stage.send(&[&file], &["--expect", &expected, "--join-timeout", "60"]);
     let joining = crowd.play(&mut source, 50);
     let joined = crowd.reports.len();
-    // All are done at the same moment, once the content has been sent.
+    // All receivers are complete at the same time, after the content has been sent.
     let begin = Instant::now();
     while !crowd.content_sent {
         assert!(

@@ -1,4 +1,4 @@
-//! A late joiner, and how long the others take.
+//! A late joiner, and the duration of the session for the other receivers.
 
 use crate::kit::{Stage, print_line};
 use faircast_testkit::{Lab, require_root};
@@ -10,7 +10,7 @@ fn late_joiner_gets_the_content_without_delaying_others() {
     let stage = Stage::new(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 10_000_000);
     let mut early = vec![stage.recv(0, "r0", &[]), stage.recv(1, "r1", &[])];
-    // A late joiner has three seconds to join before the others are done and the source ends.
+    // At this rate, a late joiner has three seconds to join before the session ends.
     let source = stage.send(&[&file], &["--max", "12M"]);
     early[0].reaches(0.5, 20);
     let late = stage.recv(2, "r2", &[]);

@@ -1,5 +1,5 @@
-//! Tests that have the machine to themselves ([`faircast_testkit::Company::Alone`]), in one module: they follow one another, and the
-//! others stop once for all of them.
+//! Tests that have the machine to themselves ([`faircast_testkit::Company::Alone`]). They are in one module, so that they run in
+//! sequence and other tests pause only once.
 
 mod agents;
 mod doctor;

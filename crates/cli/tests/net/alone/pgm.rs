@@ -1,6 +1,6 @@
-//! A session over PGM to ZeroMQ and OpenPGM beside TCP.
+//! A session over PGM to ZeroMQ and OpenPGM that competes with TCP.
 //!
-//! `FAIRCAST_INTEROP_MB=50` sends this many megabytes through the shared bottleneck instead of the few of everyday tests.
+//! `FAIRCAST_INTEROP_MB=50` sets the content to 50 megabytes. Ordinary tests send less.
 
 use crate::kit::{Ended, must, print_line};
 use crate::pgm::{Stage, finish};
@@ -8,7 +8,7 @@ use faircast::pgm::codec::put_message;
 use faircast_testkit::{Capture, Congestion, EmulatedLab, TcpFlow};
 use std::time::Duration;
 
-/// Two sources of traffic behind one bottleneck that also loses packets, on the way back too.
+/// Two sources behind one bottleneck that also loses packets, in both directions.
 const SHARED: &str = "
     host source
     host sender
@@ -28,7 +28,7 @@ const SHARED: &str = "
     link right plain2 delay=10ms
     link right sink";
 
-/// Mean rate of a source, headers included, between two of its seconds.
+/// Returns the mean rate of a source, headers included, between two times of its session, in seconds.
 fn mean_rate(source: &Ended, from: f64, to: f64) -> f64 {
     let rates: Vec<f64> = source
         .all("progress")
@@ -72,7 +72,7 @@ fn zeromq_and_openpgm_get_every_message_with_competing_tcp() {
     ["plain1", "plain2"].iter().for_each(|host| stage.has(host, &stream));
     stage.is_clean(&pcap, port, &["0", "4", "5", "8", "10"]);
     let number = |field: &str| source.number(field);
-    // The first seconds are the source's way up from nothing, an additive increase without a doubling start.
+    // The first seconds are excluded: the rate grows additively from zero, without slow start.
     let multicast = mean_rate(&source, 10.0, lasts as f64);
     let seconds = &tcp.seconds_bps[9..];
     let tcp = seconds.iter().sum::<f64>() / seconds.len() as f64;

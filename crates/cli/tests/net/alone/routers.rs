@@ -1,11 +1,11 @@
-//! Hops with routers: how many answers the source receives.
+//! Active routers: the number of answers that the source receives.
 
 use crate::kit::{Running, must, print_line};
 use crate::routers::{KINDS, Stage, number};
 use faircast_testkit::{Bottleneck, Company, Node, require_root};
 use std::time::Duration;
 
-/// Datagrams that a host has received so far.
+/// Returns the number of datagrams that a host has received so far.
 fn received(node: &Node) -> u64 {
     let snmp = must(node.run("cat", &["/proc/net/snmp"], Duration::from_secs(20))).stdout;
     let line = snmp.lines().filter(|line| line.starts_with("Udp:")).nth(1).expect("the kernel counts");
@@ -18,7 +18,7 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
     let Some(root) = require_root() else { return };
     for kind in KINDS {
         let stage = Stage::new(&root, Company::Alone);
-        // One link has a tenth of what the others have.
+        // One link has a tenth of the other links' rate.
         must(stage.chain.limit(4, Bottleneck::mbps(10.0)));
         let file = stage.file("image", 6_000_000);
         let hops = [stage.hop(0, kind, &[]), stage.hop(1, kind, &[])];
@@ -46,10 +46,11 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
             assert!(received > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
         }
         assert!(said.contains("router: ") && said.contains("3 receivers done"), "{said}");
-        // RMANP's hops send again what the slow link lost, from what they keep.
+        // RMANP's routers retransmit the losses of the slow link from their caches.
         let hits: u64 = seen.iter().map(|hop| number(hop, "repairs")).sum();
         assert_eq!(hits > 0, kind == "rmanp", "{kind}: {seen:?}");
-        // RMANP takes two to three times what the slow link would need, more on a busy machine: whether it moves at all is asked here.
+        // RMANP takes two to three times the ideal time of the slow link, and more on a busy machine. This test only checks that
+        // it completes.
         let took = ended.number("seconds");
         assert!(took < 10.0 * 6_000_000.0 * 8.0 / 10e6, "{kind}: {took} s");
     }

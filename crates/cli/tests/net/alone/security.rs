@@ -1,4 +1,4 @@
-//! Outsiders and forgers, and how long the sessions that they attack take.
+//! Outsiders and forgers, and the duration of the attacked sessions.
 
 use crate::kit::{Ended, Stage, must, noise, print_line};
 use crate::security::key;
@@ -11,20 +11,20 @@ use std::time::Duration;
 
 const FILE: usize = 8_000_000;
 
-/// Slow enough that an attack lasts, fast enough for a short test.
+/// Slow enough for an attack during the session, and fast enough for a short test.
 const RATE: &str = "20M";
 
-/// Packets that an attacker sends.
+/// Number of packets that an attacker sends.
 const ATTACK: usize = 100_000;
 
-/// Means of an attacker.
+/// Packets and targets of an attacker.
 struct Attack {
     payloads: Vec<Vec<u8>>,
-    /// Where its packets go: the group and the source's own port.
+    /// Destinations: the group and the source's feedback port.
     to: [SocketAddr; 2],
 }
 
-/// The number of the session that is on the air: anybody can hear it.
+/// Returns the ID of the session in the group, which any host can read.
 fn overheard(node: &Node, group: SocketAddr) -> [u8; 4] {
     let SocketAddr::V4(group) = group else { panic!("{group} is not of this lab") };
     let socket = must(node.inside(|| {
@@ -37,7 +37,7 @@ fn overheard(node: &Node, group: SocketAddr) -> [u8; 4] {
     [bytes[4], bytes[5], bytes[6], bytes[7]]
 }
 
-/// Sends [`ATTACK`] packets, or fewer when stopped; returns the number sent.
+/// Sends [`ATTACK`] packets, or fewer when stopped. Returns the number of sent packets.
 fn strike(node: &Node, attack: &Attack, stop: &AtomicBool) -> usize {
     let socket = must(node.inside(|| {
         let socket = UdpSocket::bind((node.ipv4(), 0)).expect("some port is free");
@@ -55,7 +55,8 @@ fn strike(node: &Node, attack: &Attack, stop: &AtomicBool) -> usize {
         if let Some(number) = bytes.get_mut(4..8) {
             number.copy_from_slice(&session);
         }
-        // A third as captured, a third with one bit turned over, a third of noise with a plausible beginning.
+        // A third of the packets are copies of captured ones, a third have one wrong bit, and a third are noise after a plausible
+        // beginning.
         match number % 3 {
             1 => {
                 let at = (rng.unit() * bytes.len() as f64) as usize;
@@ -75,7 +76,7 @@ fn strike(node: &Node, attack: &Attack, stop: &AtomicBool) -> usize {
     sent
 }
 
-/// Send a file, with the attacker at work on the group and on the source's own port, or not.
+/// Sends a file, with or without an attack on the group and on the source's feedback port.
 fn transfer(
     stage: &Stage,
     file: &str,
@@ -113,7 +114,7 @@ fn transfer(
     (source, receivers, sent)
 }
 
-/// Payloads of all UDP packets that a third host saw and that went to or came from the source.
+/// Returns the payloads of all UDP packets in a capture.
 fn captured(file: &std::path::Path) -> Vec<Vec<u8>> {
     let rows = must(fields(file, "udp", &["udp.payload"]));
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("hexadecimal"), 16);
@@ -122,14 +123,14 @@ fn captured(file: &std::path::Path) -> Vec<Vec<u8>> {
     rows.iter().filter(|row| !row[0].is_empty()).map(bytes).collect()
 }
 
-/// When a source had sent everything, to a second: receivers that write to a busy disk take longer.
+/// Returns the time at which a source had sent everything, accurate to a second. Receivers that write to a busy disk take longer.
 fn sent_after(source: &Ended) -> f64 {
     let is_sent = |progress: &&Value| progress["bytes"] == progress["total_bytes"];
     let seconds = source.all("progress").find(is_sent).and_then(|progress| progress["seconds"].as_f64());
     seconds.unwrap_or_else(|| source.number("seconds"))
 }
 
-/// Kernel: another host speaks on the same cable.
+/// Kernel: another host sends on the same link.
 #[test]
 fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     let Some(root) = require_root() else { return };
@@ -137,7 +138,7 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     let file = stage.file("image", FILE);
     let key = key(&stage, "lab.key");
     let flags = ["--key", key.as_str()];
-    // Feedback is unicast, which a bridge keeps from others: the attacker is given it all the same.
+    // Feedback is unicast, which a bridge does not forward to other ports. The attacker gets a capture of it nevertheless.
     let pcap = stage.path("all.pcap");
     let capture = must(Capture::start(stage.lab.sender(), "udp", &pcap));
     let (quiet, ..) = transfer(&stage, &file, &flags, None);
@@ -145,21 +146,21 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     assert!(payloads.len() > 5000, "only {} packets were captured", payloads.len());
     let (attacked, receivers, sent) = transfer(&stage, &file, &flags, Some(&payloads));
     let mut refused = vec![attacked.number("refused")];
-    // A busy host drops some of them before its receiver sees them.
+    // A busy host drops some of these packets in its socket buffer.
     refused.extend(receivers.iter().map(|ended| ended.number("refused") + ended.number("dropped_local")));
     let (before, after) = (sent_after(&quiet), sent_after(&attacked));
     print_line(&format!(
         "sealed, {sent} forged and replayed packets: {after:.2} s, {before:.2} s without, refused {refused:?}"
     ));
     assert!(sent > 20_000, "the attack was over before it began: {sent}");
-    // Half of the packets went to the group, half to the source.
+    // Half of the packets were sent to the group, half to the source.
     assert!(refused.iter().all(|refused| *refused > 0.4 * sent as f64), "{refused:?} of {sent}");
-    // A source that believed any of it would take many times as long; a busy machine takes a little longer.
+    // A source that accepted forged packets would take many times as long. A busy machine takes slightly longer.
     assert!(after < before * 1.5 + 1.5, "{after} s, {before} s without the attack: {attacked:?}");
     assert!(attacked.number("repair_ratio") < quiet.number("repair_ratio") + 0.05, "{attacked:?}");
 }
 
-/// Kernel: another host repeats packets on the same cable.
+/// Kernel: another host repeats packets on the same link.
 #[test]
 fn outsider_cannot_replay_the_present_session() {
     let Some(root) = require_root() else { return };
@@ -180,7 +181,7 @@ fn outsider_cannot_replay_the_present_session() {
     let (socket, to) = eavesdropper;
     let mut bytes = vec![0; 2048];
     let mut replayed = 0;
-    // Every packet comes a second time at once, from another address; its own come back to it too and are passed over.
+    // Repeats every packet at once from another address. Its own packets also arrive here, and are skipped.
     while let Ok((len, from)) = socket.recv_from(&mut bytes) {
         if from.ip() == stage.lab.sender().address() {
             replayed += usize::from(socket.send_to(&bytes[..len], to).is_ok());
@@ -196,7 +197,7 @@ fn outsider_cannot_replay_the_present_session() {
     assert!(source.number("seconds") < due * 1.25 + 0.5, "{source:?}");
 }
 
-/// Kernel: another host speaks on the same cable.
+/// Kernel: another host sends on the same link.
 #[test]
 fn noise_does_not_harm_an_open_session() {
     let Some(root) = require_root() else { return };
@@ -212,6 +213,6 @@ fn noise_does_not_harm_an_open_session() {
     ));
     assert!(sent > 20_000, "the attack was over before it began: {sent}");
     assert!(refused.iter().all(|refused| *refused > 0.4 * sent as f64), "{refused:?} of {sent}");
-    // A source that believed any of it would take many times as long; a busy machine takes a little longer.
+    // A source that accepted forged packets would take many times as long. A busy machine takes slightly longer.
     assert!(after < before * 1.5 + 0.5, "{after} s, {before} s without the attack: {attacked:?}");
 }

@@ -1,4 +1,4 @@
-//! One slow receiver among faster ones, and what `--slow` makes of it.
+//! One slow receiver among faster ones, with each policy of `--slow`.
 
 use crate::kit::{Ended, Running, Stage, print_line};
 use faircast_testkit::{Bottleneck, Lab, Offloads, require_root};
@@ -6,7 +6,7 @@ use faircast_testkit::{Bottleneck, Lab, Offloads, require_root};
 const FILE: usize = 8_000_000;
 const SLOW: usize = 3;
 
-/// Three receivers at 100 Mbit/s and `r3` at 10 Mbit/s, or at 100 too.
+/// Returns a stage with three receivers at 100 Mbit/s, and `r3` at `slowest` Mbit/s.
 fn stage(root: &faircast_testkit::Root, slowest: f64) -> (Stage, String) {
     let mut plan = Lab::plan().receivers(4).offloads(Offloads::Off);
     for (receiver, rate) in [100.0, 100.0, 100.0, slowest].into_iter().enumerate() {
@@ -23,7 +23,7 @@ fn slow_event(source: &Ended, action: &str) {
     assert_eq!(slow["host"], "r3", "{source:?}");
 }
 
-/// Send, and wait for the `slow` event, which must come within 5 s of the first data.
+/// Starts a source, and waits for the `slow` event, which must arrive within 5 s of the first data.
 fn send(stage: &Stage, file: &str, policy: &str) -> (Running, Vec<Running>) {
     let receivers = stage.recv_everywhere(&[]);
     let mut source = stage.send(&[file], &["--slow", policy]);
@@ -74,7 +74,7 @@ fn a_slow_receiver_is_served_last_under_a_floor() {
         slow.number("seconds"),
         source.number("repair_ratio"),
     ));
-    // The floor is what the slow one may cost the others.
+    // The floor limits the cost of the slow receiver to the others.
     let at_floor = FILE as f64 * 8.0 / 50e6;
     assert!(
         others <= alone.max(at_floor) * 1.25 + 0.25,

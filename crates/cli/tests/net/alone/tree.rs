@@ -1,11 +1,11 @@
-//! The memory of a relay, and the rates of its children, while one of them stalls.
+//! The memory of a relay, and the completion of its children, while one of them stalls.
 
 use crate::kit::{Stage, must, print_line};
 use crate::tree::{child, relay, status};
 use faircast_testkit::{Lab, require_root};
 use serde_json::Value;
 
-/// A number of /proc/PID/status, in bytes.
+/// Returns a number of /proc/PID/status, in bytes.
 fn memory(pid: u32, field: &str) -> u64 {
     let text = must(std::fs::read_to_string(format!("/proc/{pid}/status")));
     let line = text.lines().find(|line| line.starts_with(field)).expect("the kernel says so");
@@ -13,10 +13,10 @@ fn memory(pid: u32, field: &str) -> u64 {
     number.expect("a number of kB") * 1024
 }
 
-/// Memory of a relay beside its cache, bytes: the program, sockets' batches, and the sessions of its branches.
+/// Memory of a relay in addition to its cache, in bytes: the program, batches of sockets, and the sessions of its branches.
 const OVERHEAD: u64 = 24_000_000;
 
-/// The other children end while one is stopped. Their rates are tested in virtual time
+/// The other children complete while one is stopped. Their rates are tested in virtual time
 /// (`pair::tree::slow_branch_does_not_delay_other_branches`).
 ///
 /// Kernel: the memory of a process, and another one that is stopped.

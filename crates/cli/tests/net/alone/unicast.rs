@@ -1,4 +1,4 @@
-//! A source without multicast, and how long its hosts take.
+//! A source without multicast, and the duration of its sessions to each host.
 
 use crate::kit::{Stage, must, print_line};
 use crate::unicast::{list, source, v4, waiting, without_multicast};
@@ -15,7 +15,7 @@ fn a_slow_host_slows_no_other() {
     let file = stage.file("image", 8_000_000);
     let hosts = list(&stage, &[v4(&stage, 0), v4(&stage, 1)]);
     let [slow, fast] = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
-    // Much less memory than there is to send: the source keeps to the fast one, the other fetches what it lacks.
+    // The memory is much smaller than the content: the source follows the fast host, and the slow one requests the missing data.
     let sends = source(&stage, &[&file, "--invite", &hosts, "--memory", "2M"]);
     let (fast, slow) = (fast.succeeds(30), slow.succeeds(60));
     sends.succeeds(20);

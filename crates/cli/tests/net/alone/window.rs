@@ -1,4 +1,4 @@
-//! Receive windows between real hosts: a receiver that takes a limited amount, or nothing for a moment, loses nothing.
+//! Receive windows between real hosts: a receiver that accepts data slowly, or pauses briefly, loses no data.
 
 use crate::kit::{FAIRCAST, Running, Stage, must, noise, print_line};
 use faircast_testkit::{Lab, require_root, run};
@@ -6,13 +6,13 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How fast the reader of standard output takes bytes, and how many at that rate.
+/// Rates of the reader of standard output, in bytes per second, and the number of bytes at each rate.
 const PLAN: [(f64, usize); 3] = [(10e6, 15_000_000), (30e6, 30_000_000), (10e6, 15_000_000)];
 
-/// A reader takes no more than this at once.
+/// Maximum length of a read, in bytes.
 const BITE: usize = 65_536;
 
-/// Reads to the end by the plan; the bytes, and how long they took at each rate.
+/// Reads to the end according to the plan. Returns the bytes, and the duration at each rate.
 fn read_slowly(child: &mut Child) -> (Vec<u8>, Vec<f64>) {
     let mut pipe = child.stdout.take().expect("it is piped");
     let (mut all, mut took) = (Vec::new(), Vec::new());
@@ -86,7 +86,8 @@ fn pausing_reader_of_a_pipe_blocks_the_source_without_timeout() {
     let source = stage.send(&[&file], &["--expect", "2", "--join-timeout", "20"]).succeeds(60);
     assert_eq!(slow.ends(20).code, 0);
     assert!(must(std::fs::read(stage.path("got"))) == noise("image", 20_000_000), "all of it, in order");
-    // A receiver that is silent for a second is not waited for, and loses the packets that do not fit its buffer.
+    // The source does not wait for a receiver that is silent for a second. That receiver loses the packets that do not fit its
+    // buffer.
     assert!(source.number("seconds") > 2.0, "it has waited: {source:?}");
     let log = must(std::fs::read_to_string(stage.path("log")));
     assert!(log.lines().last().is_some_and(|line| line.contains("loss 0 %")), "{log}");
@@ -100,7 +101,7 @@ fn short_pause_of_a_receiver_with_a_small_buffer_loses_nothing() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 60_000_000);
-    // Without this privilege the system grants the buffer that everybody gets, of 208 KiB.
+    // Without CAP_NET_ADMIN, the system grants the default maximum buffer of 208 KiB.
     let (out, group) = (stage.text("r0"), &stage.group);
     let line = format!(
         "exec setpriv --bounding-set=-net_admin {FAIRCAST} recv --json --group {group} --host r0 --out {out}"
