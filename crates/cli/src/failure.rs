@@ -331,7 +331,7 @@ pub enum Failure {
     /// The request is invalid.
     #[error(transparent)]
     Usage(#[from] Usage),
-    /// A session failed.
+    /// The error of a session.
     #[error(transparent)]
     Session(#[from] faircast::Error),
     /// A socket or interface failed.

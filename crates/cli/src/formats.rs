@@ -12,7 +12,7 @@ use faircast::{
 use std::io;
 use std::path::Path;
 
-/// A setting that not every format has: the feature, the flag, and whether it was given.
+/// A setting that some formats lack: its feature, its option, and whether it was given.
 type Asked = (Feature, &'static str, bool);
 
 /// Returns an error if a setting was given that the format lacks.
@@ -25,7 +25,7 @@ fn refuse(format: Format, asked: &[Asked]) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns the error of a setting that a format refuses, by the flags that request it.
+/// Returns the error of a setting that a format refuses. The error names the given option.
 fn refused(format: Format, asked: &[Asked], refused: Refused) -> Usage {
     let flag = |feature: Feature| {
         let mut all = asked.iter().filter(|(other, ..)| *other == feature);
@@ -204,7 +204,7 @@ mod tests {
         Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}")).command
     }
 
-    /// Returns the error of a command line, if it has one.
+    /// Parses a command line and returns its error, if it has one.
     fn usage(line: &str) -> Option<Usage> {
         match typed(line) {
             Command::Send(send) => match send.sending.format.wire {

@@ -18,13 +18,13 @@ use std::net::{IpAddr, SocketAddr};
 /// The endpoint whose session is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// `send` and `stream`.
+    /// A source: `send` or `stream`.
     Source,
     /// `send` and `stream` to hosts by unicast alone, with a group that stays on this host.
     Unicast,
     /// `send` and `stream` to receivers that send no feedback.
     Unanswered,
-    /// `recv`.
+    /// A receiver: `recv`.
     Receiver,
 }
 
@@ -76,7 +76,7 @@ pub struct EventPrinter<'a> {
     keyboard: Keyboard,
     /// The session of the current event, if there are several sessions.
     of: Option<Turn>,
-    /// Text of the block for each session.
+    /// The block of each session.
     blocks: BTreeMap<u32, String>,
 }
 
@@ -156,7 +156,7 @@ impl<'a> EventPrinter<'a> {
         self.paint();
     }
 
-    /// Returns the prefix of a line, if there are several sessions.
+    /// Returns the prefix of a line with the number of the session, or an empty text for a single session.
     fn mark(&self) -> String {
         match self.of {
             Some(Turn { session, beside: Beside::Others }) => format!("[{session}] "),

@@ -45,7 +45,7 @@ struct RelayDone {
     sessions: u64,
 }
 
-/// Resolved arguments.
+/// Arguments with resolved defaults.
 pub struct Resolved {
     config: RelayConfig,
     control: PathBuf,
@@ -55,7 +55,7 @@ pub struct Resolved {
 }
 
 impl args::Relay {
-    /// Resolves the sessions to relay.
+    /// Resolves the configuration of the relay.
     ///
     /// # Errors
     /// [`Usage`] when the key cannot be read.

@@ -88,7 +88,7 @@ impl Receivers {
 /// Receives sessions, at most `most` at the same time, until `stop` is set. A stop between two sessions is not an error.
 ///
 /// # Errors
-/// When it was stopped during a session, when the arguments are invalid, or when the reader of the JSON has closed it.
+/// When a stop interrupts a session, when the arguments are invalid, or when the reader of the JSON has closed it.
 pub fn run<'a>(
     resolved: Resolved<ReceiveConfig>,
     most: usize,

@@ -33,9 +33,9 @@ const SERVED: KeepPartial = KeepPartial::new(Some(Duration::from_secs(7 * 86_400
 /// A resolved configuration, and warnings about it.
 #[derive(Debug)]
 pub struct Resolved<Config> {
-    /// Configuration of the transport.
+    /// Configuration of the session.
     pub config: Config,
-    /// Kind of output.
+    /// Options of the output.
     pub output_options: OutputOptions,
     /// Warnings to print before the start.
     pub warnings: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Output<'a> {
     pub keyboard: Keyboard,
 }
 
-/// Kind of standard error.
+/// Type of standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
     /// A terminal.
@@ -65,7 +65,7 @@ pub enum Screen {
 }
 
 impl Screen {
-    /// Returns the current kind of standard error.
+    /// Returns the type of standard error.
     pub fn of_stderr() -> Screen {
         if io::stderr().is_terminal() { Screen::Terminal } else { Screen::Plain }
     }

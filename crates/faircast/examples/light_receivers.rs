@@ -31,10 +31,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Reason in the event for a receiver of a stream that lacks a part.
+/// Text of the warning of a receiver that has missed the beginning of a stream.
 const TOO_LATE: &str = "came too late";
 
-/// Deadlines within this time are processed together.
+/// Deadlines within this duration are processed together.
 const TOGETHER: Span = Span::from_millis(1);
 
 /// Number of the group's socket among the polled sockets.

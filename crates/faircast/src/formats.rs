@@ -72,7 +72,7 @@ macro_rules! formats {
             /// Returns the configuration of the requested receiver.
             ///
             /// # Errors
-            /// As for a source.
+            /// When the request is impossible or contradicts itself.
             pub fn receiver(self, asked: ReceiverRequest) -> Result<FormatReceiver, Refused> {
                 match self {
                     $(Format::$variant => <$krate::$format>::receiver(asked).map(FormatReceiver::$variant),)*

@@ -55,15 +55,15 @@
 //! **Examples** to copy from, in the folder `examples` of this crate: `send_a_file`, `receive_into_memory`, `watch_events`,
 //! `two_receivers` in one process, and `own_congestion_control`, which needs no network.
 //!
-//! | for | see |
+//! | purpose | see |
 //! |---|---|
 //! | options of sessions | [`SendConfig`], [`ReceiveConfig`]; [`Sender`] and [`Receiver`] are built from them |
-//! | the congestion controls | [`Scheme`], and [`core`] for state machines of your own |
-//! | receivers that know nothing of faircast | [`pgm`] (OpenPGM, ZeroMQ) and [`alc`] (FLUTE), started by [`start`] or [`run`] |
-//! | sessions in a loop of your own | [`Endpoint`]: datagrams in, datagrams out, without sockets and clock |
+//! | the congestion controls | [`Scheme`], and [`core`] for the state machines of new schemes |
+//! | receivers without faircast | [`pgm`] (OpenPGM, ZeroMQ) and [`alc`] (FLUTE), started by [`start`] or [`run`] |
+//! | sessions in a loop of the program | [`Endpoint`]: datagrams in, datagrams out, without sockets and clock |
 //! | events, reports and errors in full | [`event`], [`error`]; their JSON: [`json`] |
-//! | what a session does, in your own log | the feature `tracing`: events for joins, reports, cuts, repairs, blocks and parents, described in `docs/tracing.md` |
-//! | networks that you do not have | the crates `sim`, `aqm`, `unicast` (feature `sim`) and `experiments` (feature `experiments`), as they are |
+//! | details of a session in the program's log | the feature `tracing`: events for joins, reports, cuts, repairs, blocks and parents, described in `docs/tracing.md` |
+//! | simulated networks | the crates `sim`, `aqm`, `unicast` (feature `sim`) and `experiments` (feature `experiments`) |
 //!
 //! Linux only. In networks without multicast, a source serves hosts by unicast ([`Unicast`]), or relays do ([`relay`]). Besides
 //! sockets, files, time and random numbers, a session uses only the system's [`host_name`].
@@ -151,12 +151,12 @@ pub mod format {
     };
 }
 
-/// Receipts: the signed confirmations of receivers.
+/// Receipts: signed statements of receivers that they have verified the content.
 pub mod receipts {
     pub use faircast_transport::receipts::{ReceiptReport, ReceiptsReport, WithoutReceipt};
 }
 
-/// The JSON form of times, rates and identities.
+/// Conversions of times, rates and identities to JSON.
 pub mod json {
     pub use faircast_transport::json::{
         bps, optional_bps, optional_millis, receiver, seconds, text, unix_seconds,

@@ -16,7 +16,7 @@ pub struct Input(Arc<Once<dyn Read + Send>>);
 #[derive(Clone)]
 pub struct Output(Arc<Once<dyn Write + Send>>);
 
-/// A value that is taken once, with its name for users.
+/// A value that can be taken once, with its name for users.
 struct Once<T: ?Sized> {
     name: PathBuf,
     value: Mutex<Option<Box<T>>>,

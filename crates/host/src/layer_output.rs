@@ -34,7 +34,7 @@ pub enum LayerOutput {
         /// The number of bytes that are not written yet.
         waiting: Waiting,
     },
-    /// Memory.
+    /// A writer to memory, which does not block.
     Memory(Box<dyn Write + Send>),
     /// A named pipe.
     Pipe {
@@ -70,8 +70,8 @@ impl LayerOutput {
         }
     }
 
-    /// Creates the output for a file in `directory` whose name comes from a peer. The write replaces an existing file, follows no
-    /// link, and creates the directory.
+    /// Creates the output for a file in `directory` whose name comes from a peer. Writing creates the directory, replaces an
+    /// existing file and follows no link.
     pub fn replacing(directory: &Path, name: String, perform: Perform) -> LayerOutput {
         let (path, directory) = (directory.join(&name), directory.to_path_buf());
         let make = move || replace_in(&directory, &name);

@@ -119,8 +119,7 @@ impl Pipe {
         state.ended || state.bytes.len() as u64 >= len
     }
 
-    /// Returns up to `most` bytes: when this many have arrived, when the first of them have waited for `timeout`, or when
-    /// the pipe has ended.
+    /// Returns up to `most` bytes if this many have arrived, the first byte has waited for `timeout`, or the pipe has ended.
     ///
     /// # Errors
     /// When the input could not be read.

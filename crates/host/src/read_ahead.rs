@@ -150,7 +150,7 @@ impl Reader {
             return sealed;
         }
         let next = block + 1..self.blocks.min(block.saturating_add(1 + AHEAD));
-        // Unused blocks that are not among the next ones return their memory.
+        // Blocks that are not among the next ones are dropped, and their memory is reused.
         if self.early.len() > AHEAD as usize {
             for index in (0..self.early.len()).rev() {
                 if !next.contains(&self.early[index].block) {

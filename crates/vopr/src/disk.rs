@@ -23,7 +23,7 @@ struct State {
     trace: Hasher,
     /// Whether each written block is corrupted after the write.
     spoilt: bool,
-    /// The last write of a block.
+    /// File and position of the last write to a part file.
     written: Option<(File, u64)>,
 }
 

@@ -12,7 +12,7 @@ use faircast_wire::Name;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Kernel memory charged for a datagram of up to 1500 bytes (Linux: half a page and its own record).
+/// Kernel memory charged for a datagram of up to 1500 bytes (on Linux, half a page plus its record), in bytes.
 const COST: u64 = 2304;
 
 /// Maximum number of turns of a process at one instant. A process that reaches it loops forever.
@@ -257,7 +257,7 @@ impl Host {
         }
     }
 
-    /// Returns the endpoints that receive packets to the group.
+    /// Returns the endpoints that receive packets of the group.
     pub fn ears(&self) -> impl Iterator<Item = usize> {
         let receives = move |endpoint: &usize| match &self.process {
             Some(Process::Relay(relay)) if !self.parents.is_empty() => {

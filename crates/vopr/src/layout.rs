@@ -9,7 +9,7 @@ use faircast_simnet::Site;
 /// A site with one head: an endpoint of a host.
 type Segment = Site<usize, (usize, usize)>;
 
-/// The branch number of a site whose hosts are served one by one.
+/// The branch number of a site whose hosts are served by unicast.
 pub(crate) const UNICAST: usize = usize::MAX;
 
 /// Assigns the unicast parents of hosts.

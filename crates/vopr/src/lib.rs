@@ -6,14 +6,14 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `plan` | what a seed decides |
-//! | `world` | hosts, links, the calendar, and the checks |
-//! | `process` | how processes start, and how they end |
-//! | `trouble` | what goes wrong at a time of its own |
+//! | `plan` | the properties that a seed determines |
+//! | `world` | hosts, links, scheduled events, and the checks |
+//! | `process` | start and end of processes |
+//! | `trouble` | faults with a start time |
 //! | `host`, `link`, `disk` | a process with its clock and socket; a path; a disk |
-//! | `kind` | kinds of worlds: relays of all kinds, live streams, unicast |
-//! | `layout` | hosts and sites of a plan, and who serves whom |
-//! | `live` | live streams, and what comes out of them |
+//! | `kind` | kinds of worlds: all kinds of relays, live streams, unicast |
+//! | `layout` | hosts and sites of a plan, and parents |
+//! | `live` | live streams, and their output |
 //! | `content` | the sent content, and the permitted content of an output directory |
 
 mod clock;
@@ -54,7 +54,7 @@ pub enum Mutation {
 pub struct Options {
     /// The parent directory of the worlds' directories. A file system in memory is fastest.
     pub directory: PathBuf,
-    /// A deliberate fault.
+    /// The deliberate fault; `None`: no deliberate fault.
     pub mistake: Option<Mutation>,
     /// Whether events are printed as they happen.
     pub verbose: bool,
@@ -73,7 +73,7 @@ impl Default for Options {
 /// The result of a seed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The seed.
+    /// The seed of the world.
     pub seed: u64,
     /// A description of the plan.
     pub plan: String,
@@ -85,9 +85,9 @@ pub struct Outcome {
     pub calm: f64,
     /// Number of sent datagrams.
     pub datagrams: u64,
-    /// The fault found, if any.
+    /// The violated promise; `None`: the checks found no fault.
     pub finding: Option<Finding>,
-    /// The last events, a line each.
+    /// The last log lines.
     pub log: Vec<String>,
 }
 

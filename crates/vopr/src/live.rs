@@ -180,8 +180,8 @@ impl Streams {
         self.served[host]
     }
 
-    /// Returns the number of processes of this host that received the end of a stream. A process that is killed after that and restarted
-    /// may receive it again.
+    /// Returns the number of processes of this host that received the end of a stream. After a kill, a restarted process may
+    /// receive the end again.
     pub(crate) fn ended(&self, host: usize) -> usize {
         self.ended[host].0.max(usize::from(self.served[host]))
     }

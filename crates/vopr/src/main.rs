@@ -41,7 +41,7 @@ struct Args {
     verbose: bool,
 }
 
-/// See [`Mutation`].
+/// Deliberate faults; see [`Mutation`].
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Broken {
     /// Disks and readers get wrong bytes.
@@ -50,7 +50,7 @@ enum Broken {
     Deaf,
 }
 
-/// See [`Kind`].
+/// Kinds of worlds; see [`Kind`].
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum OfKind {
     /// Files by multicast through repeaters.

@@ -383,7 +383,7 @@ pub(crate) fn sites(layered: bool, rng: &mut Rng) -> Vec<SitePlan> {
     let (count, mut sites, mut relays) = (1 + rng.below(3) as usize, Vec::<SitePlan>::new(), 0);
     for at in 0..count {
         let link = random_link(rng);
-        // Sessions in layers are not relayed.
+        // Sessions in layers cannot be relayed.
         let relay = (!layered && relays > 0 && rng.chance(0.6)).then(|| rng.below(relays) as usize);
         let leads_on = !layered && at + 1 < count && rng.chance(0.5);
         let receivers = if leads_on { rng.below(3) } else { 1 + rng.below(3) } as usize;

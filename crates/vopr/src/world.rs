@@ -43,7 +43,7 @@ const IDLE_TIMEOUTS: u64 = 4;
 pub struct Finding {
     /// The violated promise.
     pub promise: &'static str,
-    /// The observation.
+    /// Description of the violation.
     pub seen: String,
 }
 

@@ -129,7 +129,7 @@ fn name(form: &str) -> String {
     form.split([',', '[']).next().unwrap_or_default().to_owned()
 }
 
-/// Parses queues. A part that is the name of a discipline starts another queue; other parts are options.
+/// Parses a list of queue disciplines. The name of a discipline starts a new entry; other parts are its options.
 pub fn queues(text: &str) -> Result<Queues, String> {
     if text.trim() == "all" {
         return Ok(Queues(every()));

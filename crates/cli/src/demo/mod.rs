@@ -51,7 +51,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Rate at which larger content extends the time limit, in bytes per second. Every host reaches this rate.
 const MIN_RATE: u64 = 4_000_000;
 
-/// Resolved arguments.
+/// Arguments with resolved defaults.
 #[derive(Debug)]
 pub struct Resolved {
     program: PathBuf,
@@ -129,7 +129,7 @@ impl Demo {
     /// Returns the size of the content, and the program that sends it.
     ///
     /// # Errors
-    /// When the system does not report the file of this program.
+    /// When the path of this program is unknown.
     pub fn resolve(self) -> Result<Resolved, Failure> {
         let program = std::env::current_exe().map_err(Failure::system("find this program's own file"))?;
         Ok(Resolved {

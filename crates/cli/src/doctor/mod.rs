@@ -26,7 +26,7 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Verdict {
     /// The host is ready.
     Ok,
-    /// This host alone cannot decide it.
+    /// The result cannot be determined on this host alone.
     Note,
     /// Sessions work, but not well or not everywhere.
     Warn,

@@ -75,7 +75,7 @@ pub fn chosen(choice: &Result<Choice, NetError>, group: IpAddr) -> Check {
     if names.is_empty() { check } else { check.advise(format!("others with --iface: {}", names.join(", "))) }
 }
 
-/// Returns the obstacles to multicast on the first interface other than loopback, as commands.
+/// Returns advice, with commands, to enable multicast on the first interface other than loopback.
 fn what_would_serve(group: IpAddr) -> String {
     let all = faircast_net::interfaces().unwrap_or_default();
     let Some(other) = all.iter().find(|interface| !interface.loopback) else {
@@ -262,7 +262,7 @@ pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
     std::iter::once(receive).chain(send).collect()
 }
 
-/// Checks a receive buffer of `granted` bytes, where `asked` were requested.
+/// Checks a receive buffer of `granted` bytes. `asked` bytes were requested.
 fn to_receive(granted: usize, asked: usize) -> Check {
     if granted >= asked {
         return Check::new("buffers", Verdict::Ok, format!("{} to receive", kib(granted)));

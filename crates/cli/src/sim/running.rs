@@ -78,7 +78,7 @@ pub fn parse(text: &str, path: &Path, memory: u64) -> Result<Scenario, SimUsage>
 /// Shows the errors of a scenario on standard error, and returns a summary.
 pub fn mistaken(mistakes: &Diagnostics, path: &Path) -> SimUsage {
     let mut people = std::io::stderr();
-    // A failure is ignored: the returned error summarizes the errors.
+    // A failure to print is ignored: the returned error has the number of errors.
     let _ = write!(people, "{}", mistakes.render(look(people.is_terminal())));
     SimUsage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
 }

@@ -74,7 +74,7 @@ fn daemon_stopped_during_a_session_exits_with_1() {
     assert_eq!(source.done()["incomplete"][0]["reason"], "stopped at that host", "{source:?}");
 }
 
-/// Kernel: a pipe's reader closes it.
+/// Kernel: the reader of a pipe closes it.
 #[test]
 fn closed_reader_leaves_no_rate_in_the_headline() {
     let Some(root) = require_root() else { return };

@@ -83,7 +83,7 @@ fn a_file_reaches(receivers: u16) {
     ));
 }
 
-/// Kernel: the program itself, from the command line to the disk.
+/// Kernel: the whole program, from the command line to the disk.
 #[test]
 fn a_file_reaches_one_receiver() {
     a_file_reaches(1);

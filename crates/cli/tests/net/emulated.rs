@@ -18,7 +18,7 @@ const FAR_APART: &str = "
     link s slow rate=8M delay=10ms queue=red,buffer=60
     link s lossy delay=30ms loss=bernoulli,0.01";
 
-/// Kernel: the program and the emulator, each in its own process.
+/// Kernel: the program and the emulator in separate processes.
 #[test]
 fn distant_group_gets_its_file_through_loss_and_a_bottleneck() {
     let Some(root) = require_root() else { return };

@@ -139,7 +139,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     late.failed(2, &format!("nothing can be written into {out}"));
 }
 
-/// Kernel: a directory cannot be made.
+/// Kernel: a directory cannot be created.
 #[test]
 fn impossible_output_directory_fails_before_the_wait() {
     let Some(root) = require_root() else { return };

@@ -161,35 +161,35 @@ fn run(root: &Root, page: &str) {
     at_work.into_values().for_each(|begun| begun.ends(page));
 }
 
-/// Kernel: the page's commands run as they stand there.
+/// Kernel: the page's commands run unchanged.
 #[test]
 fn commands_of_the_users_page_work() {
     let Some(root) = require_root() else { return };
     run(&root, "users.md");
 }
 
-/// Kernel: the page's commands run as they stand there.
+/// Kernel: the page's commands run unchanged.
 #[test]
 fn commands_of_the_admin_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/admin.md");
 }
 
-/// Kernel: the page's commands run as they stand there.
+/// Kernel: the page's commands run unchanged.
 #[test]
 fn commands_of_the_engineer_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/engineer.md");
 }
 
-/// Kernel: the page's commands run as they stand there.
+/// Kernel: the page's commands run unchanged.
 #[test]
 fn commands_of_the_researcher_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/researcher.md");
 }
 
-/// Kernel: none; the reader of pages is tested beside the tests that use it.
+/// Kernel: none; the parser of pages is tested next to the tests that use it.
 #[test]
 fn commands_of_a_page_are_read_by_host() {
     let page = "# A\n```sh\nno$ thing\n```\n```console\npc1$ recv --out \\\n  here\nready: yes\n\nmaster$ send a\n...\npc1$ ^C\n```\n";
@@ -198,7 +198,7 @@ fn commands_of_a_page_are_read_by_host() {
     assert_eq!(brief, [(6, "pc1", "recv --out here", 2), (10, "master", "send a", 1), (12, "pc1", "^C", 0)]);
 }
 
-/// Kernel: none; the reader of pages is tested beside the tests that use it.
+/// Kernel: none; the parser of pages is tested next to the tests that use it.
 #[test]
 fn words_are_compared_in_their_order_and_numbers_are_not() {
     let page: Vec<String> =

@@ -157,7 +157,7 @@ pub fn finish(task: Task, within: u64) {
     assert!(done.stdout.contains("received"), "{}", done.stdout);
 }
 
-/// Kernel: OpenPGM has sockets and timers of its own.
+/// Kernel: OpenPGM uses kernel sockets and timers.
 #[test]
 fn plain_openpgm_gets_units_and_fragments_through_losses() {
     let Some(stage) = Stage::set() else { return };
@@ -176,7 +176,7 @@ fn plain_openpgm_gets_units_and_fragments_through_losses() {
     }
 }
 
-/// Kernel: ZeroMQ has sockets and timers of its own.
+/// Kernel: ZeroMQ uses kernel sockets and timers.
 #[test]
 fn messages_of_a_zeromq_publisher_arrive_in_order() {
     let Some(stage) = Stage::set() else { return };

@@ -150,7 +150,7 @@ fn killed_router_leaves_the_session_to_the_kernel() {
     }
 }
 
-/// Kernel: hops read packets through nftables and smcroute.
+/// Kernel: active routers read packets through nftables and smcroute.
 #[test]
 fn sealed_sessions_pass_routers_of_two_schemes() {
     let Some(root) = require_root() else { return };

@@ -4,7 +4,7 @@ use crate::kit::{Stage, must};
 use crate::security;
 use faircast_testkit::{Lab, require_root};
 
-/// Kernel: processes start and end beside one that stays.
+/// Kernel: processes start and end while another one runs.
 #[test]
 fn daemon_receives_successive_sessions_and_survives_sources() {
     let Some(root) = require_root() else { return };

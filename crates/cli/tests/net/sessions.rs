@@ -42,7 +42,7 @@ fn early_receiver_waits_for_its_source() {
     assert!(stage.has("r0", &file));
 }
 
-/// Kernel: the exit code of a process that waited.
+/// Kernel: the exit code of a waiting process.
 #[test]
 fn receiver_without_a_source_ends_after_its_timeout() {
     let Some(root) = require_root() else { return };
@@ -52,7 +52,7 @@ fn receiver_without_a_source_ends_after_its_timeout() {
     assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
 
-/// Kernel: the exit code of a process that waited.
+/// Kernel: the exit code of a waiting process.
 #[test]
 fn source_without_receivers_ends_after_the_join_timeout() {
     let Some(root) = require_root() else { return };
@@ -63,7 +63,7 @@ fn source_without_receivers_ends_after_the_join_timeout() {
     assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
 
-/// Kernel: the exit code of a process that waited.
+/// Kernel: the exit code of a waiting process.
 #[test]
 fn source_with_absent_receivers_reports_them() {
     let Some(root) = require_root() else { return };

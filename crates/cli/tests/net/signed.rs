@@ -1,4 +1,4 @@
-//! Signed content.
+//! Sessions with signed content.
 
 use crate::kit::{FAIRCAST, Running, Stage, must, print_line};
 use crate::overwrite::ear;

@@ -25,7 +25,7 @@ fn code(ended: &Ended) -> i32 {
     code.and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{ended:?}"))
 }
 
-/// Kernel: pipes that nobody reads.
+/// Kernel: unread pipes.
 #[test]
 fn unread_json_stalls_neither_sender_nor_receiver() {
     let Some(root) = require_root() else { return };
@@ -46,7 +46,7 @@ fn unread_json_stalls_neither_sender_nor_receiver() {
     assert!(events.contains(&"dropped"), "{receiver:?}");
 }
 
-/// Kernel: pipes that nobody reads.
+/// Kernel: unread pipes.
 #[test]
 fn unread_lines_stall_neither_a_stream_nor_a_daemon() {
     let Some(root) = require_root() else { return };
@@ -66,7 +66,7 @@ fn unread_lines_stall_neither_a_stream_nor_a_daemon() {
     assert_eq!(code(&serve), 0, "{serve:?}");
 }
 
-/// Kernel: a pipe that nobody reads.
+/// Kernel: an unread pipe.
 #[test]
 fn unread_json_stalls_no_relay() {
     let Some(root) = require_root() else { return };

@@ -51,7 +51,7 @@ fn the_source_and_every_relay_show_the_tree_below_them() {
     let (node, address) =
         (|at: usize| stage.lab.receiver(at), |at: usize| stage.lab.receiver(at).ipv4().to_string());
     let sockets = ["a.sock", "b.sock", "c.sock"].map(|name| stage.text(name));
-    // The source -- relay-a -- relay-b -- relay-c; one receiver below b, two below c.
+    // A chain of the source, relay-a, relay-b and relay-c. One receiver is below relay-b, and two are below relay-c.
     let relays = [
         relay(node(0), &sockets[0], "relay-a", &["--from", &stage.group]),
         relay(node(1), &sockets[1], "relay-b", &["--parent", &address(0)]),
@@ -106,7 +106,7 @@ const APART: &str = "
     link far r rate=100M delay=29ms
     link child r rate=100M delay=1ms";
 
-/// Kernel: a process is killed, and distances are those of packets.
+/// Kernel: a process is killed, and packets determine the distances.
 #[test]
 fn nearest_relay_is_found_and_replaced_when_killed() {
     let Some(root) = require_root() else { return };

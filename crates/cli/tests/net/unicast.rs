@@ -109,7 +109,7 @@ fn source_serves_a_list_of_hosts_without_multicast() {
     assert!(groups.is_empty(), "somebody sent to {groups:?}");
 }
 
-/// Kernel: an address that answers nothing.
+/// Kernel: an address without a host.
 #[test]
 fn silent_host_of_the_list_is_named_and_others_complete() {
     let Some(root) = require_root() else { return };
@@ -137,7 +137,7 @@ fn silent_host_of_the_list_is_named_and_others_complete() {
     other.crashes();
 }
 
-/// Kernel: processes on hosts with addresses of their own.
+/// Kernel: processes on hosts with separate addresses.
 #[test]
 fn host_that_refuses_the_source_continues_to_wait() {
     let Some(root) = require_root() else { return };

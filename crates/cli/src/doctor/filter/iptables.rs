@@ -1,4 +1,4 @@
-//! The output of `iptables -S` as rules.
+//! Parser of the output of `iptables -S`.
 
 use super::rules::{Chain, Fits, Hook, Packet, Rule, Target, has_address};
 

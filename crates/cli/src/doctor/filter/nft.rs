@@ -1,4 +1,4 @@
-//! The output of `nft -a list ruleset` as rules.
+//! Parser of the output of `nft -a list ruleset`.
 
 use super::rules::{Chain, Fits, Hook, Packet, Rule, Target, has_address, listed};
 use std::iter::Peekable;

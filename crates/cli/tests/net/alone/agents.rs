@@ -18,7 +18,7 @@ fn arrived(child: &Running, seconds: Range<f64>) -> f64 {
     rates.iter().sum::<f64>() / rates.len() as f64
 }
 
-/// Kernel: its TCP, and a token bucket at every exit.
+/// Kernel: the kernel's TCP, and token buckets.
 #[test]
 fn session_with_an_agent_gets_its_fair_share_against_kernel_tcp() {
     const LASTS: usize = 32;

@@ -5,7 +5,7 @@ use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
 
 const FILE: usize = 3_000_000;
 
-/// Whether the session reported the remedy.
+/// Whether the session has reported the advice.
 fn reported(ended: &Ended) -> bool {
     ended.all("warning").any(|line| line.to_string().contains("querier"))
 }

@@ -43,7 +43,7 @@ fn megabytes() -> f64 {
     asked.unwrap_or(6.0)
 }
 
-/// Kernel: ZeroMQ, OpenPGM and Linux' TCP.
+/// Kernel: ZeroMQ, OpenPGM and Linux TCP.
 #[test]
 fn zeromq_and_openpgm_get_every_message_with_competing_tcp() {
     let Some(stage) = Stage::set() else { return };

@@ -12,7 +12,7 @@ fn received(node: &Node) -> u64 {
     line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
 }
 
-/// Kernel: a hop reads packets through nftables and smcroute.
+/// Kernel: an active router reads packets through nftables and smcroute.
 #[test]
 fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
     let Some(root) = require_root() else { return };

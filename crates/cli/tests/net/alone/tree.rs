@@ -19,7 +19,7 @@ const OVERHEAD: u64 = 24_000_000;
 /// The other children complete while one is stopped. Their rates are tested in virtual time
 /// (`pair::tree::slow_branch_does_not_delay_other_branches`).
 ///
-/// Kernel: the memory of a process, and another one that is stopped.
+/// Kernel: the memory of one process while another one is stopped.
 #[test]
 fn stalled_child_of_a_relay_costs_bounded_memory() {
     let Some(root) = require_root() else { return };
