@@ -259,7 +259,7 @@ fn escaped(text: &str) -> String {
             '>' => xml.push_str("&gt;"),
             '"' => xml.push_str("&quot;"),
             '\n' | '\t' => _ = write!(xml, "&#{};", u32::from(c)),
-            '\u{fffe}' | '\u{ffff}' => xml.push('\u{fffd}'), // no characters of XML
+            '\u{fffe}' | '\u{ffff}' => xml.push('\u{fffd}'), // not allowed in XML
             c => xml.push(c),
         }
     }

@@ -71,7 +71,7 @@ fn a_directory_holds_the_files_of_one_run_alone() {
     let run = ["sim", "run", "lab.toml", "-q", "--out", "d", "--set", "duration=21 s"];
     let end = |arguments: &[&str]| {
         let (code, _, err) = ended(place.path(), arguments);
-        assert!(code < 2, "{err}"); // a claim of so short a run may fail
+        assert!(code < 2, "{err}"); // claims may fail in a short run
     };
     end(&[&run[..], &["--plot", "--set", "probe.events=on"]].concat());
     let directory = place.path().join("d");

@@ -77,7 +77,7 @@ fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light
     let host = Host {
         random,
         local: socket.local_addr(),
-        datagram: 0, // a receiver cuts nothing
+        datagram: 0, // unused by a receiver
         symbols: 0,
         unix_nanos: SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64,
         now: Time::ZERO,
@@ -87,7 +87,7 @@ fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light
     let mut config = config.clone();
     config.destination = Destination::Writer(Output::new(Summing(sum.clone())));
     config.host = format!("{}-{number}", std::process::id());
-    config.accept = SessionFilter::default(); // a clone would leave each session to one of them
+    config.accept = SessionFilter::default(); // clones would share sessions
     let session = Some(Receiver::new(config, &host));
     Ok(Light { session, socket, sum, wake: Time::ZERO, rng: Rng::new(random[3], 1) })
 }
@@ -130,7 +130,7 @@ impl Crowd {
             endpoint.handle_timeout(now);
             while let Some(transmit) = endpoint.poll_transmit(now, out) {
                 for datagram in out.chunks(transmit.segment) {
-                    let _ = light.socket.send_to(datagram, transmit.to); // lost, as on the way
+                    let _ = light.socket.send_to(datagram, transmit.to); // a failure counts as a loss
                 }
             }
             while endpoint.poll_event().is_some() {}

@@ -203,7 +203,7 @@ impl Drop for PipeWriter {
             let waited = self.0.changed.wait_timeout(state, TRY_AGAIN);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.last = Last::Gone; // whoever has not begun to read by now gets nothing
+        state.last = Last::Gone; // a later reader gets no bytes
     }
 }
 

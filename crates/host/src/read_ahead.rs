@@ -68,7 +68,7 @@ impl Reader {
         let (done, read) = channel();
         let mut carry_out = move |(block, mut bytes): (u32, Vec<u8>)| {
             let sealed = object.read(block, &mut bytes).and_then(|sealed| {
-                sealed.ok_or(ObjectError::NoSuchBlock { index: block, blocks }) // files do not end
+                sealed.ok_or(ObjectError::NoSuchBlock { index: block, blocks }) // never for files
             });
             let (withdrawals, withdrawn) = (object.take_withdrawals(), object.withdrawn());
             let read = Read { block, bytes, sealed, withdrawals, withdrawn };
@@ -81,7 +81,7 @@ impl Reader {
         std::thread::spawn(move || {
             for order in ordered {
                 if carry_out(order).is_err() {
-                    return; // nobody wants it any more
+                    return; // the reader was dropped
                 }
             }
         });
@@ -144,7 +144,7 @@ impl Reader {
         let sealed = read.sealed.map(|(symbols, hash)| (symbols, hash, age));
         if self.ahead == Ahead::AsTold {
             if self.early.len() > MAX_EARLY {
-                self.spare.push(self.early.remove(0).bytes); // ordered in vain
+                self.spare.push(self.early.remove(0).bytes); // ordered but unused
             }
             self.spare.truncate(MAX_EARLY);
             return sealed;
@@ -201,7 +201,7 @@ mod tests {
         let blocks = reader.blocks;
         let mut all = vec![Vec::new(); blocks as usize];
         for at in 0..blocks {
-            let block = at * 7 % blocks; // a prime to the number of blocks
+            let block = at * 7 % blocks; // coprime to the number of blocks
             reader.order((at + 1) * 7 % blocks);
             all[block as usize] = data(&mut reader, block);
             assert!(reader.early.len() + reader.under_way.len() <= 6, "four from the start, and one");

@@ -202,7 +202,7 @@ impl State {
     /// Writes everything to a polled output, which accepts all bytes after a flush.
     fn write_all(&mut self) {
         if let Some(to) = &mut self.polled {
-            _ = to.flush(); // an error comes when it is written
+            _ = to.flush(); // `poll` reports an error
             self.poll();
         }
     }

@@ -86,7 +86,7 @@ impl Kind {
                 plan.lanes = 2 + rng.below(2) as usize;
                 plan.scheme = format!("{},layers={}", entry.name, plan.lanes);
                 plan.sites = sites(true, &mut rng);
-                plan.signed = false; // they are not
+                plan.signed = false; // streams in layers are not signed
                 stream(plan, &mut rng);
             }
             Kind::Unicast => {

@@ -104,7 +104,7 @@ impl World {
         let host = self.any(dice, None);
         let stays = self.serves_itself() && host == 0 || self.hosts[host].invited;
         if self.hosts[host].role == Role::Relay || stays {
-            return; // its branches announce where they are, it stays within its host, or it is invited where it is
+            return; // relays, a source with its own relay, and invited hosts keep their address
         }
         let address = SocketAddr::from((
             [10, 2, dice.below(250) as u8, 1 + host as u8],
@@ -120,7 +120,7 @@ impl World {
         let of_receiver = matches!(episode.trouble, Trouble::Crashes | Trouble::PowerLoss);
         let mut host = self.any(dice, of_receiver.then_some(Role::Receiver));
         if self.serves_itself() && host == OWN_RELAY {
-            host = 0; // one process
+            host = 0; // the source runs in one process with its relay
         }
         let (name, now) = (self.hosts[host].name.clone(), self.now);
         match episode.trouble {

@@ -60,7 +60,7 @@ impl Process {
             let lines = BufReader::new(out).lines().map_while(Result::ok);
             for value in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
                 if words.send(Word { from, said: OutputItem::Line(value) }).is_err() {
-                    return; // nobody listens any more
+                    return; // the receiver was dropped
                 }
             }
             let text = errors.join().unwrap_or_default();

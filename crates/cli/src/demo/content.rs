@@ -54,7 +54,7 @@ pub fn hashes(directory: &Path) -> io::Result<Hashes> {
             let path = entry?.path();
             let relative = path.strip_prefix(directory).expect("it was found below").to_owned();
             if relative.to_string_lossy().starts_with('.') {
-                continue; // a receiver's own state
+                continue; // a receiver's state directory
             }
             if path.is_dir() {
                 folders.push(path);

@@ -70,7 +70,7 @@ fn listen(socket: &GroupSocket, marker: &[u8], shared: &Shared) -> CaptureCounts
         let until = Instant::now() + Duration::from_millis(100);
         let waited = waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until));
         if waited.and_then(|_| socket.receive(&mut batch)).is_err() {
-            break; // what was seen so far still counts
+            break; // earlier packets still count
         }
         for (bytes, _) in batch.segments() {
             look(bytes, marker, &mut seen);
@@ -84,7 +84,7 @@ fn look(bytes: &[u8], marker: &[u8], seen: &mut CaptureCounts) {
     match faircast_wire::peek(bytes) {
         Ok(header) if header.sealed => seen.sealed += 1,
         Ok(_) => seen.open += 1,
-        Err(_) => return, // not ours
+        Err(_) => return, // not a packet of faircast
     }
     seen.readable += u64::from(bytes.windows(marker.len()).any(|window| window == marker));
 }

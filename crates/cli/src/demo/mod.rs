@@ -291,7 +291,7 @@ fn transfer(
     let mut reported = listen(&words, Instant::now() + limit, &mut show, &mut turn, stop);
     reported[STILL].stopped = standstill.lasted();
     block.finish_and_clear();
-    Ok(reported) // dropping the processes ends those that still run
+    Ok(reported) // dropping the processes kills running ones
 }
 
 fn listen(
@@ -314,7 +314,7 @@ fn listen(
         }
         let source = &reported[RECEIVERS];
         if source.ended && !source.is_ok() {
-            end = end.min(Instant::now() + GRACE); // nothing more is coming
+            end = end.min(Instant::now() + GRACE); // the source has failed
         }
     }
     reported

@@ -104,7 +104,7 @@ pub fn route(group: SocketAddr) -> Check {
     let any: IpAddr =
         if group.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let local = UdpSocket::bind((any, 0)).and_then(|socket| {
-        socket.connect(group)?; // asks the routing table, sends nothing
+        socket.connect(group)?; // queries the routing table without a packet
         socket.local_addr()
     });
     let refusing = if local.is_err() { super::routes::refusing(group.ip()) } else { None };

@@ -39,7 +39,7 @@ pub fn make(place: &Place, people: &mut impl Write) -> Result<(), Failure> {
         Ok(private) => private,
         Err(failure) => {
             if let (Place::New(_), Some(public)) = (place, &public) {
-                std::fs::remove_file(public).ok(); // it has just been made, and is of no use
+                std::fs::remove_file(public).ok(); // the new public key has no private key
             }
             return Err(failure);
         }

@@ -125,7 +125,7 @@ fn begin(directory: &Path, places: &[String]) -> Result<(), Failure> {
     {
         let place = directory.join(place);
         files::remove_run(&place)?;
-        let _ = std::fs::remove_dir(place); // it stays where the user has put files of their own
+        let _ = std::fs::remove_dir(place); // fails if it contains files of the user
     }
     let _ = std::fs::remove_file(directory.join("comparison.svg"));
     files::page(PLACES, &serde_json::json!(places).to_string(), directory)?;

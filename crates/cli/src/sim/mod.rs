@@ -89,7 +89,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         memory: Some(typed.running.max_memory),
         ..RunOptions::default()
     };
-    admit(&scenario, &options).map_err(running::refused)?; // before a directory is made
+    admit(&scenario, &options).map_err(running::refused)?; // before a directory is created
     let stored = Stored::open(typed.out.as_deref())?;
     options.kept = stored.as_ref().map(Stored::kept);
     let forecast = forecast(&scenario, &options).map_err(running::refused)?;

@@ -187,12 +187,12 @@ fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", line.trim_end())
 }
 
-/// Returns the entries whose IDs equal or begin with one of `ids`; all entries without `ids`.
+/// Returns the entries whose IDs begin with, or whose aliases equal, one of `ids`. Returns all entries if `ids` is empty.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Entry>, Failure> {
     let fits = |entry: &Entry, id: &String| entry.id.starts_with(id) || entry.aliases.contains(id);
     for id in ids {
         if !entries().any(|entry| fits(entry, id)) {
-            find(id).map_err(SimUsage::from)?; // says where the names are
+            find(id).map_err(SimUsage::from)?; // the error names the list of IDs
         }
     }
     Ok(entries().filter(|entry| ids.is_empty() || ids.iter().any(|id| fits(entry, id))).collect())
@@ -215,7 +215,7 @@ fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Resul
             files::page(&page::figure_path(&entry.id, name), &figure.svg(), &typed.out)?;
         }
         if let Some(run) = &mut done.run {
-            run.results.tables.clear(); // hundreds of megabytes that no page shows
+            run.results.tables.clear(); // hundreds of megabytes, not in the report
         }
         if typed.json {
             json::write(out, &done.outcome).map_err(unwritten)?;

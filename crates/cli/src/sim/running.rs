@@ -29,7 +29,7 @@ pub fn text(path: &Path) -> Result<String, SimUsage> {
     if !["trace_file", "rates_file"].iter().any(|key| text.contains(key)) {
         return Ok(text);
     }
-    let Ok(mut edit) = Edit::of(&text) else { return Ok(text) }; // its mistakes are shown when it is read
+    let Ok(mut edit) = Edit::of(&text) else { return Ok(text) }; // the parser reports the errors later
     let beside = path.parent().unwrap_or(Path::new(""));
     edit.read_traces(|name| {
         let file = beside.join(name);

@@ -142,7 +142,7 @@ fn recorded_session_does_not_restore_old_content() {
         ip(node, &["link", "set", "eth0", "down"]);
         ip(outsider, &["addr", "add", &format!("{address}/16"), "dev", "eth0"]);
         ip(stage.lab.receiver(0), &["neigh", "flush", "dev", "eth0"]);
-        drop(ear); // it has the port of the group, which is also the source's
+        drop(ear); // it uses the group's port, which the source also used
         let mouth = bound(outsider, place);
         must(must(outsider.inside(|| mouth.set_multicast_ttl_v4(1))));
         for _ in 0..4 {
