@@ -30,7 +30,7 @@ struct Shared<T> {
 #[derive(Debug)]
 struct State<T> {
     waiting: VecDeque<T>,
-    /// Total number of dropped events. `unreported` counts those that the reader has not been notified of.
+    /// Total number of dropped events. `unreported` is the number of dropped events without a notification of the reader so far.
     dropped: u64,
     unreported: u64,
     ended: bool,

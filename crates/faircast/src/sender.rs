@@ -140,7 +140,7 @@ impl Sender {
         self
     }
 
-    /// Sets the minimum rate; of a layered scheme, of its base layer.
+    /// Sets the minimum rate. In a layered scheme, it applies to the base layer.
     pub fn min(mut self, rate: Rate) -> Sender {
         self.config.min = Some(rate);
         self

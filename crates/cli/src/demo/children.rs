@@ -81,7 +81,7 @@ impl Process {
     }
 }
 
-/// A guard of a suspended process. Dropping the guard resumes the process.
+/// Keeps a process suspended. Dropping this value resumes the process.
 #[derive(Debug)]
 pub struct Stopped<'a>(&'a Process);
 

@@ -180,7 +180,7 @@ struct RunReport<'a> {
     scenario: &'a Scenario,
     results: &'a Results,
     claims: &'a [Judged],
-    /// Number of runs from an earlier command.
+    /// Number of finished runs from an earlier command.
     stored: usize,
     directory: &'a Path,
     names: &'a [String],

@@ -5,7 +5,7 @@ use crate::tree::{child, relay, status};
 use faircast_testkit::{Lab, require_root};
 use serde_json::Value;
 
-/// Returns a number of /proc/PID/status, in bytes.
+/// Returns a field of /proc/PID/status, in bytes.
 fn memory(pid: u32, field: &str) -> u64 {
     let text = must(std::fs::read_to_string(format!("/proc/{pid}/status")));
     let line = text.lines().find(|line| line.starts_with(field)).expect("the kernel says so");
