@@ -1,6 +1,6 @@
-//! Owners, attributes and special bits that received files get, as far as the receiver wants them and may.
+//! Owners, attributes and special bits of received files, applied where the receiver wants them and has the permission.
 //!
-//! Nothing here fails a transfer: the content is as it was sent. Failures are counted and reported.
+//! No failure here fails a transfer, as the content is complete. Failures are counted and reported.
 
 use super::manifest::{Entry, PERMISSIONS};
 use super::metadata::{Aspect, Attributes, Owner, OwnersBy, Preserve};
@@ -42,7 +42,7 @@ pub(super) struct Apply<'a> {
 /// A user and a group of this host.
 type Ids = (u32, u32);
 
-/// How many entries something could not be done for, and the first of them.
+/// Number of entries with one kind of problem, and the first of these entries.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     count: u64,
@@ -81,12 +81,13 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Owner and attributes of an open file or directory. Before its mode: a new owner takes special bits away.
+    /// Applies owner and attributes to an open file or directory. This precedes its mode, because a change of owner clears
+    /// special bits.
     pub(super) fn give(&mut self, fd: impl AsFd, entry: &Entry) {
         let fd = fd.as_fd();
         if let Some((uid, gid)) = self.owner_of(entry) {
             let both = self.disk.fchown(fd, Some(uid), Some(gid));
-            // Its owner may give a file to another group that he is in.
+            // The owner of a file may change its group to another group of which he is a member.
             if let Err(e) = both.or_else(|e| self.disk.fchown(fd, None, Some(gid)).and(Err(e))) {
                 self.owners.add(entry, Some(e));
             }
@@ -96,7 +97,7 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Owner of a link that was made just now under this name.
+    /// Applies the owner to a link that was just created under this name.
     pub(super) fn give_link(&mut self, dir: impl AsFd, name: &str, entry: &Entry) {
         if let Some((uid, gid)) = self.owner_of(entry)
             && let Err(e) = self.disk.chownat(dir, name, Some(uid), Some(gid))
@@ -105,8 +106,8 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Returns the mode of an entry: set-user-ID and set-group-ID bits only where they are wanted, and only if the file has
-    /// the owner of the source. With another owner they would give that owner's rights away.
+    /// Returns the mode of an entry. It contains the set-user-ID and set-group-ID bits only if the receiver wants them and the
+    /// file has the user or group of the source. With another owner, these bits would grant that owner's rights.
     pub(super) fn mode(&mut self, entry: &Entry, stat: impl FnOnce() -> Result<Stat, Errno>) -> Mode {
         let mut bits = entry.mode;
         if bits & !PERMISSIONS != 0 && !self.wanted.preserve.has(Aspect::Setid) {
@@ -130,7 +131,7 @@ impl<'a> Apply<'a> {
         Mode::from_raw_mode(bits)
     }
 
-    /// Whether links are made that lead out of the output directory.
+    /// Returns whether links are made that lead out of the output directory.
     pub(super) fn wants_all_links(&self) -> bool {
         self.wanted.preserve.has(Aspect::Links)
     }
@@ -141,7 +142,7 @@ impl<'a> Apply<'a> {
         Some((Uid::from_raw(uid), Gid::from_raw(gid)))
     }
 
-    /// IDs of the owner on this host; each is looked up once.
+    /// Returns the IDs of the owner on this host; each owner is looked up once.
     fn ids(&mut self, owner: &Arc<Owner>) -> Ids {
         let by = self.wanted.owners_by;
         *self.ids.entry(Arc::clone(owner)).or_insert_with(|| here(owner, by))

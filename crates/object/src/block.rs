@@ -1,15 +1,15 @@
-//! Sealed blocks and the root over all of them.
+//! Sealed blocks and the root hash over all blocks.
 
 use super::geometry::{Geometry, Hash, TRAILER, symbols_for};
 use std::collections::BTreeSet;
 
-/// Reason why the bytes of a block differ from the sealed ones.
+/// Reason why the bytes of a block are not the sealed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// Too short for a trailer.
+    /// The bytes are too short for a trailer.
     #[error("a block of {0} bytes cannot hold its {TRAILER} bytes of trailer")]
     TooShort(usize),
-    /// The trailer claims more data than there is room for.
+    /// The trailer claims more data than precedes it.
     #[error("the trailer claims {claimed} bytes of data where {room} have room")]
     Length {
         /// Claimed length.
@@ -17,23 +17,23 @@ pub enum BlockError {
         /// Bytes before the trailer.
         room: usize,
     },
-    /// The data has another hash than the trailer states: the decoded bytes are not those sent.
+    /// The hash of the data differs from the hash in the trailer: the decoded bytes are not those sent.
     #[error("the data has the hash {found} where the trailer says {expected}")]
     Hash {
-        /// In the trailer.
+        /// Hash in the trailer.
         expected: Hash,
         /// Hash of the data.
         found: Hash,
     },
 }
 
-/// The hash of a block's data.
+/// Returns the hash of a block's data.
 pub fn hash_of(data: &[u8]) -> Hash {
     Hash(*blake3::hash(data).as_bytes())
 }
 
-/// Turn a block's data into its `K` symbols: pad with zeros and append the trailer. Returns `K` and
-/// the hash of the data. `buf` keeps its memory, so one buffer serves all blocks.
+/// Turns a block's data into its `K` symbols: pads the data with zeros and appends the trailer. Returns `K` and the hash of the
+/// data. `buf` keeps its memory, so one buffer serves all blocks.
 pub fn seal_block(buf: &mut Vec<u8>, symbol_size: u16) -> (u16, Hash) {
     let (len, hash) = (buf.len(), hash_of(buf));
     let symbols = symbols_for(len, symbol_size);
@@ -45,7 +45,7 @@ pub fn seal_block(buf: &mut Vec<u8>, symbol_size: u16) -> (u16, Hash) {
     (symbols, hash)
 }
 
-/// The data of a sealed block and their hash.
+/// Returns the data of a sealed block and their hash.
 ///
 /// # Errors
 /// A [`BlockError`] when the bytes are not a sealed block.
@@ -64,15 +64,15 @@ pub fn verify_block(bytes: &[u8]) -> Result<(&[u8], Hash), BlockError> {
     if expected == found { Ok((data, found)) } else { Err(BlockError::Hash { expected, found }) }
 }
 
-/// The data of a sealed block that [`verify_block`] has found to be one.
+/// Returns the data of a sealed block that [`verify_block`] has accepted.
 pub fn data_of(bytes: &[u8]) -> Option<&[u8]> {
     let (rest, _) = bytes.split_last_chunk::<32>()?;
     let (room, len) = rest.split_last_chunk::<4>()?;
     room.get(..u32::from_le_bytes(*len) as usize)
 }
 
-/// Gathers the hashes of blocks, in any order, for the root: the hash over the geometry and all
-/// block hashes, that says "everything is there and right".
+/// Collects the hashes of blocks, in any order, for the root: the hash over the geometry and all block hashes. The root confirms
+/// that the content is complete and correct.
 #[derive(Debug, Clone)]
 pub struct RootHasher {
     geometry: Geometry,
@@ -85,7 +85,7 @@ pub struct RootHasher {
 }
 
 impl RootHasher {
-    /// No hashes yet.
+    /// Creates a hasher without block hashes.
     pub fn new(geometry: Geometry) -> RootHasher {
         let hashes = Vec::with_capacity(geometry.blocks().unwrap_or(0).min(1 << 20) as usize);
         RootHasher { geometry, hashes, known: 0, withdrawn: BTreeSet::new(), void: None }
@@ -95,32 +95,32 @@ impl RootHasher {
         self.geometry
     }
 
-    /// Note that a file is withdrawn; `false` when that is known.
+    /// Records that a file is withdrawn. Returns `false` if that was recorded before.
     pub fn withdraw(&mut self, entry: u32) -> bool {
         self.withdrawn.insert(entry)
     }
 
-    /// No file is withdrawn any more; those that were.
+    /// Clears the list of withdrawn files and returns the files that were in it.
     pub(crate) fn want_withdrawn(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.withdrawn)
     }
 
-    /// Whether a file is withdrawn.
+    /// Returns whether a file is withdrawn.
     pub(crate) fn is_withdrawn(&self, entry: u32) -> bool {
         self.withdrawn.contains(&entry)
     }
 
-    /// The entries of withdrawn files.
+    /// Returns the entries of withdrawn files.
     pub(crate) const fn withdrawn(&self) -> &BTreeSet<u32> {
         &self.withdrawn
     }
 
-    /// Sets the final length of the object stream (streams).
+    /// Sets the final length of the object stream of a live stream.
     pub fn set_stream_len(&mut self, stream_len: u64) {
         self.geometry.stream_len = Some(stream_len);
     }
 
-    /// Note the hash of block `index`. Returns the hash noted before, if there was one.
+    /// Records the hash of block `index`. Returns the hash recorded before, if any.
     pub fn push(&mut self, index: u32, hash: Hash) -> Option<Hash> {
         let index = index as usize;
         if index >= self.hashes.len() {
@@ -131,29 +131,29 @@ impl RootHasher {
         before
     }
 
-    /// Forget the hash of block `index`; it, if it was known.
+    /// Removes and returns the hash of block `index`, if it was known.
     pub fn forget(&mut self, index: u32) -> Option<Hash> {
         let forgotten = self.hashes.get_mut(index as usize).and_then(Option::take);
         self.known -= u32::from(forgotten.is_some());
         forgotten
     }
 
-    /// The hash of block `index`, if known.
+    /// Returns the hash of block `index`, if known.
     pub fn get(&self, index: u32) -> Option<Hash> {
         self.hashes.get(index as usize).copied().flatten()
     }
 
-    /// How many hashes are known.
+    /// Returns the number of known hashes.
     pub fn known(&self) -> u32 {
         self.known
     }
 
-    /// The block after the highest one known.
+    /// Returns the number after the highest block with a known hash.
     pub fn end(&self) -> u32 {
         self.hashes.len() as u32 // block numbers have 32 bits
     }
 
-    /// The root; `None` while a hash or the length of the object stream is missing.
+    /// Returns the root; `None` while a hash or the length of the object stream is missing.
     pub fn root(&self) -> Option<Hash> {
         let blocks = self.geometry.blocks()?;
         if self.known != blocks || self.end() != blocks {
@@ -164,7 +164,7 @@ impl RootHasher {
         for hash in &self.hashes {
             hasher.update(&hash.as_ref()?.0);
         }
-        // The number of hashes follows from the geometry, so the bytes after them are not hashes.
+        // The geometry determines the number of hashes, so the entries after them cannot be taken for hashes.
         for entry in &self.withdrawn {
             hasher.update(&entry.to_le_bytes());
         }

@@ -9,21 +9,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Why an object cannot be read, stored or published.
+/// Reason why an object cannot be read, stored or published.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// No space left, or none at the start for all that will come.
+    /// The disk is full, or at the start its free space is too small for the whole transfer.
     #[error("{path}: {shortage}; free some space or choose another directory", path = path.display(), shortage = shortage(*needed, *available))]
     DiskFull {
-        /// Where.
+        /// Path of the object.
         path: PathBuf,
         /// Bytes still to be written, as far as known.
         needed: u64,
-        /// Bytes available there, when they are too few. A file system without inodes, or a quota, may refuse a write although there
-        /// are enough.
+        /// Bytes available there, if they are too few. A filesystem without inodes, or a quota, may refuse a write although
+        /// enough bytes are available.
         available: Option<u64>,
     },
-    /// Not allowed.
+    /// The system denied permission.
     #[error("{path}: no permission to {doing}; change its mode or owner, or run as a user who may", path = path.display())]
     Denied {
         /// Path of the object.
@@ -31,28 +31,28 @@ pub enum ObjectError {
         /// Operation that failed.
         doing: &'static str,
     },
-    /// The filesystem takes no changes.
+    /// The filesystem is read-only.
     #[error("{path}: the filesystem is read-only; mount it writable or choose another directory", path = path.display())]
     ReadOnly {
-        /// Where.
+        /// Path of the object.
         path: PathBuf,
     },
-    /// The filesystem has no such long names.
+    /// The name is longer than the filesystem allows.
     #[error("{path}: the name is too long for this filesystem; choose a shorter output directory or shorten the name at the source", path = path.display())]
     NameTooLong {
         /// The name.
         path: PathBuf,
     },
-    /// There is nothing.
+    /// The path does not exist.
     #[error("{path}: no such file or directory", path = path.display())]
     NotFound {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
     /// Too many files are open.
     #[error("{path}: too many open files; raise the limit (ulimit -n)", path = path.display())]
     TooManyOpenFiles {
-        /// Which could not be opened.
+        /// Path of the file that could not be opened.
         path: PathBuf,
     },
     /// Any other error of the system.
@@ -73,37 +73,37 @@ pub enum ObjectError {
         /// Change of the file.
         change: Change,
     },
-    /// One of several files changed while they were sent: a block that they share reads differently the second time.
+    /// One of several files changed while they were sent: a block that they share has other content when it is read again.
     #[error("{first} to {last}: one of these {files} files changed while it was being sent (other content, same size and time); send them again when they no longer change", first = first.display(), last = last.display())]
     ChangedOneOf {
-        /// The first one in the order of sending.
+        /// First of these files in the order of sending.
         first: PathBuf,
-        /// The last one.
+        /// Last of these files.
         last: PathBuf,
-        /// How many there are.
+        /// Number of these files.
         files: usize,
     },
-    /// Something could not be read, where nothing may be left out.
+    /// An entry could not be read, and no entry may be left out.
     #[error("{path}: {reason}", path = path.display())]
     Unreadable {
-        /// Which.
+        /// Path or name of the entry.
         path: PathBuf,
         /// Reason, and advice.
         reason: String,
     },
-    /// A name that is not UTF-8, where only such can be sent.
+    /// The name is not UTF-8, and only UTF-8 names can be sent.
     #[error("{path}: the name is not UTF-8, and this format has no others; rename it, or send an archive of it", path = path.display())]
     NotUtf8 {
         /// The name, with unreadable bytes replaced.
         path: PathBuf,
     },
-    /// A symbolic link that is followed leads to a directory that it lies in.
+    /// A followed symbolic link leads to a directory that contains the link.
     #[error("{path}: this symbolic link leads to a directory above it, and following it would not end; remove it, or do not follow links", path = path.display())]
     LinkToOwnDirectory {
         /// The link.
         path: PathBuf,
     },
-    /// A path that has no name of its own, such as `/`.
+    /// The path has no last component, such as `/`.
     #[error("{path}: has no name of its own; name a directory below it", path = path.display())]
     NoName {
         /// The path.
@@ -119,20 +119,20 @@ pub enum ObjectError {
         /// Second path.
         second: PathBuf,
     },
-    /// Files were withdrawn by the source, and the output is no directory.
+    /// Files were withdrawn by the source, and the output is not a directory.
     #[error(
         "files changed at the source while they were sent, and this output takes all files or none; receive into a directory, or send again when they no longer change"
     )]
     Withdrawn,
-    /// A block has changed with each file in it that was withdrawn, and cannot change again.
+    /// A block has changed once for each of its files, which are all withdrawn, and cannot change again.
     #[error(
         "too many files that share block {index} changed while they were being sent; send them again when they no longer change"
     )]
     WithdrawnTooOften {
-        /// Which block.
+        /// Number of the block.
         index: u32,
     },
-    /// A name that cannot be sent.
+    /// The name cannot be sent.
     #[error("{path}: {why}", path = path.display())]
     Name {
         /// The path at the source.
@@ -140,7 +140,7 @@ pub enum ObjectError {
         /// Error in its name.
         why: PathError,
     },
-    /// Neither a file, nor a directory, nor a symbolic link.
+    /// The path is not a file, a directory or a symbolic link.
     #[error("{path}: is neither a file nor a directory; use `-` to send what a pipe delivers", path = path.display())]
     Special {
         /// The path.
@@ -149,102 +149,102 @@ pub enum ObjectError {
     /// No path was given.
     #[error("nothing to send; name a file or directory")]
     Nothing,
-    /// The manifest is not acceptable.
+    /// The manifest is invalid.
     #[error("the manifest is refused: {0}")]
     Manifest(#[from] ManifestError),
-    /// A name is not acceptable here.
+    /// A name cannot be used at the receiver.
     #[error("a name is refused: {0}")]
     NameHere(#[from] NameError),
-    /// The geometry is not acceptable.
+    /// The geometry is invalid.
     #[error("the geometry is refused: {0}")]
     Geometry(#[from] GeometryError),
-    /// The manifest is not the one that the transfer is named after.
+    /// The manifest is not the one from which the transfer ID was computed.
     #[error(
         "the manifest belongs to transfer {found} and not to {expected}; the source is faulty or not genuine"
     )]
     OtherManifest {
         /// The transfer being received.
         expected: TransferId,
-        /// The transfer that the manifest names.
+        /// The transfer ID of the received manifest.
         found: TransferId,
     },
-    /// Another receiver has this transfer and directory.
+    /// Another receiver is using this transfer and directory.
     #[error("{path}: another receiver is receiving this transfer into this directory; stop it or choose another directory", path = path.display())]
     Busy {
         /// The output directory.
         path: PathBuf,
     },
-    /// No such block in the object stream.
+    /// The object stream has no such block.
     #[error("no block {index}: there are {blocks}")]
     NoSuchBlock {
         /// Requested index.
         index: u32,
-        /// How many there are.
+        /// Number of blocks.
         blocks: u32,
     },
-    /// A live stream has had as many blocks as can be numbered.
+    /// A live stream has reached the maximum number of blocks.
     #[error(
         "the stream has reached the maximum of {blocks} blocks and ends here; start the source again for the rest, with larger datagrams for a longer stream"
     )]
     StreamTooLong {
-        /// How many blocks it has had.
+        /// Number of blocks of the stream.
         blocks: u32,
     },
-    /// A block with more or less data than its place in the object stream has.
+    /// The length of the data does not fit the position of the block in the object stream.
     #[error("block {index} has {found} bytes where {expected} belong; the source is faulty or not genuine")]
     BlockLength {
-        /// Which block.
+        /// Number of the block.
         index: u32,
-        /// Bytes that belong there.
+        /// Bytes of a block at this position.
         expected: u32,
-        /// Bytes it has.
+        /// Bytes of the data.
         found: usize,
     },
-    /// Two good blocks with the same number and different content: the source changed.
+    /// Two valid blocks have the same number and different content: the source changed.
     #[error(
         "block {index} arrived with different content before; the files changed at the source, which has to start again"
     )]
     Conflict {
-        /// Which block.
+        /// Number of the block.
         index: u32,
     },
-    /// The end of the stream was announced at two places.
+    /// The end of the stream was announced at two positions.
     #[error("the stream ended after {first} bytes and after {second}; the source is faulty or not genuine")]
     TwoEnds {
-        /// Known before.
+        /// Length that was announced first.
         first: u64,
-        /// New value.
+        /// Length that was announced now.
         second: u64,
     },
-    /// A name would get content of an earlier session than it has.
+    /// A name has content of a later session than this one.
     #[error("{}: a session that was started at {} has sent it, and this one was started at {}; to accept this one, allow overwriting", .path.display(), date(*.received), date(*.offered))]
     Older {
         /// The name in the output directory.
         path: PathBuf,
-        /// Start of the session that brought the present files, in nanoseconds since 1970.
+        /// Start of the session that sent the present files, in nanoseconds since 1970.
         received: u64,
         /// Start of this session, in nanoseconds since 1970.
         offered: u64,
     },
-    /// The rest of the work on files is not needed any more.
+    /// The rest of the work on files was cancelled.
     #[error("{path}: stopped while files got their names; run again to finish", path = path.display())]
     Cancelled {
         /// The output directory.
         path: PathBuf,
     },
-    /// Directories, names and attributes take more than is allowed.
+    /// Directories, names and attributes take more space than allowed.
     #[error(
         "{entries} files, links and directories take {bytes} bytes in addition to their content, more than the {most} that are allowed; allow more, or send an archive of them"
     )]
     TooManyEntries {
-        /// How many there are.
+        /// Number of entries.
         entries: usize,
-        /// Bytes that they take, about.
+        /// Approximate bytes that they take.
         bytes: u64,
         /// Bytes that are allowed.
         most: u64,
     },
-    /// A name would get other content of another source.
+    /// A name has other content of another source.
     #[error("{}: it came from {received}, and {offered} sends other content under this name; rename one of them, or allow overwriting", .path.display())]
     OtherSource {
         /// The name in the output directory.
@@ -254,26 +254,26 @@ pub enum ObjectError {
         /// The source of this session.
         offered: Box<Origin>,
     },
-    /// Not everything is there yet.
+    /// Blocks are missing.
     #[error("{missing} of {blocks} blocks are missing")]
     Incomplete {
-        /// Missing blocks.
+        /// Number of missing blocks.
         missing: u32,
-        /// All blocks, as far as known.
+        /// Number of all blocks, as far as known.
         blocks: u32,
     },
-    /// All blocks are there and not those that the sender has.
+    /// All blocks are stored, but their root differs from the root of the source.
     #[error("the blocks have the root {found} instead of {expected}; receive again")]
     Root {
-        /// The sender's.
+        /// Root of the source.
         expected: Hash,
-        /// Ours.
+        /// Root of the stored blocks.
         found: Hash,
     },
-    /// Something in the output directory is where a received thing must go.
+    /// An object in the output directory blocks the path of a received entry.
     #[error("{path}: {obstacle}; move it away or choose another directory", path = path.display())]
     InTheWay {
-        /// Where.
+        /// The path.
         path: PathBuf,
         /// Obstacle at the path.
         obstacle: Obstacle,
@@ -283,24 +283,24 @@ pub enum ObjectError {
 /// A change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Change {
-    /// Its size.
+    /// Its size changed.
     #[error("size {before} before, {now} now")]
     Size {
-        /// When the transfer began.
+        /// Size at the start of the transfer.
         before: u64,
-        /// Now.
+        /// Present size.
         now: u64,
     },
-    /// Its time of modification.
+    /// Its time of modification changed.
     #[error("modified")]
     Modified,
-    /// Its content, under the same size and time.
+    /// Its content changed, with the same size and time.
     #[error("other content, same size and time")]
     Content,
-    /// Nothing is there.
+    /// It does not exist.
     #[error("removed")]
     Gone,
-    /// It is something else.
+    /// It was replaced by another object.
     #[error("no longer a regular file")]
     Replaced,
 }
@@ -314,16 +314,16 @@ pub enum Obstacle {
     /// A file where a directory must go.
     #[error("a file is where a directory has to go")]
     File,
-    /// A symbolic link where a directory must go; following it could lead anywhere.
+    /// A symbolic link where a directory must go; it could lead to any other directory.
     #[error("a symbolic link is where a directory has to go, and links are not followed")]
     Symlink,
-    /// Something that is no file, or a file with other names, where a receiver keeps its state.
+    /// An object that is not a file, or a file with other names, where a receiver stores its state.
     #[error("another program has put something here that is not a regular file, or has several names")]
     NotOwn,
 }
 
 impl ObjectError {
-    /// Whether the stored data and the source contradict each other: receiving again may help.
+    /// Returns whether the stored data and the source contradict each other. In that case receiving again may help.
     pub const fn is_contradiction(&self) -> bool {
         matches!(
             self,
@@ -337,7 +337,7 @@ impl ObjectError {
         )
     }
 
-    /// As [`ObjectError::io`], while `left` bytes were still to be written.
+    /// Like [`ObjectError::io`], while `left` bytes are still to be written.
     pub fn writing(
         path: impl AsRef<Path>,
         doing: &'static str,
@@ -352,7 +352,8 @@ impl ObjectError {
         }
     }
 
-    /// Names what the system reported; `doing` completes "cannot ...". An error of a writer that names its own file stays as it is.
+    /// Creates the error of a failed operation of the system; `doing` completes "cannot ...". If `source` is already an
+    /// [`ObjectError`], returns that unchanged.
     pub fn io(path: impl AsRef<Path>, doing: &'static str, source: impl Into<io::Error>) -> ObjectError {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
         let source = match source.downcast::<ObjectError>() {

@@ -1,30 +1,30 @@
-//! How far work on many files is, for others to look at while it goes on.
+//! Progress of work on many files, readable by other threads.
 
 use super::error::ObjectError;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-/// Work on files that one thread does, and others look at and may end. Clones are of the same work.
+/// Work on files. One thread performs it; other threads can read its progress and cancel it. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct FileWork {
     shared: Arc<Shared>,
     both: Option<Both>,
 }
 
-/// Does two halves of work and returns after both.
+/// A function that runs two halves of work and returns after both.
 pub type Both = fn(&mut (dyn FnMut() + Send), &mut (dyn FnMut() + Send));
 
 /// A stage of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkStage {
-    /// It verifies the data of an earlier run.
+    /// Verifying the data of an earlier run.
     Verifying,
-    /// It gives files their times, owners and modes, and flushes them.
+    /// Setting times, owners and modes of files, and flushing them.
     Completing,
-    /// It renames files.
+    /// Renaming files.
     Renaming,
-    /// It makes links and directories.
+    /// Making links and directories.
     Linking,
 }
 
@@ -41,12 +41,12 @@ const STAGES: [WorkStage; 4] =
     [WorkStage::Verifying, WorkStage::Completing, WorkStage::Renaming, WorkStage::Linking];
 
 impl FileWork {
-    /// Work that leaves two halves to `both`; by default they follow one another.
+    /// Creates work whose halves are run by `both`; without `both` they run one after the other.
     pub fn halved_by(both: Option<Both>) -> FileWork {
         FileWork { both, ..FileWork::default() }
     }
 
-    /// Do both halves.
+    /// Runs both halves.
     pub(crate) fn halves(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
         match self.both {
             Some(both) => both(a, b),
@@ -57,7 +57,7 @@ impl FileWork {
         }
     }
 
-    /// A stage of `total` steps begins.
+    /// Begins a stage of `total` steps.
     pub fn begin(&self, stage: WorkStage, total: u64) {
         self.shared.done.store(0, Ordering::Relaxed);
         self.shared.total.store(total, Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl FileWork {
     /// Marks a step as done; `out` is the output directory.
     ///
     /// # Errors
-    /// [`ObjectError::Cancelled`] when the rest is not needed any more.
+    /// [`ObjectError::Cancelled`] when the work was cancelled.
     pub(crate) fn step(&self, out: &Path) -> Result<(), ObjectError> {
         self.shared.done.fetch_add(1, Ordering::Relaxed);
         if self.shared.is_cancelled.load(Ordering::Relaxed) {
@@ -76,12 +76,12 @@ impl FileWork {
         Ok(())
     }
 
-    /// End it before the next step.
+    /// Cancels the work before the next step.
     pub fn cancel(&self) {
         self.shared.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// The stage, and how much of it is done, in percent.
+    /// Returns the stage and its progress in percent.
     pub fn progress(&self) -> (WorkStage, u8) {
         let stage = STAGES[usize::from(self.shared.stage.load(Ordering::Relaxed)) % STAGES.len()];
         let (done, total) =

@@ -1,4 +1,4 @@
-//! Entry points of fuzzers, and the tests that replay their stored inputs. Other builds do not have them.
+//! Entry points of fuzzers, and the tests that replay their stored inputs. They exist only in builds for fuzzing and tests.
 
 #[cfg(test)]
 mod corpus;

@@ -1,4 +1,5 @@
-//! Symbols become blocks: in memory ([`assembly`]), and in a temporary file where a block is larger than the memory for it ([`spill`]).
+//! Assembly of blocks from symbols: in memory ([`assembly`]), and in a temporary file for blocks that do not fit into memory
+//! ([`spill`]).
 
 pub mod assembly;
 pub mod spill;

@@ -1,13 +1,13 @@
-//! Where blocks lie in the object stream.
+//! Division of the object stream into blocks.
 
 use faircast_fec::{ALIGNMENT, FecError, Shape};
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes at the end of each block that are not object stream: the length of its data and their hash.
+/// Bytes of the trailer at the end of each block: the length of its data and their hash.
 pub const TRAILER: usize = 36;
 
-/// Maximum number of source symbols of a block: a receiver has several incomplete ones in memory.
+/// Maximum number of source symbols of a block. A receiver has several incomplete blocks in memory.
 pub const MAX_SYMBOLS: u16 = 1024;
 
 /// Largest manifest, in bytes.
@@ -16,7 +16,7 @@ pub const MAX_MANIFEST_LEN: u32 = 256 << 20;
 /// Bytes of memory for the hash of a block.
 const HASH_COST: u64 = 33;
 
-/// Hashes may take this much memory, or so large a part of the content.
+/// Memory in bytes that hashes may always take. For large content they may take one part in `PART_FOR_HASHES` of its length.
 const LITTLE_MEMORY: u64 = 64 << 20;
 const PART_FOR_HASHES: u64 = 16;
 
@@ -24,24 +24,24 @@ const PART_FOR_HASHES: u64 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
-/// Names a transfer: the same names, sizes, modes, times and geometry give the same name.
+/// Identifier of a transfer: the same names, sizes, modes, times and geometry result in the same identifier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferId(pub [u8; 16]);
 
-/// How an object stream is cut into blocks. All of it is announced to the receivers.
+/// Division of an object stream into blocks. All fields are announced to the receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Geometry {
-    /// Length of the object stream in bytes; `None` while a stream has not ended.
+    /// Length of the object stream in bytes; `None` until a live stream has ended.
     pub stream_len: Option<u64>,
-    /// Length of the manifest, with which the object stream begins, in bytes.
+    /// Length in bytes of the manifest, which is the beginning of the object stream.
     pub manifest_len: u32,
     /// Bytes per symbol, "T".
     pub symbol_size: u16,
-    /// Source symbols of a full block, the largest "K".
+    /// Number of source symbols of a full block, the largest "K".
     pub symbols_per_block: u16,
 }
 
-/// Why a geometry is refused.
+/// Reason why a geometry is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
     /// Symbol size or count are out of range.
@@ -54,7 +54,7 @@ pub enum GeometryError {
         /// Bytes per symbol.
         symbol_size: u16,
     },
-    /// A block has no room for data beside its trailer.
+    /// A block has no room for data before its trailer.
     #[error(
         "blocks of {0} bytes have no room beside their {TRAILER} bytes of trailer; use larger or more symbols"
     )]
@@ -62,21 +62,21 @@ pub enum GeometryError {
     /// The manifest is empty, too large or longer than the object stream.
     #[error("a manifest of {0} bytes; it takes 1 to {MAX_MANIFEST_LEN} bytes and is part of the object")]
     ManifestLen(u32),
-    /// The hashes of its blocks, which a receiver stores, are large compared with the content.
+    /// The memory for the hashes of the blocks, which a receiver stores, is large compared with the content.
     #[error("an object of {len} bytes in {blocks} blocks, whose hashes alone take {} bytes; use larger blocks", .blocks * HASH_COST)]
     BlocksTooSmall {
         /// Bytes of the object.
         len: u64,
-        /// Blocks.
+        /// Number of blocks.
         blocks: u64,
     },
-    /// More blocks than 32-bit block numbers can name.
+    /// The object has more blocks than 32-bit block numbers allow.
     #[error("a object of {0} bytes takes too many blocks; use larger blocks")]
     TooManyBlocks(u64),
 }
 
 impl Geometry {
-    /// Check everything that the other functions rely on.
+    /// Checks all conditions that the other functions rely on.
     ///
     /// # Errors
     /// A [`GeometryError`] names the value that is out of range.
@@ -95,7 +95,7 @@ impl Geometry {
             return Err(GeometryError::ManifestLen(self.manifest_len));
         }
         match self.stream_len {
-            // The last number names no block (`faircast_core::packet::Payload::NONE`).
+            // The largest number is reserved (`faircast_core::packet::Payload::NONE`).
             Some(len) if len.div_ceil(self.capacity()) >= u64::from(u32::MAX) => {
                 Err(GeometryError::TooManyBlocks(len))
             }
@@ -108,12 +108,12 @@ impl Geometry {
         }
     }
 
-    /// Bytes of object stream in a full block.
+    /// Returns the bytes of object stream in a full block.
     pub const fn capacity(&self) -> u64 {
         self.symbols_per_block as u64 * self.symbol_size as u64 - TRAILER as u64
     }
 
-    /// How many blocks there are; `None` while the length of the object stream is unknown.
+    /// Returns the number of blocks; `None` while the length of the object stream is unknown.
     pub const fn blocks(&self) -> Option<u32> {
         match self.stream_len {
             Some(len) => Some(len.div_ceil(self.capacity()) as u32), // fits: see `check`
@@ -121,26 +121,28 @@ impl Geometry {
         }
     }
 
-    /// How many blocks hold a part of the manifest: the first ones.
+    /// Returns the number of blocks that hold a part of the manifest; these are the first blocks.
     pub const fn manifest_blocks(&self) -> u32 {
         (self.manifest_len as u64).div_ceil(self.capacity()) as u32
     }
 
-    /// The bytes of the object stream that block `index` covers; at most, while the object stream's length is unknown.
-    /// Empty beyond the end.
+    /// Returns the range of bytes of the object stream in block `index`. While the length of the object stream is unknown, it is
+    /// the range of a full block. It is empty beyond the end.
     pub fn range(&self, index: u32) -> Range<u64> {
         let end = self.stream_len.unwrap_or(u64::MAX);
         let start = u64::from(index) * self.capacity();
         start.min(end)..(start + self.capacity()).min(end)
     }
 
-    /// Bytes of object stream in block `index`; a full block's while the object stream's length is unknown, 0 beyond the end.
+    /// Returns the bytes of object stream in block `index`: those of a full block while the object stream's length is unknown, 0
+    /// beyond the end.
     pub fn block_len(&self, index: u32) -> u32 {
         let range = self.range(index);
         (range.end - range.start) as u32 // at most a block
     }
 
-    /// Source symbols of block `index`, "K"; a full block's while the object stream's length is unknown.
+    /// Returns the number of source symbols of block `index`, "K"; that of a full block while the object stream's length is
+    /// unknown.
     pub fn symbols(&self, index: u32) -> u16 {
         symbols_for(self.block_len(index) as usize, self.symbol_size)
     }
@@ -148,17 +150,17 @@ impl Geometry {
     /// Returns the shape of block `index` for the erasure code.
     ///
     /// # Errors
-    /// As [`Geometry::check`] would have said before.
+    /// The geometry is one that [`Geometry::check`] refuses.
     pub fn shape(&self, index: u32) -> Result<Shape, FecError> {
         Shape::new(self.symbols(index), self.symbol_size)
     }
 
-    /// The block that covers this byte of the object stream.
+    /// Returns the block that covers this byte of the object stream.
     pub const fn block_of(&self, offset: u64) -> u32 {
         (offset / self.capacity()) as u32
     }
 
-    /// The whole geometry as 17 bytes: what is hashed, and written into journals.
+    /// Returns the geometry as 17 bytes, for hashes and journals.
     pub(crate) fn to_bytes(self) -> [u8; 17] {
         let mut bytes = [0; 17];
         bytes[0] = u8::from(self.stream_len.is_some());
@@ -182,14 +184,14 @@ impl Geometry {
     }
 }
 
-/// Source symbols of a block with `len` bytes of data.
+/// Returns the number of source symbols of a block with `len` bytes of data.
 pub const fn symbols_for(len: usize, symbol_size: u16) -> u16 {
     (len + TRAILER).div_ceil(symbol_size as usize) as u16
 }
 
 impl TransferId {
-    /// The name of the transfer of this manifest with this geometry. A stream keeps the name it
-    /// got while its length was unknown.
+    /// Returns the identifier of the transfer with this manifest and geometry. A live stream keeps the identifier that was
+    /// computed without its length.
     pub fn of(manifest: &[u8], geometry: &Geometry) -> TransferId {
         let mut hasher = blake3::Hasher::new_derive_key("faircast 2026 transfer id");
         hasher.update(&geometry.to_bytes()).update(manifest);

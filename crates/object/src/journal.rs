@@ -1,15 +1,15 @@
-//! The journal: the blocks that a receiver has, on disk.
+//! The journal: the list of a receiver's blocks on disk.
 //!
 //! ```text
 //! header (64 bytes):  "fcjrnl1\n" ‖ transfer ‖ geometry ‖ zeros ‖ check
 //! record (40 bytes):  u32 block ‖ hash ‖ check          block 0xffff_ffff: u64 length of the object stream
 //! ```
 //!
-//! The later of two records of a block counts; a hash of zeros withdraws the block.
+//! If a block has several records, the last one applies. A hash of zeros withdraws the block.
 //!
-//! A record is appended after its block's data was passed to the system. A killed receiver loses nothing. A crashed machine loses
-//! at most what the system had not written: at the next start the blocks themselves are read and verified. Bad records are
-//! skipped, and a torn tail is cut off.
+//! A record is appended after its block's data was passed to the system. A killed receiver therefore loses no block. A crashed
+//! machine loses at most the data that the system had not written: at the next start the blocks are read and verified. Bad
+//! records are skipped, and a torn tail is cut off.
 
 use super::error::ObjectError;
 use super::geometry::{Geometry, Hash, TransferId};
@@ -22,7 +22,7 @@ const HEADER: usize = 64;
 const RECORD: usize = 40;
 const STREAM_LEN: u32 = u32::MAX;
 
-/// In the place of the hash of a block that is not there any more.
+/// Value in place of the hash for a block that was withdrawn.
 pub(crate) const WITHDRAWN: Hash = Hash([0; 32]);
 
 #[derive(Debug)]
@@ -38,13 +38,12 @@ pub(crate) struct Journal {
 pub struct JournalContent {
     /// Blocks and hashes, in order of writing.
     pub(crate) blocks: Vec<(u32, Hash)>,
-    /// The length of the object stream, where that became known later.
+    /// The length of the object stream, if it became known after the start.
     pub(crate) stream_len: Option<u64>,
 }
 
 impl Journal {
-    /// Reads the journal in `file`, or begins it if it is empty or belongs to something else; then
-    /// `None` is returned.
+    /// Reads the journal in `file`. If the file is empty or belongs to another transfer, begins a new journal and returns `None`.
     pub(crate) fn open(
         disk: &Disk,
         file: File,
@@ -71,24 +70,24 @@ impl Journal {
         Ok((Journal { disk: disk.clone(), file, path, end }, Some(reported)))
     }
 
-    /// Note that a block is there.
+    /// Records that a block is stored.
     pub(crate) fn block(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
         self.append(index, hash)
     }
 
-    /// Note that a block is not there any more.
+    /// Records that a block is missing again.
     pub(crate) fn withdraw(&mut self, index: u32) -> Result<(), ObjectError> {
         self.append(index, WITHDRAWN)
     }
 
-    /// Forget all that was noted.
+    /// Removes all records.
     pub(crate) fn start_over(&mut self) -> Result<(), ObjectError> {
         self.disk.set_len(&self.file, HEADER as u64).map_err(|e| ObjectError::io(&self.path, "write", e))?;
         self.end = HEADER as u64;
         Ok(())
     }
 
-    /// Note the length of the object stream.
+    /// Records the length of the object stream.
     pub(crate) fn stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&len.to_le_bytes());
@@ -103,13 +102,15 @@ impl Journal {
     }
 }
 
-/// Longest valid journal, in bytes: each block recorded and withdrawn several times. Bytes beyond it are not ours.
+/// Returns the length of the longest valid journal in bytes: each block is recorded and withdrawn several times. Bytes beyond it
+/// were not written by this program.
 fn longest(geometry: Geometry) -> u64 {
     let blocks = geometry.blocks().map_or(MAX_BLOCKS_OF_STREAM, u64::from);
     HEADER as u64 + RECORD as u64 * (TIMES * blocks + MAX_EXTRA_RECORDS)
 }
 
-/// Records for each block at most, for a stream whose length is not known, and for what is small.
+/// Maximum number of records for each block; maximum number of blocks for a stream of unknown length; number of records that are
+/// always allowed.
 const TIMES: u64 = 16;
 const MAX_BLOCKS_OF_STREAM: u64 = 1 << 22;
 const MAX_EXTRA_RECORDS: u64 = 1 << 16;
@@ -117,7 +118,7 @@ const MAX_EXTRA_RECORDS: u64 = 1 << 16;
 /// Records that are read at a time.
 const AT_A_TIME: usize = 16_384;
 
-/// Reads the records in the first `longest` bytes of a file, and returns where the complete ones end.
+/// Reads the records in the first `longest` bytes of a file. Returns them and the end of the complete records.
 fn read_content(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(JournalContent, u64)> {
     let (mut reported, mut end) = (JournalContent::default(), HEADER as u64);
     let mut bytes = vec![0; RECORD * AT_A_TIME];
@@ -148,7 +149,8 @@ impl JournalContent {
     }
 }
 
-/// The blocks in the journal of this transfer, and the end of its whole records; `None` when it is not this transfer's.
+/// Returns the blocks in the journal of this transfer and the end of its complete records; `None` if the journal belongs to
+/// another transfer.
 #[cfg(any(test, fuzzing))]
 fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(JournalContent, u64)> {
     let (found, rest) = bytes.split_first_chunk::<HEADER>()?;
@@ -170,7 +172,7 @@ fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
     header
 }
 
-/// The transfer and geometry that a journal is of.
+/// Returns the transfer and geometry in the header of a journal.
 pub(crate) fn header_of(disk: &Disk, file: &File) -> Option<(TransferId, Geometry)> {
     let mut found = [0; HEADER];
     let have = disk.read_at(file, &mut found, 0).ok()?;
@@ -213,8 +215,7 @@ fn check(bytes: &[u8]) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Entry point for fuzzers: with any bytes between them, records written before and after are
-/// read.
+/// Entry point for fuzzers: records before and after arbitrary bytes are still read.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(input: &[u8]) {
     let geometry = Geometry { stream_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };

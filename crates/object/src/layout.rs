@@ -1,14 +1,14 @@
-//! Which bytes of the object stream belong to which file.
+//! Mapping between bytes of the object stream and files.
 
 use super::geometry::Geometry;
 use super::manifest::{Kind, Manifest, ManifestError};
 use std::ops::Range;
 
-/// Where the content of each file lies in the object stream.
+/// Position of the content of each file in the object stream.
 #[derive(Debug, Clone)]
 pub struct Layout {
     manifest_len: u64,
-    /// End of the content in the object stream, and the entry, of each file that is not empty.
+    /// End of the content in the object stream, and entry, of each file that is not empty.
     files: Vec<(u64, u32)>,
 }
 
@@ -17,14 +17,14 @@ pub struct Layout {
 pub(crate) struct Piece {
     /// The manifest's entry.
     pub(crate) entry: u32,
-    /// Where in the file.
+    /// Offset in the file.
     pub(crate) offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub(crate) len: usize,
 }
 
 impl Layout {
-    /// The layout of this manifest's files, checked against the geometry.
+    /// Computes the layout of this manifest's files and checks it against the geometry.
     pub(crate) fn new(manifest: &Manifest, geometry: &Geometry) -> Result<Layout, ManifestError> {
         let manifest_len = u64::from(geometry.manifest_len);
         let mut end = manifest_len;
@@ -46,24 +46,24 @@ impl Layout {
         if fits { Ok(Layout { manifest_len, files }) } else { Err(ManifestError::Sizes) }
     }
 
-    /// The bytes of the object stream that hold this entry's content; `None` when it has none.
+    /// Returns the bytes of the object stream that hold this entry's content; `None` if it has no content.
     pub fn range_of(&self, entry: u32) -> Option<Range<u64>> {
         let at = self.files.binary_search_by_key(&entry, |&(_, entry)| entry).ok()?;
         let start = at.checked_sub(1).map_or(self.manifest_len, |before| self.files[before].0);
         Some(start..self.files[at].0)
     }
 
-    /// Bytes of the manifest, before the content.
+    /// Returns the bytes of the manifest, which precede the content.
     pub(crate) fn manifest_len(&self) -> u64 {
         self.manifest_len
     }
 
-    /// Files that are not empty.
+    /// Returns the number of files that are not empty.
     pub(crate) fn count(&self) -> usize {
         self.files.len()
     }
 
-    /// The files' part of this range of the object stream, in order.
+    /// Returns the parts of files in this range of the object stream, in order.
     pub(crate) fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
         let mut at = range.start.max(self.manifest_len);
         let first = self.files.partition_point(|&(end, _)| end <= at);

@@ -5,25 +5,25 @@
 //! block:  data ‖ zeros ‖ u32 length of the data ‖ BLAKE3 of the data      (K symbols of T bytes)
 //! ```
 //!
-//! A block covers the same bytes of the object stream whatever was lost, so a receiver can put blocks in any
-//! order, stop, and go on later. The source side is an [`ObjectStream`]; the receiver side is a [`Store`]
-//! for files or a [`StreamSink`] for a pipe.
+//! The position of a block in the object stream does not depend on losses. A receiver can therefore store blocks in any order,
+//! stop, and continue later. The source side is an [`ObjectStream`]; the receiver side is a [`Store`] for files or a
+//! [`StreamSink`] for a pipe.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`geometry`] [`block`] | where blocks lie; their trailer, hashes and the root over all of them |
+//! | [`geometry`] [`block`] | positions of blocks; their trailers and hashes, and the root hash over all blocks |
 //! | [`manifest`] | names, sizes, modes and times; a total decoder |
-//! | [`metadata`] | what else can be said of files: owners, attributes, and which of them are wanted |
-//! | [`names`] | what becomes of names that a terminal obeys |
-//! | `links` | which symbolic links are followed, and which lead nowhere at the receivers |
-//! | `walk` | what lies at paths that are to be sent |
-//! | `apply` | owners, attributes and special bits at the receiver, as far as they are wanted |
+//! | [`metadata`] | further metadata of files: owners and attributes, and their selection |
+//! | [`names`] | treatment of names with terminal control characters |
+//! | `links` | symbolic links that are followed, and links without a target at the receivers |
+//! | `walk` | search for the entries below the paths that are sent |
+//! | `apply` | owners, attributes and special bits at the receiver, where it wants them |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
 //! | [`memory`] | files in memory in place of files on a disk |
-//! | [`SealedBlocks`] | their blocks, each always the same |
-//! | `file_work` | how far work on many files is |
-//! | `remembered` | what an output directory has received, and when that was sent |
-//! | [`partial_transfers`] | transfers that were not completed, and their deletion |
+//! | [`SealedBlocks`] | blocks as they are sent, each always with the same bytes |
+//! | `file_work` | progress of work on many files |
+//! | `origin_records` | record of the transfers that an output directory has received |
+//! | [`partial_transfers`] | incomplete transfers, and their deletion |
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
 
 mod apply;

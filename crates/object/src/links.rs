@@ -1,4 +1,5 @@
-//! Symbolic links: which are followed at the source, which lead nowhere at the receivers, and which stay inside an output directory.
+//! Symbolic links: links that are followed at the source, links without a target at the receivers, and links that stay inside an
+//! output directory.
 
 use super::manifest::{Entry, Kind, STATE_DIR};
 use super::names::shown;
@@ -9,20 +10,20 @@ use std::os::unix::ffi::OsStrExt;
 /// Maximum number of links that one path may pass (Linux: 40).
 const MAX_PASSED: usize = 40;
 
-/// Which symbolic links below a path are sent as the files and directories that they lead to.
+/// The symbolic links below a path that are sent as the files and directories to which they lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FollowLinks {
-    /// None: links are sent as links.
+    /// No links: all are sent as links.
     #[default]
     Never,
-    /// Those that lead out of the paths that are sent, by their names alone.
+    /// Links that lead out of the sent paths, judged by their names alone.
     Unsafe,
-    /// All.
+    /// All links.
     Always,
 }
 
 impl FollowLinks {
-    /// Whether the link `path` with this target is followed, where the names `tops` are sent.
+    /// Returns whether the link `path` with this target is followed, if the names `tops` are sent.
     pub(super) fn follows(self, path: &OsStr, target: &OsStr, tops: &BTreeSet<OsString>) -> bool {
         match self {
             FollowLinks::Never => false,
@@ -32,7 +33,7 @@ impl FollowLinks {
     }
 }
 
-/// Whether a link leads out of the names `tops`, by its own names alone.
+/// Returns whether a link leads out of the names `tops`, without following other links.
 fn leads_out(path: &OsStr, target: &OsStr, tops: &BTreeSet<OsString>) -> bool {
     if target.as_bytes().starts_with(b"/") {
         return true;
@@ -48,26 +49,26 @@ fn leads_out(path: &OsStr, target: &OsStr, tops: &BTreeSet<OsString>) -> bool {
     at.first().is_none_or(|top| !tops.contains(OsStr::from_bytes(top)))
 }
 
-/// The names above the last one of a path.
+/// Returns the names of a path without the last one.
 fn directory_of(path: &OsStr) -> Vec<&[u8]> {
     let mut names: Vec<&[u8]> = path.as_bytes().split(|byte| *byte == b'/').collect();
     names.pop();
     names
 }
 
-/// The names of a target that mean something.
+/// Returns the names of a target, without empty names and `.`.
 fn names_of(target: &OsStr) -> impl DoubleEndedIterator<Item = &[u8]> {
     target.as_bytes().split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."))
 }
 
-/// Where a link ends at a receiver.
+/// The end of a link at a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// At something that is sent.
+    /// At an entry that is sent.
     Sent,
-    /// Outside of what is sent.
+    /// Outside of the sent entries.
     Outside,
-    /// Nowhere.
+    /// At no entry.
     Nowhere,
 }
 
@@ -84,7 +85,7 @@ impl Strays {
         self.first.get_or_insert_with(|| format!("{} -> {}", entry.name(), shown(target)));
     }
 
-    /// In words.
+    /// Describes these links.
     fn reported(self, whereto: &str) -> Option<String> {
         let first = self.first?;
         Some(match self.count {
@@ -94,16 +95,16 @@ impl Strays {
     }
 }
 
-/// Links that receivers get without what they lead to, in words.
+/// Descriptions of links that receivers get without their targets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StrayLinks {
-    /// Those that lead out of what is sent: they can be followed.
+    /// Links that lead out of the sent entries. The source can follow them.
     pub outside: Option<String>,
-    /// Those that lead nowhere at the source either.
+    /// Links without a target at the source.
     pub nowhere: Option<String>,
 }
 
-/// The links among `entries` that receivers would get without what they lead to.
+/// Returns the links among `entries` that receivers would get without their targets.
 pub(super) fn stray_links(entries: &[Entry]) -> StrayLinks {
     let (mut outside, mut nowhere) = (Strays::default(), Strays::default());
     for entry in entries {
@@ -120,7 +121,7 @@ pub(super) fn stray_links(entries: &[Entry]) -> StrayLinks {
     }
 }
 
-/// Where a link ends, through other links too.
+/// Returns the end of a link, also through other links.
 fn end_of(entries: &[Entry], link: &Entry, target: &OsStr) -> End {
     if target.as_bytes().starts_with(b"/") {
         return End::Outside;
@@ -160,9 +161,9 @@ fn end_of(entries: &[Entry], link: &Entry, target: &OsStr) -> End {
     if at.is_empty() { End::Outside } else { End::Sent }
 }
 
-/// Whether a link at `path` with this target cannot lead out of the output directory, whichever
-/// other links it passes. Such a target begins with at most one `..` for each directory above the link,
-/// followed by names only. A `..` after a name could undo less or more than that name.
+/// Returns whether a link at `path` with this target cannot lead out of the output directory, whatever other links it passes.
+/// Such a target begins with at most one `..` for each directory above the link, followed by names only. A `..` after a name is
+/// refused: the name may be a link, and `..` would then lead to another directory.
 pub(crate) fn stays_inside(path: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -> bool {
     let target = target.as_ref().as_bytes();
     let depth = path.as_ref().as_bytes().iter().filter(|byte| **byte == b'/').count();
@@ -183,7 +184,7 @@ mod tests {
         Entry::new(path, Kind::Symlink { target: target.into() }, 0o777, 0)
     }
 
-    /// Where `path` with this target ends beside a directory `a` with a file, a link to it, and a link out.
+    /// Returns the end of the link `path` with this target, next to a directory `a` with a file, a link to it, and a link out.
     fn end(path: &str, target: &str) -> End {
         let mut entries = vec![
             Entry::new("a", Kind::Dir, 0o755, 0),

@@ -8,12 +8,12 @@
 //! attributes:  0: none; n: the n-th set of the manifest; one more than there are: count ‖ (text name ‖ text value) follow
 //! ```
 //!
-//! Numbers are LEB128 (7 bits per byte, low ones first); a text is its length and its bytes; `shared` is the number of bytes that
-//! the path has in common with the entry before; `mtime` is in zigzag form. [`Manifest::decode`] is total: any
-//! bytes give a manifest whose paths all stay inside the output directory, or an error.
+//! Numbers are LEB128 (7 bits per byte, low ones first). A text is its length and its bytes. `shared` is the length of the prefix
+//! that the path has in common with the preceding entry. `mtime` is in zigzag form. [`Manifest::decode`] is total: any bytes
+//! result in an error or in a manifest whose paths all stay inside the output directory.
 //!
-//! Version 2 is written only if something needs it: an owner, attributes, a set-user-ID, set-group-ID or sticky bit, a hard
-//! link, or a name that is not UTF-8. A manifest that an older receiver can read has the same bytes as before.
+//! Version 2 is written only if an entry needs it: for an owner, attributes, a set-user-ID, set-group-ID or sticky bit, a hard
+//! link, or a name that is not UTF-8. Any other manifest is written as version 1, so that older receivers can read it.
 
 mod named;
 mod tables;
@@ -27,26 +27,28 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 use tables::{ReadTables, WriteTables};
 
-/// Name of the directory, inside the output directory, where the receiver keeps its state. No
-/// entry may have it as its first component.
+/// Name of the directory, inside the output directory, for the state of the receiver. No entry may have this name as its first
+/// component.
 pub const STATE_DIR: &str = ".faircast";
 
 /// Maximum number of entries of a manifest.
 pub const MAX_ENTRIES: usize = 4_000_000;
-/// Maximum number of directories that a path lies below. Each is open while something is placed in it.
+/// Maximum number of directories above a path. All of them are open while its entry is placed.
 pub const MAX_DEPTH: usize = 256;
-/// Maximum number of directories that paths need beyond those that are entries: names of one letter could ask for millions in little text.
+/// Maximum number of directories in paths that are not entries. Without this limit a short text with names of one letter could
+/// require millions of directories.
 const MAX_UNNAMED_DIRS: usize = 65_536;
-/// Maximum number of bytes of all paths and targets together: shared beginnings could make much of little.
+/// Maximum number of bytes of all paths and targets together. Without this limit shared prefixes could expand a short manifest to
+/// a very long one.
 const MAX_TEXT: usize = 256 << 20;
 /// Permission bits, and the set-user-ID, set-group-ID and sticky bits.
 pub const MODE_BITS: u32 = 0o7777;
-/// Permission bits: all that version 1 has.
+/// Permission bits: the only mode bits of version 1.
 pub const PERMISSIONS: u32 = 0o777;
-/// Maximum number of bytes of the attributes of all entries together: one set may belong to many of them.
+/// Maximum number of bytes of the attributes of all entries together. A set counts once for each entry that uses it.
 const MAX_ATTRIBUTES: usize = 256 << 20;
 
-/// Least space of files and directories, for [`Manifest::footprint`].
+/// Minimum space of a file or directory, for [`Manifest::footprint`], in bytes.
 const DISK_BLOCK: u64 = 4096;
 const INODE: u64 = 256;
 
@@ -72,7 +74,7 @@ pub struct Entry {
     pub mtime: i64,
     /// Its owner, if the source states it.
     pub owner: Option<Arc<Owner>>,
-    /// Extended attributes and access control lists, where the source says them.
+    /// Extended attributes and access control lists, if the source states them.
     pub attributes: Option<Arc<Attributes>>,
 }
 
@@ -81,19 +83,19 @@ pub struct Entry {
 pub enum Kind {
     /// A file of this many bytes.
     File {
-        /// Bytes.
+        /// Number of bytes.
         size: u64,
     },
     /// A directory.
     Dir,
     /// A symbolic link.
     Symlink {
-        /// Where it points, as it is.
+        /// The target of the link, unchanged.
         target: OsString,
     },
-    /// One more name of a file.
+    /// A further name of a file.
     HardLink {
-        /// The file's entry, which lies before this one.
+        /// Entry of the file, which precedes this one.
         to: u32,
     },
     /// A stream: a file whose size is known only at its end. The only entry of its manifest.
@@ -103,7 +105,7 @@ pub enum Kind {
 /// Numbers of entries by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Files; each name of one that has several counts.
+    /// Number of names of files: a file with several names counts several times.
     pub files: u64,
     /// Symbolic links.
     pub links: u64,
@@ -112,7 +114,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Files alone.
+    /// Creates counts of files alone.
     pub fn of_files(files: u64) -> Counts {
         Counts { files, ..Counts::default() }
     }
@@ -121,79 +123,79 @@ impl Counts {
 /// Error in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// No bytes, or none between two `/`.
+    /// The path has no bytes, or a component has none.
     #[error("a name is empty")]
     Empty,
-    /// Starts with `/`.
+    /// The path starts with `/`.
     #[error("the path is absolute")]
     Absolute,
     /// A component is `.` or `..`.
     #[error("the path contains \".\" or \"..\"")]
     Dots,
-    /// Contains a NUL byte.
+    /// The path contains a NUL byte.
     #[error("the path contains a NUL byte")]
     Nul,
-    /// Too long, as a whole or a component.
+    /// The path or one of its components is too long.
     #[error("the path has more than {MAX_PATH_LEN} bytes, or a name in it more than {MAX_NAME_LEN}")]
     TooLong,
-    /// Too many directories above it.
+    /// Too many directories are above the path.
     #[error("the path lies below more than {MAX_DEPTH} directories")]
     TooDeep,
-    /// Inside the receiver's state directory.
+    /// The path is inside the receiver's state directory.
     #[error("\"{STATE_DIR}\" is where receivers keep their state; rename it")]
     Reserved,
 }
 
-/// Why bytes or entries are no manifest. Entries are counted from 0.
+/// Reason why bytes or entries are not a valid manifest. Entries are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// Ends too early.
+    /// The bytes end too early.
     #[error("it ends at byte {at} in the middle of an entry")]
     Truncated {
-        /// Where.
+        /// Offset of the end.
         at: usize,
     },
-    /// Goes on after the last entry.
+    /// Bytes follow the last entry.
     #[error("{0} bytes follow the last entry")]
     Trailing(usize),
-    /// Made by another version.
+    /// The manifest has an unknown version.
     #[error(
         "it has version {0}, this version of faircast reads 1 to {VERSION}; update faircast on the older side"
     )]
     Version(u8),
-    /// Nothing in it needs version 2.
+    /// The manifest has version 2, but no entry needs it.
     #[error("it has version 2 and nothing that needs it")]
     Unneeded,
-    /// A number of more than 64 bits, or not in its shortest form.
+    /// A number has more than 64 bits, or is not in its shortest form.
     #[error("the number at byte {at} is not in its only form")]
     Number {
-        /// Where.
+        /// Offset of the number.
         at: usize,
     },
-    /// More entries than allowed, or than the bytes could hold.
+    /// The manifest has more entries than allowed, or than its bytes could hold.
     #[error("{0} entries; at most {MAX_ENTRIES} can be sent, and each takes {MIN_ENTRY} bytes or more")]
     TooMany(u64),
     /// All paths together are too long.
     #[error("the paths take more than {MAX_TEXT} bytes together")]
     TooMuchText,
-    /// Directories that are no entries.
+    /// Too many directories are not entries.
     #[error(
         "entry {entry}: the paths up to it lie below more than {MAX_UNNAMED_DIRS} directories that are not listed"
     )]
     TooManyDirs {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
     },
     /// A path or target that is not UTF-8, in version 1.
     #[error("entry {entry}: the path or target is not UTF-8")]
     NotUtf8 {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
     },
     /// A path that is not allowed.
     #[error("entry {entry}: {why}")]
     Path {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
         /// Error in the path.
         why: PathError,
@@ -201,19 +203,19 @@ pub enum ManifestError {
     /// A link target that is empty, too long or has a NUL byte.
     #[error("entry {entry}: the target of the link is empty, too long or has a NUL byte")]
     Target {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
     },
-    /// Not after the entry before: a duplicate or not sorted.
+    /// An entry does not sort after the preceding one: it is a duplicate or out of order.
     #[error("entry {entry}: not after the one before")]
     Order {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
     },
-    /// Lies below an entry that is no directory.
+    /// An entry is below an entry that is not a directory.
     #[error("entry {entry}: lies below \"{above}\", which is no directory")]
     BelowFile {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
         /// Path of the entry above it.
         above: String,
@@ -221,51 +223,51 @@ pub enum ManifestError {
     /// An unknown kind of entry.
     #[error("entry {entry}: unknown kind {kind}")]
     Kind {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
         /// The kind.
         kind: u8,
     },
-    /// More bits than a mode has in this version.
+    /// The mode has more bits than this version allows.
     #[error("entry {entry}: mode {mode:o} has bits that are no permissions")]
     Mode {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
         /// The mode.
         mode: u64,
     },
-    /// A hard link to what is no file before it, or with a mode, time, owner or attributes of its own.
+    /// A hard link to an entry that is not a file before it, or with a mode, time, owner or attributes.
     #[error("entry {entry}: a hard link whose target is no earlier file, or with metadata of its own")]
     HardLink {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
     },
     /// An owner or attributes that are not allowed.
     #[error("entry {entry}: {why}")]
     Metadata {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
         /// Error in the metadata.
         why: MetadataError,
     },
-    /// The attributes of all entries together are too much.
+    /// The attributes of all entries together are too long.
     #[error("the attributes of all files take more than {MAX_ATTRIBUTES} bytes together")]
     TooManyAttributes,
-    /// A stream beside other entries.
+    /// A stream is not the only entry.
     #[error("entry {entry}: a stream has to be the only entry")]
     StreamNotAlone {
-        /// Which entry.
+        /// Number of the entry.
         entry: usize,
     },
-    /// The sizes add up to more than 2^63 bytes, or not to the object stream's length.
+    /// The sum of the sizes exceeds 2^63 bytes, or differs from the object stream's length.
     #[error("the sizes of manifest and files do not add up to the length of the object")]
     Sizes,
 }
 
-/// Check a relative path as [`Manifest`] has them.
+/// Checks a relative path of a [`Manifest`].
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the path.
 pub fn check_path(path: impl AsRef<OsStr>) -> Result<(), PathError> {
     let path = path.as_ref().as_bytes();
     if path.starts_with(b"/") {
@@ -290,28 +292,28 @@ pub fn check_path(path: impl AsRef<OsStr>) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Entries on the current path that are not directories, the longest last; paths come sorted. All paths with the same
-/// beginning follow it directly.
+/// Entries on the current path that are not directories; the longest is the last. Paths arrive sorted, so all paths with the same
+/// beginning directly follow it.
 #[derive(Debug, Default)]
 struct Leaves<'a>(Vec<&'a [u8]>);
 
 impl<'a> Leaves<'a> {
-    /// Returns the entry above the next path that is not a directory.
+    /// Returns the entry that lies above the next path and is not a directory.
     fn above(&mut self, path: &[u8]) -> Option<&'a [u8]> {
-        // An entry sorts before everything below it. Only the longest of the leaves that begin the path can be followed by a slash
-        // here: after the others the path continues as the longer leaves do.
+        // An entry sorts before everything below it. Several leaves can be prefixes of the path, but only the longest can be
+        // followed by a slash in it. After a shorter leaf the path continues like the longer leaves.
         while self.0.pop_if(|leaf| !path.starts_with(leaf)).is_some() {}
         self.0.last().copied().filter(|leaf| path.get(leaf.len()) == Some(&b'/'))
     }
 
-    /// This path, which was the next one, is no directory.
+    /// Adds this path, the next one, as an entry that is not a directory.
     fn push(&mut self, path: &'a [u8]) {
         self.0.push(path);
     }
 }
 
 impl Manifest {
-    /// A manifest of these entries, which need not be sorted.
+    /// Creates a manifest of these entries, which need not be sorted.
     ///
     /// # Errors
     /// A [`ManifestError`]; the entries are counted in their sorted order.
@@ -322,12 +324,12 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The entries, sorted by path.
+    /// Returns the entries, sorted by path.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// How many entries there are of each kind.
+    /// Returns the numbers of entries by kind.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for entry in &self.entries {
@@ -340,7 +342,7 @@ impl Manifest {
         counts
     }
 
-    /// The names at the top, in order.
+    /// Returns the top-level names, in order.
     pub fn tops(&self) -> impl Iterator<Item = &OsStr> {
         let mut before = None;
         let tops = self.entries.iter().map(|entry| {
@@ -350,14 +352,14 @@ impl Manifest {
         tops.filter(move |top| before.replace(*top) != Some(*top))
     }
 
-    /// Bytes of all files together.
+    /// Returns the bytes of all files together.
     pub fn content_len(&self) -> u64 {
-        // Checked not to overflow.
+        // `Manifest::new` and `decode` check that the sum does not overflow.
         self.entries.iter().map(Entry::size).sum()
     }
 
-    /// Bytes that entries take on a disk beside their content, about: a block for each directory and link, a file's inode, name,
-    /// attributes and what its last block has left.
+    /// Returns the approximate number of bytes that entries take on a disk in addition to their content. Each directory and link
+    /// takes a block. Each file takes its inode, name, attributes and the rest of its last block.
     pub fn footprint(&self) -> u64 {
         let (mut bytes, mut before) = (0, &b""[..]);
         for entry in &self.entries {
@@ -365,7 +367,7 @@ impl Manifest {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
             let attributes = entry.attributes.as_ref().map_or(0, |set| set.bytes());
             let own = match entry.kind {
-                // Where something lies in it, it counts as entered.
+                // A directory with entries is counted by `entered`.
                 Kind::Dir => 0,
                 Kind::File { size } => INODE + size.next_multiple_of(DISK_BLOCK) - size,
                 Kind::Symlink { .. } => DISK_BLOCK,
@@ -384,12 +386,12 @@ impl Manifest {
         bytes + empty as u64 * DISK_BLOCK
     }
 
-    /// Whether it is that of a stream.
+    /// Returns whether this is the manifest of a stream.
     pub fn is_stream(&self) -> bool {
         matches!(self.entries[..], [Entry { kind: Kind::Stream, .. }])
     }
 
-    /// The entries, to be called otherwise here than at the source.
+    /// Returns the entries, so that a receiver can rename them.
     fn entries_mut(&mut self) -> &mut [Entry] {
         &mut self.entries
     }
@@ -415,7 +417,8 @@ impl Manifest {
             if attributes > MAX_ATTRIBUTES {
                 return Err(ManifestError::TooManyAttributes);
             }
-            // A directory that is entered for the first time is one that is listed (its path is what comes before the slash), or not.
+            // A directory that is entered for the first time is either an entry or not listed. The path of a listed directory is
+            // the part before the slash.
             let before = entry.checked_sub(1).map_or(&b""[..], |before| self.entries[before].path.as_bytes());
             dirs += entered(before, path);
             if dirs > MAX_UNNAMED_DIRS + 2 * entry {
@@ -432,7 +435,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Checks an entry beside its path; returns the bytes of text in it.
+    /// Checks an entry except for its path; returns the bytes of text in it.
     fn check_kind(&self, entry: usize) -> Result<usize, ManifestError> {
         let e = &self.entries[entry];
         if e.mode & !MODE_BITS != 0 {
@@ -460,7 +463,7 @@ impl Manifest {
         }
     }
 
-    /// Whether something in it is beyond version 1.
+    /// Returns whether an entry needs version 2.
     fn needs_version_2(&self) -> bool {
         let is_text = |text: &OsString| std::str::from_utf8(text.as_bytes()).is_ok();
         !self.entries.iter().all(|e| {
@@ -474,7 +477,7 @@ impl Manifest {
         })
     }
 
-    /// The manifest as bytes.
+    /// Encodes the manifest.
     pub fn encode(&self) -> Vec<u8> {
         let mut tables = self.needs_version_2().then(WriteTables::default);
         let mut out = vec![if tables.is_some() { 2 } else { 1 }];
@@ -508,10 +511,10 @@ impl Manifest {
         out
     }
 
-    /// Read a manifest. The same manifest has only one form.
+    /// Decodes a manifest. Each manifest has exactly one encoding.
     ///
     /// # Errors
-    /// A [`ManifestError`] says what is wrong and where.
+    /// A [`ManifestError`] with the error and its position.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let mut from = Reader { bytes, at: 0 };
         let mut tables = match from.byte()? {
@@ -531,7 +534,7 @@ impl Manifest {
             let shared = usize::try_from(shared).ok().filter(|&s| s <= path.len());
             let Some(shared) = shared else { return Err(ManifestError::Number { at }) };
             let rest = from.text()?;
-            // The longest beginning is shared, so that there is only one form.
+            // The shared prefix must have its maximum length, so that there is only one encoding.
             if shared < path.len() && rest.first() == Some(&path[shared]) {
                 return Err(ManifestError::Number { at });
             }
@@ -555,29 +558,30 @@ impl Manifest {
     }
 }
 
-/// How many directories a path lies below that the one before it, in order, did not.
+/// Returns the number of directories that `path` enters and the preceding path, `before`, did not.
 fn entered(before: &[u8], path: &[u8]) -> usize {
     let shared = before.iter().zip(path).take_while(|(a, b)| a == b).count();
     path[shared..].iter().filter(|byte| **byte == b'/').count()
 }
 
 impl Entry {
-    /// An entry of which no more is said.
+    /// Creates an entry without owner and attributes.
     pub fn new(path: impl Into<OsString>, kind: Kind, mode: u32, mtime: i64) -> Entry {
         Entry { path: path.into(), kind, mode, mtime, owner: None, attributes: None }
     }
 
-    /// Its path for people: what is no text in it is replaced, and what a terminal obeys, line ends too, is shown as `\x1b`.
+    /// Returns the path for display. Bytes that are not text are replaced. Terminal control characters, including line ends, are
+    /// written as `\x1b`.
     pub fn name(&self) -> Cow<'_, str> {
         shown(&self.path)
     }
 
-    /// Whether it is a name of a file or a stream.
+    /// Returns whether the entry is a name of a file or a stream.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File { .. } | Kind::HardLink { .. } | Kind::Stream)
     }
 
-    /// Bytes of its content; 0 for what is no file.
+    /// Returns the bytes of its content; 0 for an entry that is not a file.
     pub fn size(&self) -> u64 {
         match self.kind {
             Kind::File { size } => size,

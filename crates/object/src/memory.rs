@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryFile {
-    /// Its name or path, as in the transfer.
+    /// Its name or path in the transfer.
     pub name: String,
     /// Its content.
     pub bytes: Arc<[u8]>,
 }
 
 impl MemoryFile {
-    /// A file of this name.
+    /// Creates a file of this name.
     pub fn new(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> MemoryFile {
         MemoryFile { name: name.into(), bytes: bytes.into() }
     }
@@ -29,7 +29,7 @@ impl fmt::Debug for MemoryFile {
     }
 }
 
-/// Received files in memory. A clone is the same memory: give one to a session, and take the files out of the other when
+/// Received files in memory. A clone is the same memory: pass one clone to a session, and take the files out of the other when
 /// the session has ended. Directories and links are left out.
 #[derive(Clone)]
 pub struct Memory {
@@ -44,31 +44,32 @@ struct StoredFiles {
 }
 
 impl Memory {
-    /// Creates memory for this many bytes of content in all; more is an error of the session. Content out of order takes
-    /// more: at most the same amount again, or 4 MiB if that is larger.
+    /// Creates memory for `limit` bytes of content in total. A session with more content fails. Content that arrives out of order
+    /// takes more memory: at most the same amount again, or 4 MiB if that is larger.
     pub fn new(limit: u64) -> Memory {
         Memory { limit, stored: Arc::default() }
     }
 
-    /// Bytes that it may hold.
+    /// Returns the maximum number of bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The files that have been received whole and verified, in the order of their names; of streams what has come. The
-    /// memory is empty then, and can be used again.
+    /// Takes the files that are complete and verified, in the order of their names, and the received part of streams. The memory
+    /// is empty afterwards and can be used again.
     pub fn take(&self) -> Vec<MemoryFile> {
         let mut stored = self.lock();
         stored.bytes = 0;
         std::mem::take(&mut stored.files)
     }
 
-    /// Bytes of an object that are collected until it is complete. This number of its first bytes is not content.
+    /// Creates a buffer for the bytes of an object until it is complete. Its first `free` bytes are not content and do not count
+    /// against the limit.
     pub fn gather(&self, free: u64) -> Gathering {
         Gathering { memory: self.clone(), free, bytes: Arc::default() }
     }
 
-    /// A stream that is a file of this name however it ends.
+    /// Creates a stream that becomes a file of this name, however the stream ends.
     pub fn stream(&self, name: impl Into<String>) -> MemoryStream {
         MemoryStream { gathering: self.gather(0), name: name.into() }
     }
@@ -77,7 +78,7 @@ impl Memory {
         self.lock().files.extend(files);
     }
 
-    /// Makes room for this many more bytes.
+    /// Reserves this number of bytes.
     fn claim(&self, bytes: u64) -> io::Result<()> {
         let mut stored = self.lock();
         let all = stored.bytes + bytes;
@@ -96,7 +97,7 @@ impl Memory {
         stored.bytes = stored.bytes.saturating_sub(bytes);
     }
 
-    /// A thread that has panicked leaves whole files behind.
+    /// A poisoned lock is safe: a thread that has panicked has stored only whole files.
     fn lock(&self) -> MutexGuard<'_, StoredFiles> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,7 +115,7 @@ impl PartialEq for Memory {
     }
 }
 
-/// The bytes of an object stream, its manifest first. They count against the limit of their memory.
+/// The bytes of an object stream, beginning with its manifest. They count against the limit of their memory.
 #[derive(Clone)]
 pub struct Gathering {
     memory: Memory,
@@ -123,7 +124,7 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// All has come and is verified: keep the files of it.
+    /// Splits the complete, verified bytes into files and stores the files. Returns the number of files.
     ///
     /// # Errors
     /// When the manifest is not valid.
@@ -132,7 +133,7 @@ impl Gathering {
         let (head, mut rest) = bytes.split_at((manifest_len as usize).min(bytes.len()));
         let manifest = Manifest::decode(head)?;
         let mut files: Vec<MemoryFile> = Vec::new();
-        // Where the file of an entry is in `files`.
+        // Index in `files` of each entry's file.
         let mut placed = BTreeMap::new();
         for (n, entry) in (0..).zip(manifest.entries()) {
             let len = match &entry.kind {
@@ -178,7 +179,7 @@ impl Write for Gathering {
     }
 }
 
-/// A session that failed leaves its memory as it was.
+/// A session that failed releases its memory.
 impl Drop for Gathering {
     fn drop(&mut self) {
         if Arc::strong_count(&self.bytes) == 1 {

@@ -4,44 +4,45 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Maximum number of owners of a manifest, each of which a receiver may look up by name.
+/// Maximum number of owners of a manifest. A receiver may look up each of them by name.
 pub const MAX_OWNERS: usize = 4_096;
 /// Maximum number of different sets of attributes of a manifest.
 pub const MAX_ATTRIBUTE_SETS: usize = 65_536;
 /// Maximum number of attributes of a file.
 pub const MAX_NAMES: usize = 256;
-/// Longest name of an attribute, of a user and of a group, in bytes (Linux's own limit of the first).
+/// Longest name of an attribute, a user or a group, in bytes (Linux has this limit for attributes).
 pub const MAX_NAME: usize = 255;
-/// Longest value of an attribute, in bytes (Linux's own limit).
+/// Longest value of an attribute, in bytes (the limit of Linux).
 pub const MAX_VALUE: usize = 65_536;
 /// Maximum number of bytes of the names and values of a file's attributes.
 pub const MAX_SET: usize = 2 * MAX_VALUE;
 
-/// The name under which Linux has a file's access control list.
+/// The attribute in which Linux stores a file's access control list.
 pub const ACCESS_ACL: &str = "system.posix_acl_access";
-/// The same of the list that what is made in a directory gets.
+/// The attribute in which Linux stores the list that new files in a directory inherit.
 pub const DEFAULT_ACL: &str = "system.posix_acl_default";
 
 /// Metadata that a source sends or a receiver applies, beyond names, permission bits, times and hard links.
 ///
-/// As text it is names with commas between them, or `all`.
+/// The text form is a list of names separated by commas, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Preserve(BTreeSet<Aspect>);
 
-/// One of the things that [`Preserve`] may have.
+/// A kind of metadata that [`Preserve`] may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aspect {
     /// Owner and group.
     Owner,
-    /// Set-user-ID, set-group-ID and sticky bits. A receiver sets the first two only where the file is whose it was.
+    /// Set-user-ID, set-group-ID and sticky bits. A receiver sets the first two only if the file has the user or group of the
+    /// source.
     Setid,
     /// POSIX access control lists.
     Acls,
     /// Extended attributes of users (`user.*`).
     Xattrs,
-    /// Extended attributes of the system (`trusted.*`, `security.*`, such as capabilities): for root.
+    /// Extended attributes of the system, for root (`trusted.*`, and `security.*` such as capabilities).
     Privileged,
-    /// Receivers: symbolic links that lead out of the output directory, absolute ones among them.
+    /// Symbolic links that lead out of the output directory, including absolute ones. This applies to receivers.
     Links,
 }
 
@@ -60,38 +61,38 @@ const ASPECTS: [(&str, Aspect); 6] = [
 pub struct UnknownAspect(pub String);
 
 impl Preserve {
-    /// Nothing beyond what always is.
+    /// Returns an empty selection: only the metadata that are always preserved.
     #[must_use]
     pub fn nothing() -> Preserve {
         Preserve::default()
     }
 
-    /// Everything that there is.
+    /// Returns all kinds of metadata.
     #[must_use]
     pub fn everything() -> Preserve {
         Preserve(ASPECTS.into_iter().map(|(_, aspect)| aspect).collect())
     }
 
-    /// This as well.
+    /// Adds a kind of metadata.
     #[must_use]
     pub fn and(mut self, aspect: Aspect) -> Preserve {
         self.0.insert(aspect);
         self
     }
 
-    /// Whether it has this.
+    /// Returns whether this kind is selected.
     #[must_use]
     pub fn has(&self, aspect: Aspect) -> bool {
         self.0.contains(&aspect)
     }
 
-    /// Whether it has nothing.
+    /// Returns whether no kind is selected.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it has attributes of this name.
+    /// Returns whether attributes of this name are selected.
     pub(super) fn has_attribute(&self, name: &str) -> bool {
         Aspect::of_attribute(name).is_some_and(|aspect| self.has(aspect))
     }
@@ -136,13 +137,13 @@ fn is_below(name: &str, namespace: &str) -> bool {
     name.strip_prefix(namespace).is_some_and(|rest| !rest.is_empty())
 }
 
-/// Whether a receiver gives files to users and groups by name or by number.
+/// Whether a receiver identifies users and groups by name or by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OwnersBy {
-    /// By name where one of this name is known here, otherwise by number.
+    /// By name if this host has the name, otherwise by number.
     #[default]
     Name,
-    /// By number, whatever the name is on this host.
+    /// By number, regardless of the name on this host.
     Number,
 }
 
@@ -159,35 +160,35 @@ pub struct Owner {
     pub group: String,
 }
 
-/// Extended attributes of a file, access control lists among them, in the order of their names.
+/// Extended attributes of a file, including access control lists, in the order of their names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attributes(Vec<(String, Vec<u8>)>);
 
 /// Error in an owner or in attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// No number of a user or group: the system takes the largest for "as it is".
+    /// The ID is not valid: the system reserves the largest number for "unchanged".
     #[error("the number of its owner or group is not valid")]
     NoId,
-    /// A name of a user or group that is too long or has signs that such names have not.
+    /// A name of a user or group is too long or has characters that such names cannot have.
     #[error("the name of its owner or group is not valid")]
     OwnerName,
-    /// An owner or set that has not come before.
+    /// A reference to an owner or set that has not been defined.
     #[error("it refers to owner or attributes number {0}, which have not come")]
     Unknown(u64),
-    /// An owner or set that has come before under another number.
+    /// An owner or set that was defined before under another number.
     #[error("owner or attributes number {0} have come before")]
     Twice(u64),
-    /// More owners or sets than allowed.
+    /// The manifest has more owners or sets than allowed.
     #[error("more than {0} different owners or sets of attributes")]
     TooMany(usize),
-    /// No attributes, or more than allowed.
+    /// The set has no attributes, or more than allowed.
     #[error("{0} attributes; there are 1 to {MAX_NAMES}")]
     Count(u64),
     /// The name of an attribute is not allowed.
     #[error("the name of an attribute is not allowed, or not in order")]
     AttributeName,
-    /// A value is too long, or all are together.
+    /// A value is too long, or the whole set is.
     #[error("an attribute of more than {MAX_VALUE} bytes, or attributes of more than {MAX_SET} together")]
     TooLong,
     /// The attribute of an access control list does not contain one.
@@ -208,7 +209,7 @@ impl Owner {
 }
 
 impl Attributes {
-    /// These, which must be in the order of their names.
+    /// Creates a set of these attributes, which must be in the order of their names.
     ///
     /// # Errors
     /// [`MetadataError`] states the error.
@@ -218,12 +219,12 @@ impl Attributes {
         Ok(set)
     }
 
-    /// Names and values, in the order of the names.
+    /// Returns names and values, in the order of the names.
     pub fn all(&self) -> &[(String, Vec<u8>)] {
         &self.0
     }
 
-    /// Bytes of names and values.
+    /// Returns the bytes of names and values.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
@@ -254,8 +255,8 @@ impl Attributes {
 /// Maximum number of entries of an access control list.
 const MAX_ACL: usize = 1_024;
 
-/// Whether this is an access control list as Linux has it (linux/posix_acl_xattr.h): u32 version 2, then entries of u16 tag,
-/// u16 permissions and u32 number.
+/// Returns whether this is an access control list in the format of Linux (linux/posix_acl_xattr.h): u32 version 2, then entries
+/// of u16 tag, u16 permissions and u32 number.
 fn is_acl(value: &[u8]) -> bool {
     let Some((version, entries)) = value.split_first_chunk::<4>() else { return false };
     let (entries, rest) = entries.as_chunks::<8>();

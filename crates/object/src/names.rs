@@ -1,9 +1,9 @@
-//! Names with terminal control characters: how a receiver treats them.
+//! Treatment of names with terminal control characters at a receiver.
 //!
-//! A name of a file may have any byte but `/` and NUL. Listings show names on a terminal, and scripts read them line by line. By a name
-//! with an escape sequence, a line end or a character that changes the direction of writing, a source could control the terminal of
-//! anybody who lists the received files. Unless the receiver wants such names unchanged, their bytes are written as `\x1b`,
-//! which `printf '%b'` reads back.
+//! A file name may contain any byte but `/` and NUL. Listings show names on a terminal, and scripts read them line by line. With
+//! an escape sequence, a line end or a bidirectional control character in a name, a source could control the terminal of anyone
+//! who lists the received files. Unless the receiver wants such names unchanged, their bytes are written as `\x1b`, which `printf
+//! '%b'` reads back.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -11,33 +11,33 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::str::FromStr;
 
-/// Longest path and longest target of a link, in bytes (Linux's own limit).
+/// Longest path and longest target of a link, in bytes (the limit of Linux).
 pub const MAX_PATH_LEN: usize = 4095;
-/// Longest component of a path, in bytes (Linux's own limit).
+/// Longest component of a path, in bytes (the limit of Linux).
 pub const MAX_NAME_LEN: usize = 255;
 
 /// Treatment of a name with terminal control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Names {
-    /// Their bytes are written as `\x1b`, and so on.
+    /// Control characters are written as `\x1b`, and so on.
     #[default]
     Escape,
-    /// The files get their names as they are.
+    /// Names are unchanged.
     Keep,
-    /// Content with such a name is not received.
+    /// Content with such a name is refused.
     Refuse,
 }
 
-/// Why a name cannot be used.
+/// Reason why a name cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// A receiver that refuses such names.
+    /// The receiver refuses names with control characters.
     #[error("\"{0}\" has control characters; receive it with names escaped or kept")]
     Refused(String),
-    /// Its escaped form is longer than a name or path may be.
+    /// The escaped form of the name is longer than a name or path may be.
     #[error("\"{0}\" has control characters, and is too long with these escaped; receive it with names kept")]
     TooLong(String),
-    /// Another entry has the name that it would get.
+    /// Another entry already has the escaped name.
     #[error(
         "\"{0}\" has control characters, and there is an entry that is called so already; receive it with names kept"
     )]
@@ -72,8 +72,8 @@ impl fmt::Display for Names {
     }
 }
 
-/// Whether a terminal or a log viewer does something else with this character than show it: control characters, Unicode's line and
-/// paragraph separators, and its bidirectional controls.
+/// Returns whether a terminal or a log viewer interprets this character instead of displaying it: control characters, Unicode's
+/// line and paragraph separators, and its bidirectional controls.
 pub fn is_command(c: char) -> bool {
     let breaks_line = matches!(c, '\u{2028}' | '\u{2029}');
     let turns =
@@ -103,7 +103,7 @@ pub(super) fn escaped(name: &OsStr) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(shown))
 }
 
-/// A name or path for people, in one line.
+/// Returns a name or path for display, in one line.
 pub(super) fn shown(name: &OsStr) -> Cow<'_, str> {
     match escaped(name) {
         Cow::Borrowed(name) => name.to_string_lossy(),
@@ -111,7 +111,7 @@ pub(super) fn shown(name: &OsStr) -> Cow<'_, str> {
     }
 }
 
-/// The path that an entry gets, and whether that is another one.
+/// Returns the escaped path of an entry; `None` if the path stays unchanged.
 pub(super) fn path_by(names: Names, path: &OsStr) -> Result<Option<OsString>, NameError> {
     let (Names::Escape | Names::Refuse) = names else { return Ok(None) };
     let Cow::Owned(shown) = escaped(path) else { return Ok(None) };
@@ -132,10 +132,10 @@ pub(crate) fn reported(changed: u64) -> String {
     format!("{changed} {names} control characters, which were written as \\x1b and the like")
 }
 
-/// The name that a single file gets. See [`Names`].
+/// Returns the name of a single file after the treatment of [`Names`].
 ///
 /// # Errors
-/// When it is refused, or becomes too long.
+/// When the name is refused, or becomes too long.
 pub fn name_by(names: Names, path: String) -> Result<String, NameError> {
     let shown = path_by(names, OsStr::new(&path))?;
     Ok(shown.map_or(path, |shown| shown.to_string_lossy().into_owned()))

@@ -40,22 +40,22 @@ pub struct ObjectStream {
 /// Files that changed or could not be read while they were sent.
 #[derive(Debug, Default)]
 struct Withdrawals {
-    /// Whether they may be withdrawn while others are left; otherwise they are errors.
+    /// Whether a file may be withdrawn while another file is left; otherwise a change is an error.
     allowed: bool,
     entries: BTreeSet<u32>,
-    /// Withdrawals that are not taken yet.
+    /// Withdrawals that the caller has not taken yet.
     fresh: Vec<Withdrawal>,
 }
 
 #[derive(Debug)]
 enum StreamContent {
-    /// Top-level names and where they lie.
+    /// Top-level names and their paths.
     Files {
         tops: BTreeMap<OsString, PathBuf>,
         open: OpenFiles,
     },
     Stream(Spool),
-    /// By name.
+    /// Content by name.
     Memory(BTreeMap<OsString, Arc<[u8]>>),
 }
 
@@ -64,13 +64,13 @@ enum StreamContent {
 pub enum BlockRead {
     /// The block's data is in the buffer.
     Data,
-    /// The stream ended before this block; the geometry's length is known from now on.
+    /// The stream ended before this block. The geometry now contains the length.
     End,
 }
 
 impl ObjectStream {
-    /// Read the names, sizes, modes and times of these files and trees, in a fixed order. Links
-    /// below them are sent as links; the paths themselves may be links and are followed.
+    /// Reads the names, sizes, modes and times of these files and trees, in a fixed order. Links below the paths are sent as
+    /// links; the paths themselves may be links and are followed.
     ///
     /// # Errors
     /// As [`ObjectStream::open_with`].
@@ -83,10 +83,10 @@ impl ObjectStream {
     }
 
     /// Opens like [`ObjectStream::open`], with further metadata of the files. Files that cannot be read or sent are left out
-    /// ([`ObjectStream::left_out`]), unless that is refused.
+    /// ([`ObjectStream::left_out`]), unless `reading` refuses that.
     ///
     /// # Errors
-    /// An [`ObjectError`] that names the path that cannot be read or sent, when nothing may be left out or nothing is left.
+    /// An [`ObjectError`] with the path that cannot be read or sent, if no file may be left out or no file is left.
     pub fn open_with(
         paths: &[PathBuf],
         reading: &Reading,
@@ -127,11 +127,11 @@ impl ObjectStream {
         Ok(object)
     }
 
-    /// Sends the bytes of `reader` until it ends, as a file called `name`; `started` (ns since
-    /// 1970) distinguishes this stream from others of that name. It is stored in `spool_dir` until the end.
+    /// Sends the bytes of `reader` until it ends, as a file called `name`. `started` (ns since 1970) distinguishes this stream
+    /// from others of the same name. The bytes are stored in `spool_dir` until the end.
     ///
     /// # Errors
-    /// An [`ObjectError`] when the name is not allowed or nothing can be stored in `spool_dir`.
+    /// An [`ObjectError`] when the name is not allowed or `spool_dir` cannot store the stream.
     pub fn from_reader(
         reader: Box<dyn Read + Send>,
         name: &str,
@@ -203,23 +203,23 @@ impl ObjectStream {
         })
     }
 
-    /// Read files from this disk.
+    /// Sets the disk from which files are read.
     pub fn on(self, disk: &Disk) -> ObjectStream {
         ObjectStream { disk: disk.clone(), ..self }
     }
 
-    /// The disk that files are read from.
+    /// Returns the disk from which files are read.
     pub(crate) fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// How the object stream is cut into blocks. A stream's length is known after [`BlockRead::End`] or a
-    /// short block.
+    /// Returns the division of the object stream into blocks. The length of a stream is known after [`BlockRead::End`] or a short
+    /// block.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// The name of the transfer.
+    /// Returns the identifier of the transfer.
     pub fn transfer(&self) -> TransferId {
         self.transfer
     }
@@ -234,7 +234,7 @@ impl ObjectStream {
         &self.skipped
     }
 
-    /// Returns the entries that should be sent and are not, in the order of the paths.
+    /// Returns the entries that are left out because of errors, in the order of the paths.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
@@ -249,8 +249,8 @@ impl ObjectStream {
         stray_links(self.manifest.entries())
     }
 
-    /// Read the data of block `index` into `buf`, whose former content is gone and whose memory is
-    /// used again. For a stream this waits until the whole block has come or the stream has ended.
+    /// Reads the data of block `index` into `buf`, replacing its content and reusing its memory. For a stream this waits until
+    /// the block is complete or the stream has ended.
     ///
     /// # Errors
     /// [`ObjectError::Changed`] when a file has changed, and any error of the system.
@@ -315,10 +315,10 @@ impl ObjectStream {
 }
 
 impl Withdrawals {
-    /// Withdraw this file.
+    /// Withdraws this file.
     ///
     /// # Errors
-    /// `error` when that is not allowed, nothing else is left, or the fault is not the file's.
+    /// `error`, when withdrawal is not allowed, no other file is left, or the fault is not in the file.
     fn add(
         &mut self,
         (entry, path): (u32, PathBuf),
@@ -337,30 +337,32 @@ impl Withdrawals {
 }
 
 impl ObjectStream {
-    /// A file that changes or cannot be read is withdrawn from now on, as long as another one is left: its bytes read as zeros.
+    /// Allows the withdrawal of files that change or cannot be read, as long as another file is left. The bytes of a withdrawn
+    /// file read as zeros.
     pub fn allow_withdrawals(&mut self) {
         self.withdrawals.allowed = matches!(self.content, StreamContent::Files { .. });
     }
 
-    /// Files that were withdrawn since this was called last.
+    /// Takes the files that were withdrawn since the previous call.
     pub(crate) fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
         std::mem::take(&mut self.withdrawals.fresh)
     }
 
-    /// How many files are withdrawn.
+    /// Returns the number of withdrawn files.
     pub(crate) fn withdrawn(&self) -> usize {
         self.withdrawals.entries.len()
     }
 
-    /// The places of files in the object stream.
+    /// Returns the positions of files in the object stream.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    /// Block `index` reads differently than before, and no size or time shows which file changed: withdraws all files in it.
+    /// Handles a block `index` that reads differently than before, while no size or time shows which file changed: withdraws all
+    /// files in the block.
     ///
     /// # Errors
-    /// [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when that is not allowed or nothing else is left.
+    /// [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when withdrawal is not allowed or no other file is left.
     pub(crate) fn withdraw_block(&mut self, index: u32) -> Result<(), ObjectError> {
         let pieces = self.layout.pieces(self.geometry.range(index)).map(|piece| piece.entry);
         let entries: Vec<u32> = pieces.filter(|entry| !self.withdrawals.entries.contains(entry)).collect();
@@ -383,13 +385,13 @@ impl ObjectStream {
     }
 }
 
-/// That content which has no path of its own can have this one at the receivers.
+/// Checks a name for content without a path: receivers must be able to use it.
 fn check_name(name: &str) -> Result<(), ObjectError> {
     check_path(name).map_err(|why| ObjectError::Name { path: name.into(), why })
 }
 
 impl ObjectStream {
-    /// Block `index` reads differently than before: finds the file that changed.
+    /// Returns the error for a block `index` that reads differently than before, with the file that changed.
     pub(crate) fn changed(&self, index: u32) -> ObjectError {
         let entries = self.manifest.entries();
         let in_block: Vec<&Entry> = (self.layout.pieces(self.geometry.range(index)))
@@ -401,7 +403,7 @@ impl ObjectStream {
                 last: self.path_of(last),
                 files: in_block.len(),
             },
-            // A block of the manifest alone is made from memory, and does not change.
+            // A block that holds only manifest is made from memory and does not change.
             one => ObjectError::Changed {
                 path: one.first().map_or_else(PathBuf::new, |entry| self.path_of(entry)),
                 change: Change::Content,
@@ -420,7 +422,7 @@ fn source_path(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> PathBuf {
 
 fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File, ObjectError> {
     let path = source_path(tops, entry);
-    // A pipe in the place of the file must not block.
+    // Opening must not block if the file was replaced by a pipe.
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::options().read(true).custom_flags(flags.bits() as i32).open(&path);
     let file = file.map_err(|e| match e.kind() {
@@ -428,7 +430,7 @@ fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File
         _ => ObjectError::io(&path, "read", e),
     })?;
     check_unchanged(&file, &path, entry)?;
-    // Advice only; files that do not take it can be read as well.
+    // Only advice: if it fails, the file can still be read.
     rustix::fs::fadvise(&file, 0, None, Advice::Sequential).ok();
     Ok(file)
 }

@@ -1,4 +1,4 @@
-//! The source of content, as an output directory remembers it.
+//! The source of content, as recorded in an output directory.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,14 +8,14 @@ use std::net::IpAddr;
 pub struct Origin {
     /// Its address.
     pub address: IpAddr,
-    /// Its host name, by [`Origin::new`] within its limits.
+    /// Its host name, which [`Origin::new`] has shortened to its limits.
     pub(crate) host: String,
-    /// Whether a key that the receiver has shows that it is allowed to send: the session is sealed, or its content signed.
+    /// Whether a key of the receiver proves that the source may send: the session is sealed, or its content is signed.
     pub proven: bool,
 }
 
 impl Origin {
-    /// Bytes of a host name at most.
+    /// Maximum number of bytes of a host name.
     pub const MAX_HOST: usize = 63;
 
     /// Creates a source at `address`. At most [`Origin::MAX_HOST`] bytes of its host name are stored, without control characters.
@@ -30,7 +30,8 @@ impl Origin {
         Origin { address, host: stored, proven }
     }
 
-    /// Whether another source is this one: it has this address or this name. A name that a key has confirmed needs a key again.
+    /// Returns whether another source is this one: it has the same address or the same name. If a key has confirmed the name of
+    /// this source, a key must confirm the other name too.
     pub(crate) fn is_same(&self, other: &Origin) -> bool {
         self.address == other.address || self.host == other.host && (other.proven || !self.proven)
     }

@@ -1,4 +1,5 @@
-//! The record of an output directory: which transfer each top-level name holds, which source sent it, and when its session had started.
+//! The record of an output directory: for each top-level name, its transfer, the source of the transfer, and the start of the
+//! session.
 //!
 //! ```text
 //! file `received`:  "fcrecv2\n" ‖ records, the oldest first ‖ BLAKE3 of all that (32 bytes)
@@ -6,9 +7,9 @@
 //!                   ‖ u16 length of the name ‖ name                                              (little endian)
 //! ```
 //!
-//! A recording of a session can be sent again years later, sealed as it is. A name is therefore not given to the content of an earlier
-//! session, unless the user wants that. A session whose source has answered is no recording: its start is measured by this host's clock
-//! then, so the source's clock may be wrong. Nor is a name given to other content of another source.
+//! A recording of a sealed session can be replayed years later. Therefore content of an earlier session does not replace newer
+//! content, unless the user allows it. A session whose source has answered is not a recording. Its start is measured by this
+//! host's clock, so the source's clock may be wrong. Content of another source does not replace different content either.
 
 use super::error::ObjectError;
 use super::geometry::TransferId;
@@ -29,31 +30,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const FILE: &str = "received";
-/// It becomes [`FILE`] when it is complete.
+/// Temporary name of the record, renamed to [`FILE`] when complete.
 const NEW: &str = "received.new";
 const MAGIC: [u8; 8] = *b"fcrecv2\n";
-/// Bytes of a record without its names, and of the hash at the end.
+/// Bytes of a record without its names; bytes of the hash at the end.
 const RECORD: usize = 8 + 8 + 16 + 16 + 1 + 1 + 2;
 const HASH: usize = 32;
 
-/// Names that are remembered at most; then the oldest are dropped.
+/// Maximum number of recorded names. Beyond this number the oldest names are dropped.
 const MAX_NAMES: usize = 1 << 16;
-/// A larger file than this has not been written here.
+/// Maximum size of the file in bytes; a larger file was not written by this program.
 const MAX_BYTES: u64 = (MAX_NAMES * (RECORD + Origin::MAX_HOST + 255) + MAGIC.len() + HASH) as u64;
 
-/// A sessions that starts within this time of another one has started at the same time: announcements have whole seconds.
+/// Sessions whose starts differ by at most this many nanoseconds count as simultaneous: announcements have whole seconds.
 const SAME_TIME: u64 = 2_000_000_000;
 
-/// A session whose content is to get its names.
+/// A session whose content requests names in the output directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
-    /// When its source was started by the source's clock, in nanoseconds since 1970.
+    /// Start of the session by the source's clock, in nanoseconds since 1970.
     pub started: u64,
-    /// The same by this host's clock, as far as announcements give the duration.
+    /// Start of the session by this host's clock, in nanoseconds since 1970, to the precision of announcements.
     pub began: u64,
-    /// This host's present, in nanoseconds since 1970.
+    /// Present time of this host, in nanoseconds since 1970.
     pub now: u64,
-    /// Why the session is no recording.
+    /// Evidence that the session is not a recording.
     pub replay_policy: ReplayPolicy,
     /// Its source.
     pub origin: Origin,
@@ -61,15 +62,15 @@ pub struct Admission {
     pub overwrite: OverwritePolicy,
     /// Treatment of names with terminal control characters.
     pub names: Names,
-    /// Bytes that directories, names and attributes may take.
+    /// Maximum number of bytes that directories, names and attributes may take.
     pub most: Option<u64>,
 }
 
-/// The names that an output directory has received.
+/// The names in the record of an output directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Remembered {
     names: BTreeMap<OsString, Known>,
-    /// Order of the next one.
+    /// Order of the next record.
     next: u64,
 }
 
@@ -79,11 +80,11 @@ struct Known {
     began: u64,
     transfer: TransferId,
     origin: Origin,
-    /// The later it was received, the larger.
+    /// Position in the order of reception; larger is later.
     order: u64,
 }
 
-/// The file does not have the bytes that were written.
+/// The file is damaged: its bytes are not the written ones.
 #[derive(Debug)]
 pub(crate) struct Damaged;
 
@@ -169,8 +170,8 @@ impl Remembered {
         self.next += 1;
     }
 
-    /// This content has been received. The same content from an earlier session does not make it older, nor does a source whose clock is
-    /// behind make room for recordings.
+    /// Records this content as received. For the same content, the recorded start never decreases. For other content, the start
+    /// by the source's clock does not decrease unless replacement is allowed: a slow clock must not admit recordings.
     fn note(&mut self, name: impl AsRef<OsStr>, transfer: TransferId, admission: &Admission) {
         let &Admission { mut started, mut began, overwrite, .. } = admission;
         if let Some(before) = self.names.get(name.as_ref()) {
@@ -184,7 +185,7 @@ impl Remembered {
         self.put(name, Known { started, began, transfer, origin: admission.origin.clone(), order: 0 });
     }
 
-    /// Whether a session may bring this transfer.
+    /// Checks whether a session may replace content with this transfer.
     ///
     /// # Errors
     /// When a name has content of a later session ([`ObjectError::Older`]), or other content of another source
@@ -217,13 +218,13 @@ impl Remembered {
 }
 
 impl Known {
-    /// When its session and this one had started, if its session is the later one.
+    /// Returns the start of the recorded session and of this one, if the recorded session is later.
     fn is_later(&self, admission: &Admission) -> Option<(u64, u64)> {
         match admission.replay_policy {
             ReplayPolicy::Clock => {
                 (self.started > admission.started).then_some((self.started, admission.started))
             }
-            // A time in the future is from a clock that has been set back since.
+            // A start in the future was recorded by a clock that has been set back since.
             ReplayPolicy::Answer => {
                 let is_later = self.began > admission.began.saturating_add(SAME_TIME);
                 (is_later && self.began <= admission.now).then_some((self.began, admission.began))
@@ -232,11 +233,11 @@ impl Known {
     }
 }
 
-/// Note in the directory `states`, which lies in `out`, that this transfer has been received. Others may do the same at the
-/// same time. Whether what was there before was sound.
+/// Records in the directory `states`, which is in `out`, that this transfer has been received. Other processes may do this at the
+/// same time. The inner result reports whether the previous record was damaged.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the record cannot be written.
 pub(crate) fn remember(
     (disk, states): (&Disk, impl AsFd),
     out: &Path,
@@ -267,7 +268,7 @@ pub(crate) fn remember(
     Ok(sound)
 }
 
-/// Returns a directory that no other process has locked meanwhile.
+/// A directory that this process has locked against other processes.
 struct Locked<Fd: AsFd>(Fd);
 
 impl<Fd: AsFd> Locked<Fd> {
@@ -279,7 +280,7 @@ impl<Fd: AsFd> Locked<Fd> {
 
 impl<Fd: AsFd> Drop for Locked<Fd> {
     fn drop(&mut self) {
-        // Else it ends with the descriptor.
+        // If this fails, closing the descriptor ends the lock.
         rustix::fs::flock(&self.0, FlockOperation::Unlock).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! The directories that a store works in: made, locked, and their files opened so that no name leads elsewhere.
+//! The directories of a store. They are created and locked, and their files are opened without following links.
 
 use super::error::{ObjectError, Obstacle};
 use super::geometry::TransferId;
@@ -13,22 +13,21 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files from this size on are preallocated.
+/// Minimum size of files that are preallocated, in bytes.
 const PREALLOCATE_FROM: u64 = 1 << 20;
 
 pub(crate) const HEAD: &str = "head";
 pub(crate) const JOURNAL: &str = "journal";
 pub(crate) const LOCK: &str = "lock";
 pub(crate) const PARTS: &str = "parts";
-/// Files are being renamed.
+/// Mark: files are being renamed.
 pub(crate) const FINISHING: &str = "finishing";
-/// All files have their names.
+/// Mark: all files have their final names.
 pub(crate) const PUBLISHED: &str = "published";
-/// A symbolic link that is renamed next.
+/// Temporary name of a symbolic link before it is renamed.
 pub(crate) const LINK: &str = "link";
 
-/// The directories that a store works in, by descriptor, so that nothing that happens to their
-/// names can lead elsewhere.
+/// The directories of a store, by descriptor: changes to their names have no effect on the store.
 #[derive(Debug)]
 pub(crate) struct OutputDirectory {
     pub(crate) disk: Disk,
@@ -69,8 +68,7 @@ impl OutputDirectory {
         }
     }
 
-    /// The state directory and its lock; `None` when another receiver, having finished, was just
-    /// removing them.
+    /// Opens the state directory and locks it; `None` if another receiver that has finished was just removing it.
     fn lock(
         disk: &Disk,
         states: &OwnedFd,
@@ -99,13 +97,13 @@ impl OutputDirectory {
         self.out_path.join(STATE_DIR).join(transfer.to_string())
     }
 
-    /// Opens or creates a file of the store's own. An object of its name that is not a file, or has other names, is removed.
+    /// Opens or creates a file of the store. An object of this name that is not a file, or has other names, is removed.
     pub(crate) fn create(&self, name: &str) -> Result<File, ObjectError> {
         self.remove_unless_own(&self.state, name);
         self.own(&self.state, name)
     }
 
-    /// Opens or creates a file of the store's own that has no other name: writes to it change no other file.
+    /// Opens or creates a file of the store that has no other name: writes to it change no other file.
     fn own(&self, directory: &OwnedFd, name: &str) -> Result<File, ObjectError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let state = || self.out_path.join(STATE_DIR);
@@ -126,17 +124,17 @@ impl OutputDirectory {
         }
     }
 
-    /// Whether all files have got their names.
+    /// Returns whether all files have their final names.
     pub(crate) fn is_published(&self) -> Result<bool, ObjectError> {
         self.has(PUBLISHED)
     }
 
-    /// Open or create the part file of this entry.
+    /// Opens or creates the part file of this entry.
     pub(crate) fn part(&self, entry: u32) -> Result<File, ObjectError> {
         self.own(&self.parts, &part_name(entry))
     }
 
-    /// Whether other transfers than this one have left something.
+    /// Returns whether state of other transfers exists.
     pub(crate) fn has_others(&self, transfer: TransferId) -> bool {
         let states = rustix::fs::Dir::read_from(&self.states).into_iter().flatten().flatten();
         let own = transfer.to_string();
@@ -146,7 +144,7 @@ impl OutputDirectory {
         })
     }
 
-    /// Remove parts that are no files, or have other names: somebody else has put them there.
+    /// Removes parts that are not files, or have other names: another program has put them there.
     pub(crate) fn remove_foreign_parts(&self) -> Result<(), ObjectError> {
         let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "list it", e);
         for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
@@ -178,7 +176,7 @@ impl OutputDirectory {
         Ok(())
     }
 
-    /// Make sure that all content has room, and reserve it for large files.
+    /// Checks that all content fits on the disk, and reserves space for large files.
     pub(crate) fn make_room(&self, manifest: &Manifest) -> Result<(), ObjectError> {
         let needed = manifest.content_len().saturating_sub(self.allocated());
         let available = self.available();
@@ -202,7 +200,7 @@ impl OutputDirectory {
                             available: Some(available),
                         });
                     }
-                    // The filesystem cannot; it grows as data come.
+                    // The filesystem cannot reserve space; the file grows as data arrive.
                     Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
                     Err(e) => return Err(ObjectError::io(&self.out_path, "reserve space in it", e)),
                 }
@@ -211,7 +209,7 @@ impl OutputDirectory {
         Ok(())
     }
 
-    /// Bytes that part files have on the disk already.
+    /// Returns the bytes that part files take on the disk.
     pub(crate) fn allocated(&self) -> u64 {
         let parts = rustix::fs::Dir::read_from(&self.parts).into_iter().flatten().flatten();
         let stats = parts.filter_map(|part| {
@@ -227,7 +225,7 @@ impl OutputDirectory {
         self.disk.available(&self.out)
     }
 
-    /// Writing `name` failed while `needed` bytes were still to come.
+    /// Returns the error for a failed write to `name` while `needed` bytes remained.
     pub(crate) fn failed(&self, name: impl AsRef<Path>, error: io::Error, needed: u64) -> ObjectError {
         ObjectError::writing(self.out_path.join(name), "write", error, needed)
     }
@@ -253,7 +251,7 @@ impl OutputDirectory {
         }
     }
 
-    /// Removes the state directory. Everything is published: remainders that cannot be removed do no harm.
+    /// Removes the state directory. All files are published, so remainders that cannot be removed do no harm.
     pub(crate) fn remove(&self, name: &str) {
         self.disk.unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
         for file in [HEAD, JOURNAL, PUBLISHED, LOCK] {
@@ -263,7 +261,7 @@ impl OutputDirectory {
         self.disk.unlinkat(&self.out, STATE_DIR, AtFlags::REMOVEDIR).ok();
     }
 
-    /// In words.
+    /// Returns the warning about an unreadable record of earlier sessions.
     pub(crate) fn forgotten(&self) -> String {
         let state = self.out_path.join(STATE_DIR);
         format!(
@@ -272,7 +270,7 @@ impl OutputDirectory {
         )
     }
 
-    /// The output directory as a tree to walk in.
+    /// Returns the output directory as a tree to walk in.
     pub(crate) fn tree(&self) -> Tree<'_> {
         Tree::new(&self.disk, &self.out, &self.out_path)
     }
@@ -283,7 +281,7 @@ impl OutputDirectory {
         let is_foreign =
             |stat: rustix::fs::Stat| !FileType::from_raw_mode(stat.st_mode).is_file() || stat.st_nlink > 1;
         if stat.is_ok_and(is_foreign) {
-            // A file that cannot be removed is noticed when it is opened.
+            // If the object cannot be removed, opening it reports the error.
             self.disk.unlinkat(directory, name, AtFlags::empty()).ok();
         }
     }

@@ -1,10 +1,10 @@
-//! Unfinished content in an output directory: how much there is, since when, and how to let it go.
+//! Incomplete content in an output directory: its size, its age, and its removal.
 //!
-//! Receivers of ALC keep the parts of files that are not whole in the same directory, `alc-FILE-0`, with the record of their symbols,
-//! `alc-FILE-1`. A killed receiver leaves `alc-SESSION-FILE` for a file without an MD5 in its table.
+//! Receivers of ALC store the parts of incomplete files in the same directory as `alc-FILE-0`, with the record of their symbols
+//! as `alc-FILE-1`. A killed receiver leaves `alc-SESSION-FILE` for a file without an MD5 in its table.
 //!
-//! Unfinished content stays on purpose, so that a restarted receiver continues where it stopped. Content that is no longer offered is
-//! never continued, and its space, which was reserved for large files, would never be freed.
+//! Incomplete content stays so that a restarted receiver can continue it. Content that is not offered again would take its space
+//! indefinitely, including the space reserved for large files.
 
 use super::error::ObjectError;
 use super::geometry::TransferId;
@@ -20,26 +20,26 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Content that is not finished.
+/// Content that is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Which transfer, or file or session of ALC.
+    /// Identifier of the transfer, or file or session of ALC.
     pub transfer: String,
-    /// The bytes that it takes on the disk.
+    /// Bytes that it takes on the disk.
     pub bytes: u64,
-    /// When something was last written there.
+    /// Time of the latest write to it.
     pub written: SystemTime,
-    /// A receiver is at work on it now.
+    /// Whether a receiver is working on it.
     pub in_use: bool,
 }
 
-/// More than this are not listed.
+/// Maximum number of listed transfers.
 const MAX_LISTED: usize = 100_000;
 
-/// The unfinished content of this output directory, the oldest first.
+/// Returns the incomplete content of this output directory, the oldest first.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the directory cannot be read.
 pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
     let path = out.join(STATE_DIR);
     let Some(states) = open_states(out)? else { return Ok(Vec::new()) };
@@ -84,7 +84,7 @@ pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
         return Ok(false);
     }
     let Some(state) = open_state(&states, transfer) else { return Ok(false) };
-    // While this is open no other receiver begins here.
+    // While this lock is held, no other receiver begins here.
     let Lock::Free(_lock) = lock(&state) else { return Ok(false) };
     let path: PathBuf = out.join(STATE_DIR).join(transfer);
     let failed = |e: Errno| ObjectError::io(&path, "remove it", e);
@@ -99,19 +99,19 @@ pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
     }
 }
 
-/// The result of letting transfers go.
+/// The result of removing transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LetGo {
-    /// Transfers that were removed.
+    /// Number of removed transfers.
     pub transfers: u64,
     /// Bytes that their files took on the disk.
     pub bytes: u64,
 }
 
-/// Removes transfers beyond these limits, except this one, which continues now. A missing directory is empty.
+/// Removes transfers beyond these limits, except the transfer that continues now. A missing directory counts as empty.
 ///
 /// # Errors
-/// When it cannot be read, or its files not be removed.
+/// When the directory cannot be read, or its files cannot be removed.
 pub fn let_go_beyond(
     out: &Path,
     keep: KeepPartial,
@@ -155,7 +155,7 @@ fn lock_file(state: impl AsFd, name: &str) -> Lock {
             Ok(()) => Lock::Free(Some(file)),
             Err(_) => Lock::Taken,
         },
-        // It was cut short before it had one.
+        // The transfer was interrupted before it had a lock file.
         Err(Errno::NOENT) => Lock::Free(None),
         Err(_) => Lock::Taken,
     }
@@ -181,10 +181,10 @@ impl Unfinished {
     }
 }
 
-/// With this begin the names of parts of files that come over ALC.
+/// Prefix of the names of ALC part files.
 pub const PARTS_PREFIX: &str = "alc-";
 
-/// The session of ALC that a file of this name, or that is this name itself, belongs to: `alc-` and 16 hexadecimal digits.
+/// Returns the ALC session of a file name, or of the session's own name: `alc-` and 16 hexadecimal digits.
 fn parts_session(name: &str) -> Option<&str> {
     let (session, rest) = name.split_at_checked(PARTS_PREFIX.len() + 16)?;
     let number = session.strip_prefix(PARTS_PREFIX)?;
@@ -193,7 +193,7 @@ fn parts_session(name: &str) -> Option<&str> {
     (number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) && is_part).then_some(session)
 }
 
-/// Count a part of a session of ALC.
+/// Counts a part file of an ALC session.
 fn add_part(states: &OwnedFd, name: &str, found: &mut Unfinished) {
     let Ok(stat) = rustix::fs::statat(states, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
     if FileType::from_raw_mode(stat.st_mode).is_file() {
@@ -202,7 +202,7 @@ fn add_part(states: &OwnedFd, name: &str, found: &mut Unfinished) {
     }
 }
 
-/// Removes the parts of a session of ALC; returns whether there were any and no receiver was working on them.
+/// Removes the parts of an ALC session. Returns whether there were any and no receiver was working on them.
 fn remove_parts(states: &OwnedFd, session: &str) -> Result<bool, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(states)? {
@@ -223,13 +223,13 @@ fn remove_parts(states: &OwnedFd, session: &str) -> Result<bool, Errno> {
     Ok(true)
 }
 
-/// Count the files of a directory.
+/// Counts the files of a directory.
 fn add(directory: &OwnedFd, found: &mut Unfinished) {
     for entry in Dir::read_from(directory).into_iter().flatten().flatten() {
         let Ok(stat) = rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
-        // The lock is opened by whoever looks; what counts is what was received.
+        // The lock file is not received content: opening it to check a lock may create or change it.
         if FileType::from_raw_mode(stat.st_mode).is_file() && entry.file_name().to_bytes() != LOCK.as_bytes()
         {
             found.count(&stat);
@@ -241,7 +241,7 @@ fn modified(stat: &Stat) -> SystemTime {
     u64::try_from(stat.st_mtime).map_or(UNIX_EPOCH, |secs| UNIX_EPOCH + Duration::from_secs(secs))
 }
 
-/// All files of this directory that receivers make.
+/// Removes all files of this directory that receivers make.
 fn remove_files(directory: &OwnedFd) -> Result<(), Errno> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
@@ -272,12 +272,13 @@ fn open_state(states: &OwnedFd, name: &str) -> Option<OwnedFd> {
     rustix::fs::openat(states, name, DIR | OFlags::NOFOLLOW, Mode::empty()).ok()
 }
 
-/// The name of a transfer: 16 bytes in hexadecimal digits.
+/// Returns whether this is the identifier of a transfer: 16 bytes in hexadecimal digits.
 fn is_transfer(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Removes unfinished content beyond the limits from the output directory; describes the removed content, or the error.
+/// Removes incomplete content beyond the limits from the output directory. Returns a description of the removed content, or of
+/// the error.
 pub fn tidied(out: &Path, keep: KeepPartial, goes_on: Option<TransferId>) -> Option<String> {
     match let_go_beyond(out, keep, goes_on, file_time()) {
         Ok(LetGo { transfers: 0, .. }) => None,
@@ -300,7 +301,7 @@ mod tests {
         let geometry =
             Geometry { stream_len: Some(4000), manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
         let mut store = Store::open(out, TransferId([number; 16]), geometry, None).expect("opened");
-        // The second block is behind the manifest's.
+        // The second block follows the block of the manifest.
         let data = vec![number; geometry.block_len(1) as usize];
         store.put(1, &data, crate::block::hash_of(&data)).expect("put");
         store
@@ -360,7 +361,7 @@ mod tests {
             left
         };
         assert_eq!(tidy(nothing, 9, now), LetGo::default());
-        // The first, four days old, goes on now.
+        // The first transfer, four days old, continues now.
         assert_eq!(tidy(KeepPartial { age: Some(day * 5 / 2), ..nothing }, 1, now).transfers, 1);
         assert_eq!(left(), [1, 3, 4, 5]);
         let each = unfinished(out).expect("listed")[0].bytes;

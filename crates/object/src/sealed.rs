@@ -1,7 +1,7 @@
 //! Blocks as they are sent: each always with the same bytes.
 //!
-//! Symbols are sealed under numbers that name their position, so a position must never have two contents within a session. A file
-//! can change between two reads with the same size and time; the hash of its blocks shows the change.
+//! Symbols are sealed under numbers that identify their position, so a position must not have two contents within a session. A
+//! file can change between two reads without a change of size and time; the hash of its blocks shows the change.
 
 use super::block::seal_block;
 use super::error::ObjectError;
@@ -10,37 +10,37 @@ use super::object_stream::{BlockRead, ObjectStream};
 use super::withdrawn::Withdrawal;
 use crate::host::disk::Disk;
 
-/// The blocks of an object stream, sealed, and the hash that each had when it was read first: 33 bytes a block.
+/// The sealed blocks of an object stream, and the hash of each block at its first read: 33 bytes a block.
 #[derive(Debug)]
 pub struct SealedBlocks {
     object: ObjectStream,
     hashes: Vec<Option<Hash>>,
-    /// Withdrawals that are not taken yet.
+    /// Withdrawals that the caller has not taken yet.
     withdrawn: Vec<Withdrawal>,
 }
 
 impl SealedBlocks {
-    /// The blocks of `object`, none of which has been read yet.
+    /// Creates the sealed blocks of `object`, before any is read.
     pub fn new(object: ObjectStream) -> SealedBlocks {
         SealedBlocks { object, hashes: Vec::new(), withdrawn: Vec::new() }
     }
 
-    /// The disk that files are read from.
+    /// Returns the disk from which files are read.
     pub fn disk(&self) -> &Disk {
         self.object.disk()
     }
 
-    /// How the object stream is cut into blocks.
+    /// Returns the division of the object stream into blocks.
     pub fn geometry(&self) -> Geometry {
         self.object.geometry()
     }
 
-    /// Read block `index` and seal it in `buf`, whose memory is used again; its source symbols and its hash, or `None` where
-    /// the stream has ended before it.
+    /// Reads block `index` and seals it in `buf`, whose memory is reused. Returns the number of its source symbols and its hash,
+    /// or `None` if the stream has ended before this block.
     ///
     /// # Errors
-    /// As [`ObjectStream::read_block`], and [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when the block is not
-    /// what it was when it was read first.
+    /// As [`ObjectStream::read_block`], and [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when the block has changed
+    /// since its first read.
     pub fn read(&mut self, index: u32, buf: &mut Vec<u8>) -> Result<Option<(u16, Hash)>, ObjectError> {
         let at = index as usize;
         loop {
@@ -61,7 +61,7 @@ impl SealedBlocks {
         }
     }
 
-    /// Blocks with bytes of files that were just withdrawn are others now.
+    /// Removes the hashes of blocks with bytes of newly withdrawn files: the content of these blocks has changed.
     fn forget_withdrawn(&mut self) {
         for withdrawal in self.object.take_withdrawals() {
             let geometry = self.object.geometry();
@@ -74,12 +74,12 @@ impl SealedBlocks {
         }
     }
 
-    /// Files that were withdrawn since this was called last.
+    /// Takes the files that were withdrawn since the previous call.
     pub fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
         std::mem::take(&mut self.withdrawn)
     }
 
-    /// How many files are withdrawn.
+    /// Returns the number of withdrawn files.
     pub fn withdrawn(&self) -> usize {
         self.object.withdrawn()
     }
@@ -102,7 +102,7 @@ mod tests {
         path
     }
 
-    /// Change a byte, and neither the size nor the time.
+    /// Changes a byte, but not the size or the time.
     fn change(path: &Path, at: u64) {
         let file = File::options().write(true).open(path).expect("our own file");
         let before = file.metadata().and_then(|meta| meta.modified()).expect("it has a time");

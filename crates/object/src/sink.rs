@@ -1,11 +1,11 @@
-//! Writing a stream in order, to a pipe or file, while blocks come in any order.
+//! Writing a stream in order to a pipe or file, while blocks arrive in any order.
 
 use super::error::ObjectError;
 use crate::host::quota::Quota;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes blocks in order; keeps those that came too early, up to a limit.
+/// Writes blocks in order; stores blocks that arrive too early, up to a limit.
 #[derive(Debug)]
 pub struct StreamSink<W> {
     to: W,
@@ -15,25 +15,25 @@ pub struct StreamSink<W> {
     stored: usize,
     limit: usize,
     written: u64,
-    /// It begins in the middle of the stream, and nothing of it has been written.
+    /// Whether the sink begins in the middle of the stream and has written nothing yet.
     may_begin_later: bool,
 }
 
-/// Result of a block.
+/// Result of passing a block to the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkResult {
-    /// It was written, perhaps with some stored ones: this many bytes.
+    /// The block was written, perhaps followed by stored blocks: this number of bytes.
     Written(u64),
-    /// It is stored until the blocks before it arrive.
+    /// The block is stored until the blocks before it arrive.
     Kept,
-    /// It was written or stored before.
+    /// The block was written or stored before.
     AlreadyHad,
-    /// It does not fit into the memory allowed: bring it again later. Here it is.
+    /// The block does not fit into the allowed memory and is returned: pass it again later.
     Full(Vec<u8>),
 }
 
 impl StreamSink<Box<dyn Write + Send>> {
-    /// Counts the written bytes from now on.
+    /// Counts bytes written from now on against the quota.
     pub fn limit(&mut self, quota: &Quota) {
         let to = std::mem::replace(&mut self.to, Box::new(std::io::sink()));
         self.to = quota.limit(to);
@@ -41,14 +41,14 @@ impl StreamSink<Box<dyn Write + Send>> {
 }
 
 impl<W: Write> StreamSink<W> {
-    /// Write to `to`, from block `first` on and without its first `skip` bytes (a manifest), and
-    /// keep at most `limit` bytes of blocks that come too early.
+    /// Creates a sink that writes to `to` from block `first` on, without the first `skip` bytes (a manifest). It stores at most
+    /// `limit` bytes of blocks that arrive too early.
     pub fn new(to: W, first: u32, skip: u64, limit: usize) -> StreamSink<W> {
         let early = BTreeMap::new();
         StreamSink { to, next: first, skip, early, stored: 0, limit, written: 0, may_begin_later: first > 0 }
     }
 
-    /// Take block `index`.
+    /// Takes block `index`.
     ///
     /// # Errors
     /// When writing fails, for instance because the reader has closed the pipe.
@@ -70,8 +70,8 @@ impl<W: Write> StreamSink<W> {
         Ok(SinkResult::Written(self.written - before))
     }
 
-    /// Gives up the missing blocks before block `index` and continues there (live streams whose history has
-    /// passed). Returns how many blocks of the stream are missing.
+    /// Gives up the missing blocks before block `index` and continues there (for live streams whose history has passed). Returns
+    /// the number of missing blocks of the stream.
     ///
     /// # Errors
     /// As [`StreamSink::put`].
@@ -90,27 +90,27 @@ impl<W: Write> StreamSink<W> {
         Ok(lost)
     }
 
-    /// Whether block `index` is written, or waits to be.
+    /// Returns whether block `index` is written or stored.
     pub fn has(&self, index: u32) -> bool {
         index < self.next || self.early.contains_key(&index)
     }
 
-    /// The block that is written next.
+    /// Returns the block that is written next.
     pub fn next(&self) -> u32 {
         self.next
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Bytes of blocks that arrived too early.
+    /// Returns the bytes of stored blocks that arrived too early.
     pub fn stored(&self) -> usize {
         self.stored
     }
 
-    /// Flush, and give the writer back.
+    /// Flushes the output and returns the writer.
     ///
     /// # Errors
     /// When flushing fails.
@@ -119,9 +119,9 @@ impl<W: Write> StreamSink<W> {
         Ok(self.to)
     }
 
-    /// Continues at the later block `index`, and returns how many blocks of the stream are missing. In a live stream the
-    /// skipped bytes are a block of their own: nothing is missing without them, and nothing of the next block is skipped. A late joiner that has
-    /// received nothing yet begins later.
+    /// Continues at the later block `index`, and returns the number of missing blocks of the stream. The bytes to skip fill a
+    /// block of their own in a live stream, so that block does not count as missing. For a late joiner that has written nothing
+    /// yet, no block counts as missing.
     fn give_up(&mut self, index: u32) -> u32 {
         let given_up = index - self.next;
         self.next = index;
@@ -137,7 +137,7 @@ impl<W: Write> StreamSink<W> {
         Ok(())
     }
 
-    /// Write the next block.
+    /// Writes the next block.
     fn write(&mut self, data: &[u8]) -> Result<(), ObjectError> {
         let skipped = self.skip.min(data.len() as u64);
         let data = &data[skipped as usize..];

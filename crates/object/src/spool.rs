@@ -1,4 +1,4 @@
-//! A stream, stored for repairs and late joiners.
+//! Storage of a stream for repairs and late joiners.
 
 use super::error::ObjectError;
 use crate::host::disk::Disk;
@@ -9,8 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Reads a stream once and keeps all of it in a nameless temporary file, which vanishes with the
-/// process.
+/// Reads a stream once and stores all of it in a nameless temporary file, which vanishes with the process.
 pub struct Spool {
     reader: Box<dyn Read + Send>,
     stored: File,
@@ -26,7 +25,7 @@ enum Ended {
 }
 
 impl Spool {
-    /// Spool `reader` in the directory `dir`, which needs room for the whole stream.
+    /// Stores the bytes of `reader` in the directory `dir`, which needs space for the whole stream.
     ///
     /// # Errors
     /// When no file can be created there.
@@ -36,23 +35,23 @@ impl Spool {
         Ok(Spool { reader, stored, dir: dir.to_path_buf(), len: 0, ended: Ended::No })
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether nothing has been read so far.
+    /// Returns whether no byte has been read so far.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Length of the whole stream, once it has ended.
+    /// Returns the length of the whole stream, once it has ended.
     pub fn total(&self) -> Option<u64> {
         (self.ended == Ended::Yes).then_some(self.len)
     }
 
-    /// Fill `buf` from `offset` on; less only where the stream ends. Waits for the stream as long
-    /// as it takes when these bytes have not come yet.
+    /// Fills `buf` from `offset` on, with fewer bytes only at the end of the stream. Waits without a limit for bytes that have
+    /// not arrived yet.
     ///
     /// # Errors
     /// When the stream cannot be read or stored.
@@ -60,7 +59,7 @@ impl Spool {
         let (want, before) = (offset + buf.len() as u64, self.len);
         let mut aside = Vec::new();
         while self.len < want && self.ended == Ended::No {
-            // Usually the next block, in order: read it where it is wanted.
+            // Usually this is the next block in order, so read directly into its destination.
             let room = match self.len.checked_sub(offset) {
                 Some(at) => &mut buf[at as usize..],
                 None => {
@@ -87,13 +86,13 @@ impl Spool {
     }
 }
 
-/// A file in `dir` that has no name and goes with its last descriptor.
+/// Creates a file in `dir` that has no name and vanishes with its last descriptor.
 pub fn nameless(dir: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
         Ok(fd) => Ok(fd.into()),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
-            // The filesystem knows no nameless files: make one and take its name away.
+            // The filesystem does not support nameless files: create a file and remove its name.
             let path = dir.join(format!(".faircast-spool-{}", std::process::id()));
             let file = File::options().read(true).write(true).create_new(true).open(&path)?;
             std::fs::remove_file(&path)?;

@@ -1,8 +1,7 @@
 //! Writing files and trees at the receiver.
 //!
-//! Until a transfer is complete, everything lies in `.faircast/<transfer>/` inside the output
-//! directory: the first blocks as they are (`head`), one part file per file, and the journal. The
-//! output directory itself is touched only by [`Store::finish`].
+//! Until a transfer is complete, all its files are in `.faircast/<transfer>/` inside the output directory: the first blocks
+//! (`head`), one part file per file, and the journal. Only [`Store::finish`] changes the output directory itself.
 
 mod adopt;
 mod distrust;
@@ -33,13 +32,13 @@ pub use files::Files;
 pub use ledger::Ledger;
 pub use ledger::{Operation, Performed, Plan};
 
-/// From this many bytes on, blocks of an earlier receiver are verified in two halves.
+/// Minimum size in bytes from which blocks of an earlier receiver are verified in two halves.
 const HALVES_FROM: u64 = 64 << 20;
 
-/// A stream's block may be this far beyond the highest one that is there; memory grows with it.
+/// Maximum distance of a stream's block from the highest stored block, in blocks; memory grows with this distance.
 const FARTHEST: u32 = 1 << 20;
 
-/// A transfer on its way into an output directory: its [`Ledger`], which it can be read as, and its files.
+/// A transfer that is being received into an output directory: its files, and its [`Ledger`], to which it dereferences.
 #[derive(Debug)]
 pub struct Store {
     /// The record of its blocks.
@@ -56,32 +55,32 @@ impl Deref for Store {
     }
 }
 
-/// The manifest of a transfer and the places of its files.
+/// The manifest of a transfer and the positions of its files.
 #[derive(Debug)]
 pub struct Known {
     pub(crate) manifest: Manifest,
     layout: Layout,
 }
 
-/// How far a store is.
+/// The stage of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// All content lies in part files.
+    /// All content is in part files.
     Receiving,
-    /// All files have their names; links, directories and tidying may be left.
+    /// All files have their final names; links, directories and tidying may remain.
     Published,
 }
 
-/// Result of a block.
+/// Result of storing a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
-    /// It is stored.
+    /// The block is stored.
     Stored,
-    /// It is stored and completes the manifest: blocks that were held back can be passed again.
+    /// The block is stored and completes the manifest: blocks that were held back can be passed again.
     ManifestComplete,
-    /// It was there before.
+    /// The block was stored before.
     AlreadyHad,
-    /// It cannot be placed before the manifest is complete: keep it and bring it again.
+    /// The block cannot be placed before the manifest is complete: store it and pass it again.
     NeedsManifest,
 }
 
@@ -96,7 +95,7 @@ pub struct Finished {
     pub skipped: Vec<SkippedLink>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Files that are not here, as the source has withdrawn them, in the order of the manifest.
+    /// Files that are missing because the source has withdrawn them, in the order of the manifest.
     pub withdrawn: Vec<String>,
 }
 
@@ -105,18 +104,17 @@ pub struct Finished {
 pub struct SkippedLink {
     /// Its path in the transfer.
     pub path: String,
-    /// Where it points.
+    /// Its target.
     pub target: String,
 }
 
 impl Store {
-    /// Prepares to receive `transfer` into the directory `out`, which is created if necessary. Blocks of an
-    /// earlier receiver of the same transfer are verified and reused. With an `admission`, the directory remembers
-    /// when the names that it has received were sent; without one, names stay unchanged.
+    /// Prepares to receive `transfer` into the directory `out`, which is created if necessary. Blocks of an earlier receiver of
+    /// the same transfer are verified and reused. With an `admission`, the directory records the session of the names that it has
+    /// received; without one, names stay unchanged.
     ///
     /// # Errors
-    /// [`ObjectError::Busy`] when another receiver is at work on the same; else an error that names
-    /// the obstacle.
+    /// [`ObjectError::Busy`] when another receiver is working on the same transfer; otherwise an error that names the obstacle.
     pub fn open(
         out: &Path,
         transfer: TransferId,
@@ -131,7 +129,7 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::open`]; blocks of an earlier receiver are not verified before [`Store::go_on`].
+    /// Like [`Store::open`], but blocks of an earlier receiver are not verified before [`Store::go_on`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -170,7 +168,7 @@ impl Store {
         Ok((Store { ledger, files }, reported))
     }
 
-    /// Verifies the blocks of an earlier receiver, and continues with them.
+    /// Verifies the blocks of an earlier receiver and continues with them.
     ///
     /// # Errors
     /// As [`Store::open`], and [`ObjectError::Cancelled`].
@@ -186,32 +184,32 @@ impl Store {
         }
     }
 
-    /// Opens a temporary file beside the part files, for symbols of blocks that are not complete.
+    /// Creates a temporary file next to the part files, for symbols of incomplete blocks.
     ///
     /// # Errors
-    /// [`ObjectError::DiskFull`] when there is no room for it and for the files.
+    /// [`ObjectError::DiskFull`] when there is no space for this file and the received files.
     pub fn room(&self) -> Result<SpillFile, ObjectError> {
         let (file, path) = self.files.room(self.geometry.stream_len.unwrap_or(0), self.left())?;
         Ok(SpillFile { disk: self.files.place.disk.clone(), file, path })
     }
 
-    /// Give files this as well when they get their names, as far as the source says it and this user may.
+    /// Applies this metadata to files when they get their names, if the source states it and this user has the permission.
     #[must_use]
     pub fn preserving(mut self, preserve: Preserve, owners_by: OwnersBy) -> Store {
         self.preserve(preserve, owners_by);
         self
     }
 
-    /// As [`Store::preserving`].
+    /// Like [`Store::preserving`].
     pub(crate) fn preserve(&mut self, preserve: Preserve, owners_by: OwnersBy) {
         self.files.wanted = Wanted { preserve, owners_by };
     }
 
-    /// Sets the length of the object stream, when a stream has ended.
+    /// Sets the length of the object stream after the end of a stream.
     ///
     /// # Errors
-    /// [`ObjectError::TwoEnds`] when it is known to have another length, and
-    /// [`ObjectError::BlockLength`] when a block beyond the end is there.
+    /// [`ObjectError::TwoEnds`] when another length is already known, and [`ObjectError::BlockLength`] when a block beyond the
+    /// end is stored.
     pub fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
         if self.geometry.stream_len != Some(len) {
             self.ledger.set_stream_len(len)?;
@@ -220,7 +218,7 @@ impl Store {
         Ok(())
     }
 
-    /// Perform an operation and those that follow from it.
+    /// Performs an operation and the operations that follow from it.
     fn perform(&mut self, operation: Operation) -> Result<(), ObjectError> {
         let mut next = Some(operation);
         while let Some(operation) = next {
@@ -240,11 +238,11 @@ impl Store {
         self.resume(reported.blocks, work)
     }
 
-    /// Store block `index`, whose `data` was verified to have this `hash`
-    /// ([`super::verify_block`]). A short block ends a stream.
+    /// Stores block `index`, whose `data` was verified to have this `hash` ([`super::verify_block`]). A short block ends a
+    /// stream.
     ///
     /// # Errors
-    /// An [`ObjectError`]; the block counts as missing then.
+    /// An [`ObjectError`]; the block then counts as missing.
     pub fn put(&mut self, index: u32, data: &[u8], hash: Hash) -> Result<Put, ObjectError> {
         let had_manifest = self.manifest().is_some();
         match self.ledger.plan(index, data.to_vec(), hash)? {
@@ -256,9 +254,8 @@ impl Store {
         Ok(if is_new { Put::ManifestComplete } else { Put::Stored })
     }
 
-    /// Check all blocks against the source's `root`, give every file its mode, time and name, make
-    /// links and directories, and tidy up. If this is cut short, opening the store and finishing it
-    /// again goes on.
+    /// Checks all blocks against the source's `root`, gives every file its mode, time and name, makes links and directories, and
+    /// tidies up. After an interruption, opening the store and finishing it again continues this work.
     ///
     /// # Errors
     /// As [`Ledger::check`], or the obstacle.
@@ -271,17 +268,17 @@ impl Store {
         std::mem::take(&mut self.files.warnings)
     }
 
-    /// The manifest's blocks are all there: read it and prepare for its files.
+    /// Reads the complete manifest and prepares for its files.
     fn learn_manifest(&mut self) -> Result<(), ObjectError> {
         let known = self.files.learn_manifest(self.ledger.about_manifest())?;
         self.ledger.known = Some(known);
         Ok(())
     }
 
-    /// Reuses the blocks of an earlier receiver, as far as they can be read back.
+    /// Reuses the blocks of an earlier receiver that can be read back.
     fn resume(&mut self, blocks: Vec<(u32, Hash)>, work: &FileWork) -> Result<(), ObjectError> {
         let end = self.geometry.blocks().unwrap_or(u32::MAX);
-        // The later of two records of a block counts.
+        // If a block has two records, the later one applies.
         let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
         let journaled: Vec<(u32, Hash)> = latest.into_iter().filter(|(_, hash)| *hash != WITHDRAWN).collect();
         self.ledger.spoiled =
@@ -324,7 +321,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the blocks whose stored data have the journaled hash. Unreadable blocks do not.
+    /// Returns the blocks whose stored data have the journaled hash. Unreadable blocks are not among them.
     fn that_verify(&self, blocks: &[(u32, Hash)], work: &FileWork) -> Result<Vec<(u32, Hash)>, ObjectError> {
         let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
         let mut verifies = |&(index, hash): &(u32, Hash)| {

@@ -1,4 +1,4 @@
-//! Whole journeys: from files to an object stream, through blocks, into a store, and back to files.
+//! Tests of the whole path: from files to an object stream, through blocks, into a store, and back to files.
 
 use super::*;
 use crate::block::hash_of;
@@ -24,7 +24,7 @@ const T: u16 = 64;
 const K: u16 = 4;
 const CAPACITY: usize = 220;
 
-/// A directory of its own, removed at the end.
+/// A temporary directory, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -65,7 +65,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Bytes that differ everywhere.
+/// Returns pseudorandom-looking bytes that differ at every position.
 fn content(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|n| (n as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0] ^ seed).collect()
 }
@@ -74,7 +74,7 @@ fn object(path: &Path) -> ObjectStream {
     ObjectStream::open(&[path.to_path_buf()], T, K).expect("the source can be read")
 }
 
-/// All blocks of an object stream: data and hash.
+/// Returns all blocks of an object stream: data and hash.
 fn blocks(object: &mut ObjectStream) -> Vec<(Vec<u8>, Hash)> {
     let mut all = Vec::new();
     let mut buf = Vec::new();
@@ -109,7 +109,7 @@ fn put_all(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) {
     }
 }
 
-/// Send `source` into `out`.
+/// Sends `source` into `out`.
 fn transfer(source: &Path, out: &Path) -> Result<Finished, ObjectError> {
     let mut object = object(source);
     let blocks = blocks(&mut object);
@@ -120,7 +120,7 @@ fn transfer(source: &Path, out: &Path) -> Result<Finished, ObjectError> {
     store.finish(&root(object.geometry(), &blocks), Durability::Fast)
 }
 
-/// Everything that matters about a tree: kind, mode, time and content by relative path.
+/// Returns kind, mode, time and content of all entries of a tree by relative path.
 fn picture(top: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut pending = vec![top.to_path_buf()];
@@ -141,7 +141,7 @@ fn picture(top: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// Whether this user may do everything, so that permissions cannot be tested.
+/// Returns whether this user has all permissions, so that permissions cannot be tested.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

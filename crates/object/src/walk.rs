@@ -1,4 +1,4 @@
-//! Paths that are to be sent: names, sizes, modes, times, and further metadata.
+//! Search for the entries below the paths that are sent: names, sizes, modes, times, and further metadata.
 
 use super::error::ObjectError;
 use super::links::FollowLinks;
@@ -16,30 +16,30 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How files and trees are read at the source.
+/// Options for reading files and trees at the source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     /// Metadata of files beyond names, permission bits, times and hard links.
     pub preserve: Preserve,
     /// Treatment of files that cannot be read.
     pub unreadable: Unreadable,
-    /// How several names of one file are sent.
+    /// Treatment of several names of one file.
     pub hard_links: HardLinks,
-    /// Which symbolic links are sent as the files that they lead to.
+    /// The symbolic links that are sent as the files to which they lead.
     pub follow: FollowLinks,
 }
 
 /// Treatment of files that cannot be read, or whose names cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unreadable {
-    /// The others are sent, and these are named.
+    /// They are left out and reported; the other files are sent.
     #[default]
     LeaveOut,
     /// Nothing is sent.
     Refuse,
 }
 
-/// How several names of one file are sent.
+/// Treatment of several names of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HardLinks {
     /// As several names of one file.
@@ -49,24 +49,24 @@ pub enum HardLinks {
     AsFiles,
 }
 
-/// Something that is not sent: a device, socket or pipe in a tree.
+/// An entry of a tree that is never sent: a device, socket or pipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
 }
 
-/// Something that should be sent and is not.
+/// An entry that was to be sent and was left out because of an error.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LeftOut {
-    /// Where it is; what is no text in it is replaced.
+    /// Its path; bytes that are not text are replaced.
     pub path: String,
-    /// Why, and what to do.
+    /// Reason, and advice.
     pub reason: String,
 }
 
 impl LeftOut {
-    /// A file that was left out for this error. The reason does not repeat the path.
+    /// Describes a file that was left out for this error. The reason does not repeat the path.
     pub fn new(path: &Path, error: &ObjectError) -> LeftOut {
         let (path, words) = (path.display().to_string(), error.to_string());
         let reason = words.strip_prefix(&format!("{path}: ")).unwrap_or(&words).to_owned();
@@ -78,13 +78,13 @@ impl LeftOut {
 #[derive(Default)]
 pub(super) struct Walk {
     reading: Reading,
-    /// Names at the top of what is sent.
+    /// Top-level names of the sent content.
     tops: BTreeSet<OsString>,
-    /// With the number of the file, where it has several names.
+    /// Entries, with the file's number if it has several names.
     entries: Vec<(Entry, Option<Inode>)>,
     skipped: Vec<Skipped>,
     left_out: Vec<LeftOut>,
-    /// The first thing that was left out.
+    /// Error of the first file that was left out.
     first: Option<ObjectError>,
     notes: Vec<String>,
     owners: BTreeMap<(u32, u32), Arc<Owner>>,
@@ -94,7 +94,7 @@ pub(super) struct Walk {
 /// Device and number of a file.
 type Inode = (u64, u64);
 
-/// Something that is not yet looked at.
+/// A path that has not been examined yet.
 struct Pending {
     path: PathBuf,
     /// Its path at the receivers.
@@ -103,13 +103,13 @@ struct Pending {
     within: Option<Rc<AncestorDirectories>>,
 }
 
-/// The directories that something lies in, the innermost first.
+/// The directories that contain an entry, the innermost first.
 struct AncestorDirectories {
     directory: Inode,
     above: Option<Rc<AncestorDirectories>>,
 }
 
-/// Everything of a walk.
+/// All results of a walk.
 pub(super) struct Found {
     pub(super) entries: Vec<Entry>,
     pub(super) skipped: Vec<Skipped>,
@@ -122,10 +122,10 @@ impl Walk {
         Walk { reading: reading.clone(), tops, ..Walk::default() }
     }
 
-    /// This cannot be sent.
+    /// Leaves out a path that cannot be sent.
     ///
     /// # Errors
-    /// The same, where nothing may be left out.
+    /// `error`, when no path may be left out.
     pub(super) fn leave_out(&mut self, path: &Path, error: ObjectError) -> Result<(), ObjectError> {
         if self.reading.unreadable == Unreadable::Refuse {
             return Err(error);
@@ -135,7 +135,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Note `path`, which is to arrive as `name`, and all below it.
+    /// Adds `path`, under the name `name` at the receivers, and all entries below it.
     pub(super) fn visit(&mut self, path: &Path, name: OsString, meta: &Metadata) -> Result<(), ObjectError> {
         let mut pending = vec![Pending { path: path.to_path_buf(), name, meta: meta.clone(), within: None }];
         while let Some(mut next) = pending.pop() {
@@ -192,7 +192,7 @@ impl Walk {
         Ok(entry)
     }
 
-    /// Put what a link leads to in its place, where it is followed.
+    /// Replaces a link that is followed by its target.
     fn follow(&self, link: &mut Pending) -> Result<(), ObjectError> {
         let failed = |e| ObjectError::io(&link.path, "read", e);
         let target = link.path.read_link().map_err(failed)?;
@@ -276,10 +276,10 @@ impl Walk {
         }
     }
 
-    /// Everything that was found, sorted by path, and each file of several names once.
+    /// Returns all entries, sorted by path. If hard links are sent, a file with several names is sent once.
     ///
     /// # Errors
-    /// Why the first thing was left out, when nothing is left.
+    /// The error of the first path that was left out, when no entry is left.
     pub(super) fn found(mut self) -> Result<Found, ObjectError> {
         if let (true, Some(error)) = (self.entries.is_empty(), self.first) {
             return Err(error);
@@ -302,7 +302,8 @@ impl Walk {
     }
 }
 
-/// Names and values, in the order of the names; those whose names are no text are no use elsewhere.
+/// Returns names and values, in the order of the names. Attributes with names that are not text are omitted, as other hosts
+/// cannot use them.
 fn read_attributes(path: &Path, preserve: &Preserve) -> Result<Vec<(String, Vec<u8>)>, Errno> {
     let mut list = vec![0; MAX_VALUE]; // Linux's own limit of a list
     let len = rustix::fs::llistxattr(path, &mut list[..])?;
@@ -320,16 +321,16 @@ fn read_attributes(path: &Path, preserve: &Preserve) -> Result<Vec<(String, Vec<
     Ok(all)
 }
 
-/// Time of modification in ns since 1970.
+/// Returns the time of modification in ns since 1970.
 pub(super) fn mtime(meta: &Metadata) -> i64 {
     meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
 }
 
-/// The name under which a path that was given arrives.
+/// Returns the name of a given path at the receivers.
 pub(super) fn top_name(path: &Path) -> Result<OsString, ObjectError> {
     let named = match path.file_name() {
         Some(_) => path.to_path_buf(),
-        // `.`, `..` and their like have a name only once resolved.
+        // `.`, `..` and similar paths have a name only after they are resolved.
         None => path.canonicalize().map_err(|e| ObjectError::io(path, "read", e))?,
     };
     let name = named.file_name().ok_or_else(|| ObjectError::NoName { path: path.to_path_buf() })?;

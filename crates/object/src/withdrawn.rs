@@ -1,8 +1,9 @@
-//! Files that a source withdraws from a session, because they change or cannot be read while they are sent.
+//! Files that a source withdraws from a session because they change or cannot be read during the session.
 //!
-//! The bytes of a withdrawn file count as zeros at both ends, in the order in which the source withdraws files. A block that holds
-//! nothing else is *void*: it is not sent, and counts as received. A block that it shares with other files is *mixed*: its symbols that
-//! have left hold the file, and later ones hold zeros; a receiver takes either and puts zeros in their place. The root covers the list.
+//! The bytes of a withdrawn file count as zeros at both ends. Receivers apply withdrawals in the order of the source. A block
+//! without other bytes is *void*: it is not sent, and counts as received. A block with bytes of other files is *mixed*: symbols
+//! sent before the withdrawal contain the file, and later symbols contain zeros. A receiver accepts both and writes zeros in
+//! place of the file. The root covers the list of withdrawn files.
 
 use super::block::{RootHasher, hash_of};
 use super::error::ObjectError;
@@ -24,14 +25,14 @@ pub struct Withdrawal {
 /// A block with bytes of withdrawn files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Affected {
-    /// It holds nothing else.
+    /// It contains no other bytes.
     Void(u32),
-    /// It holds bytes of other files or of the manifest.
+    /// It contains bytes of other files or of the manifest.
     Mixed(u32),
 }
 
 impl Affected {
-    /// The number of the block.
+    /// Returns the number of the block.
     pub const fn block(self) -> u32 {
         let (Affected::Void(block) | Affected::Mixed(block)) = self;
         block
@@ -39,7 +40,7 @@ impl Affected {
 }
 
 impl RootHasher {
-    /// The blocks with bytes of this entry, which is withdrawn.
+    /// Returns the blocks with bytes of this withdrawn entry.
     pub fn affected(&self, layout: &Layout, entry: u32) -> Vec<Affected> {
         let geometry = self.geometry();
         let Some(bytes) = layout.range_of(entry) else { return Vec::new() };
@@ -51,20 +52,20 @@ impl RootHasher {
         affected.collect()
     }
 
-    /// Whether a block holds bytes of withdrawn files alone.
+    /// Returns whether a block contains only bytes of withdrawn files.
     pub(crate) fn is_void(&self, layout: &Layout, block: u32) -> bool {
         let range = self.geometry().range(block);
         let has_manifest = range.start < u64::from(self.geometry().manifest_len);
         !has_manifest && layout.pieces(range).all(|piece| self.is_withdrawn(piece.entry))
     }
 
-    /// Whether a block holds bytes of a withdrawn file.
+    /// Returns whether a block contains bytes of a withdrawn file.
     pub fn is_affected(&self, layout: &Layout, block: u32) -> bool {
         !self.withdrawn().is_empty()
             && layout.pieces(self.geometry().range(block)).any(|piece| self.is_withdrawn(piece.entry))
     }
 
-    /// Puts zeros in the place of withdrawn files in the data of a block.
+    /// Writes zeros in place of withdrawn files in the data of a block.
     pub(crate) fn blank(&self, layout: &Layout, block: u32, data: &mut [u8]) {
         let range = self.geometry().range(block);
         let manifest = u64::from(self.geometry().manifest_len).clamp(range.start, range.end) - range.start;
@@ -78,7 +79,7 @@ impl RootHasher {
         }
     }
 
-    /// The hash of a void block.
+    /// Returns the hash of a void block.
     pub fn void_hash(&mut self, block: u32) -> Hash {
         let len = self.geometry().block_len(block);
         match self.void {

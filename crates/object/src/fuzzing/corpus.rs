@@ -28,7 +28,7 @@ fn manifest() -> Vec<u8> {
     Manifest::new(entries).expect("it is sound").encode()
 }
 
-/// One with all that version 2 has.
+/// A manifest with all features of version 2.
 fn manifest_with_metadata() -> Vec<u8> {
     let owner = |uid| Some(Arc::new(Owner { uid, gid: 100, user: "ann".into(), group: "users".into() }));
     let attributes = Attributes::new(vec![("user.note".into(), b"kept".to_vec())]).expect("they are sound");

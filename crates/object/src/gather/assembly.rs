@@ -1,7 +1,7 @@
 //! Assembly of blocks from symbols.
 //!
-//! Source symbols are copied to their place in the block. When all of them are there the block is
-//! complete without any decoding; otherwise repair symbols are kept until there are enough.
+//! Source symbols are copied to their place in the block. With all source symbols the block is complete without decoding.
+//! Otherwise repair symbols are stored until their number suffices.
 
 use faircast_fec::{Shape, decode};
 use std::collections::BTreeMap;
@@ -10,21 +10,22 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Assembly {
     symbol_size: usize,
-    /// The block that symbols arrive for now, outside the map: the hot path.
+    /// The block of the latest symbol. It is outside the map because this is the hot path.
     current: Option<(u32, Block)>,
     others: BTreeMap<u32, Block>,
-    /// Emptied blocks, whose memory is used again.
+    /// Empty blocks whose memory is reused.
     spare: Vec<Block>,
-    /// Memory of stored blocks, which the next blocks use. It comes back later than its block when the block is stored by a thread.
+    /// Memory of stored blocks, for reuse by the next blocks. If a thread stores a block, its memory returns later than the
+    /// block.
     spare_bytes: Vec<Vec<u8>>,
-    /// Bytes held by blocks at most.
+    /// Maximum number of bytes held by blocks.
     limit: usize,
     held: usize,
-    /// Symbols that were of no use: duplicates.
+    /// Number of symbols without use: duplicates.
     pub duplicates: u64,
-    /// Blocks that needed decoding.
+    /// Number of blocks that needed decoding.
     pub decoded: u64,
-    /// Blocks that were dropped for want of memory.
+    /// Number of blocks that were dropped because memory was full.
     pub evicted: u64,
 }
 
@@ -36,23 +37,23 @@ struct Block {
     have_count: usize,
     repair: Vec<u8>,
     repair_ids: Vec<u32>,
-    /// Symbols needed beyond K: the number of failed decoding attempts.
+    /// Number of symbols needed beyond K: the number of failed decoding attempts.
     beyond: usize,
 }
 
 /// Effect of a symbol.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Added {
-    /// It was there already, or makes no sense.
+    /// It is a duplicate or invalid.
     Useless,
     /// It is stored.
     Kept,
-    /// The block is complete: take it with [`Assembly::take`].
+    /// The block is complete: the next call is [`Assembly::take`].
     Complete,
 }
 
 impl Assembly {
-    /// Blocks of symbols of `symbol_size` bytes, holding at most about `limit` bytes.
+    /// Creates an assembly for symbols of `symbol_size` bytes that holds about `limit` bytes at most.
     pub fn new(symbol_size: usize, limit: usize) -> Assembly {
         Assembly {
             symbol_size,
@@ -68,7 +69,7 @@ impl Assembly {
         }
     }
 
-    /// A symbol of a block of `symbols` source symbols has arrived. A block that is complete is decoded.
+    /// Adds a symbol of a block of `symbols` source symbols. Decodes the block if it is complete.
     pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         let added = self.gather(block, symbols, symbol, payload);
         let Some((_, entry)) = self.current.as_mut().filter(|_| added == Added::Complete) else {
@@ -86,7 +87,7 @@ impl Assembly {
         }
     }
 
-    /// As [`Assembly::add`], without decoding: [`Added::Complete`] when there are enough symbols for it.
+    /// Like [`Assembly::add`], without decoding: returns [`Added::Complete`] when the symbols suffice for decoding.
     pub fn gather(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         if payload.len() != self.symbol_size || symbols == 0 {
             return Added::Useless;
@@ -107,14 +108,14 @@ impl Assembly {
         if is_enough { Added::Complete } else { Added::Kept }
     }
 
-    /// Take the symbols of the block that [`Assembly::gather`] has just completed.
+    /// Takes the symbols of the block that [`Assembly::gather`] has just completed.
     pub fn take_gathered(&mut self) -> Option<(u32, Gathered)> {
         let (block, entry) = self.current.take()?;
         self.held -= entry.symbols * self.symbol_size;
         Some((block, Gathered { entry, symbol_size: self.symbol_size }))
     }
 
-    /// These symbols of a block do not decode: it needs more.
+    /// Returns the symbols of a block that could not be decoded: the block needs more symbols.
     pub fn put_back(&mut self, block: u32, gathered: Gathered) {
         let mut entry = gathered.entry;
         entry.beyond += 1;
@@ -125,14 +126,13 @@ impl Assembly {
         }
     }
 
-    /// Use the memory of a block whose bytes are taken again.
+    /// Reuses the memory of a block whose bytes were taken.
     pub fn reuse(&mut self, gathered: Gathered) {
         self.decoded += u64::from(gathered.entry.have_count < gathered.entry.symbols);
         self.spare.push(gathered.entry);
     }
 
-    /// Take the block that [`Assembly::add`] has just completed: its K x T bytes. Give the memory
-    /// back with [`Assembly::recycle`].
+    /// Takes the block that [`Assembly::add`] has just completed: its K x T bytes. Return the memory with [`Assembly::recycle`].
     pub fn take(&mut self) -> Option<(u32, Vec<u8>)> {
         let (block, mut entry) = self.current.take()?;
         self.held -= entry.symbols * self.symbol_size;
@@ -141,14 +141,14 @@ impl Assembly {
         Some((block, bytes))
     }
 
-    /// Memory of a block that is stored.
+    /// Reuses the memory of a block that is stored.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         if (self.spare_bytes.len() + 1) * bytes.capacity() <= self.limit {
             self.spare_bytes.push(bytes);
         }
     }
 
-    /// Forget the blocks below `oldest`.
+    /// Removes the blocks below `oldest`.
     pub fn drop_before(&mut self, oldest: u32) {
         let stored = self.others.split_off(&oldest);
         let mut dropped = std::mem::replace(&mut self.others, stored);
@@ -161,7 +161,7 @@ impl Assembly {
         }
     }
 
-    /// Forget the symbols of this block.
+    /// Removes the symbols of this block.
     pub fn forget(&mut self, block: u32) {
         let current = self.current.take_if(|(current, _)| *current == block).map(|(_, entry)| entry);
         if let Some(entry) = current.or_else(|| self.others.remove(&block)) {
@@ -170,7 +170,7 @@ impl Assembly {
         }
     }
 
-    /// Symbols that `block` still needs; `None` when none of it has arrived.
+    /// Returns the number of symbols that `block` still needs; `None` if none of its symbols has arrived.
     pub fn needed(&self, block: u32) -> Option<u16> {
         let entry = match &self.current {
             Some((current, entry)) if *current == block => entry,
@@ -180,7 +180,7 @@ impl Assembly {
         Some((entry.symbols + entry.beyond).saturating_sub(got).max(1) as u16)
     }
 
-    /// Symbols of all blocks that are here.
+    /// Returns the number of stored symbols of all blocks.
     pub fn gathered(&self) -> u64 {
         let current = self.current.iter().map(|(_, entry)| entry);
         current
@@ -189,8 +189,8 @@ impl Assembly {
             .sum::<usize>() as u64
     }
 
-    /// Which of the first 256 source symbols of `block` have arrived: bit `k % 8` of byte `k / 8`; `None` when none of it is here,
-    /// or it has more.
+    /// Returns a bit map of the source symbols of `block` that have arrived: bit `k % 8` of byte `k / 8`. `None` if none of its
+    /// symbols is stored, or if it has more than 256 source symbols.
     pub fn held(&self, block: u32) -> Option<[u8; 32]> {
         let entry = match &self.current {
             Some((current, entry)) if *current == block => entry,
@@ -221,7 +221,7 @@ impl Assembly {
         });
         self.current = Some((block, entry));
         while self.held > self.limit && !self.others.is_empty() {
-            // The newest is the one whose repair is farthest away.
+            // The newest block will be repaired last.
             let Some((_, entry)) = self.others.pop_last() else { break };
             let symbols = self.retire(entry);
             self.held -= symbols * self.symbol_size;
@@ -236,7 +236,7 @@ impl Assembly {
     }
 }
 
-/// Symbols of one block that are enough to decode it.
+/// Symbols of one block that suffice to decode it.
 #[derive(Debug)]
 pub struct Gathered {
     entry: Block,
@@ -244,17 +244,17 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// The number of its source symbols.
+    /// Returns the number of source symbols of the block.
     pub fn symbols(&self) -> u16 {
         self.entry.symbols as u16
     }
 
-    /// Whether all source symbols are here, so that nothing is decoded.
+    /// Returns whether all source symbols are present, so that no decoding is needed.
     pub fn is_whole(&self) -> bool {
         self.entry.have_count == self.entry.symbols
     }
 
-    /// The bytes of the block; `None` when these symbols do not decode.
+    /// Decodes the block and returns its bytes; `None` if these symbols do not suffice.
     pub fn decode(&mut self) -> Option<Vec<u8>> {
         let is_decoded = self.is_whole() || self.entry.decode(self.symbol_size);
         is_decoded.then(|| std::mem::take(&mut self.entry.source))
@@ -273,7 +273,7 @@ impl Block {
         self.beyond = 0;
     }
 
-    /// Keep a symbol; whether it is new.
+    /// Stores a symbol and returns whether it is new.
     fn put(&mut self, symbol: u32, payload: &[u8]) -> bool {
         let index = symbol as usize;
         if index < self.symbols {
@@ -294,7 +294,7 @@ impl Block {
         true
     }
 
-    /// Recover the source symbols; whether that succeeded.
+    /// Recovers the source symbols and returns whether that succeeded.
     fn decode(&mut self, symbol_size: usize) -> bool {
         let source = (0..self.symbols)
             .filter(|index| self.have[index / 64] & (1 << (index % 64)) != 0)

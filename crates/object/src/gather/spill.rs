@@ -1,10 +1,11 @@
-//! Assembly of blocks from the symbols of a fountain: all blocks of the content fill up at the same time.
+//! Assembly of blocks from the symbols of a fountain: all blocks of the content fill at the same time.
 //!
-//! Until shortly before the end every block is incomplete, so what does not fit into memory goes to a file:
-//! one slot a block, symbols in the order of their arrival. A block's symbols are written together, as
-//! many as have gathered in memory since it was its turn, and the file is sparse.
+//! Nearly all blocks stay incomplete until shortly before the end, so symbols that do not fit into memory go to a sparse file.
+//! The file has one slot for each block, with the symbols in the order of arrival. Each write appends all symbols of one block
+//! that are in memory.
 //!
-//! [`Gathering`] is the record. It touches no file: it plans operations, which [`Slots`] perform in their order, and takes their results.
+//! [`Gathering`] is the record of the symbols. It touches no file: it plans operations, which [`Slots`] performs in order, and
+//! takes their results.
 
 use crate::ObjectError;
 use crate::gather::assembly::Added;
@@ -16,24 +17,24 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Symbols beyond a block's own that a slot has room for. A block that does not decode with all of them is begun again; with
-/// RaptorQ each one more makes that a hundred times less likely.
+/// Number of symbols beyond K for which a slot has room. A block that cannot be decoded with all these symbols is received again
+/// from the start. With RaptorQ each further symbol makes this a hundred times less likely.
 const BEYOND: usize = 8;
 
 /// Growth of a block's memory, symbols.
 const STEP: usize = 16;
 
-/// Complete blocks that are read back at a time.
+/// Number of complete blocks that are read back at a time.
 const RECALLED: usize = 4;
 
-/// Where symbols go that memory has no room for.
+/// A file for symbols that do not fit into memory.
 #[derive(Debug)]
 pub struct SpillFile {
-    /// The disk that it lies on.
+    /// The disk of the file.
     pub disk: Disk,
-    /// A file of its own, best without a name.
+    /// The file, which should have no name and no other user.
     pub file: File,
-    /// Where it is, for errors.
+    /// Its path, for errors.
     pub path: PathBuf,
 }
 
@@ -41,41 +42,41 @@ pub struct SpillFile {
 #[derive(Debug)]
 pub struct Slots {
     room: SpillFile,
-    /// Bytes of a slot.
+    /// Size of a slot in bytes.
     slot: u64,
 }
 
 /// One operation on the file. Operations are performed one after the other.
 #[derive(Debug)]
 pub enum Operation {
-    /// Write these bytes into the slot of a block, from this byte of the slot on.
+    /// Writes these bytes into the slot of a block, from this offset in the slot.
     Write {
         /// The block.
         block: u32,
-        /// The first byte in its slot.
+        /// Offset of the first byte in the slot.
         at: u64,
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Read this number of bytes from the slot of a block.
+    /// Reads this number of bytes from the slot of a block.
     Read {
         /// The block.
         block: u32,
         /// The number of bytes.
         len: usize,
     },
-    /// Give the space of a slot back.
+    /// Frees the space of a slot.
     Free(u32),
 }
 
 /// The result of an [`Operation`].
 #[derive(Debug)]
 pub enum Performed {
-    /// This memory is not needed any more.
+    /// The bytes are written; their memory can be reused.
     Written(usize),
     /// The bytes of a slot.
     Read(u32, Vec<u8>),
-    /// The space is free, as far as the filesystem can do that.
+    /// The space is free, if the filesystem supports that.
     Freed,
 }
 
@@ -83,66 +84,66 @@ pub enum Performed {
 #[derive(Debug)]
 pub struct Gathering {
     symbol_size: usize,
-    /// Bytes of a slot.
+    /// Size of a slot in bytes.
     slot: u64,
-    /// Bytes in memory at most, when there is a file.
+    /// Maximum number of bytes in memory if there is a file.
     limit: usize,
-    /// Bytes in memory, those that are being written with them.
+    /// Bytes in memory, including the bytes that are being written.
     held: usize,
     /// Bytes that are being written.
     writing: usize,
     blocks: BTreeMap<u32, Block>,
-    /// Blocks with enough symbols, some of which are read from the file.
+    /// Blocks that have enough symbols and wait for their symbols from the file.
     reading: BTreeMap<u32, Block>,
     /// Blocks with enough symbols in memory.
     ready: VecDeque<(u32, Symbols)>,
     /// Complete blocks that cannot be placed yet.
     stored: BTreeMap<u32, BlockPlace>,
-    /// The blocks among them that can be placed.
+    /// Blocks of `stored` that were recalled and can be placed.
     recalled: VecDeque<(u32, Vec<u8>)>,
     has_room: bool,
     operations: VecDeque<Operation>,
-    /// Turn for writing to the file.
+    /// First block of the round-robin search for the next block to write.
     turn: u32,
-    /// Symbols that were of no use: duplicates.
+    /// Number of symbols without use: duplicates.
     pub duplicates: u64,
-    /// Blocks that needed decoding.
+    /// Number of blocks that needed decoding.
     pub decoded: u64,
-    /// Bytes that went to the file.
+    /// Number of bytes written to the file.
     pub spilled: u64,
 }
 
-/// Where a complete block is.
+/// Location of a complete block.
 #[derive(Debug)]
 enum BlockPlace {
     InMemory(Vec<u8>),
-    /// In its slot: number of bytes.
+    /// In its slot, with this number of bytes.
     Written(usize),
-    /// On its way to its place.
+    /// Recalled: it is about to be placed.
     Recalled,
 }
 
 #[derive(Debug)]
 struct Block {
     symbols: usize,
-    /// IDs of all symbols, in the order of arrival: those in the slot, then those in memory.
+    /// IDs of all symbols in the order of arrival: first the symbols in the slot, then the symbols in memory.
     ids: Vec<u32>,
     staged: Vec<u8>,
-    /// Symbols needed beyond K: the number of failed decoding attempts.
+    /// Number of symbols needed beyond K: the number of failed decoding attempts.
     beyond: usize,
 }
 
-/// Symbols of one block that are enough to decode it.
+/// Symbols of one block that suffice to decode it.
 #[derive(Debug)]
 pub struct Symbols {
     block: Block,
-    /// Those from the file.
+    /// Symbols from the file.
     written: Vec<u8>,
     symbol_size: usize,
 }
 
 impl Slots {
-    /// Perform an operation.
+    /// Performs an operation.
     ///
     /// # Errors
     /// When the file cannot be written or read.
@@ -163,7 +164,7 @@ impl Slots {
                 Ok(Performed::Read(block, bytes))
             }
             Operation::Free(block) => {
-                // A filesystem that cannot give space back keeps it until the end.
+                // A filesystem that cannot punch holes keeps the space until the file is deleted.
                 let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 let _ = rustix::fs::fallocate(&room.file, hole, u64::from(block) * self.slot, self.slot);
                 Ok(Performed::Freed)
@@ -173,8 +174,8 @@ impl Slots {
 }
 
 impl Gathering {
-    /// Blocks of at most `symbols_per_block` symbols of `symbol_size` bytes; about `limit` bytes of them stay in memory once there is a
-    /// file ([`Gathering::give_room`]), and everything without one.
+    /// Creates a record for blocks of at most `symbols_per_block` symbols of `symbol_size` bytes. Without a file all symbols stay
+    /// in memory. Once there is a file ([`Gathering::give_room`]), about `limit` bytes stay in memory.
     pub fn new(symbol_size: usize, symbols_per_block: u16, limit: usize) -> Gathering {
         Gathering {
             symbol_size,
@@ -196,20 +197,20 @@ impl Gathering {
         }
     }
 
-    /// From now on symbols that memory has no room for go there.
+    /// Sets the file for symbols that do not fit into memory.
     pub fn give_room(&mut self, room: SpillFile) -> Slots {
         self.has_room = true;
         self.relieve();
         Slots { room, slot: self.slot }
     }
 
-    /// Bytes in memory beyond the limit: they are being written, or wait for a file.
+    /// Returns the number of bytes in memory beyond the limit. They are being written, or wait for a file.
     pub fn excess(&self) -> u64 {
         if self.has_room { self.writing as u64 } else { self.held.saturating_sub(self.limit) as u64 }
     }
 
-    /// A symbol of a block of `symbols` source symbols has arrived. A block with enough of them is taken with
-    /// [`Gathering::next_ready`].
+    /// Adds a symbol of a block of `symbols` source symbols. [`Gathering::next_ready`] returns the block when its symbols
+    /// suffice.
     pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         let symbols = usize::from(symbols);
         let fits = symbols > 0 && ((symbols + BEYOND) * self.symbol_size) as u64 <= self.slot;
@@ -235,12 +236,12 @@ impl Gathering {
         Added::Kept
     }
 
-    /// The operations that are planned, in their order.
+    /// Takes the planned operations, in their order.
     pub fn take_operations(&mut self) -> VecDeque<Operation> {
         std::mem::take(&mut self.operations)
     }
 
-    /// Take the result of an operation.
+    /// Takes the result of an operation.
     pub fn settle(&mut self, performed: Performed) {
         match performed {
             Performed::Written(bytes) => {
@@ -259,18 +260,18 @@ impl Gathering {
         }
     }
 
-    /// A block with enough symbols. It is decoded elsewhere: [`Gathering::on_decoded`] or [`Gathering::put_back`] follows.
+    /// Takes a block with enough symbols. The caller decodes it, then calls [`Gathering::on_decoded`] or [`Gathering::put_back`].
     pub fn next_ready(&mut self) -> Option<(u32, Symbols)> {
         self.ready.pop_front()
     }
 
-    /// The block has been decoded.
+    /// Records that the block has been decoded.
     pub fn on_decoded(&mut self, block: u32, symbols: &Symbols) {
         self.decoded += u64::from(!symbols.is_source());
         self.free_unless_empty(block, symbols.written.len());
     }
 
-    /// These symbols do not decode: the block needs more.
+    /// Returns the symbols of a block that could not be decoded: the block needs more symbols.
     pub fn put_back(&mut self, block: u32, symbols: Symbols) {
         let Symbols { block: mut entry, written, .. } = symbols;
         entry.beyond += 1;
@@ -281,7 +282,7 @@ impl Gathering {
         self.blocks.insert(block, entry);
     }
 
-    /// Keep a complete block that cannot be placed yet.
+    /// Stores a complete block that cannot be placed yet.
     pub fn keep(&mut self, block: u32, bytes: Vec<u8>) {
         self.held += bytes.capacity();
         if self.held - self.writing <= self.limit || !self.has_room {
@@ -292,7 +293,7 @@ impl Gathering {
         self.write(block, 0, bytes);
     }
 
-    /// Returns the first of the stored blocks, if another one may be recalled.
+    /// Returns the first stored block that is not recalled; `None` while no further block may be recalled.
     pub fn first_stored(&self) -> Option<u32> {
         let mut recalled = 0;
         for (&block, stored) in &self.stored {
@@ -305,12 +306,12 @@ impl Gathering {
         None
     }
 
-    /// Whether this block is stored.
+    /// Returns whether this block is stored.
     pub fn is_stored(&self, block: u32) -> bool {
         self.stored.contains_key(&block)
     }
 
-    /// A block that is kept can be placed: [`Gathering::next_recalled`] has it, soon or at once.
+    /// Recalls a stored block that can be placed now: [`Gathering::next_recalled`] returns it at once or after a read.
     pub fn recall(&mut self, block: u32) {
         match self.stored.insert(block, BlockPlace::Recalled) {
             Some(BlockPlace::InMemory(bytes)) => {
@@ -323,20 +324,20 @@ impl Gathering {
         }
     }
 
-    /// A block that was recalled.
+    /// Takes a block that was recalled.
     pub fn next_recalled(&mut self) -> Option<(u32, Vec<u8>)> {
         let (block, bytes) = self.recalled.pop_front()?;
         self.stored.remove(&block);
         Some((block, bytes))
     }
 
-    /// Symbols that `block` still needs; `None` when none of it has arrived.
+    /// Returns the number of symbols that `block` still needs; `None` if none of its symbols has arrived.
     pub fn needed(&self, block: u32) -> Option<u16> {
         let entry = self.blocks.get(&block)?;
         Some((entry.symbols + entry.beyond).saturating_sub(entry.ids.len()).max(1) as u16)
     }
 
-    /// Forget the blocks below `oldest`.
+    /// Removes the blocks below `oldest`.
     pub fn drop_before(&mut self, oldest: u32) {
         let below = |block: &u32| *block < oldest;
         let mut blocks: Vec<u32> = self.blocks.keys().copied().take_while(below).collect();
@@ -353,13 +354,13 @@ impl Gathering {
         self.recalled.retain(|(block, _)| *block >= oldest);
     }
 
-    /// Forget all blocks.
+    /// Removes all blocks.
     pub fn forget_all(&mut self) {
         self.drop_before(u32::MAX);
         self.ready.clear();
     }
 
-    /// Forget the symbols of this block, unless it is complete.
+    /// Removes the symbols of this block, unless it is complete.
     pub fn forget(&mut self, block: u32) {
         if let Some(entry) = self.blocks.remove(&block).or_else(|| self.reading.remove(&block)) {
             self.held -= entry.staged.capacity();
@@ -367,7 +368,7 @@ impl Gathering {
         }
     }
 
-    /// Put the symbols of a block together.
+    /// Collects the symbols of a block from memory and file.
     fn assemble(&mut self, block: u32) {
         let Some(entry) = self.blocks.remove(&block) else { return };
         match entry.written(self.symbol_size) * self.symbol_size {
@@ -384,7 +385,7 @@ impl Gathering {
         self.ready.push_back((block, Symbols { block: entry, written, symbol_size: self.symbol_size }));
     }
 
-    /// Write symbols until memory has room again.
+    /// Writes symbols to the file until memory is within its limit.
     fn relieve(&mut self) {
         while self.has_room && self.held - self.writing > self.limit {
             let Some(block) = self.next_to_spill() else { break };
@@ -392,7 +393,7 @@ impl Gathering {
         }
     }
 
-    /// The next block in turn that has something in memory.
+    /// Returns the next block in round-robin order with symbols in memory.
     fn next_to_spill(&mut self) -> Option<u32> {
         let has = |(block, entry): (&u32, &Block)| (!entry.staged.is_empty()).then_some(*block);
         let found = self
@@ -404,7 +405,7 @@ impl Gathering {
         Some(found)
     }
 
-    /// Writes a block's symbols in memory behind those in its slot.
+    /// Appends the symbols of a block that are in memory to its slot.
     fn spill(&mut self, block: u32) {
         let Some(entry) = self.blocks.get_mut(&block) else { return };
         let at = entry.written(self.symbol_size) * self.symbol_size;
@@ -418,7 +419,7 @@ impl Gathering {
         self.operations.push_back(Operation::Write { block, at, bytes });
     }
 
-    /// Give the slot's space back, if it has this much.
+    /// Frees the space of a slot unless `written` is zero.
     fn free_unless_empty(&mut self, block: u32, written: usize) {
         if written > 0 {
             self.operations.push_back(Operation::Free(block));
@@ -427,17 +428,17 @@ impl Gathering {
 }
 
 impl Symbols {
-    /// The number of source symbols of the block.
+    /// Returns the number of source symbols of the block.
     pub fn symbols(&self) -> u16 {
         self.block.symbols as u16
     }
 
-    /// Whether all of them are source symbols.
+    /// Returns whether all symbols are source symbols.
     fn is_source(&self) -> bool {
         self.block.ids.iter().all(|&id| (id as usize) < self.block.symbols)
     }
 
-    /// The bytes of the block; `None` when these symbols do not decode.
+    /// Decodes the block and returns its bytes; `None` if these symbols do not suffice.
     pub fn decode(&self) -> Option<Vec<u8>> {
         let size = self.symbol_size;
         let symbols = self.written.chunks_exact(size).chain(self.block.staged.chunks_exact(size));
@@ -451,7 +452,7 @@ impl Block {
         Block { symbols, ids: Vec::with_capacity(symbols + 1), staged: Vec::new(), beyond: 0 }
     }
 
-    /// Keep a symbol in memory; by how much memory has grown.
+    /// Stores a symbol in memory and returns the growth of the memory in bytes.
     fn stage(&mut self, payload: &[u8]) -> usize {
         let before = self.staged.capacity();
         if before - self.staged.len() < payload.len() {
@@ -461,7 +462,7 @@ impl Block {
         self.staged.capacity() - before
     }
 
-    /// Symbols in the slot, or on their way there.
+    /// Returns the number of symbols that are in the slot or being written to it.
     fn written(&self, symbol_size: usize) -> usize {
         self.ids.len() - self.staged.len() / symbol_size
     }

@@ -1,7 +1,7 @@
 //! Access to the disk: receivers create, write, rename, flush and remove through a [`Disk`], by descriptor and offset.
 //!
 //! Each method is the system call of the same name. [`Faults`] can be interposed: a simulated world tears writes, fills disks and
-//! takes the power away.
+//! cuts the power.
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags, statfs};
@@ -28,16 +28,16 @@ pub enum Op<'a> {
     Write {
         /// The file.
         file: &'a File,
-        /// From this offset on.
+        /// Offset of the first byte.
         at: u64,
         /// Bytes to write.
         len: usize,
     },
-    /// Give a file this length.
+    /// Set the length of a file.
     Cut {
         /// The file.
         file: &'a File,
-        /// In bytes.
+        /// New length in bytes.
         len: u64,
     },
     /// Flush a file.
@@ -79,16 +79,16 @@ pub enum Failure {
 
 /// Decides the outcome of each operation on a disk.
 pub trait Faults: Send + Sync {
-    /// This operation is about to be performed.
+    /// Returns the verdict on an operation that is about to be performed.
     fn before(&self, op: &Op<'_>) -> Verdict;
 
-    /// Bytes that are free; `None`: as reported by the system.
+    /// Returns the number of free bytes; `None` means the value of the system.
     fn free(&self) -> Option<u64> {
         None
     }
 }
 
-/// The present as times of files show it.
+/// Returns the present time of the clock that sets the times of files.
 #[allow(
     clippy::disallowed_methods,
     reason = "the operating system's clock sets the times that this one is compared with"
@@ -97,25 +97,25 @@ pub(crate) fn file_time() -> SystemTime {
     SystemTime::now()
 }
 
-/// A host's disk.
+/// The disk of a host.
 #[derive(Clone, Default)]
 pub struct Disk(Option<Arc<dyn Faults>>);
 
-/// The disk as the system has it.
+/// The disk of the system, without faults.
 pub static SYSTEM: Disk = Disk(None);
 
 impl Disk {
-    /// The disk with interposed faults.
+    /// Creates a disk with interposed faults.
     pub fn with_faults(faults: Arc<dyn Faults>) -> Disk {
         Disk(Some(faults))
     }
 
-    /// Whether faults are interposed. They are consulted in the session's own thread, so that runs repeat.
+    /// Returns whether faults are interposed. Operations then run in the session's own thread, so that runs repeat.
     pub fn has_faults(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Write all of it at this offset.
+    /// Writes all bytes at this offset.
     pub(crate) fn write_all_at(&self, file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
         if let Some((part, error)) = self.ask_to_write(file, bytes.len(), at)? {
             file.write_all_at(&bytes[..part.min(bytes.len())], at)?;
@@ -124,7 +124,7 @@ impl Disk {
         file.write_all_at(bytes, at)
     }
 
-    /// Read until `buf` is full or the file ends; how many bytes were read.
+    /// Reads until `buf` is full or the file ends, and returns the number of bytes read.
     ///
     /// # Errors
     /// When the system cannot read.
@@ -214,7 +214,7 @@ impl Disk {
         rustix::fs::fchown(fd, owner, group)
     }
 
-    /// It concerns the link itself, not its target.
+    /// Changes the owner of a link itself, not of its target.
     pub(crate) fn chownat(
         &self,
         dir: impl AsFd,
@@ -231,26 +231,26 @@ impl Disk {
         rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty())
     }
 
-    /// One more name for a file, in the same directory.
+    /// Gives a file one more name in the same directory.
     pub(crate) fn linkat(&self, dir: impl AsFd, old: impl Arg, new: impl Arg) -> Result<(), Errno> {
         self.ask(&Op::Make)?;
         let dir = dir.as_fd();
         rustix::fs::linkat(dir, old, dir, new, AtFlags::empty())
     }
 
-    /// Flush a directory.
+    /// Flushes a directory.
     pub(crate) fn fsync(&self, dir: impl AsFd) -> Result<(), Errno> {
         self.ask(&Op::Flush)?;
         rustix::fs::fsync(dir)
     }
 
-    /// Reserve room from the beginning of a file on.
+    /// Reserves space for the first `len` bytes of a file.
     pub(crate) fn reserve(&self, file: &File, len: u64) -> Result<(), Errno> {
         self.ask(&Op::Reserve)?;
         rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len)
     }
 
-    /// Bytes that are free where this directory is.
+    /// Returns the number of free bytes on the filesystem of this directory.
     pub(crate) fn available(&self, dir: impl AsFd) -> u64 {
         if let Some(free) = self.0.as_ref().and_then(|faults| faults.free()) {
             return free;
@@ -258,7 +258,7 @@ impl Disk {
         rustix::fs::fstatvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize))
     }
 
-    /// Whether an operation is performed.
+    /// Returns an error if the operation is to fail.
     fn ask(&self, op: &Op<'_>) -> Result<(), Errno> {
         match self.verdict(op) {
             Verdict::Done => Ok(()),
@@ -266,7 +266,7 @@ impl Disk {
         }
     }
 
-    /// The same of a write; `Some`: it fails with this error after this number of bytes.
+    /// Like `ask`, for a write. `Some` contains the number of bytes to write before the error, and the error.
     fn ask_to_write(&self, file: &File, len: usize, at: u64) -> io::Result<Option<(usize, io::Error)>> {
         match self.verdict(&Op::Write { file, at, len }) {
             Verdict::Done => Ok(None),
@@ -295,7 +295,8 @@ impl Failure {
     }
 }
 
-/// Whether a directory lies in memory (`TMPFS_MAGIC` and `RAMFS_MAGIC` of `statfs(2)`), so that no disk stalls operations on its files.
+/// Returns whether a directory is in memory (`TMPFS_MAGIC` and `RAMFS_MAGIC` of `statfs(2)`), so that no disk stalls operations
+/// on its files.
 pub fn is_in_memory(directory: &Path) -> bool {
     const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
     statfs(directory).is_ok_and(|about| IN_MEMORY.contains(&(about.f_type as u64 & 0xffff_ffff)))

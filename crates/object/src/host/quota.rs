@@ -1,10 +1,10 @@
-//! A limit of the bytes of a session that does not state its length: bytes beyond it are not written.
+//! A limit on the bytes of a session that does not state its length. Bytes beyond the limit are not written.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes that may still be written; clones share them.
+/// Number of bytes that may still be written; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Quota(Option<RemainingBytes>);
 
@@ -14,13 +14,13 @@ struct RemainingBytes {
     bytes: Arc<AtomicU64>,
 }
 
-/// A session brings more than the user allows.
+/// A session sends more bytes than the user allows.
 #[derive(Debug, thiserror::Error)]
 #[error("the session exceeds its limit of {0} bytes; these are stored")]
 struct TooMuch(u64);
 
 impl Quota {
-    /// Creates a quota of this number of bytes in all; `None` is unlimited.
+    /// Creates a quota of `most` bytes in total; `None` is unlimited.
     pub fn new(most: Option<u64>) -> Quota {
         Quota(most.map(|most| RemainingBytes { most, bytes: Arc::new(AtomicU64::new(most)) }))
     }
@@ -28,7 +28,7 @@ impl Quota {
     /// Reserves space for as many of these bytes as fit, and returns their number.
     ///
     /// # Errors
-    /// When nothing fits.
+    /// Fails when the quota is used up.
     fn take(&self, bytes: usize) -> io::Result<usize> {
         let Some(RemainingBytes { most, bytes: left }) = &self.0 else { return Ok(bytes) };
         let wanted = bytes as u64;
@@ -44,7 +44,7 @@ impl Quota {
     /// Reserves space for all of these bytes.
     ///
     /// # Errors
-    /// When they do not fit.
+    /// Fails when the bytes do not fit.
     pub fn spend(&self, bytes: usize) -> io::Result<()> {
         let room = self.take(bytes)?;
         if room < bytes {
@@ -60,7 +60,7 @@ impl Quota {
         }
     }
 
-    /// A writer whose bytes count. It fails when there is no room for more.
+    /// Returns a writer that counts its bytes. It fails when the quota is used up.
     #[must_use]
     pub fn limit(&self, to: Box<dyn Write + Send>) -> Box<dyn Write + Send> {
         match &self.0 {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use std::sync::{Mutex, PoisonError};
 
-    /// Takes three bytes at a time.
+    /// A writer that takes three bytes at a time.
     #[derive(Clone, Default)]
     struct Slow(Arc<Mutex<Vec<u8>>>);
 

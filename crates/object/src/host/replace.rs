@@ -1,12 +1,12 @@
-//! Files whose names come from peers, in a directory of the user's.
+//! Files with names from peers, in a directory of the user.
 
 use crate::ObjectError;
 use std::fs::{File, OpenOptions, create_dir_all, remove_file, symlink_metadata};
 use std::io;
 use std::path::Path;
 
-/// Makes a new, empty file to write to. An existing object of this name (a file, a pipe, a link) is removed, not written to, so that a link
-/// of an earlier transfer, or of another user with write access, leads nowhere.
+/// Creates a new, empty file for writing. An existing object of this name (a file, a pipe, a link) is removed. The file is
+/// therefore never written through a link of an earlier transfer or of another user.
 pub fn replace(path: &Path) -> io::Result<File> {
     if symlink_metadata(path).is_ok_and(|meta| !meta.is_dir()) {
         remove_file(path)?;
@@ -14,7 +14,7 @@ pub fn replace(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// The same below a directory, which is made when it is not there.
+/// Like [`replace`], for a name below a directory, which is created if it does not exist.
 pub fn replace_in(directory: &Path, name: &str) -> Result<File, ObjectError> {
     let path = directory.join(name);
     let made = create_dir_all(directory).and_then(|()| replace(&path));

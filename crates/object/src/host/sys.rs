@@ -1,11 +1,11 @@
-//! Files by descriptor: a few stay open for the next use.
+//! Access to files by descriptor: recently used files stay open.
 
 use std::fs::File;
 
-/// How many files an object stream or store keeps open.
+/// Maximum number of files that an object stream or store keeps open.
 const OPEN_FILES: usize = 64;
 
-/// The files used last, by entry of the manifest.
+/// The most recently used files, by entry of the manifest.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles {
     /// Most recently used first.
@@ -13,7 +13,7 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// The file of this entry, opened with `open` if it is not at hand.
+    /// Returns the file of this entry; opens it with `open` if it is not open yet.
     pub(crate) fn get<E>(&mut self, entry: u32, open: impl FnOnce() -> Result<File, E>) -> Result<&File, E> {
         match self.files.iter().position(|&(at_hand, _)| at_hand == entry) {
             Some(0) => {}
@@ -27,7 +27,7 @@ impl OpenFiles {
         Ok(&self.files[0].1)
     }
 
-    /// Close all.
+    /// Closes all files.
     pub(crate) fn clear(&mut self) {
         self.files.clear();
     }

@@ -1,4 +1,4 @@
-//! Directories below an output directory, opened from the one above and never through a symbolic link.
+//! Directories below an output directory. Each is opened from its parent and never through a symbolic link.
 
 use crate::error::{ObjectError, Obstacle};
 use crate::host::disk::Disk;
@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How directories are opened.
+/// Flags for opening directories.
 pub const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The treatment of a directory that does not exist.
@@ -21,23 +21,23 @@ pub(crate) enum Absent {
     Leave,
 }
 
-/// Walks below the output directory; remembers the way to the directory it was in last.
+/// Walks below the output directory. The descriptors on the path to the latest directory stay open.
 #[derive(Debug)]
 pub struct Tree<'a> {
     disk: &'a Disk,
     out: BorrowedFd<'a>,
     out_path: &'a Path,
-    /// Names and descriptors from the top down to the last directory.
+    /// Names and descriptors from the output directory down to the latest directory.
     way: Vec<(OsString, OwnedFd)>,
 }
 
 impl<'a> Tree<'a> {
-    /// The tree below this directory of a disk, which errors call by this path.
+    /// Creates the tree below the directory `out` of a disk; errors use the path `out_path`.
     pub fn new(disk: &'a Disk, out: &'a OwnedFd, out_path: &'a Path) -> Tree<'a> {
         Tree { disk, out: out.as_fd(), out_path, way: Vec::new() }
     }
 
-    /// The directory `path` (the output directory for ""), or `None` if it is not there.
+    /// Opens the directory `path` (the output directory for ""). Returns `None` if it does not exist.
     pub(crate) fn dir(
         &mut self,
         path: &OsStr,
@@ -71,7 +71,7 @@ impl<'a> Tree<'a> {
         Ok(Some(self.way.last().map_or(self.out, |(_, fd)| fd.as_fd())))
     }
 
-    /// The directory that an entry lies in, created if need be, and its name there.
+    /// Returns the directory of an entry, created if necessary, and the name of the entry in it.
     pub(crate) fn place_of<'e>(
         &mut self,
         entry: &'e Entry,
@@ -81,14 +81,14 @@ impl<'a> Tree<'a> {
         Ok((dir.expect("directories that are not there are created"), name))
     }
 
-    /// The same for a path that no manifest has; it must have been checked.
+    /// Like `place_of`, for a path that is not in a manifest; the caller has checked it.
     pub fn place<'p>(&mut self, path: &'p str) -> Result<(BorrowedFd<'_>, &'p OsStr), ObjectError> {
         let (above, name) = split(OsStr::new(path));
         let dir = self.dir(above, Absent::Create)?;
         Ok((dir.expect("directories that are not there are created"), name))
     }
 
-    /// The part of `path`, which was just found not to be there, that ends with the first name that is not.
+    /// Returns the part of `path` up to its first absent name. The path must just have been found absent.
     pub(crate) fn first_absent<'p>(&self, path: &'p OsStr) -> &'p [u8] {
         let bytes = path.as_bytes();
         let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').nth(self.way.len());
@@ -100,7 +100,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The directory of a path, and the name in it.
+/// Splits a path into its directory and the last name.
 pub(crate) fn split(path: &OsStr) -> (&OsStr, &OsStr) {
     let bytes = path.as_bytes();
     match bytes.iter().rposition(|byte| *byte == b'/') {
@@ -113,7 +113,7 @@ fn open_dir(disk: &Disk, above: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errn
     disk.openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Settings that the system refused.
+/// The step that the system refused.
 enum Refused {
     Open(Errno),
     Create(Errno),
@@ -138,7 +138,7 @@ fn open_or_create(disk: &Disk, above: BorrowedFd<'_>, name: &OsStr, mode: Mode) 
     }
 }
 
-/// Make a directory, with those above it.
+/// Creates a directory and its missing parents.
 ///
 /// # Errors
 /// When the system refuses.
@@ -146,7 +146,7 @@ pub fn make_directory(path: &Path) -> Result<(), ObjectError> {
     std::fs::create_dir_all(path).map_err(|error| ObjectError::io(path, "create", error))
 }
 
-/// Open the directory `name` in `above`, never through a link; create it with `mode` if need be.
+/// Opens the directory `name` in `above`, never through a link; creates it with `mode` if necessary.
 pub fn open_or_create_dir(
     disk: &Disk,
     above: impl AsFd,

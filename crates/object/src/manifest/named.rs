@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
 impl Manifest {
-    /// The same entries in the same order, under the names that they get here, and how many have another one than at the source. Links
-    /// lead to the new names.
+    /// Returns the same entries in the same order under the names for this receiver, and the number of names that differ from the
+    /// source. Links lead to the new names.
     ///
     /// # Errors
-    /// When names are refused, become too long, or are another entry's.
+    /// When a name is refused, becomes too long, or is the name of another entry.
     pub(crate) fn named_by(mut self, names: Names) -> Result<(Manifest, u64), NameError> {
         let mut changed = 0;
         for entry in self.entries_mut() {
@@ -29,7 +29,7 @@ impl Manifest {
         }
     }
 
-    /// That no entry has the path of another, or lies below one that is no directory.
+    /// Checks that no two entries have the same path, and that no entry is below one that is not a directory.
     fn check_for_clashes(&self) -> Result<(), NameError> {
         let mut sorted: Vec<&Entry> = self.entries().iter().collect();
         sorted.sort_unstable_by(|a, b| a.path.cmp(&b.path));

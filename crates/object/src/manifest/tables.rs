@@ -44,7 +44,7 @@ impl<'a> WriteTables<'a> {
     }
 }
 
-/// The number of this one, and whether it is new.
+/// Returns the number of this value, and whether it is new.
 fn number_of<'a, T: Ord>(known: &mut BTreeMap<&'a T, u64>, one: &'a T) -> (u64, bool) {
     if let Some(number) = known.get(one) {
         return (*number, false);
@@ -73,7 +73,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Ord> Table<T> {
-    /// The one of this number, counted from 1; `read` reads one that is new.
+    /// Returns the value with this number, counted from 1; `read` reads a new value.
     fn get(
         &mut self,
         number: u64,

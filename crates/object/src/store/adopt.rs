@@ -1,4 +1,4 @@
-//! Files that unfinished transfers have left and that are the same in this one: the tree was changed since, and most of it was not.
+//! Adoption of files from incomplete transfers: the tree has changed since, but most of its files have not.
 
 use super::{Stage, Store};
 use crate::error::ObjectError;
@@ -15,19 +15,19 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// A file that was taken over: where its content lay in the object stream of the other transfer.
+/// A file that was taken over, with the position of its content in the object stream of the other transfer.
 struct Adopted {
     from: u64,
-    /// Which of the others.
+    /// Index of the other transfer.
     of: usize,
 }
 
 impl Store {
-    /// Takes over files of unfinished transfers with the same path, size and time of modification. They count like blocks of an
-    /// earlier run: the root, or signed hashes, decide whether they are right.
+    /// Takes over files of incomplete transfers with the same path, size and time of modification. They count like blocks of an
+    /// earlier run: the root or signed hashes decide whether they are correct.
     ///
     /// # Errors
-    /// When the journal cannot be written, when there is no room for the rest, or [`ObjectError::Cancelled`].
+    /// When the journal cannot be written, when there is no space for the rest, or [`ObjectError::Cancelled`].
     pub fn adopt(&mut self, work: &FileWork) -> Result<(), ObjectError> {
         self.ledger.has_others = false;
         self.files.open.clear();
@@ -45,7 +45,7 @@ impl Store {
         self.note_adopted(&adopted, &others, work)?;
         for (of, mut other) in others.into_iter().enumerate() {
             if adopted.values().any(|file| file.of == of) {
-                // Its files are here now. A remainder that cannot be removed does no harm.
+                // The files have moved to this transfer. A remainder that cannot be removed does no harm.
                 other.start_over().ok();
                 other.files.place.remove(&other.transfer.to_string());
             }
@@ -58,7 +58,7 @@ impl Store {
         let out = &self.files.place.out_path;
         let mut others = Vec::new();
         let mut left = unfinished(out)?;
-        // In an order that does not depend on when they were written: runs of a simulated world repeat.
+        // The order must not depend on the time of writing, so that runs of a simulated world repeat.
         left.sort_by(|a, b| a.transfer.cmp(&b.transfer));
         for one in left {
             let Some((transfer, geometry)) = header_of(&self.files.place.disk, out, &one.transfer) else {
@@ -67,7 +67,7 @@ impl Store {
             if one.in_use || transfer == self.transfer || transfer.to_string() != one.transfer {
                 continue;
             }
-            // One that cannot be opened, or is used by now, has nothing for this one.
+            // A transfer that cannot be opened, or is in use by now, has no usable files.
             let Ok((mut other, Some(reported))) =
                 Store::begin(&self.files.place.disk, out, transfer, geometry, None)
             else {
@@ -82,7 +82,7 @@ impl Store {
         Ok(others)
     }
 
-    /// Move the parts of files that are the same in `other` here.
+    /// Moves the parts of files that are the same in `other` to this transfer.
     fn take_files(&self, other: &Store, of: usize, adopted: &mut BTreeMap<u32, Adopted>) {
         let (Some(ours), Some(theirs)) = (&self.known, &other.known) else { return };
         let mut at = u64::from(other.geometry.manifest_len);
@@ -114,7 +114,7 @@ impl Store {
         }
     }
 
-    /// Counts the blocks that lie wholly in the files taken over.
+    /// Counts the blocks that lie completely in the files taken over.
     fn note_adopted(
         &mut self,
         adopted: &BTreeMap<u32, Adopted>,
@@ -149,7 +149,7 @@ impl Store {
     }
 }
 
-/// The transfer and geometry that the journal of an unfinished transfer names.
+/// Returns the transfer and geometry in the journal of an incomplete transfer.
 fn header_of(disk: &Disk, out: &Path, transfer: &str) -> Option<(TransferId, Geometry)> {
     let path = out.join(STATE_DIR).join(transfer).join(JOURNAL);
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;

@@ -1,10 +1,10 @@
-//! Contradictions between stored blocks and the source: the blocks are given up and received again.
+//! Contradictions between stored blocks and the source: the store gives up the blocks, and they are received again.
 
 use super::{Stage, Store};
 use crate::error::ObjectError;
 
 impl Store {
-    /// As [`Store::distrust`], because of this contradiction. The bytes count as spoiled, and a warning is added.
+    /// Like [`Store::distrust`], because of this contradiction. The bytes count as spoiled, and a warning is added.
     ///
     /// # Errors
     /// As [`Store::distrust`].
@@ -17,8 +17,8 @@ impl Store {
         Ok(())
     }
 
-    /// Handles a contradiction between stored blocks and the source. Drops the blocks of an earlier receiver if there are
-    /// others beside them, and otherwise everything. Returns the number of bytes that have to be received again.
+    /// Handles a contradiction between stored blocks and the source. If there are blocks of an earlier receiver and also newer
+    /// blocks, drops the former; otherwise drops all blocks. Returns the number of bytes that have to be received again.
     ///
     /// # Errors
     /// When the journal or the part files cannot be changed.
@@ -29,7 +29,7 @@ impl Store {
             return self.start_over();
         }
         let before = self.verified;
-        // The transfer is named after the manifest, so that is right.
+        // The transfer ID is computed from the manifest, so the manifest is correct.
         let manifest = u64::from(self.geometry.manifest_len);
         let only_manifest = |block: &u32| self.known.is_some() && self.geometry.range(*block).end <= manifest;
         let old: Vec<u32> = old.into_iter().filter(|block| !only_manifest(block)).collect();
@@ -39,7 +39,7 @@ impl Store {
         Ok(before - self.verified)
     }
 
-    /// Block `index` differs from the source's: it counts as missing from now on.
+    /// Counts block `index`, which differs from the source's block, as missing from now on.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -47,12 +47,12 @@ impl Store {
         self.ledger.withdraw(index).map_or(Ok(()), |operation| self.perform(operation))
     }
 
-    /// Give up everything, manifest and all. Returns how many bytes that were.
+    /// Drops all blocks, including the manifest. Returns their number of bytes.
     ///
     /// # Errors
     /// When the journal or the part files cannot be changed.
     pub fn start_over(&mut self) -> Result<u64, ObjectError> {
-        // First: part files that a journal names are taken for good.
+        // The journal comes first, because part files that it names are trusted.
         self.files.journal.start_over()?;
         self.files.open.clear();
         self.files.place.wipe()?;

@@ -1,4 +1,4 @@
-//! The files of a transfer on their way: the head, the parts and the journal.
+//! The files of an incomplete transfer: the head, the parts and the journal.
 
 use super::ledger::{Learning, Operation, Performed, Spot};
 use super::{Known, Stage, publish};
@@ -19,7 +19,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The files of one transfer. All work on them happens here, in the thread that owns them.
+/// The files of one transfer. The thread that owns them performs all work on them.
 #[derive(Debug)]
 pub struct Files {
     pub(crate) place: OutputDirectory,
@@ -35,10 +35,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// Perform an operation.
+    /// Performs an operation.
     ///
     /// # Errors
-    /// An [`ObjectError`]; of a block that was to be written, nothing counts as stored.
+    /// An [`ObjectError`]; a block that was to be written then does not count as stored.
     pub fn perform(&mut self, operation: Operation) -> Result<Performed, ObjectError> {
         match operation {
             Operation::Write { spot, data, hash, ends_at } => {
@@ -68,8 +68,8 @@ impl Files {
         }
     }
 
-    /// Write the data of a block: to the head, to parts, or to both. The content in the last block of the manifest has no parts before the
-    /// manifest is known.
+    /// Writes the data of a block to the head, to parts, or to both. Content in the last block of the manifest has no parts
+    /// before the manifest is known.
     fn write(&mut self, spot: &Spot, data: &[u8]) -> Result<(), ObjectError> {
         if spot.in_head {
             let written = self.place.disk.write_all_at(&self.head, data, spot.range.start);
@@ -78,7 +78,7 @@ impl Files {
         self.write_parts(spot, data)
     }
 
-    /// Write the files' part of these data.
+    /// Writes the part of these data that belongs to files.
     fn write_parts(&mut self, spot: &Spot, data: &[u8]) -> Result<(), ObjectError> {
         let Some(known) = &spot.known else { return Ok(()) };
         let mut rest = spot.files_part(data);
@@ -98,7 +98,7 @@ impl Files {
         Ok(())
     }
 
-    /// Read the data of a stored block, with zeros in the place of withdrawn files.
+    /// Reads the data of a stored block, with zeros in place of withdrawn files.
     pub(super) fn read_back(&self, spot: &Spot, buf: &mut Vec<u8>, open: &mut OpenFiles) -> io::Result<()> {
         buf.resize((spot.range.end - spot.range.start) as usize, 0);
         if spot.in_head {
@@ -132,7 +132,7 @@ impl Files {
         Ok(())
     }
 
-    /// Free the disk's blocks of this file. Its part stays, empty: a part that is not there counts as renamed.
+    /// Frees the disk space of this file. Its part stays as an empty file, because a missing part counts as renamed.
     fn give_back(&mut self, entry: u32) {
         self.open.clear();
         if let Ok(part) = self.place.part(entry) {
@@ -140,7 +140,7 @@ impl Files {
         }
     }
 
-    /// Read the manifest, whose blocks are all stored, and prepare for its files.
+    /// Reads the manifest, whose blocks are all stored, and prepares for its files.
     pub(super) fn learn_manifest(&mut self, about: Learning) -> Result<Arc<Known>, ObjectError> {
         let mut bytes = vec![0; about.geometry.manifest_len as usize];
         self.place
@@ -169,7 +169,7 @@ impl Files {
         Ok(known)
     }
 
-    /// Write the beginning of the content, which shares a block with the end of the manifest.
+    /// Writes the beginning of the content, which shares a block with the end of the manifest.
     pub(super) fn write_border(&mut self, border: &Spot) -> Result<(), ObjectError> {
         let mut data = vec![0; (border.range.end - border.range.start) as usize];
         if border.files_part(&data).is_empty() {
@@ -182,11 +182,11 @@ impl Files {
         self.write_parts(border, &data)
     }
 
-    /// A file without a name beside the parts, for what is not placed yet. It goes with its descriptor. The transfer has `stream_len`
-    /// bytes, and `left` are still to come.
+    /// Creates a file without a name next to the parts, for content that has no final position yet. The file vanishes with its
+    /// descriptor. The transfer has `stream_len` bytes, of which `left` are still missing.
     ///
     /// # Errors
-    /// [`ObjectError::DiskFull`] when there is no room for that and for the files.
+    /// [`ObjectError::DiskFull`] when there is no space for this file and the received files.
     pub fn room(&self, stream_len: u64, left: u64) -> Result<(File, PathBuf), ObjectError> {
         let to_allocate = stream_len.saturating_sub(self.place.allocated());
         let (needed, available) = (to_allocate + left, self.place.available());
@@ -202,7 +202,7 @@ impl Files {
         Ok((file, path))
     }
 
-    /// Check that no name gets older content than it has.
+    /// Checks that no name gets older content than it has.
     fn check_age(&mut self, manifest: &Manifest) -> Result<(), ObjectError> {
         let Some(admission) = &self.admission else { return Ok(()) };
         match Remembered::load(&self.place.disk, &self.place.states) {
@@ -214,7 +214,7 @@ impl Files {
         }
     }
 
-    /// Checks that entries take no more beside their content than is allowed for the content.
+    /// Checks that the space of entries, in addition to their content, does not exceed the limit for the content.
     fn check_footprint(&self, manifest: &Manifest) -> Result<(), ObjectError> {
         let Some(most) = self.admission.as_ref().and_then(|admission| admission.most) else { return Ok(()) };
         let bytes = manifest.footprint();
@@ -224,7 +224,7 @@ impl Files {
         Ok(())
     }
 
-    /// The manifest with the names that its entries get here.
+    /// Returns the manifest with the names for this receiver.
     fn named(&mut self, manifest: Manifest, stage: Stage) -> Result<Manifest, ObjectError> {
         let names = self.admission.as_ref().map_or(Names::Keep, |admission| admission.names);
         let (manifest, changed) = manifest.named_by(names)?;

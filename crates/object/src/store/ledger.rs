@@ -1,4 +1,4 @@
-//! The record of a transfer's blocks: which are stored, with which hashes, and which files they belong to. It touches no file.
+//! The record of a transfer's blocks: the stored blocks, their hashes, and the files to which they belong. It touches no file.
 
 use super::{FARTHEST, Known, Stage};
 use crate::block::{RootHasher, hash_of};
@@ -10,33 +10,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The record of one transfer: it plans operations on the disk, and takes their results.
+/// The record of one transfer. It plans operations on the disk, and takes their results.
 #[derive(Debug)]
 pub struct Ledger {
     pub(super) transfer: TransferId,
     pub(super) geometry: Geometry,
-    /// The geometry as it was announced: of a stream without its length.
+    /// The geometry as it was announced; for a stream it has no length.
     pub(super) announced: Geometry,
-    /// Stored blocks.
+    /// Hashes of stored blocks.
     pub(super) hashes: RootHasher,
-    /// Blocks that are planned and not settled.
+    /// Blocks whose write is planned and not settled.
     writing: BTreeMap<u32, Hash>,
     writing_bytes: u64,
-    /// The manifest is being read.
+    /// Whether the manifest is being read.
     is_learning: bool,
     pub(crate) known: Option<Arc<Known>>,
-    /// Blocks that an earlier receiver left.
+    /// Blocks of an earlier receiver.
     pub(super) from_before: BTreeSet<u32>,
     resumed_bytes: u64,
-    /// Bytes of blocks that the journal names but that did not verify any more.
+    /// Bytes of blocks that are in the journal but have failed verification.
     pub(super) spoiled: u64,
     pub(super) verified: u64,
     pub(crate) stage: Stage,
-    /// Other transfers have left something in the output directory.
+    /// Whether the output directory has state of other transfers.
     pub(super) has_others: bool,
 }
 
-/// Where the bytes of a block lie: in the head, in part files, or in both.
+/// Location of the bytes of a block: in the head, in part files, or in both.
 #[derive(Debug, Clone)]
 pub struct Spot {
     pub(super) index: u32,
@@ -46,11 +46,11 @@ pub struct Spot {
     pub(super) known: Option<Arc<Known>>,
     /// Withdrawn files with bytes in it.
     pub(super) withdrawn: Vec<u32>,
-    /// Bytes of the transfer that are still to come.
+    /// Bytes of the transfer that are still missing.
     pub(super) left: u64,
 }
 
-/// One operation on the disk. Operations of a transfer are performed one after the other.
+/// One operation on the disk. The operations of a transfer are performed one after the other.
 #[derive(Debug)]
 pub enum Operation {
     /// Write a block of verified data. A short block ends a stream.
@@ -66,17 +66,17 @@ pub enum Operation {
     },
     /// Read the manifest, whose blocks are all stored, and prepare for its files.
     Learn(Learning),
-    /// Note the length of the object stream.
+    /// Record the length of the object stream.
     End(u64),
-    /// Note that a block is not stored any more.
+    /// Record that a block is missing again.
     Forget(u32),
     /// Free the bytes of a withdrawn file.
     GiveBack(u32),
-    /// Hash a stored block again, with zeros in the place of withdrawn files.
+    /// Hash a stored block again, with zeros in place of withdrawn files.
     Rehash(Spot),
 }
 
-/// The part of a ledger that is needed to read a manifest.
+/// The part of a ledger that is needed for reading a manifest.
 #[derive(Debug, Clone, Copy)]
 pub struct Learning {
     pub(super) geometry: Geometry,
@@ -100,25 +100,25 @@ pub enum Performed {
     },
     /// The manifest is read.
     Learned(Arc<Known>),
-    /// The block with its new hash; without one it could not be read.
+    /// The block with its new hash; `None` if it could not be read.
     Rehashed(u32, Option<Hash>),
-    /// The operation has no result beyond its success.
+    /// The operation succeeded and has no other result.
     Noted,
 }
 
 /// The plan for a block.
 #[derive(Debug)]
 pub enum Plan {
-    /// Perform this.
+    /// Perform this operation.
     Write(Operation),
-    /// It is stored.
+    /// The block is already stored.
     AlreadyHad(Vec<u8>),
-    /// It cannot be placed before the manifest is complete.
+    /// The block cannot be placed before the manifest is complete.
     NeedsManifest(Vec<u8>),
 }
 
 impl Ledger {
-    /// An empty record.
+    /// Creates an empty record.
     pub(super) fn new(transfer: TransferId, geometry: Geometry, stage: Stage) -> Ledger {
         Ledger {
             transfer,
@@ -138,85 +138,84 @@ impl Ledger {
         }
     }
 
-    /// The transfer.
+    /// Returns the identifier of the transfer.
     pub fn transfer(&self) -> TransferId {
         self.transfer
     }
 
-    /// The geometry, with the object stream's length once that is known.
+    /// Returns the geometry, with the object stream's length once it is known.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// The manifest, once all of it has arrived.
+    /// Returns the manifest, once it is complete.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.known.as_ref().map(|known| &known.manifest)
     }
 
-    /// The entries of the manifest; none before it is complete.
+    /// Returns the entries of the manifest; empty before the manifest is complete.
     pub fn files(&self) -> &[Entry] {
         self.manifest().map_or(&[], Manifest::entries)
     }
 
-    /// Blocks that an earlier receiver left and that need not come again.
+    /// Returns the number of blocks of an earlier receiver that need not be received again.
     pub fn resumed_blocks(&self) -> u32 {
         self.from_before.len() as u32
     }
 
-    /// Bytes in them.
+    /// Returns the bytes in the blocks of an earlier receiver.
     pub fn resumed_bytes(&self) -> u64 {
         self.resumed_bytes
     }
 
-    /// Bytes that an earlier receiver had verified and that have changed since: they have to be
-    /// received again.
+    /// Returns the bytes that an earlier receiver had verified and that have changed since. They have to be received again.
     pub fn spoiled_bytes(&self) -> u64 {
         self.spoiled
     }
 
-    /// Bytes of the object stream that are stored and verified.
+    /// Returns the bytes of the object stream that are stored and verified.
     pub fn verified_bytes(&self) -> u64 {
         self.verified
     }
 
-    /// Whether block `index` is stored or being written.
+    /// Returns whether block `index` is stored or being written.
     pub fn has(&self, index: u32) -> bool {
         self.hash(index).is_some()
     }
 
-    /// The hash of block `index`, when that is stored or being written.
+    /// Returns the hash of block `index`, if it is stored or being written.
     pub fn hash(&self, index: u32) -> Option<Hash> {
         self.hashes.get(index).or_else(|| self.writing.get(&index).copied())
     }
 
-    /// The number of blocks that are being written.
+    /// Returns the number of blocks that are being written.
     pub fn blocks_written(&self) -> u32 {
         self.writing.len() as u32
     }
 
-    /// Bytes in them.
+    /// Returns the bytes in the blocks that are being written.
     pub fn bytes_written(&self) -> u64 {
         self.writing_bytes
     }
 
-    /// The number of stored blocks.
+    /// Returns the number of stored blocks.
     pub fn blocks_stored(&self) -> u32 {
         self.hashes.known()
     }
 
-    /// The block after the highest one that is stored or being written.
+    /// Returns the number after the highest block that is stored or being written.
     pub fn end(&self) -> u32 {
         let writing = self.writing.last_key_value().map_or(0, |(last, _)| last + 1);
         self.hashes.end().max(writing)
     }
 
-    /// Whether all blocks are stored.
+    /// Returns whether all blocks are stored.
     pub fn is_complete(&self) -> bool {
         self.geometry.blocks() == Some(self.hashes.known())
     }
 
-    /// The missing blocks as runs, in order; before the length of the object stream is known, those below
-    /// the highest block that is stored.
+    /// Returns the missing blocks as ranges, in order. Before the length of the object stream is known, these are the missing
+    /// blocks below the highest stored block.
     pub fn missing(&self) -> Vec<Range<u32>> {
         let end = self.geometry.blocks().unwrap_or(self.hashes.end());
         let mut runs: Vec<Range<u32>> = Vec::new();
@@ -229,12 +228,12 @@ impl Ledger {
         runs
     }
 
-    /// The root over all blocks, once they are stored; compare it with the source's.
+    /// Returns the root over all blocks once they are stored, for comparison with the source's root.
     pub fn root(&self) -> Option<Hash> {
         self.hashes.root()
     }
 
-    /// Check that all blocks are stored and are those of the source's `root`.
+    /// Checks that all blocks are stored and match the source's `root`.
     ///
     /// # Errors
     /// [`ObjectError::Incomplete`] or [`ObjectError::Root`].
@@ -247,7 +246,7 @@ impl Ledger {
         if found == *root { Ok(()) } else { Err(ObjectError::Root { expected: *root, found }) }
     }
 
-    /// Bytes of content of the stream or file of this entry.
+    /// Returns the bytes of content of the stream or file of this entry.
     pub(crate) fn content_len(&self, entry: &Entry) -> u64 {
         match entry.kind {
             Kind::Stream => {
@@ -258,7 +257,7 @@ impl Ledger {
         }
     }
 
-    /// Bytes still to come, as far as known.
+    /// Returns the bytes that are still missing, as far as known.
     pub fn left(&self) -> u64 {
         self.geometry.stream_len.unwrap_or(0).saturating_sub(self.verified)
     }
@@ -277,13 +276,13 @@ impl Ledger {
             .all(|block| self.has(block))
     }
 
-    /// Whether blocks of files can be placed: the manifest is known, and nothing is left to take over. A part that is taken over replaces
-    /// the one that is here.
+    /// Returns whether blocks of files can be placed: the manifest is known, and no file remains to be taken over. Taking over a
+    /// part replaces the present part.
     pub fn takes_content(&self) -> bool {
         self.known.is_some() && !self.may_adopt()
     }
 
-    /// Whether other transfers have left something here that this one may use once its manifest is known.
+    /// Returns whether other transfers have left state that this transfer may use once its manifest is known.
     pub fn may_adopt(&self) -> bool {
         self.has_others && self.stage == Stage::Receiving
     }
@@ -292,7 +291,7 @@ impl Ledger {
     /// ends a stream.
     ///
     /// # Errors
-    /// An [`ObjectError`]; the block counts as missing then.
+    /// An [`ObjectError`]; the block then counts as missing.
     pub fn plan(&mut self, index: u32, data: Vec<u8>, hash: Hash) -> Result<Plan, ObjectError> {
         let far = self.geometry.stream_len.is_none() && index > self.hashes.end().saturating_add(FARTHEST);
         if self.geometry.range(index).is_empty() || index == u32::MAX || far {
@@ -331,7 +330,7 @@ impl Ledger {
     pub fn settle(&mut self, performed: Performed) -> Option<Operation> {
         match performed {
             Performed::Written { index, hash, .. } => {
-                // A block that was withdrawn meanwhile has to come again.
+                // A block that was withdrawn in the meantime has to be received again.
                 if self.writing.get(&index) == Some(&hash) {
                     self.written(index);
                     self.count(index, hash);
@@ -355,13 +354,13 @@ impl Ledger {
         }
     }
 
-    /// Nothing is being written any more: an operation has failed.
+    /// Clears the list of writes after an operation has failed.
     pub fn forget_writes(&mut self) {
         self.writing.clear();
         self.writing_bytes = 0;
     }
 
-    /// Block `index` is not being written any more; whether it was.
+    /// Removes block `index` from the list of writes and returns whether it was there.
     fn written(&mut self, index: u32) -> bool {
         let was = self.writing.remove(&index).is_some();
         if was {
@@ -380,7 +379,7 @@ impl Ledger {
         }
     }
 
-    /// Where the bytes of block `index` lie.
+    /// Returns the location of the bytes of block `index`.
     pub(super) fn spot(&self, index: u32) -> Spot {
         let range = self.geometry.range(index);
         let mut withdrawn = Vec::new();
@@ -392,11 +391,11 @@ impl Ledger {
         Spot { index, range, in_head, known: self.known.clone(), withdrawn, left: self.left() }
     }
 
-    /// The object stream has this length.
+    /// Sets the length of the object stream.
     ///
     /// # Errors
-    /// [`ObjectError::TwoEnds`] when it is known to have another length, and
-    /// [`ObjectError::BlockLength`] when a block beyond the end is stored.
+    /// [`ObjectError::TwoEnds`] when another length is already known, and [`ObjectError::BlockLength`] when a block beyond the
+    /// end is stored.
     pub fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
         match self.geometry.stream_len {
             Some(first) if first == len => return Ok(()),
@@ -405,7 +404,7 @@ impl Ledger {
         }
         let ended = Geometry { stream_len: Some(len), ..self.geometry };
         ended.check()?;
-        // Every block so far is full (see `plan`), so only these can lie beyond the end.
+        // Every block so far is full (see `plan`), so only the last block can extend beyond the end.
         if let Some(last) = self.end().checked_sub(1)
             && ended.block_len(last) != self.geometry.block_len(last)
         {
@@ -434,13 +433,14 @@ impl Ledger {
         }
     }
 
-    /// Nothing counts as left by an earlier receiver any more. Returns the blocks that did.
+    /// Clears the list of blocks of an earlier receiver and returns it.
     pub(super) fn forget_origin(&mut self) -> BTreeSet<u32> {
         self.resumed_bytes = 0;
         std::mem::take(&mut self.from_before)
     }
 
-    /// Block `index` of an earlier receiver differs from the source's: it counts as spoiled, and as missing. Returns the note for the disk.
+    /// Counts block `index` of an earlier receiver, which differs from the source's block, as spoiled and as missing. Returns the
+    /// operation that records this on disk.
     pub fn reject(&mut self, index: u32) -> Option<Operation> {
         let bytes = u64::from(self.geometry.block_len(index));
         self.spoiled += bytes;
@@ -450,9 +450,9 @@ impl Ledger {
         self.withdraw(index)
     }
 
-    /// Block `index` counts as missing from now on. Returns the note for the disk.
+    /// Counts block `index` as missing from now on. Returns the operation that records this on disk.
     pub(crate) fn withdraw(&mut self, index: u32) -> Option<Operation> {
-        // A void block does not come again.
+        // A void block is not sent again.
         if self.is_void(index) {
             return None;
         }
@@ -464,8 +464,8 @@ impl Ledger {
         (was_stored || was_writing).then_some(Operation::Forget(index))
     }
 
-    /// The source has withdrawn these files: they are not received, and count as zeros. Returns the blocks that change, and what to do
-    /// on the disk. Before the manifest is known nothing is withdrawn: the source repeats its list.
+    /// Records that the source has withdrawn these files: they are not received, and count as zeros. Returns the changed blocks
+    /// and the operations for the disk. Before the manifest is known this has no effect, because the source repeats its list.
     pub fn withdraw_files(&mut self, entries: &[u32]) -> (Vec<Affected>, Vec<Operation>) {
         let (mut all, mut operations) = (Vec::new(), Vec::new());
         for entry in entries {
@@ -483,7 +483,7 @@ impl Ledger {
                         let hash = self.hashes.void_hash(block);
                         self.count(block, hash);
                     }
-                    // Published files had all their zeros before.
+                    // The blocks of published files already contain the zeros.
                     Affected::Mixed(block) if self.stage == Stage::Receiving && self.has(block) => {
                         operations.push(Operation::Rehash(self.spot(block)));
                     }
@@ -495,7 +495,7 @@ impl Ledger {
         (all, operations)
     }
 
-    /// Give up everything, the manifest too. Returns how many bytes that were.
+    /// Drops all blocks, including the manifest. Returns their number of bytes.
     pub(super) fn start_over(&mut self) -> u64 {
         let given_up = self.verified;
         let (spoiled, has_others) = (self.spoiled, self.has_others);
@@ -504,8 +504,8 @@ impl Ledger {
         given_up
     }
 
-    /// Another session brings the same content, and has withdrawn nothing so far: these files are missing again. Returns the note for the
-    /// disk.
+    /// Clears the list of withdrawn files, because another session sends the same content and has withdrawn none so far: these
+    /// files are missing again. Returns the operations that record this on disk.
     pub fn want_withdrawn(&mut self) -> Vec<Operation> {
         let Some(known) = self.known.clone() else { return Vec::new() };
         let entries = self.hashes.want_withdrawn();
@@ -516,18 +516,19 @@ impl Ledger {
         blocks.into_iter().filter_map(|block| self.withdraw(block)).collect()
     }
 
-    /// How many files are withdrawn.
+    /// Returns the number of withdrawn files.
     pub fn withdrawn(&self) -> usize {
         self.hashes.withdrawn().len()
     }
 
-    /// Whether a block holds bytes of withdrawn files alone.
+    /// Returns whether a block contains only bytes of withdrawn files.
     pub fn is_void(&self, block: u32) -> bool {
         let withdrawn = self.known.as_ref().filter(|_| self.withdrawn() > 0);
         withdrawn.is_some_and(|known| self.hashes.is_void(&known.layout, block))
     }
 
-    /// The data of a block with zeros in the place of withdrawn files, and their hash; `None` when it has none of these.
+    /// Returns the data of a block with zeros in place of withdrawn files, and their hash; `None` if it contains no withdrawn
+    /// file.
     pub fn blanked(&self, block: u32, data: &[u8]) -> Option<(Vec<u8>, Hash)> {
         let known = self.known.as_ref().filter(|known| self.hashes.is_affected(&known.layout, block))?;
         let mut blanked = data.to_vec();
@@ -536,7 +537,7 @@ impl Ledger {
         Some((blanked, hash))
     }
 
-    /// Whether this entry is a withdrawn file, or another name of one.
+    /// Returns whether this entry is a withdrawn file, or another name of one.
     pub(crate) fn is_withdrawn(&self, n: u32, entry: &Entry) -> bool {
         match entry.kind {
             Kind::HardLink { to } => self.hashes.is_withdrawn(to),
@@ -544,13 +545,13 @@ impl Ledger {
         }
     }
 
-    /// The files of the manifest that are received, under all their names.
+    /// Returns the files of the manifest that are received, under all their names.
     pub(crate) fn received<'a>(&'a self, manifest: &'a Manifest) -> impl Iterator<Item = (u32, &'a Entry)> {
         let files = (0..).zip(manifest.entries()).filter(|(_, entry)| entry.is_file());
         files.filter(|(n, entry)| !self.is_withdrawn(*n, entry))
     }
 
-    /// The names of withdrawn files.
+    /// Returns the names of withdrawn files.
     pub(crate) fn withdrawn_names(&self, manifest: &Manifest) -> Vec<String> {
         let entries = (0..).zip(manifest.entries()).filter(|(n, entry)| self.is_withdrawn(*n, entry));
         entries.map(|(_, entry)| entry.name().into_owned()).collect()
@@ -558,7 +559,7 @@ impl Ledger {
 }
 
 impl Learning {
-    /// The last block of the manifest, which may hold the beginning of the content.
+    /// Returns the location of the last block of the manifest, which may contain the beginning of the content.
     pub(super) fn border(&self, known: &Arc<Known>) -> Spot {
         let index = self.geometry.manifest_blocks() - 1;
         let range = self.geometry.range(index);
@@ -569,18 +570,18 @@ impl Learning {
 }
 
 impl Spot {
-    /// How many of its bytes belong to the manifest.
+    /// Returns the number of bytes of the block that belong to the manifest.
     fn manifest_part(&self, manifest_len: u64) -> usize {
         (manifest_len.clamp(self.range.start, self.range.end) - self.range.start) as usize
     }
 
-    /// The part of a buffer of its size that belongs to files.
+    /// Returns the part of the block's data that belongs to files.
     pub(super) fn files_part<'a>(&self, data: &'a [u8]) -> &'a [u8] {
         let manifest_len = self.known.as_ref().map_or(u64::MAX, |known| known.layout.manifest_len());
         &data[self.manifest_part(manifest_len)..]
     }
 
-    /// As [`Spot::files_part`].
+    /// Like [`Spot::files_part`].
     pub(super) fn files_part_mut<'a>(&self, data: &'a mut [u8]) -> &'a mut [u8] {
         let manifest_len = self.known.as_ref().map_or(u64::MAX, |known| known.layout.manifest_len());
         &mut data[self.manifest_part(manifest_len)..]

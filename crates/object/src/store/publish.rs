@@ -1,11 +1,10 @@
-//! Giving received files their names, without ever leaving the output directory.
+//! Publication of received files under their final names, without leaving the output directory.
 //!
-//! Every directory is opened from the one above it and never through a symbolic link, and files are renamed between open
-//! directories. No path of a manifest and no link that was there before can lead anywhere else.
-//! Two marks in the state directory make the work repeatable:
+//! Every directory is opened from its parent and never through a symbolic link, and files are renamed between open directories.
+//! No path of a manifest and no existing link can lead outside. Two marks in the state directory make the work repeatable:
 //!
-//! 1. `finishing` while files are renamed. Found at the next start, all files are taken back.
-//! 2. `published` from then on. Found at the next start, only the rest is done again.
+//! 1. `finishing` exists while files are renamed. If the next start finds it, all files are taken back.
+//! 2. `published` exists from then on. If the next start finds it, only the rest is done again.
 
 use super::{Finished, SkippedLink, Stage, Store};
 use crate::apply::Apply;
@@ -29,10 +28,10 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Finds obstacles to publication before anything is received.
+/// Finds obstacles to publication before any content is received.
 pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     let mut tree = place.tree();
-    // Nothing is in the way below a directory that is not there.
+    // No obstacle can exist below an absent directory.
     let mut absent: Option<&[u8]> = None;
     for entry in manifest.entries() {
         if absent.is_some_and(|above| is_below(entry.path.as_bytes(), above)) {
@@ -63,14 +62,13 @@ pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) 
     Ok(())
 }
 
-/// Whether a path lies below a directory.
+/// Returns whether a path is below a directory.
 fn is_below(path: &[u8], directory: &[u8]) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
-/// Undo a publication that was cut short while it was renaming files, so that all of them can be
-/// verified and published again. Each of them was complete, so a part that is not there has been
-/// renamed.
+/// Undoes a publication that was interrupted while it was renaming files, so that all files can be verified and published again.
+/// Each file was complete, so a missing part has been renamed.
 pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     if !place.has(FINISHING)? {
         return Ok(());
@@ -99,7 +97,8 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
     place.unmark(FINISHING)
 }
 
-/// Remove names that a publication has given to a file beside its first one: they are made again, and until then each file has one name.
+/// Removes the second and further names that a publication has given to a file. They are made again later; until then each file
+/// has one name.
 fn remove_hard_links(
     place: &OutputDirectory,
     manifest: &Manifest,
@@ -126,7 +125,7 @@ fn remove_hard_links(
     Ok(())
 }
 
-/// Device and number of a file, by which its names are known to be of one.
+/// Returns device and number of a file. Equal pairs show two names of the same file.
 fn same_file(above: impl AsFd, name: impl Arg) -> Option<(u64, u64)> {
     let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
@@ -137,7 +136,7 @@ fn files_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry)> {
     files.filter(|(_, entry)| matches!(entry.kind, Kind::File { .. } | Kind::Stream))
 }
 
-/// Names that are more than one of a file, and the file.
+/// Returns the second and further names of files, with their file.
 fn hard_links_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry, u32)> {
     (0..).zip(manifest.entries()).filter_map(|(n, entry)| match entry.kind {
         Kind::HardLink { to } => Some((n, entry, to)),
@@ -146,7 +145,7 @@ fn hard_links_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry, u32)
 }
 
 impl Store {
-    /// As [`Store::finish`], while others look at `work`.
+    /// Like [`Store::finish`], with `work` for progress and cancellation.
     ///
     /// # Errors
     /// As [`Store::finish`], and [`ObjectError::Cancelled`].
@@ -171,7 +170,7 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
     let parts = || store.received(manifest).filter(|(_, entry)| !matches!(entry.kind, Kind::HardLink { .. }));
     let files = parts().count() as u64;
     if store.stage == Stage::Receiving {
-        // As late as this, something may have come into the way.
+        // An obstacle may have appeared since the first check.
         check_for_obstacles(place, manifest)?;
         make_writable(place, manifest)?;
         place.mark(FINISHING)?;
@@ -202,7 +201,7 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
     Ok(finished)
 }
 
-/// Give parts their names.
+/// Gives parts their final names.
 fn name_files(
     store: &Store,
     manifest: &Manifest,
@@ -211,7 +210,7 @@ fn name_files(
 ) -> Result<(), ObjectError> {
     let place = &store.files.place;
     let mut tree = place.tree();
-    // Among the parts, where nobody can have put anything else in the place of the file.
+    // Links are made among the parts, where no other program can replace the file.
     for (n, entry, to) in hard_links_of(manifest).filter(|(n, entry, _)| !store.is_withdrawn(*n, entry)) {
         let file = &manifest.entries()[to as usize];
         link_part(place, n, (to, file), apply, durability)
@@ -223,7 +222,7 @@ fn name_files(
         let (above, name) = tree.place_of(entry)?;
         move_over(&place.disk, &place.parts, &part, above, name, path)?;
         if matches!(entry.kind, Kind::HardLink { .. }) {
-            // The system does not rename one of two names of the same file.
+            // The system leaves both names in place if they belong to the same file.
             place.disk.unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok();
         }
         work.step(&place.out_path)?;
@@ -231,7 +230,8 @@ fn name_files(
     Ok(())
 }
 
-/// Make part `n` one more name of the part of a file; whether it had to be a copy, as the filesystem has no such links, or no more.
+/// Makes part `n` a further name of the part of a file. Returns whether a copy was necessary because the filesystem allows no
+/// such links, or no more of them.
 fn link_part(
     place: &OutputDirectory,
     n: u32,
@@ -271,7 +271,7 @@ fn link_part(
 
 const COPIED_AT_A_TIME: usize = 1 << 20;
 
-/// Make directories writable that were there before; they get the manifest's modes at the end.
+/// Makes existing directories writable; they get the manifest's modes at the end.
 fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     let mut tree = place.tree();
     for entry in manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir) {
@@ -279,14 +279,14 @@ fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), Obj
             && let Ok(stat) = rustix::fs::fstat(dir)
             && stat.st_mode & 0o700 != 0o700
         {
-            // If it belongs to another user, writing to it will fail.
+            // If the directory belongs to another user, writing to it will fail.
             place.disk.fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
         }
     }
     Ok(())
 }
 
-/// Give a part its length, owner, attributes, time and mode; they travel with it when it is renamed.
+/// Sets length, owner, attributes, time and mode of a part; renaming preserves them.
 fn complete_part(
     place: &OutputDirectory,
     n: u32,
@@ -335,7 +335,7 @@ fn move_over(
     }
 }
 
-/// Make the links that stay inside; return the others.
+/// Makes the links that stay inside; returns the other links.
 fn make_links(
     place: &OutputDirectory,
     manifest: &Manifest,
@@ -369,8 +369,8 @@ fn make_links(
     Ok(skipped)
 }
 
-/// Make all directories and give them their modes and times, the lowest first: what is written
-/// into a directory changes its time, and a mode may forbid writing.
+/// Makes all directories and sets their modes and times, the lowest first: a write into a directory changes its time, and a mode
+/// may forbid writing.
 fn set_dirs(
     place: &OutputDirectory,
     manifest: &Manifest,

@@ -1,9 +1,9 @@
-//! Unfinished transfers of a tree that has changed since.
+//! Incomplete transfers of a tree that has changed since.
 
 use super::*;
 use crate::FileWork;
 
-/// A tree of which an earlier run has left all but the last blocks, and how many blocks it had.
+/// Creates a tree for which an earlier run has received all but the last blocks; returns its number of blocks.
 fn begun(at: &Scratch) -> usize {
     at.file("tree/a", &content(3000, 1));
     at.file("tree/big", &content(20_000, 2));
@@ -15,7 +15,7 @@ fn begun(at: &Scratch) -> usize {
     blocks.len()
 }
 
-/// The tree as it is now on its way, with what earlier runs have left of it.
+/// Begins a transfer of the present tree that takes over the files of earlier runs.
 fn adopted(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
     let mut object = object(&at.path("tree"));
     let blocks = blocks(&mut object);
@@ -30,7 +30,7 @@ fn adopted(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
     (store, object, blocks)
 }
 
-/// Put what is missing; how many bytes that were.
+/// Stores the missing blocks and returns their number of bytes.
 fn put_missing(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) -> usize {
     let mut bytes = 0;
     for index in store.missing().into_iter().flatten() {
@@ -78,7 +78,7 @@ fn changed_adopted_blocks_are_fetched_again() {
     let at = Scratch::new();
     begun(&at);
     at.file("tree/a", &content(3100, 9));
-    // Other content of the same size and time.
+    // Different content with the same size and time.
     at.file("tree/big", &content(20_000, 7));
     let (mut store, object, blocks) = adopted(&at);
     put_missing(&mut store, &blocks);

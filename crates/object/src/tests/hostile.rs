@@ -7,7 +7,7 @@ fn entry(path: &str, kind: Kind) -> Entry {
     Entry::new(path, kind, 0o644, 1)
 }
 
-/// Bytes of a manifest without any check at the sender.
+/// Returns the bytes of a manifest without any check.
 fn forged(entries: &[(&str, u8)]) -> Vec<u8> {
     let mut bytes = vec![1, entries.len() as u8];
     for (path, kind) in entries {
@@ -79,19 +79,19 @@ fn paths_that_lead_elsewhere_are_refused() {
     assert_eq!(check_path("x/".repeat(257) + "x"), Err(PathError::TooDeep));
 }
 
-/// Seconds that a check may take at most: a bound that only a check of another order exceeds.
+/// Maximum duration of a check; only a check of higher complexity exceeds it.
 const LONG: std::time::Duration = std::time::Duration::from_secs(20);
 
 #[test]
 fn checking_a_hostile_manifest_takes_bounded_time() {
     let begun = std::time::Instant::now();
-    // Each entry lies as deep as it may, and each path begins with the one before, which is a file.
+    // Each entry is at the maximum depth, and each path begins with the preceding path, which is a file.
     let deep = "d/".repeat(255);
     let many = (0..60_000).map(|n| entry(&format!("{deep}{n:06}"), Kind::File { size: 1 })).collect();
     assert!(Manifest::new(many).is_ok());
     let nested = (1..=255).map(|len| entry(&"a".repeat(len), Kind::File { size: 1 })).collect();
     assert!(Manifest::new(nested).is_ok());
-    // Directories that nobody lists: two letters of text for each.
+    // Directories that are not entries: two letters of text for each.
     let apart: Vec<_> =
         (0..2000).map(|n| entry(&format!("{n:04}/{}f", "d/".repeat(200)), Kind::File { size: 1 })).collect();
     assert!(matches!(Manifest::new(apart), Err(ManifestError::TooManyDirs { .. })));
@@ -144,7 +144,7 @@ fn numbers_that_promise_too_much_are_refused() {
     assert_eq!(Manifest::decode(&special), Err(ManifestError::Mode { entry: 0, mode: 0o4755 }));
 }
 
-/// Blocks of an object stream with this manifest and no content.
+/// Returns the blocks of an object stream with this manifest and no content.
 fn forged_object(bytes: &[u8]) -> (TransferId, Geometry, Vec<(Vec<u8>, Hash)>) {
     let len = bytes.len() as u32;
     let geometry =
@@ -205,7 +205,7 @@ fn existing_link_is_not_followed() {
     symlink(at.path("victim"), at.path("out/tree/dir")).expect("linked");
     let early = transfer(&at.path("tree"), &at.path("out"));
     assert!(matches!(early, Err(ObjectError::InTheWay { obstacle: Obstacle::Symlink, .. })), "{early:?}");
-    // Made while the transfer is under way.
+    // This time the link is planted during the transfer.
     fs::remove_file(at.path("out/tree/dir")).expect("removed");
     let mut object = object(&at.path("tree"));
     let blocks = blocks(&mut object);

@@ -35,7 +35,7 @@ fn a_tree_arrives_with_modes_times_links_and_empty_things() {
     let finished = transfer(&at.path("tree"), &at.path("out")).expect("it arrives");
     assert_eq!(finished.skipped, []);
     assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
-    // And again, over what is there, read-only directories and all.
+    // A second transfer over the existing tree, including read-only directories.
     transfer(&at.path("tree"), &at.path("out")).expect("it arrives again");
     assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
 }
@@ -166,7 +166,7 @@ fn sockets_in_a_tree_are_left_out_and_named() {
     assert_eq!(object.manifest().entries().len(), 2);
 }
 
-/// Delivers in pieces of odd sizes.
+/// A reader that returns pieces of odd sizes.
 struct Trickle(std::io::Cursor<Vec<u8>>);
 
 impl std::io::Read for Trickle {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A tree with links of all kinds, and what some of them lead to beside it.
+/// Creates a tree with links of all kinds, and targets of some links next to it.
 fn tree() -> Scratch {
     let at = Scratch::new();
     at.file("tree/file", b"inside");
@@ -18,7 +18,7 @@ fn read(at: &Scratch, follow: FollowLinks) -> ObjectStream {
     ObjectStream::open_with(&[at.path("tree")], &reading, T, K).expect("readable")
 }
 
-/// The entries as "name", "name ->" for a link, "name/" for a directory.
+/// Returns the entries as "name", "name ->" for a link, "name/" for a directory.
 fn names(object: &ObjectStream) -> Vec<String> {
     let name = |entry: &Entry| match entry.kind {
         Kind::Symlink { .. } => format!("{} ->", entry.name()),

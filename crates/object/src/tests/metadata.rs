@@ -1,4 +1,4 @@
-//! Owners, special bits, attributes, hard links, names that are no text, and what cannot be read.
+//! Owners, special bits, attributes, hard links, names that are not text, and unreadable files.
 
 use super::manifest::fuzz;
 use super::*;
@@ -24,7 +24,7 @@ fn set(name: &str, value: &[u8]) -> Arc<Attributes> {
     Arc::new(Attributes::new(vec![(name.into(), value.into())]).expect("it is sound"))
 }
 
-/// Send `source` into `out`: what the source says, and what the receiver wants.
+/// Sends `source` into `out`: the source states the metadata `said`, and the receiver applies `wanted`.
 fn transfer_with(source: &Path, out: &Path, said: &Preserve, wanted: &Preserve) -> Finished {
     let reading = Reading { preserve: said.clone(), ..Reading::default() };
     let mut object = ObjectStream::open_with(&[source.to_path_buf()], &reading, T, K).expect("readable");
@@ -34,7 +34,7 @@ fn transfer_with(source: &Path, out: &Path, said: &Preserve, wanted: &Preserve) 
     store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives")
 }
 
-/// An object of this manifest, whose files have as many zeros as they say.
+/// Receives an object with this manifest, whose files contain the stated number of zeros.
 fn receive_forged(out: &Path, manifest: &Manifest, wanted: Preserve) -> Finished {
     let mut bytes = manifest.encode();
     let manifest_len = bytes.len() as u32;
@@ -167,7 +167,7 @@ fn sizes_and_numbers_of_attributes_and_owners_have_bounds() {
     assert!(many(MAX_NAMES, 1).is_ok());
     assert_eq!(many(MAX_NAMES + 1, 1), Err(MetadataError::Count(MAX_NAMES as u64 + 1)));
     assert_eq!(many(3, MAX_SET / 3), Err(MetadataError::TooLong));
-    // One set of many files: few bytes here, very many on the disk.
+    // Many files share one set: a few bytes in the manifest, many on the disk.
     let large = Arc::new(value(MAX_VALUE).expect("it is sound"));
     let with_it = |n| Entry { attributes: Some(Arc::clone(&large)), ..file(&format!("{n:05}")) };
     assert!(Manifest::new((0..4000).map(with_it).collect()).is_ok());
@@ -196,7 +196,7 @@ fn hard_links_are_restored_and_their_content_is_sent_once() {
     fs::hard_link(&first, at.path("tree/a/d")).expect("linked");
     let object = object(&at.path("tree"));
     assert_eq!(object.manifest().content_len(), 3000);
-    // Earlier objects under these names are replaced, whatever they were names of.
+    // Earlier objects under these names are replaced, even if they were links to other files.
     let victim = at.file("victim", b"old");
     fs::create_dir_all(at.path("out/tree")).expect("created");
     fs::hard_link(&victim, at.path("out/tree/c")).expect("linked");
@@ -225,7 +225,7 @@ fn names_that_are_not_utf8_arrive_unchanged() {
     symlink(odd(b"dir\xff/\xc3("), at.path("tree").join(odd(b"\xfe"))).expect("linked");
     transfer(&at.path("tree"), &at.path("out")).expect("it arrives");
     assert_eq!(fs::read(at.path("out/tree").join(odd(b"\xfe"))).expect("through the link"), b"content");
-    // A tree whose own name is not valid, and the record of it.
+    // A tree whose own name is not UTF-8, and its record.
     let top = at.path("").join(odd(b"top\xff"));
     fs::create_dir(&top).expect("created");
     fs::write(top.join("file"), b"1").expect("written");
@@ -303,7 +303,7 @@ fn hostile_manifest_sets_no_special_bits_owners_or_attributes() {
     assert_eq!((mode(&at.path("a/dir")), attribute(&at.path("a/mine"), "user.x")), (0o777, None));
     assert_eq!((finished.skipped.len(), at.path("a/link").exists()), (1, false));
     assert!(finished.warnings.iter().any(|line| line.contains("preserve setid")), "{:?}", finished.warnings);
-    // Special bits are wanted, owners are not: what is not whose it was does not get them.
+    // Special bits are wanted, owners are not: a file with a different owner does not get them.
     let finished = receive_forged(&at.path("b"), &manifest, Preserve::nothing().and(Aspect::Setid));
     assert_eq!(
         ["mine", "others", "nobody's"].map(|name| mode(&at.path("b").join(name))),
@@ -315,7 +315,7 @@ fn hostile_manifest_sets_no_special_bits_owners_or_attributes() {
         "{:?}",
         finished.warnings
     );
-    // Links that lead out are made when they are wanted, and still nothing is written through them.
+    // Links that lead out are made when they are wanted, but no file is written through them.
     receive_forged(&at.path("c"), &manifest, Preserve::nothing().and(Aspect::Links));
     assert_eq!(fs::read_link(at.path("c/link")).expect("a link"), Path::new("/etc"));
     let through = Manifest::new(vec![entry("link", Kind::Dir), file("link/file")]).expect("it is sound");
@@ -359,7 +359,7 @@ fn root_restores_owners() {
         [(12345, 54321), (12346, 54321), (12347, 54321)]
     );
     assert_eq!([mode(&at.path("out/file")), mode(&at.path("out/dir"))], [0o6755, 0o2770]);
-    // Attributes that have a name of their own do not come with the attributes of users.
+    // Attributes of another kind are not included in the attributes of users.
     receive_forged(&at.path("b"), &manifest, Preserve::nothing().and(Aspect::Xattrs));
     assert_eq!(attribute(&at.path("b/trusted"), "trusted.x"), None);
 }

@@ -4,12 +4,12 @@ use super::*;
 use crate::Origin;
 use std::net::IpAddr;
 
-/// The source of this host name and address.
+/// Returns the source with this host name and address.
 fn origin(host: &str, address: u8, proven: bool) -> Origin {
     Origin::new(IpAddr::from([192, 0, 2, address]), host, proven)
 }
 
-/// A session that was started then by the clocks of its source and of this host.
+/// Returns a session that started at this time by the clocks of its source and of this host.
 pub(super) fn session(started: u64) -> Admission {
     Admission {
         started,
@@ -23,7 +23,7 @@ pub(super) fn session(started: u64) -> Admission {
     }
 }
 
-/// Receive this tree as a session that was started then would bring it.
+/// Receives this tree as content of a session that started at this time.
 fn receive(
     source: &Path,
     out: &Path,
@@ -33,7 +33,7 @@ fn receive(
     receive_in(source, out, Admission { overwrite, ..session(started) })
 }
 
-/// Receive this tree as this session would bring it.
+/// Receives this tree as content of this session.
 fn receive_in(source: &Path, out: &Path, admission: Admission) -> Result<Vec<String>, ObjectError> {
     let mut object = object(source);
     let blocks = blocks(&mut object);
@@ -46,7 +46,7 @@ fn receive_in(source: &Path, out: &Path, admission: Admission) -> Result<Vec<Str
     Ok(warnings)
 }
 
-/// A directory with two versions of the file `image`, and where they go.
+/// Creates a directory with two versions of the file `image`; returns their paths and the output directory.
 fn versions() -> (Scratch, PathBuf, PathBuf, PathBuf) {
     let at = Scratch::new();
     let [old, new] = [("old/image", 1), ("new/image", 2)]
@@ -211,11 +211,11 @@ fn answering_source_may_have_an_old_clock() {
     let answered = |began, now| Admission { began, now, replay_policy: ReplayPolicy::Answer, ..session(1) };
     receive(&old, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     receive_in(&new, &out, answered(LATE + 1, LATE + 1)).expect("it began later, by the clock of this host");
-    // A session that goes on beside it and has begun long before is refused, unless this host's clock has been set back.
+    // A concurrent session that began long before is refused, unless this host's clock has been set back.
     let early = LATE - 10_000_000_000;
     refused(receive_in(&old, &out, answered(early, LATE + 2)));
     receive_in(&old, &out, answered(early, early + 1)).expect("what is noted lies in the future");
-    // Where nobody answers, the source's slow clock has made no room for what was recorded before.
+    // Without an answer of the source, its slow clock does not admit content that was recorded earlier.
     let third = at.file("third/image", &content(1_000, 3));
     refused(receive(&third, &out, LATE - 1, OverwritePolicy::Refuse));
     receive(&third, &out, LATE, OverwritePolicy::Refuse).expect("it is not older");

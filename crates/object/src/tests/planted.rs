@@ -1,9 +1,9 @@
-//! Files that another program has planted in a receiver's state, and trees that take more than is allowed.
+//! Files that another program has planted in a receiver's state, and trees that take more space than allowed.
 
 use super::*;
 use crate::Admission;
 
-/// A store with all of a tree's blocks but the last, and what it was made for.
+/// Creates a store with all blocks of a tree but the last; returns the tree's object stream and blocks.
 fn begun(at: &Scratch) -> (ObjectStream, Vec<(Vec<u8>, Hash)>) {
     at.file("tree/a", &content(1000, 1));
     at.file("tree/b", &content(1000, 2));
@@ -19,7 +19,7 @@ fn state(at: &Scratch) -> PathBuf {
     states.next().expect("one transfer").expect("listed").path()
 }
 
-/// Receive all of it again; what has not been there is put.
+/// Receives all content again, storing the missing blocks.
 fn go_on(at: &Scratch, object: &ObjectStream, blocks: &[(Vec<u8>, Hash)]) {
     let mut store = open(&at.path("out"), object).expect("opened again");
     put_all(&mut store, blocks);
@@ -118,7 +118,7 @@ fn hard_links_are_restored_after_an_interrupted_publication() {
     let mut store = open(&at.path("out"), &object).expect("opened");
     put_all(&mut store, &blocks);
     drop(store);
-    // As it lies when the machine is switched off after the second of three names.
+    // The state after a loss of power during renaming, after the second of three names.
     let (state, out) = (state(&at), at.path("out/tree"));
     fs::write(state.join("finishing"), b"").expect("marked");
     fs::create_dir(&out).expect("created");

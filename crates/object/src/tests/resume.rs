@@ -154,7 +154,7 @@ fn another_geometry_starts_over() {
 
 #[test]
 fn interrupted_publication_is_repeated() {
-    // Stop after this number of renamed files, then check the state that the store would have left.
+    // Stops after this number of renamed files, then checks the state that the store would have left.
     for renamed in 0..=3 {
         let (at, object, blocks, out) = prepared();
         let mut store = open(&out, &object).expect("opened");
@@ -254,7 +254,7 @@ fn a_block_of_another_content_or_length_is_refused() {
     assert!(matches!(beyond, Err(ObjectError::NoSuchBlock { .. })));
 }
 
-/// Content that is not the source's, under a hash that fits it.
+/// Returns content that differs from the source's, with a hash that matches the content.
 fn wrong(blocks: &[(Vec<u8>, Hash)], index: usize) -> (Vec<u8>, Hash) {
     let mut data = blocks[index].0.clone();
     data[17] ^= 1;

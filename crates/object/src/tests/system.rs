@@ -1,10 +1,10 @@
-//! Refusals by the system: these tests need privileges, and report when they have none.
+//! Refusals by the system. These tests need privileges, and report when they do not have them.
 
 use super::*;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A small filesystem of its own, in memory; `None`, with the reason printed, where that is not allowed.
+/// A small filesystem in memory; `None`, with the reason printed, if the system does not allow it.
 struct Small(Scratch);
 
 impl Small {
@@ -77,7 +77,7 @@ fn full_disk_is_reported_and_the_transfer_resumes() {
     assert!(matches!(full, Err(ObjectError::DiskFull { needed, .. }) if needed > 100_000), "{full:?}");
     drop(store);
     fs::remove_file(filler).expect("removed");
-    // A process that another test has just begun has the lock, too, until it runs its program.
+    // A child process that another test has just forked also holds the lock until it executes its program.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let again = loop {
         match open(&small.0.path("out"), &object) {
@@ -101,7 +101,7 @@ fn a_read_only_filesystem_is_reported() {
     assert!(matches!(refused, Err(ObjectError::ReadOnly { path }) if path == small.0.path("out")));
 }
 
-/// Run one test of this binary again, as nobody; it knows by this variable.
+/// Runs one test of this binary again as user nobody; this variable marks that run.
 const AS_NOBODY: &str = "FAIRCAST_TEST_AS_NOBODY";
 
 fn again_as_ordinary_user(test: &str) {
@@ -140,7 +140,7 @@ fn missing_permissions_are_named() {
     let readable = object(&source);
     let other = at.file("source/other", b"2");
     mode(&source, 0);
-    // All else is sent, and what cannot be is named with the reason.
+    // All other files are sent, and unreadable files are reported with the reason.
     let rest = object(&at.path("source"));
     let names: Vec<_> = rest.manifest().entries().iter().map(Entry::name).collect();
     assert_eq!(names, ["source", "source/other"]);
@@ -152,7 +152,7 @@ fn missing_permissions_are_named() {
         let refused = ObjectStream::open_with(&[path], &reading, T, K);
         assert!(matches!(refused, Err(ObjectError::Denied { path, .. }) if path == source));
     }
-    // A directory that cannot be listed is left out, and what is beside it is not.
+    // A directory that cannot be listed is left out; its siblings are sent.
     fs::create_dir(at.path("source/closed")).expect("created");
     mode(&at.path("source/closed"), 0);
     assert_eq!(object(&at.path("source")).left_out().len(), 2);

@@ -7,7 +7,7 @@ const T: usize = 64;
 const K: u16 = 12;
 const BLOCKS: u32 = 40;
 
-/// A sealed block with its encoder.
+/// Returns the encoder of a sealed block.
 fn encoder(block: u32) -> BlockEncoder {
     let geometry =
         Geometry { stream_len: None, manifest_len: 1, symbol_size: T as u16, symbols_per_block: K };
@@ -25,7 +25,7 @@ fn symbol(encoder: &mut BlockEncoder, id: u32) -> Vec<u8> {
     out
 }
 
-/// The record and its file; operations are performed at once.
+/// The record and its file; operations are performed immediately.
 struct Bench {
     gathering: Gathering,
     slots: Option<Slots>,
@@ -91,8 +91,8 @@ impl Bench {
     }
 }
 
-/// Send the symbols from `first` on of all blocks in turns, until all are complete; how many symbols that took, and the
-/// most bytes that were in memory.
+/// Sends the symbols of all blocks in turns, from symbol `first` on, until all blocks are complete. Returns the number of
+/// symbols, and the maximum number of bytes in memory.
 fn pour(bench: &mut Bench, first: u32) -> (u32, usize) {
     let mut encoders: Vec<BlockEncoder> = (0..BLOCKS).map(encoder).collect();
     let (mut missing, mut sent, mut most) = (BLOCKS, 0, 0);
@@ -204,7 +204,7 @@ fn few_blocks_are_recalled_at_a_time() {
 
 #[test]
 fn a_full_disk_is_an_error() {
-    // The device that is always full.
+    // `/dev/full` is a device that is always full.
     let file = File::options().read(true).write(true).open("/dev/full").expect("Linux has it");
     let mut bench = Bench::new(T, 0).with(file);
     bench.gathering.add(1, K, 0, &symbol(&mut encoder(1), 0));
