@@ -18,18 +18,18 @@ pub enum Protocol {
     Tfrc(tfrc::Config),
     /// Rate adaptation protocol.
     Rap(rap::Config),
-    /// TCP's formula at fixed times.
+    /// CMTCP: TCP's formula, recomputed at fixed times.
     Cmtcp(cmtcp::Config),
 }
 
-/// A protocol as a user sees it.
+/// A protocol of the catalogue, described for users.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// How it is called in scenarios and on a command line.
+    /// Name in scenarios and on a command line.
     pub name: &'static str,
-    /// One line about it.
+    /// One-line description.
     pub summary: &'static str,
-    /// Where it is described.
+    /// Publication that describes it.
     pub source: &'static str,
 }
 
@@ -119,7 +119,7 @@ const CMTCP_OPTIONS: &[Opt<cmtcp::Config>] = &[Opt::seconds(
     "time between two computations of the rate",
 )];
 
-/// Times are at most an hour.
+/// One hour in seconds, the maximum of all times.
 const HOUR: f64 = 3600.0;
 
 const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
@@ -233,7 +233,7 @@ const DCTCP_OPTIONS: &[Opt<tcp::Config>] = &[Opt::whole(
     "a round's share of marks counts by a half to this power (RFC 8257, 4.1, g)",
 )];
 
-/// Returns the options of this variant besides [`TCP_OPTIONS`].
+/// Returns the options of this variant in addition to [`TCP_OPTIONS`].
 const fn of_variant(variant: Variant) -> &'static [Opt<tcp::Config>] {
     match variant {
         Variant::Cubic => CUBIC_OPTIONS,
@@ -246,7 +246,7 @@ const fn of_variant(variant: Variant) -> &'static [Opt<tcp::Config>] {
 const MAX: u64 = u32::MAX as u64;
 
 impl Protocol {
-    /// Its name, as in [`CATALOGUE`].
+    /// Returns the protocol's name, as in [`CATALOGUE`].
     pub const fn name(&self) -> &'static str {
         match self {
             Protocol::Tcp(config) => match config.variant {
@@ -266,7 +266,7 @@ impl Protocol {
         }
     }
 
-    /// The protocol for packets of this size on the link.
+    /// Returns the protocol with packets of this size on the link.
     #[must_use]
     pub const fn with_packet_size(mut self, bytes: u16) -> Protocol {
         match &mut self {
@@ -278,7 +278,7 @@ impl Protocol {
         self
     }
 
-    /// A sending end.
+    /// Creates a sender of this protocol.
     pub fn sender(&self) -> AnySender {
         match self {
             Protocol::Tcp(config) => AnySender::Tcp(tcp::Sender::new(*config)),
@@ -290,7 +290,7 @@ impl Protocol {
         }
     }
 
-    /// A receiving end.
+    /// Creates a receiver of this protocol.
     pub fn sink(&self) -> AnySink {
         match self {
             Protocol::Tcp(config) => AnySink::Tcp(tcp::Sink::new(config)),
@@ -366,13 +366,13 @@ macro_rules! each_options {
 }
 
 impl Protocol {
-    /// Returns its options.
+    /// Returns the options of this protocol.
     #[expect(unused_variables, reason = "the options of a protocol do not depend on its values")]
     pub fn options(&self) -> Vec<Described> {
         each_options!(self, (options, config) => options.map(Opt::described).collect())
     }
 
-    /// The value of an option, as it would be written; empty for presets and where there is no such option.
+    /// Returns the value of an option as text; empty for presets and unknown options.
     pub fn get(&self, name: &str) -> String {
         each_options!(self, (options, config) => {
             let mut options = options;
@@ -380,7 +380,7 @@ impl Protocol {
         })
     }
 
-    /// The names of its presets, each a value of the option `preset`.
+    /// Returns the names of the presets, each a value of the option `preset`.
     pub fn presets(&self) -> Vec<String> {
         let options = self.options();
         let preset = options.iter().find(|option| option.name == "preset");
@@ -395,7 +395,7 @@ pub enum AnySender {
     Tcp(tcp::Sender),
     /// TFRC.
     Tfrc(tfrc::Sender),
-    /// One that is rarer: a choice among few is made faster for every packet of the others.
+    /// A sender of a rarer protocol. The choice among few variants is faster for every packet of the common protocols.
     Rare(Box<RareSender>),
 }
 
@@ -413,7 +413,7 @@ pub enum RareSender {
 pub enum AnySink {
     /// TCP.
     Tcp(tcp::Sink),
-    /// TFRC; larger than the others and rarer.
+    /// TFRC, boxed because its receiver is larger and rarer.
     Tfrc(Box<tfrc::Sink>),
     /// RAP and CMTCP.
     Rap(rap::Sink),

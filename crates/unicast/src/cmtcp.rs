@@ -1,10 +1,10 @@
-//! CMTCP, the formula's protocol that recomputes its rate at fixed times (Padhye, Kurose, Towsley and Koodli, "A model based TCP-friendly
-//! rate control protocol", NOSSDAV 1999, also TFRCP; paper 002, 3.8, calls it CMTCP).
+//! CMTCP, a protocol that recomputes its rate by TCP's formula at fixed times (Padhye, Kurose, Towsley and Koodli, "A model based
+//! TCP-friendly rate control protocol", NOSSDAV 1999, also TFRCP; paper 002, 3.8, uses the name CMTCP).
 //!
-//! The receiver acknowledges each packet. Every `M` seconds the sender takes the part of packets that were lost since the last time,
-//! and with its round trip and TCP's timeout the rate of TCP's formula; where nothing was lost it doubles the rate.
+//! The receiver acknowledges each packet. Every `M` seconds the sender computes the loss rate since the latest computation. From
+//! loss rate, round-trip time and TCP's timeout it computes the rate of TCP's formula. Without a loss it doubles the rate.
 //!
-//! Not found: the values of the code that the thesis took from ns-2's site. `M` is an option.
+//! Not found: the parameter values of the code that the thesis took from ns-2's site. `M` is an option.
 
 use super::{Feedback, RapAck, Segment, SegmentFlags, SenderView};
 use faircast_core::node::{Cx, Departure};
@@ -24,26 +24,26 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns our choice: a computation every 2 s, of the 2 to 5 s that the protocol's authors tried.
+    /// Returns our choice: a computation every 2 s. The authors of the protocol tried 2 to 5 s.
     pub const fn chosen() -> Config {
         Config { packet_size: 1000, interval: Span::from_secs(2) }
     }
 }
 
-/// Round trip before the first acknowledgement, in seconds: one packet in this time.
+/// Round-trip time before the first acknowledgement, in seconds: one packet is sent in this time.
 const FIRST: f64 = 1.0;
 /// Gains of the means of round trip and deviation (RFC 6298).
 const MEAN_GAIN: f64 = 0.125;
 const DEVIATION_GAIN: f64 = 0.25;
-/// No timeout is shorter, in seconds.
+/// Minimum timeout, in seconds.
 const MIN_TIMEOUT: f64 = 0.2;
-/// No round trip is taken for shorter, in seconds: rates stay finite.
+/// Minimum round-trip time, in seconds; it keeps rates finite.
 const SHORTEST: f64 = 1e-6;
-/// Later packets that must have arrived before one counts as lost.
+/// Number of later packets that must have arrived before a packet counts as lost.
 const REORDERING: u32 = 3;
 /// Longest time between packets, in seconds.
 const MAX_GAP: f64 = 64.0;
-/// No rate is above, in packets per second.
+/// Maximum rate, in packets per second.
 const FASTEST: f64 = 1e7;
 
 /// A CMTCP sender.
@@ -54,17 +54,17 @@ pub struct Sender {
     received: bool,
     supply: u32,
     next: u32,
-    /// Packets without feedback, from `oldest` on; false: it arrived or counts as lost.
+    /// Packets without feedback, from `oldest` on, with their times of sending. `false`: the packet arrived or counts as lost.
     out: VecDeque<(Time, bool)>,
     oldest: u32,
-    /// Packets per second.
+    /// Rate in packets per second.
     rate: f64,
-    /// In seconds.
+    /// Round-trip time in seconds.
     rtt: f64,
     deviation: f64,
     next_at: Time,
     compute_at: Time,
-    /// Since the latest computation.
+    /// Packets that arrived since the latest computation.
     arrived: u32,
     lost: u32,
     acked: u64,
@@ -73,7 +73,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A flow that has not started.
+    /// Creates a flow that has not started.
     pub fn new(config: Config) -> Sender {
         Sender {
             config,
@@ -108,7 +108,7 @@ impl Sender {
         }
         self.received = true;
         (self.rtt, self.deviation) = (secs, secs / 2.0);
-        // From the first acknowledgement on a packet per round trip.
+        // From the first acknowledgement on, one packet is sent per round trip.
         self.rate = 1.0 / secs;
         self.next_at = self.next_at.min(now + Span::from_secs_f64(secs));
     }
@@ -136,7 +136,7 @@ impl Sender {
         for (seq, (_, waits)) in (self.oldest + 1..=newest).zip(&mut self.out) {
             if *waits && newest - seq >= REORDERING {
                 *waits = false;
-                // The acknowledgement of one that arrived may itself be lost.
+                // The acknowledgement of a packet that arrived may itself be lost.
                 if seq > ack.last_missing || seq == ack.previous_received {
                     self.arrived += 1;
                 } else {
@@ -147,7 +147,7 @@ impl Sender {
         self.forget_done();
     }
 
-    /// Every `M`: the rate for the next one.
+    /// Computes the next rate, once every `M`.
     fn compute(&mut self, now: Time) {
         let timeout = self.timeout();
         for (_, waits) in self.out.iter_mut().take_while(|(sent, _)| *sent + timeout <= now) {
@@ -168,7 +168,7 @@ impl Sender {
         self.rate = self.rate.max(1.0 / MAX_GAP);
         self.cuts += u32::from(self.rate < before);
         if self.rate != before && self.next_at > now && !self.next_at.is_never() {
-            // The wait that is left shrinks or grows with the gap.
+            // The remaining wait changes in proportion to the gap.
             let left = self.next_at.since(now).as_secs_f64() * before / self.rate;
             self.next_at = now + Span::from_secs_f64(left);
         }
@@ -274,7 +274,7 @@ mod tests {
         let rate = (pipe.sender.observe().sent - warm) as f64 / 1800.0 * 8000.0;
         let rtt = pipe.sender.observe().rtt;
         let path = Path { timeout: Span::from_secs_f64(0.2), ..Path::new(1000, rtt) };
-        // The loss rate is of few hundred packets each time, and the formula is not linear in it.
+        // Each loss rate comes from only a few hundred packets, and the formula is not linear in the loss rate.
         let ratio = rate / path.tcp_rate(0.01).bps();
         assert!((0.8..1.5).contains(&ratio), "{ratio}");
     }

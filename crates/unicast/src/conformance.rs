@@ -38,15 +38,15 @@ const PROTOCOLS: &[&str] = &[
     "cmtcp,interval=0.3",
 ];
 
-/// Packets that leave at one moment at most; slow start over a long silence stays below.
+/// Maximum number of packets sent at one moment; slow start over a long silence stays below it.
 const BURST: usize = 4096;
 
 #[derive(Debug, Clone)]
 enum Op {
     Wait(u32),
-    /// The n-th packet on its way arrives, or is lost, or arrives marked or twice.
+    /// The n-th packet in transit arrives, is lost, or arrives marked or twice.
     Arrive(u8, u8),
-    /// The n-th feedback on its way arrives, or is lost.
+    /// The n-th feedback in transit arrives, or is lost.
     Hear(u8, u8),
     /// Feedback that was never sent.
     Invent(u32, u32, u8),
@@ -68,7 +68,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Both ends and what is between them.
+/// Both endpoints and the packets in transit.
 struct World {
     now: Time,
     sender: AnySender,
@@ -141,7 +141,7 @@ impl World {
         self.send_all();
     }
 
-    /// To a later moment, with everything that is due on the way.
+    /// Advances to a later moment and makes all calls that are due until then.
     fn wait(&mut self, span: Span) {
         let end = self.now + span;
         for _ in 0..10_000 {
@@ -229,8 +229,8 @@ impl World {
         assert!(view.window.is_finite() && view.window >= 0.0 && view.rate.bps().is_finite(), "{view:?}");
     }
 
-    /// Everything arrives from now on. A Reno that lost several packets of a window, after a round trip of
-    /// seconds was reported to it, waits for a timer for each of them, a minute each.
+    /// Delivers all packets from now on. After several losses in a window, Reno waits for one timer per lost packet. After a
+    /// reported round-trip time of seconds, each timer takes a minute.
     fn drain(&mut self) {
         for _ in 0..20_000 {
             if self.sender.observe().acked == u64::from(self.supply) {
@@ -251,7 +251,7 @@ fn invented(a: u32, b: u32, kind: u8, now: Time) -> Feedback {
     let echo = now - Span::from_nanos(u64::from(a));
     let small = |number: u32| number % 64;
     match kind % 4 {
-        // An acknowledgement of data that was not sent, or with blocks that make no sense.
+        // An acknowledgement of data that was not sent, or with invalid blocks.
         0 => {
             let blocks = [(a, b), (small(a), small(b)), (b, a)];
             Feedback::Ack(Ack { next: a, echo, blocks, ece: kind > 128, syn: kind > 192 })

@@ -1,4 +1,4 @@
-//! Ways for connections of one host to share congestion control, by name and options: `cocoon,covers=cut`, `tcp-int`, `manager`.
+//! Shared congestion control for the connections of one host, by name and options: `cocoon,covers=cut`, `tcp-int`, `manager`.
 
 use super::cocoon::{self, Again, BelowWatermark, Compared, Covers, Cuts, Start, TimerOf};
 use super::{Entry, macroflow};
@@ -6,16 +6,16 @@ use faircast_core::choice;
 use faircast_core::spec::{self, Described, Opt, SpecError};
 use std::str::FromStr;
 
-/// How connections of a host share congestion control.
+/// The method by which connections of a host share congestion control.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Coordination {
-    /// Each has a window of its own; they share round trips, starts and congestion ([`cocoon`]).
+    /// Each connection has its own window; they share round-trip times, initial windows and congestion ([`cocoon`]).
     Windows(cocoon::Config),
-    /// All have one window together ([`macroflow`]).
+    /// All connections share one window ([`macroflow`]).
     Macroflow(macroflow::Config),
 }
 
-/// All ways.
+/// All methods.
 pub const CATALOGUE: &[Entry] = &[
     Entry {
         name: "cocoon",
@@ -84,7 +84,7 @@ const MACROFLOW: &[Opt<macroflow::Config>] = &[Opt::choice(
 )];
 
 impl Coordination {
-    /// Its name, as in [`CATALOGUE`].
+    /// Returns the method's name, as in [`CATALOGUE`].
     pub const fn name(&self) -> &'static str {
         match self {
             Coordination::Windows(cocoon::Config { start: Start::EvenShare, .. }) => "ensemble",
@@ -94,7 +94,7 @@ impl Coordination {
         }
     }
 
-    /// Returns its options.
+    /// Returns the options of this method.
     pub fn options(&self) -> Vec<Described> {
         match self {
             Coordination::Windows(_) => WINDOWS.iter().map(Opt::described).collect(),

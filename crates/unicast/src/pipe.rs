@@ -1,4 +1,4 @@
-//! For tests: one flow over one bottleneck, in a loop small enough to trust.
+//! For tests: one flow over one bottleneck, in a loop small enough to verify by reading.
 
 use super::{AnySender, AnySink, Feedback, Protocol, Segment, SegmentFlags, Sender, Sink, tcp};
 use faircast_core::node::{Cx, Departure, Effects};
@@ -14,22 +14,22 @@ pub(super) enum Fate {
     Marked,
 }
 
-/// Decides on the n-th packet that is sent (from 0), the handshake not counted.
+/// Decides the fate of the n-th packet sent (from 0), not counting the handshake.
 pub(super) type Judge = Box<dyn FnMut(u64, &Segment, &mut Rng) -> Fate>;
 
-/// A flow, its bottleneck and the way back.
+/// A flow, its bottleneck and the return path.
 pub(super) struct Pipe {
     pub(super) now: Time,
     pub(super) sender: AnySender,
     pub(super) sink: AnySink,
     pub(super) rate: Rate,
     pub(super) delay: Span,
-    /// Packets that may wait beside the one in transmission.
+    /// Maximum number of packets that wait in addition to the one in transmission.
     pub(super) waiting_limit: usize,
     pub(super) judge: Judge,
     pub(super) drops: u64,
     pub(super) acks: u64,
-    /// Everything that left the sender, in order, if it is to be kept.
+    /// All packets sent, in order, if they are to be recorded.
     pub(super) trace: Option<Vec<(Time, u32)>>,
     packet_size: u64,
     entered: u64,
@@ -44,12 +44,12 @@ pub(super) struct Pipe {
 const ACK_SIZE: u64 = 40;
 
 impl Pipe {
-    /// `protocol` with an endless supply over a link of this rate and one-way delay, both ways alike.
+    /// Creates `protocol` with an endless supply over a link with this rate and the same delay in both directions.
     pub(super) fn new(protocol: Protocol, rate: Rate, delay: Span) -> Pipe {
         Pipe::with_seed(protocol, rate, delay, 1)
     }
 
-    /// The same with other random numbers.
+    /// Like `new`, with another random seed.
     pub(super) fn with_seed(protocol: Protocol, rate: Rate, delay: Span, seed: u64) -> Pipe {
         let packet_size = 1000;
         let protocol = protocol.with_packet_size(packet_size);
@@ -79,7 +79,7 @@ impl Pipe {
         pipe
     }
 
-    /// Calls the sender as a neighbour does, which is TCP, and lets leave what may leave then.
+    /// Calls the TCP sender like a neighbour, then sends the packets that it allows.
     pub(super) fn coordinate<T>(&mut self, call: impl FnOnce(&mut tcp::Sender, &mut Cx<'_>) -> T) -> T {
         let AnySender::Tcp(sender) = &mut self.sender else { panic!("only TCP has a window") };
         let mut cx = Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
@@ -88,18 +88,18 @@ impl Pipe {
         answer
     }
 
-    /// Packets waiting, with the one in transmission.
+    /// Returns the number of waiting packets, including the one in transmission.
     pub(super) fn queued(&self) -> usize {
         self.queue.len() + usize::from(self.in_transmission.is_some())
     }
 
-    /// Loses packets independently of each other.
+    /// Loses packets independently at random.
     pub(super) fn lose_at_random(&mut self, probability: f64) {
         let fate = move |lost| if lost { Fate::Dropped } else { Fate::Passes };
         self.judge = Box::new(move |_, _, rng| fate(rng.chance(probability)));
     }
 
-    /// Loses these packets the first time that they are sent.
+    /// Loses these packets at their first transmission.
     pub(super) fn lose_once(&mut self, lost: &[u32]) {
         let mut lost = lost.to_vec();
         self.judge = Box::new(move |_, segment, _| {
@@ -111,7 +111,7 @@ impl Pipe {
         });
     }
 
-    /// Up to this moment; calls `sample` every `step`.
+    /// Runs until this moment; calls `sample` every `step`.
     pub(super) fn run_sampled(&mut self, until: Time, step: Span, mut sample: impl FnMut(&Pipe)) {
         let mut next = self.now + step;
         while next <= until {
@@ -121,7 +121,7 @@ impl Pipe {
         }
     }
 
-    /// Up to this moment.
+    /// Runs until this moment.
     pub(super) fn run_until(&mut self, until: Time) {
         self.send_all();
         loop {

@@ -1,19 +1,19 @@
 //! RAP, the rate adaptation protocol (Rejaie, Handley and Estrin 1999), with ns-2's values (`rap.cc`).
 //!
-//! The sender spaces packets by a gap. Each round trip without loss adds a packet per round trip; a loss doubles the gap.
-//! Losses among packets that were out at the latest cut belong to that cut.
+//! The sender spaces packets by a gap. Each round trip without loss adds a packet per round trip; a loss doubles the gap. Losses
+//! of packets that were outstanding at the latest cut belong to that cut.
 
 use super::{Feedback, RapAck, Segment, SegmentFlags, SenderView};
 use faircast_core::node::{Cx, Departure};
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// Whether the gap follows the newest round trips.
+/// Whether the gap follows the newest round-trip times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
-    /// It doesn't.
+    /// It does not.
     Coarse,
-    /// The gap is multiplied by the ratio of a fast mean of round trips to a slow one.
+    /// The gap is multiplied by the ratio of a fast mean of round-trip times to a slow one.
     Fine,
 }
 
@@ -33,24 +33,24 @@ impl Config {
     }
 }
 
-/// Gap, round trip and timeout before the first acknowledgement, in seconds.
+/// Gap, round-trip time and timeout before the first acknowledgement, in seconds.
 const FIRST: f64 = 2.0;
 /// Gain of the means of round trip and deviation.
 const GAIN: f64 = 0.5;
 /// Gains of the fast and the slow mean.
 const FAST_GAIN: f64 = 0.9;
 const SLOW_GAIN: f64 = 0.01;
-/// Part of the allowed packets that must have been sent before the rate may rise.
+/// Part of the allowed packets that must be sent before the rate may rise.
 const MIN_USE: f64 = 0.5;
-/// No round trip is taken for shorter, in seconds: rates stay finite.
+/// Minimum round-trip time, in seconds; it keeps rates finite.
 const SHORTEST: f64 = 1e-6;
-/// Later packets that must have arrived before one counts as lost.
+/// Number of later packets that must have arrived before a packet counts as lost.
 const REORDERING: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Out,
-    /// Was out at the latest cut.
+    /// Outstanding at the latest cut.
     Excused,
     /// Arrived or counted as lost.
     Done,
@@ -64,7 +64,7 @@ pub struct Sender {
     latest: bool,
     supply: u32,
     next: u32,
-    /// Packets that may be out, from `oldest` on.
+    /// Packets that may be outstanding, from `oldest` on.
     out: VecDeque<(Time, State)>,
     oldest: u32,
     /// In seconds: gap, round trip, deviation, timeout, fast and slow mean.
@@ -75,9 +75,9 @@ pub struct Sender {
     fast: f64,
     slow: f64,
     next_at: Time,
-    /// When the rate may rise again.
+    /// Time at which the rate may rise again.
     rise_at: Time,
-    /// Packets sent since the latest chance to rise.
+    /// Packets sent since the latest opportunity to rise.
     used: u32,
     acked: u64,
     cuts: u32,
@@ -85,7 +85,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A flow that has not started.
+    /// Creates a flow that has not started.
     pub fn new(config: Config) -> Sender {
         Sender {
             config,
@@ -110,7 +110,7 @@ impl Sender {
         }
     }
 
-    /// Whether the next tick finds the oldest packet timed out: then a cut takes the place of a packet.
+    /// Returns whether the oldest packet will have timed out at the next tick. A cut then takes the place of a packet.
     fn next_tick_cuts(&self) -> bool {
         self.out.front().is_some_and(|(sent, _)| *sent + self.timeout <= self.next_at)
     }
@@ -134,7 +134,7 @@ impl Sender {
         self.next_at = now + Span::from_secs_f64(self.gap * ratio);
     }
 
-    /// One packet per round trip more, if the rate was used.
+    /// Adds one packet per round trip if the rate was used.
     fn rise(&mut self, now: Time) {
         if f64::from(self.used) * self.gap / self.rtt >= MIN_USE {
             self.gap *= self.rtt / (self.gap + self.rtt);
@@ -160,7 +160,7 @@ impl Sender {
         }
     }
 
-    /// Takes the arrivals from the acknowledgement's triple; returns true if something new is lost.
+    /// Takes the arrivals from the acknowledgement's triple; returns whether there is a new loss.
     fn is_loss(&mut self, ack: &RapAck) -> bool {
         let mut lost = false;
         for (seq, (_, state)) in (self.oldest + 1..=ack.last_received).zip(&mut self.out) {
@@ -195,7 +195,7 @@ impl Sender {
         self.forget_done();
     }
 
-    /// Packets that have been out for too long are lost.
+    /// Handles packets that have been outstanding for too long: they are lost.
     fn on_late(&mut self, now: Time) {
         let mut lost = false;
         let timeout = self.timeout;
@@ -293,7 +293,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Keeps the newest hole: packets between `previous_received` and `last_missing` are missing.
+    /// Records the newest hole: packets between `previous_received` and `last_missing` are missing.
     fn note(&mut self, seq: u32) {
         if seq > self.last_received + 1 {
             self.previous_received = self.last_received;
@@ -351,7 +351,7 @@ mod tests {
         Pipe::new(protocol, Rate::from_mbps(mbps), Span::from_millis(millis))
     }
 
-    /// Allowed packets per round trip.
+    /// Returns the allowed packets per round trip.
     fn window(pipe: &Pipe) -> f64 {
         let view = pipe.sender.observe();
         view.rate.bps() / 8000.0 * view.rtt.as_secs_f64()
@@ -394,14 +394,14 @@ mod tests {
         let before = window(&pipe);
         pipe.judge = Box::new(|_, _, _| Fate::Dropped);
         pipe.run_until(Time::from_secs_f64(14.0));
-        // Not to nothing: between two cuts the rate rises each round trip.
+        // The rate does not fall to zero: between two cuts it rises each round trip.
         assert!(window(&pipe) < before / 20.0, "{before} {}", window(&pipe));
         assert!(pipe.sender.observe().timeouts >= 7);
     }
 
     #[test]
     fn one_flow_behaves_as_in_ns_2_35() {
-        // 1 Mbit/s, 20 ms, 49 packets may wait: at 196 s ns-2.35 has sent on 24,005 packets and dropped 2,023.
+        // 1 Mbit/s, 20 ms, room for 49 waiting packets: at 196 s ns-2.35 has sent 24,005 packets and dropped 2,023.
         let mut bottleneck = pipe("rap", 1.0, 20);
         bottleneck.waiting_limit = 49;
         bottleneck.run_until(Time::from_secs_f64(196.0));

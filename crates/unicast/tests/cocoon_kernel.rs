@@ -1,8 +1,8 @@
-//! The kernel's decisions beside the coordinator's: traces of `faircast-cocoon trace`, replayed.
+//! Comparison of the kernel's decisions with the coordinator's: a replay of traces of `faircast-cocoon trace`.
 //!
-//! The programs in `crates/cocoon-bpf/bpf` are the same law in whole packets, in another language, by a kernel that calls
-//! when it likes. Every decision that they traced between namespaces (`bench/cocoon/trace`) is put to the [`Coordinator`] with
-//! the numbers that the kernel had, and must come out the same, rounded down to whole packets.
+//! The programs in `crates/cocoon-bpf/bpf` implement the same rules in another language, in whole packets, with calls by the
+//! kernel. The traces record their decisions between namespaces (`bench/cocoon/trace`). The test passes the kernel's numbers of
+//! each decision to the [`Coordinator`] and requires the same result, rounded down to whole packets.
 
 use faircast_core::time::Time;
 use faircast_unicast::cocoon::{Config, Coordinator, MemberId, OwnReaction, Recovery, View};
@@ -16,7 +16,7 @@ const TRACES: [(&str, &str); 2] = [
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u64 = 0x7fff_ffff;
 
-/// Numbers of bytes in traces wrap at 32 bits; the coordinator's do not.
+/// Byte numbers in traces wrap at 32 bits; the coordinator's do not.
 const BASE: u64 = 1 << 33;
 
 /// One traced decision.
@@ -32,13 +32,13 @@ impl Event<'_> {
         self.fields[name]
     }
 
-    /// A sequence number, by its distance from `una`.
+    /// Returns a sequence number, unwrapped by its distance from `una`.
     fn sequence(&self, name: &str) -> u64 {
         let distance = (self.get(name) as u32).wrapping_sub(self.get("una") as u32) as i32;
         BASE.wrapping_add_signed(distance.into())
     }
 
-    /// The connection as it was when it decided.
+    /// Returns the view of the connection at its decision.
     fn view(&self) -> View {
         let recovery = match self.get("state") {
             2 | 3 => Recovery::Fast,
@@ -65,7 +65,7 @@ fn threshold(packets: u64) -> f64 {
     if packets >= INFINITE { f64::INFINITY } else { packets as f64 }
 }
 
-/// Whole packets, as the kernel counts them.
+/// Returns the window in whole packets, as the kernel counts them.
 fn whole(window: f64) -> u64 {
     if window.is_finite() { window as u64 } else { INFINITE }
 }
@@ -86,14 +86,14 @@ fn events() -> Vec<Event<'static>> {
     all
 }
 
-/// Returns the decisions of one kind; at least `least`, or the traces show nothing.
+/// Returns the decisions of one kind. Fails if there are fewer than `least`, because the traces then prove too little.
 fn of_kind(kind: &str, least: usize) -> Vec<Event<'static>> {
     let found: Vec<_> = events().into_iter().filter(|event| event.kind == kind).collect();
     assert!(found.len() >= least, "only {} events of kind {kind}", found.len());
     found
 }
 
-/// A group, and a first member with this view.
+/// Creates a group with a first member with this view.
 fn group_of_one(view: View) -> (Coordinator, MemberId) {
     let mut coordinator = Coordinator::new(Config::published());
     let group = coordinator.open_group().expect("there is room");
@@ -137,7 +137,7 @@ fn the_kernel_cuts_other_members_as_the_coordinator_does() {
     }
 }
 
-/// Returns the coordinator's decision on a member's own loss or timeout, with the watermark that the kernel had.
+/// Returns the coordinator's decision on a member's own loss or timeout, with the kernel's watermark.
 fn own(event: &Event<'_>, timeout: bool) -> OwnReaction {
     // A new member's watermark is its first sequence number.
     let watermark = event.sequence("watermark_before");
@@ -177,7 +177,7 @@ fn kernel_and_coordinator_begin_connections_alike() {
         let new = View::in_packets(BASE, BASE, 10.0, f64::INFINITY);
         let kernel = (event.get("cwnd_after"), event.get("ssthresh_after"));
         if event.get("of") == 0 {
-            // Alone: slow start from the kernel's own initial window.
+            // A single connection starts with slow start from the kernel's own initial window.
             assert_eq!(kernel, (10, INFINITE), "{}", event.at());
             continue;
         }

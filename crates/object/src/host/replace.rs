@@ -14,7 +14,7 @@ pub fn replace(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Like [`replace`], for a name below a directory, which is created if it does not exist.
+/// Like `replace`, for a name below a directory, which is created if it does not exist.
 pub fn replace_in(directory: &Path, name: &str) -> Result<File, ObjectError> {
     let path = directory.join(name);
     let made = create_dir_all(directory).and_then(|()| replace(&path));

@@ -1,4 +1,4 @@
-//! Groups and their members, and what one's congestion means for the others (paper 002, 4.2 to 4.4).
+//! Groups and their members, and the effect of one member's congestion on the other members (paper 002, 4.2 to 4.4).
 
 use super::config::{Again, BelowWatermark, Compared, Config, Covers, Cuts, Start, TimerOf};
 use super::datagrams::{Offered, SocketId, Sockets};
@@ -14,21 +14,21 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 struct Member {
     generation: u32,
-    /// [`NONE`] once it has left.
+    /// Index of the group; [`NONE`] once the member has left.
     group: u32,
     before: u32,
     after: u32,
     view: View,
-    /// The watermark: losses of packets before this number are of a reduction that was made.
+    /// The watermark: a reduction has already been made for losses of packets before this number.
     covered: u64,
-    /// How often its timeout is doubled.
+    /// Number of times that the timeout is doubled.
     backoff: u32,
-    /// The group's round trip that it knows.
+    /// Version of the group's round-trip time that the member has read.
     seen: u32,
-    /// It timed out, and nothing new was acknowledged since.
+    /// Whether it has timed out and received no new acknowledgement since.
     freezes: bool,
     verdict: Option<Verdict>,
-    /// In the list of those with verdicts.
+    /// Whether the member is in the list of members with verdicts.
     listed: bool,
     next_listed: u32,
 }
@@ -40,15 +40,15 @@ struct Group {
     first: u32,
     members: usize,
     rtt: GroupRoundTrip,
-    /// Sum of the members' windows in 65,536ths, so that it is exact however often it changes.
+    /// Sum of the members' windows in 65,536ths; integers keep it exact over many changes.
     windows: i64,
     active: usize,
-    /// Members that keep the virtual connection from sending (4.5, rule 4).
+    /// Number of members that keep the virtual connection from sending (4.5, rule 4).
     freezing: usize,
     sockets: Option<Box<Sockets>>,
 }
 
-/// Coordinates the connections of one host. See the [module](super) for how it is driven.
+/// Coordinates the connections of one host. See the [module](super) for its use.
 #[derive(Debug, Clone)]
 pub struct Coordinator {
     config: Config,
@@ -58,13 +58,13 @@ pub struct Coordinator {
     free_members: Vec<u32>,
     first_listed: u32,
     last_listed: u32,
-    /// Sockets that were ever opened: their names.
+    /// Number of sockets opened so far; it names the next socket.
     sockets: u64,
     counters: Counters,
 }
 
 impl Coordinator {
-    /// Without groups.
+    /// Creates a coordinator without groups.
     pub const fn new(config: Config) -> Coordinator {
         Coordinator {
             config,
@@ -79,7 +79,7 @@ impl Coordinator {
         }
     }
 
-    /// Its parameters.
+    /// Returns the parameters.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -91,10 +91,10 @@ impl Coordinator {
 
     // Groups.
 
-    /// A new group, without members.
+    /// Opens a group without members.
     ///
     /// # Errors
-    /// When there are [`Config::max_groups`].
+    /// When the number of groups is [`Config::max_groups`].
     pub fn open_group(&mut self) -> Result<GroupId, CapacityError> {
         let fresh = |generation| Group {
             generation,
@@ -119,7 +119,7 @@ impl Coordinator {
         Ok(GroupId { index: self.groups.len() as u32 - 1, generation: 0 })
     }
 
-    /// Closes the group. Its members and sockets continue alone, and their later calls have no effect on others.
+    /// Closes the group. Its members and sockets continue alone, and their later calls do not affect other members.
     pub fn close_group(&mut self, group: GroupId) {
         if self.group(group).is_none() {
             return;
@@ -132,11 +132,11 @@ impl Coordinator {
         self.free_groups.push(group.index);
     }
 
-    /// Moves all members and sockets of `from` to `into`, and closes `from`. The round trip is that of `into`,
-    /// if it has one. Costs a step per member.
+    /// Moves all members and sockets of `from` to `into`, and closes `from`. The group keeps the round-trip time of `into`, if
+    /// there is one. The cost is one step per member.
     ///
     /// # Errors
-    /// When one of them is closed, or both together have more than [`Config::max_members`]; nothing has changed then.
+    /// When one of the groups is closed, or they have more than [`Config::max_members`] together; the groups are then unchanged.
     pub fn merge(&mut self, into: GroupId, from: GroupId) -> Result<(), CapacityError> {
         let (Some(to), Some(other)) = (self.group(into), self.group(from)) else {
             return Err(CapacityError::Closed);
@@ -163,10 +163,10 @@ impl Coordinator {
         Ok(())
     }
 
-    /// The member goes to another group, as when a group is split.
+    /// Moves the member to another group, for example when a group is split.
     ///
     /// # Errors
-    /// When the group is closed or full; the member stays where it is then.
+    /// When the group is closed or full; the member then stays in its group.
     pub fn move_member(&mut self, member: MemberId, to: GroupId) -> Result<(), CapacityError> {
         let group = self.group(to).ok_or(CapacityError::Closed)?;
         if group.members >= self.config.max_members {
@@ -181,20 +181,20 @@ impl Coordinator {
         Ok(())
     }
 
-    /// The group of a member; `None` once it has left.
+    /// Returns the group of a member; `None` once it has left.
     pub fn group_of(&self, member: MemberId) -> Option<GroupId> {
         let index = self.members[self.index(member)? as usize].group;
         Some(GroupId { index, generation: self.groups[index as usize].generation })
     }
 
-    /// How many members a group has.
+    /// Returns the number of members of a group.
     pub fn members_of(&self, group: GroupId) -> usize {
         self.group(group).map_or(0, |it| it.members)
     }
 
     // Members.
 
-    /// A connection opens and becomes a member. Its windows in `view` are those with which it would begin alone.
+    /// Adds a connection that opens as a member. The windows in `view` are its initial windows without a group.
     ///
     /// # Errors When the group is closed or full; the connection continues alone.
     pub fn join(&mut self, group: GroupId, view: View) -> Result<Joined, CapacityError> {
@@ -242,15 +242,15 @@ impl Coordinator {
         Ok(Joined { member: self.name(index), start })
     }
 
-    /// The connection closes.
+    /// Removes a connection that closes.
     pub fn leave(&mut self, member: MemberId) {
         if let Some(index) = self.index(member) {
             self.remove(index);
         }
     }
 
-    /// Returns a share of the active members' windows for one more; each of them gives up its excess over the
-    /// share.
+    /// Returns the initial windows of one more active member: an even share. Members with larger windows give up their excess
+    /// over the share.
     fn even_share(&mut self, group: u32, mss: f64) -> Option<Windows> {
         let (mut all, mut thresholds, mut count) = (0.0, 0.0, 0);
         for index in self.walk(group) {
@@ -275,12 +275,12 @@ impl Coordinator {
         Some(Windows { cwnd: Some(share), ssthresh: Some(thresholds / f64::from(count)) })
     }
 
-    /// The active member with the smallest window; of equals the one that was there first.
+    /// Returns the active member with the smallest window; among equal windows, the oldest member.
     fn reference(&self, group: u32) -> Option<View> {
         let mut least: Option<View> = None;
         for index in self.walk(group) {
             let view = self.members[index as usize].view;
-            // The list begins with the newest.
+            // The list begins with the newest member.
             if view.is_active() && least.is_none_or(|it| view.cwnd <= it.cwnd) {
                 least = Some(view);
             }
@@ -288,14 +288,15 @@ impl Coordinator {
         least
     }
 
-    /// A packet has left, or something else has changed a member's numbers. Cheap: call it for every packet.
+    /// Updates a member's numbers after it has sent a packet or they have changed otherwise. The call is cheap enough for every
+    /// packet.
     pub fn on_transmit(&mut self, member: MemberId, view: View) {
         if let Some(index) = self.index(member) {
             self.set_view(index, sane(view));
         }
     }
 
-    /// An acknowledgement of `newly` (in the unit of windows; 0 for a duplicate) has come; the sender has done its own work.
+    /// Reports an acknowledgement of `newly` (in the unit of windows; 0 for a duplicate). The sender has already processed it.
     pub fn on_ack(&mut self, member: MemberId, view: View, newly: f64) {
         let Some(index) = self.index(member) else { return };
         self.set_view(index, sane(view));
@@ -311,7 +312,7 @@ impl Coordinator {
         }
     }
 
-    /// A valid sample of the member's round trip: Karn's rule is the member's.
+    /// Reports a valid sample of the member's round-trip time. The member itself applies Karn's rule.
     pub fn on_rtt_sample(&mut self, member: MemberId, rtt: Span) {
         if let Some(index) = self.index(member) {
             let it = &mut self.members[index as usize];
@@ -319,8 +320,8 @@ impl Coordinator {
         }
     }
 
-    /// A member that takes samples by a clock and arithmetic of its own, beginning with the group's estimate, hands over what came
-    /// of it. Instead of [`Coordinator::on_rtt_sample`].
+    /// Sets the estimate of a member that takes samples by its own clock and arithmetic, starting from the group's estimate. Such
+    /// a member calls this instead of [`Coordinator::on_rtt_sample`].
     pub fn set_round_trip(&mut self, member: MemberId, estimate: RttEstimate) {
         if let Some(index) = self.index(member) {
             let it = &mut self.members[index as usize];
@@ -330,8 +331,8 @@ impl Coordinator {
         }
     }
 
-    /// The group's estimate, if others have changed it since the member has asked or set it the last time; `None` too where
-    /// timers are the members' own.
+    /// Returns the group's estimate if other members have changed it since this member last requested or set it. Returns `None`
+    /// also if members have their own timers.
     pub fn news_of_round_trip(&mut self, member: MemberId) -> Option<RttEstimate> {
         let index = self.index(member)?;
         let it = &mut self.members[index as usize];
@@ -346,8 +347,8 @@ impl Coordinator {
         self.groups[self.members[self.index(member)? as usize].group as usize].rtt.estimate()
     }
 
-    /// The member's retransmission timeout: the group's, doubled as often as the member has timed out in a row. `None` before the
-    /// group's first sample.
+    /// Returns the member's retransmission timeout: the group's timeout, doubled for each consecutive timeout of the member.
+    /// `None` before the group's first sample.
     pub fn retransmission_timeout(&self, member: MemberId) -> Option<Span> {
         let it = &self.members[self.index(member)? as usize];
         let Config { granularity, min_rto, max_rto, .. } = self.config;
@@ -358,7 +359,7 @@ impl Coordinator {
 
     // Congestion.
 
-    /// A member has found that its packet `lost` is lost. `view` is from before it has reduced anything.
+    /// Reports that a member has found its packet `lost` lost. `view` is the state before any reduction.
     pub fn on_loss(&mut self, member: MemberId, view: View, lost: u64, now: Time) -> OwnReaction {
         let view = sane(view);
         let half = rules::half(&view);
@@ -387,14 +388,14 @@ impl Coordinator {
         cut
     }
 
-    /// A mark was echoed to a member (RFC 3168, 6.1.2): as a loss, but nothing is sent again. The packet that was marked is taken
-    /// for the last one acknowledged.
+    /// Reports a mark that was echoed to a member (RFC 3168, 6.1.2). It counts like a loss, but no packet is sent again. The last
+    /// acknowledged packet counts as the marked one.
     pub fn on_ecn(&mut self, member: MemberId, view: View, now: Time) -> OwnReaction {
         self.on_loss(member, view, view.una.saturating_sub(1), now)
     }
 
-    /// A member's timer has run out for its packet `lost`, which left at `sent_at` the last time. `view` is from before the sender
-    /// has done anything.
+    /// Reports that a member's timer has expired for its packet `lost`, last sent at `sent_at`. `view` is the state before any
+    /// action of the sender.
     pub fn on_timeout(
         &mut self,
         member: MemberId,
@@ -428,7 +429,7 @@ impl Coordinator {
         if covered { OwnReaction::Covered } else { cut }
     }
 
-    /// Losses of data that is out now cause no further reduction.
+    /// Moves the watermark: losses of data now in flight cause no further reduction.
     fn cover(&mut self, index: u32) {
         let it = &mut self.members[index as usize];
         it.covered = it.covered.max(it.view.nxt);
@@ -467,7 +468,7 @@ impl Coordinator {
         }
     }
 
-    /// A verdict on a member because of another's congestion.
+    /// Posts a verdict on a member because of another member's congestion, and moves the watermark.
     fn give(&mut self, index: u32, windows: Windows, send_again: bool, now: Time) {
         let cuts = windows.cwnd.is_some();
         if self.config.covers == Covers::AllMembers || cuts {
@@ -478,7 +479,7 @@ impl Coordinator {
         self.post(index, windows, send_again, now);
     }
 
-    /// A verdict on a member; with one that it has not taken it becomes one.
+    /// Posts a verdict on a member. It is merged with a pending verdict that the member has not taken.
     fn post(&mut self, index: u32, windows: Windows, send_again: bool, now: Time) {
         let it = &mut self.members[index as usize];
         let view = View {
@@ -507,7 +508,7 @@ impl Coordinator {
         self.set_view(index, view);
     }
 
-    /// The next member that has to do something, and what. Its caller does it at once.
+    /// Returns the next member with a verdict, and the verdict. The caller carries it out immediately.
     pub fn next_verdict(&mut self) -> Option<(MemberId, Verdict)> {
         while self.first_listed != NONE {
             let index = self.first_listed;
@@ -532,10 +533,10 @@ impl Coordinator {
 
     // Sockets without congestion control (4.5).
 
-    /// A UDP socket of the group.
+    /// Opens a UDP socket of the group.
     ///
     /// # Errors
-    /// When the group is closed, or has as many sockets as it may have members.
+    /// When the group is closed, or the number of its sockets is [`Config::max_members`].
     pub fn open_socket(&mut self, group: GroupId) -> Result<SocketId, CapacityError> {
         let it = self.group(group).ok_or(CapacityError::Closed)?;
         let there = it.sockets.as_ref().map_or(0, |it| it.count());
@@ -549,7 +550,7 @@ impl Coordinator {
         Ok(socket)
     }
 
-    /// The socket is closed; what waits in it is dropped.
+    /// Closes the socket and drops its waiting datagrams.
     pub fn close_socket(&mut self, group: GroupId, socket: SocketId) {
         if self.group(group).is_some() {
             let it = &mut self.groups[group.index as usize];
@@ -560,7 +561,7 @@ impl Coordinator {
         }
     }
 
-    /// A socket has a datagram of this size (in the unit of windows) to send. It waits for [`Coordinator::next_datagram`].
+    /// Queues a datagram of this size (in the unit of windows) of a socket. It waits for [`Coordinator::next_datagram`].
     pub fn offer(&mut self, group: GroupId, socket: SocketId, size: f64) -> Offered {
         let backlog = self.config.backlog;
         let open = self.group(group).is_some();
@@ -571,9 +572,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns the socket whose first datagram may leave now, round robin. Call it until it returns `None`:
-    /// after every call about a member of the group, after [`Coordinator::offer`], and at
-    /// [`Coordinator::datagram_at`].
+    /// Returns the socket whose first datagram may be sent now, round robin. Call it until it returns `None`: after every call
+    /// about a member of the group, after [`Coordinator::offer`], and at [`Coordinator::datagram_at`].
     pub fn next_datagram(&mut self, group: GroupId, now: Time) -> Option<SocketId> {
         self.group(group)?;
         let it = &mut self.groups[group.index as usize];
@@ -582,19 +582,20 @@ impl Coordinator {
         it.sockets.as_mut()?.next(now, alone, frozen, rtt)
     }
 
-    /// When a datagram may leave without anything else happening; [`Time::NEVER`] when something has to.
+    /// Returns the time at which a datagram may be sent without another event; [`Time::NEVER`] if an event must occur first.
     pub fn datagram_at(&self, group: GroupId) -> Time {
         let it = self.group(group).filter(|it| it.active == 0 && it.freezing == 0);
         it.and_then(|it| it.sockets.as_ref()).map_or(Time::NEVER, |sockets| sockets.next_at())
     }
 
-    /// The window of the virtual connection and what of it is out, in the unit of windows; zeros without sockets.
+    /// Returns the window of the virtual connection and its data in flight, in the unit of windows; zeros without sockets.
     pub fn virtual_connection(&self, group: GroupId) -> (f64, f64) {
         let sockets = self.group(group).and_then(|it| it.sockets.as_ref());
         sockets.map_or((0.0, 0.0), |sockets| sockets.window())
     }
 
-    /// The virtual connection's window follows those of the members (4.5, rules 1 to 3). While all members are idle it stays.
+    /// Sets the virtual connection's window from the windows of the members (4.5, rules 1 to 3). While all members are idle it
+    /// stays unchanged.
     fn refresh(&mut self, group: u32) {
         let it = &mut self.groups[group as usize];
         let Some(sockets) = &mut it.sockets else { return };
@@ -605,7 +606,7 @@ impl Coordinator {
         }
     }
 
-    // Parts.
+    // Internal functions.
 
     fn group(&self, group: GroupId) -> Option<&Group> {
         self.groups.get(group.index as usize).filter(|it| it.open && it.generation == group.generation)
@@ -646,7 +647,7 @@ impl Coordinator {
         let it = &mut self.members[index as usize];
         let to = &mut self.groups[group as usize];
         (it.group, it.before, it.after) = (group, NONE, to.first);
-        // The group's estimate of the round trip, if any, is new to the member.
+        // The member has not read the group's estimate of the round-trip time yet, if there is one.
         it.seen =
             if to.rtt.estimate().is_some() { to.rtt.version().wrapping_sub(1) } else { to.rtt.version() };
         to.members += 1;
@@ -691,7 +692,7 @@ impl Coordinator {
         self.refresh(group);
     }
 
-    /// Out of the list of those with verdicts.
+    /// Removes the member from the list of members with verdicts.
     fn unlist(&mut self, index: u32) {
         let after = self.members[index as usize].next_listed;
         self.members[index as usize].listed = false;
@@ -713,12 +714,12 @@ impl Coordinator {
     }
 }
 
-/// A window in 65,536ths.
+/// Returns a window in 65,536ths.
 fn share(view: &View) -> i64 {
     (view.cwnd * 65536.0) as i64
 }
 
-/// A caller's numbers within bounds that keep sums exact.
+/// Returns a caller's numbers within bounds that keep sums exact.
 fn sane(view: View) -> View {
     const MAX: f64 = (1_u64 << 36) as f64;
     let mss = if view.mss > 0.0 { view.mss.min(MAX) } else { 1.0 };

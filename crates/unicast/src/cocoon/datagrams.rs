@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub(super) u64);
 
-/// Upper bound of a datagram's size, whatever the caller states.
+/// Maximum size of a datagram; larger sizes of callers are reduced to it.
 const MAX_SIZE: f64 = 1e9;
 
-/// Fate of a datagram.
+/// Result of offering a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Offered {
-    /// It waits for its turn.
+    /// The datagram waits for its turn.
     Queued,
-    /// The socket is full.
+    /// The socket is full, and the datagram is dropped.
     Dropped,
 }
 
@@ -30,18 +30,18 @@ struct Socket {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sockets {
     sockets: Vec<Socket>,
-    /// Member whose turn it is.
+    /// Index of the socket whose turn it is.
     turn: usize,
     /// The virtual connection's window (`cwnd_v`).
     window: f64,
-    /// Data sent and not yet made up for by acknowledgements (`FlightSize_v`).
+    /// Data sent and not yet balanced by acknowledgements (`FlightSize_v`).
     flight: f64,
-    /// Departure of the next one while nothing is acknowledged.
+    /// Time of sending of the next datagram while no TCP acknowledges data.
     next_at: Time,
 }
 
 impl Sockets {
-    /// Names rise.
+    /// Adds a socket. Names ascend.
     pub(super) fn open(&mut self, name: SocketId) {
         self.sockets.push(Socket { name, waiting: VecDeque::new() });
     }
@@ -53,7 +53,7 @@ impl Sockets {
         }
     }
 
-    /// Another group's sockets join these, and keep their names.
+    /// Moves the sockets of another group to this one; they keep their names.
     pub(super) fn take(&mut self, other: Sockets) {
         self.flight += other.flight;
         self.sockets.extend(other.sockets);
@@ -79,7 +79,7 @@ impl Sockets {
         Offered::Queued
     }
 
-    /// The mean window of the TCPs for each socket.
+    /// Sets the window: the mean window of the TCPs for each socket.
     pub(super) fn follow(&mut self, mean: f64) {
         self.window = mean * self.sockets.len() as f64;
     }
@@ -102,8 +102,7 @@ impl Sockets {
         if self.sockets.iter().any(|it| !it.waiting.is_empty()) { self.next_at } else { Time::NEVER }
     }
 
-    /// Returns the socket whose first datagram leaves now: `alone` when no TCP acknowledges anything, `frozen`
-    /// after one's timeout.
+    /// Returns the socket whose first datagram is sent now. `alone`: no TCP acknowledges data. `frozen`: a TCP has timed out.
     pub(super) fn next(&mut self, now: Time, alone: bool, frozen: bool, rtt: Span) -> Option<SocketId> {
         if frozen || (alone && now < self.next_at) || (!alone && self.flight > self.window) {
             return None;

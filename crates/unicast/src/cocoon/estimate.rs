@@ -1,13 +1,13 @@
-//! The round trip of a group: one estimator, fed by all members (paper 002, 4.2; RFC 6298, 2).
+//! The round-trip time of a group: one estimator with samples of all members (paper 002, 4.2; RFC 6298, 2).
 
 use crate::rtt::RttEstimate;
 use faircast_core::time::Span;
 
-/// Mean and deviation of a group's round trips.
+/// Mean and deviation of a group's round-trip times.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct GroupRoundTrip {
     known: Option<RttEstimate>,
-    /// Counts changes, so that a member sees whether others have changed it.
+    /// Counts changes, so that a member recognizes changes by other members.
     version: u32,
 }
 
@@ -40,7 +40,7 @@ impl GroupRoundTrip {
         self.version
     }
 
-    /// `SRTT + max(G, 4 * RTTVAR)` within its limits; `None` before the first sample.
+    /// Returns `SRTT + max(G, 4 * RTTVAR)` within its limits; `None` before the first sample.
     pub(super) fn timeout(&self, granularity: Span, least: Span, most: Span) -> Option<Span> {
         let RttEstimate { mean, deviation } = self.known?;
         Some((mean + (deviation * 4).max(granularity)).max(least).min(most))

@@ -1,21 +1,19 @@
-//! Which destinations share a fate: atoms, their merging and their splitting (paper 002, 4.1).
+//! Grouping of destinations behind one bottleneck: atoms, their merging and their splitting (paper 002, 4.1).
 //!
-//! Paper gap: 4.1 groups destinations that are "observed" to share links, and its account of how (parameters M,
-//! N and c, and an overhead of at most 2.5 %) is not in the chapter. The following rules are ours under the
-//! same names.
+//! Paper gap: 4.1 groups destinations that are "observed" to share links. The chapter does not contain the procedure (parameters
+//! M, N and c, and an overhead of at most 2.5 %). The following rules are ours under the same names.
 //!
-//! An atom is a destination host. It begins as a group of its own, or in the group in which the cache saw its
-//! neighbours. For each atom and group a ring of `M` bins records the packets' delay above the shortest round
-//! trip, and whether anything was lost. A test of two rings finds "one fate" when the shortest round trips are
-//! alike (to a part `c`). Once there was any congestion, it also requires that delays rise and fall together
-//! from bin to bin or that losses come together. `N` tests in a row that agree merge two groups or split an
-//! atom off.
+//! An atom is a destination host. It starts as its own group, or in the group in which the cache recorded its neighbours. Each
+//! atom and group has a ring of `M` bins. A bin records the packets' delay above the shortest round trip, and any loss. A test of
+//! two rings finds "one fate", a shared bottleneck, if the shortest round trips are alike (to a part `c`). If there was
+//! congestion, delays must also rise and fall together from bin to bin, or losses must coincide. `N` consecutive tests with the
+//! same result merge two groups or split an atom off.
 //!
-//! A caller that sees every acknowledgement calls [`Grouping::on_ack`]; one that reads counters now and then,
-//! as with a kernel, calls [`Grouping::on_seen`]. Both have the same effect.
+//! A caller that processes every acknowledgement calls [`Grouping::on_ack`]. A caller that reads counters from time to time, for
+//! example of a kernel, calls [`Grouping::on_seen`]. Both have the same effect.
 //!
-//! Each acknowledgement earns [`Config::overhead`] of a step, and a bin that a test looks at costs one, so that grouping is never more than that part
-//! of the work on acknowledgements.
+//! Each acknowledgement earns [`Config::overhead`] of a step, and each bin that a test reads costs one step. So grouping never
+//! exceeds this part of the work on acknowledgements.
 
 use super::coordinator::Coordinator;
 use super::messages::{CapacityError, GroupId, Joined, MemberId};
@@ -24,7 +22,7 @@ use faircast_core::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Bins of a ring ("M").
+/// Number of bins of a ring ("M").
 pub const BINS: usize = 64;
 
 /// Parameters of grouping.
@@ -32,21 +30,21 @@ pub const BINS: usize = 64;
 pub struct Config {
     /// Length of a bin.
     pub bin: Span,
-    /// Tests in a row that must agree ("N").
+    /// Number of consecutive tests that must agree ("N").
     pub agreeing: u8,
-    /// How much shortest round trips of one fate differ, as a part of the longer one ("c").
+    /// Maximum difference of the shortest round trips of one fate, as a part of the longer one ("c").
     pub alike: f64,
-    /// Least correlation of delays of one fate; a group splits 0.2 below it.
+    /// Minimum correlation of delays of one fate; a group splits at 0.2 below it.
     pub correlation: f64,
-    /// Queueing delay from which on there is congestion.
+    /// Queueing delay that counts as congestion.
     pub congested: Span,
-    /// Steps that an acknowledgement earns.
+    /// Steps earned by an acknowledgement.
     pub overhead: f64,
     /// Time for which a neighbour's round trip is remembered.
     pub remembered: Span,
-    /// Time for which an atom is left alone after it was split off because merging had cost it half of its rate.
+    /// Time before an atom may be merged again after it was split off because merging had halved its rate.
     pub left_alone: Span,
-    /// Atoms at most; those without connections make room.
+    /// Maximum number of atoms; atoms without connections are removed first.
     pub max_atoms: usize,
 }
 
@@ -69,39 +67,39 @@ impl Default for Config {
 /// Counters of grouping.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Counters {
-    /// Groups merged.
+    /// Number of merged groups.
     pub merges: u64,
-    /// Atoms split off.
+    /// Number of atoms split off.
     pub splits: u64,
-    /// Tests made.
+    /// Number of tests.
     pub tests: u64,
     /// Steps earned and not spent.
     pub credit: f64,
     /// Steps spent.
     pub spent: u64,
-    /// Acknowledgements seen.
+    /// Number of acknowledgements.
     pub acknowledgements: u64,
 }
 
 /// Observations of a member since the last call: counters that the caller has accumulated.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Observations {
-    /// Acknowledgements.
+    /// Number of acknowledgements.
     pub acknowledgements: u64,
     /// Amount that they acknowledged, in the unit of windows.
     pub newly: f64,
-    /// Samples of the round trip.
+    /// Number of round-trip samples.
     pub samples: u32,
-    /// Their sum.
+    /// Sum of the samples.
     pub round_trips: Span,
-    /// The shortest of them.
+    /// Shortest sample.
     pub shortest: Span,
 }
 
 /// A bin of a ring.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
-    /// Which one, from the start of time, plus 1; 0 for none.
+    /// Number of the bin since the start of time, plus 1; 0 for an unused bin.
     number: u64,
     samples: u32,
     /// Sum of delays beyond the shortest round trip, in seconds.
@@ -141,27 +139,27 @@ impl Ring {
 struct Atom {
     group: GroupId,
     connections: u32,
-    /// Shortest round trip, in seconds; infinite before the first.
+    /// Shortest round-trip time, in seconds; infinite before the first.
     shortest: f64,
     ring: Ring,
-    /// Tests against its own group that failed in a row.
+    /// Number of consecutive failed tests against its own group.
     strange: u8,
-    /// Acknowledged per connection before it was merged, per second, and since when that is watched.
+    /// Amount acknowledged per connection and second before the latest merge, and the time of that merge.
     before: f64,
     since: Time,
     acknowledged: f64,
     counted_from: Time,
-    /// It is not merged before this.
+    /// Time before which the atom is not merged.
     alone_until: Time,
 }
 
 #[derive(Debug, Clone)]
 struct Shared {
-    /// Sum and number of its atoms' shortest round trips.
+    /// Sum of the atoms' shortest round-trip times, and number of these atoms.
     shortest: f64,
     atoms: u32,
     ring: Ring,
-    /// When a member of it last lost something.
+    /// Time of the latest loss of a member.
     lost_at: Time,
 }
 
@@ -176,11 +174,11 @@ impl Shared {
 enum TestResult {
     One,
     Different,
-    /// Too little is known.
+    /// Too few samples.
     Unknown,
 }
 
-/// Where a destination's prefix ends: hosts of one such prefix may share a group.
+/// Returns the network prefix of a destination. Hosts with one such prefix may share a group.
 fn prefix(of: IpAddr, short: u8, long: u8) -> u128 {
     match of {
         IpAddr::V4(it) => u128::from(u32::from(it) >> (32 - short)),
@@ -188,26 +186,26 @@ fn prefix(of: IpAddr, short: u8, long: u8) -> u128 {
     }
 }
 
-/// /16, and /48 of IPv6.
+/// Returns the prefix of length 16, or 48 for IPv6.
 fn region(of: IpAddr) -> u128 {
     prefix(of, 16, 48)
 }
 
-/// /24, and /64 of IPv6.
+/// Returns the prefix of length 24, or 64 for IPv6.
 fn subnet(of: IpAddr) -> u128 {
     prefix(of, 24, 64)
 }
 
-/// Finds out which destinations share a group, and keeps a [`Coordinator`]'s groups accordingly.
+/// Finds destinations that share a bottleneck, and maintains a [`Coordinator`]'s groups accordingly.
 #[derive(Debug, Clone)]
 pub struct Grouping {
     config: Config,
     atoms: BTreeMap<IpAddr, Atom>,
     groups: BTreeMap<GroupId, Shared>,
     members: BTreeMap<MemberId, IpAddr>,
-    /// By subnet: the group of its hosts, their round trip, and when that was seen.
+    /// For each subnet, the group of its hosts, their round-trip time, and the time of this observation.
     cache: BTreeMap<u128, (GroupId, f64, Time)>,
-    /// Pairs of groups that tests have called one fate: in how many periods in a row, and the latest of them.
+    /// Pairs of groups that tests have found to have one fate: the number of consecutive periods, and the latest period.
     agreeing: BTreeMap<(GroupId, GroupId), (u8, u64)>,
     counters: Counters,
     /// The atom that is tested next.
@@ -216,7 +214,7 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// Without atoms.
+    /// Creates a grouping without atoms.
     pub const fn new(config: Config) -> Grouping {
         Grouping {
             config,
@@ -236,12 +234,12 @@ impl Grouping {
         self.counters
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub fn groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// The group of a destination.
+    /// Returns the group of a destination.
     pub fn group_of(&self, destination: IpAddr) -> Option<GroupId> {
         self.atoms.get(&destination).map(|atom| atom.group)
     }
@@ -250,10 +248,10 @@ impl Grouping {
         now.as_nanos() / self.config.bin.as_nanos().max(1)
     }
 
-    /// A connection to this destination opens and joins its atom's group.
+    /// Adds a connection to this destination, which joins its atom's group.
     ///
     /// # Errors
-    /// When there is no room for it, or for its destination.
+    /// When there is no room for the connection or its destination.
     pub fn join(
         &mut self,
         coordinator: &mut Coordinator,
@@ -333,7 +331,7 @@ impl Grouping {
         }
     }
 
-    /// The connection closes. Its atom stays until its place is needed.
+    /// Removes a connection that closes. Its atom stays until its place is needed.
     pub fn leave(&mut self, coordinator: &mut Coordinator, member: MemberId) {
         coordinator.leave(member);
         if let Some(at) = self.members.remove(&member)
@@ -343,7 +341,7 @@ impl Grouping {
         }
     }
 
-    /// A member was acknowledged `newly`; with a sample of its round trip, if there is one.
+    /// Reports an acknowledgement of `newly` for a member, with a sample of its round-trip time if there is one.
     pub fn on_ack(&mut self, member: MemberId, rtt: Option<Span>, newly: f64, now: Time) {
         let one = rtt.unwrap_or(Span::ZERO);
         let samples = u32::from(rtt.is_some());
@@ -354,13 +352,13 @@ impl Grouping {
         );
     }
 
-    /// Several acknowledgements of a member at once, all of them in the bin of `now`.
+    /// Reports several acknowledgements of a member at once, all in the bin of `now`.
     pub fn on_seen(&mut self, member: MemberId, seen: &Observations, now: Time) {
         let number = self.number(now);
         let Some(at) = self.members.get(&member) else { return };
         let Some(atom) = self.atoms.get_mut(at) else { return };
         self.counters.acknowledgements += seen.acknowledgements;
-        // Unspent steps do not grow beyond a round of tests.
+        // Unspent steps are limited to one round of tests.
         let earned = self.config.overhead * seen.acknowledgements as f64;
         self.counters.credit = (self.counters.credit + earned).min(16.0 * BINS as f64);
         atom.acknowledged += seen.newly.clamp(0.0, 1e12);
@@ -390,7 +388,7 @@ impl Grouping {
         }
     }
 
-    /// A member has lost something.
+    /// Reports a loss of a member.
     pub fn on_loss(&mut self, member: MemberId, now: Time) {
         let number = self.number(now);
         let Some(atom) = self.members.get(&member).and_then(|at| self.atoms.get_mut(at)) else { return };
@@ -405,7 +403,7 @@ impl Grouping {
         (a - b).abs() <= self.config.alike * a.max(b)
     }
 
-    /// Tests whether two rings have one fate; `own` when the first one's samples are in the second one's as well.
+    /// Tests whether two rings have one fate. `own` means that the second ring includes the samples of the first.
     fn fate(
         &mut self,
         (a, a_shortest): (&Ring, f64),
@@ -430,7 +428,7 @@ impl Grouping {
             covered += u32::from(lost_near);
             both += u32::from(x.lost && lost_near);
             bins += 1;
-            // Without its own part a group that is one atom has no information.
+            // The atom's own samples are subtracted, because comparing an atom with itself gives no information.
             let (samples, delay) = if own {
                 (y.samples - x.samples.min(y.samples), y.delay - x.delay)
             } else {
@@ -463,14 +461,15 @@ impl Grouping {
         let deviation = ((aa - sum_a * sum_a / n) * (bb - sum_b * sum_b / n)).max(0.0).sqrt();
         let correlation = if deviation > 0.0 { covariance / deviation } else { 0.0 };
         let enough = self.config.correlation - if own { 0.2 } else { 0.0 };
-        // Twice as many together as there would be by chance.
+        // Losses must coincide at least twice as often as by chance.
         let by_chance = f64::from(lost_a) * f64::from(covered) / f64::from(bins.max(1));
         let enough_losses = both >= 4 && f64::from(both) >= 0.5 * f64::from(lost_a.min(lost_b));
         let together = !own && enough_losses && f64::from(both) >= 2.0 * by_chance;
         if correlation >= enough || together { TestResult::One } else { TestResult::Different }
     }
 
-    /// Makes the tests that are due and paid for, and what follows from them. Call it now and then, a few times a second at most.
+    /// Runs the tests that are due and covered by the credit, and merges or splits groups accordingly. Call it at most a few
+    /// times a second.
     pub fn work(&mut self, coordinator: &mut Coordinator, now: Time) {
         let period = self.number(now) / (BINS as u64 / 4);
         if period == self.tested && self.cursor.is_none() {
@@ -479,7 +478,7 @@ impl Grouping {
         let mut next = self.cursor.take();
         self.tested = period;
         loop {
-            // One atom's tests: against its own group, and against one other.
+            // Cost of one atom's tests: against its own group, and against one other group.
             if self.counters.credit < 2.0 * BINS as f64 {
                 self.cursor = next;
                 return;
@@ -517,7 +516,7 @@ impl Grouping {
         }
         let near = |other: &IpAddr| region(*other) == region(at);
         let candidates = self.atoms.iter().filter(|(other, it)| near(other) && it.group != atom.group);
-        // The one whose round trip is nearest.
+        // Selects the group with the nearest round-trip time.
         let distance = |it: &Atom| {
             self.groups.get(&it.group).map_or(f64::INFINITY, |it| (it.shortest() - atom.shortest).abs())
         };
@@ -533,7 +532,7 @@ impl Grouping {
             TestResult::One => {
                 let period = self.tested;
                 let (times, latest) = self.agreeing.entry(pair).or_insert((0, u64::MAX));
-                // Each of their atoms tests the pair.
+                // Each atom of both groups tests the pair, so a period counts once.
                 if *latest != period {
                     (*times, *latest) = (*times + 1, period);
                 }
@@ -588,7 +587,7 @@ impl Grouping {
             *it = Shared { shortest, atoms: u32::from(shortest.is_finite()), ring, lost_at: Time::ZERO };
         }
         for (member, _) in self.members.iter().filter(|(_, to)| **to == at) {
-            // A group that was just opened has room for all that were in another.
+            // A new group has room for all members that were in another group.
             _ = coordinator.move_member(*member, group);
         }
         self.close_if_empty(coordinator, from);
@@ -597,20 +596,20 @@ impl Grouping {
 }
 
 impl Atom {
-    /// Returns the amount that a connection was acknowledged per second since it is counted.
+    /// Returns the amount acknowledged per connection and second since counting started.
     fn rate(&self, now: Time) -> f64 {
         let secs = now.since(self.counted_from).as_secs_f64();
         if secs <= 0.0 { 0.0 } else { self.acknowledged / secs / f64::from(self.connections.max(1)) }
     }
 
-    /// Returns whether its connections get less than half of their rate before it was merged, ten seconds
-    /// after, and its group has lost something since.
+    /// Returns whether merging has cost the atom more than half of its rate. This is decided at least ten seconds after the
+    /// merge, and only if its group has lost a packet since then.
     fn has_lost_by_merging(&self, lost_at: Time, now: Time) -> bool {
         let watched = !self.since.is_never() && now.since(self.since) >= Span::from_secs(10);
         watched && lost_at >= self.since && self.connections > 0 && self.rate(now) < self.before / 2.0
     }
 
-    /// It was merged: later rates are compared with the former ones.
+    /// Starts the comparison of later rates with the rate before a merge.
     fn watch_from(&mut self, now: Time) {
         self.before = self.rate(now);
         (self.since, self.counted_from, self.acknowledged) = (now, now, 0.0);

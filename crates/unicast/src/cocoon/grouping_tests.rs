@@ -1,4 +1,4 @@
-//! Destinations behind bottlenecks, and what grouping makes of them.
+//! Tests of grouping with destinations behind bottlenecks.
 
 use super::grouping::{BINS, Config, Counters, Grouping, Observations};
 use super::{Config as Rules, Coordinator, MemberId, View};
@@ -6,7 +6,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A destination: its address, the round trip without queues, and its bottleneck.
+/// A destination: its address, its round-trip time without queues, and its bottleneck.
 #[derive(Clone, Copy)]
 struct Place {
     at: IpAddr,
@@ -47,8 +47,8 @@ impl World {
         }
     }
 
-    /// Runs for `secs` seconds, in steps of a millisecond in which each destination acknowledges five packets.
-    /// Queues go up and down by chance to up to `most` ms, and lose something when they are nearly full.
+    /// Runs for `secs` seconds in steps of a millisecond, in which each destination acknowledges five packets. Queues vary at
+    /// random up to `most` ms. A queue that is nearly full causes losses.
     fn run(&mut self, secs: u64, most: f64) {
         for _ in 0..secs * 1000 {
             self.now += 1_000_000;
@@ -74,7 +74,7 @@ impl World {
         self.grouping.counters()
     }
 
-    /// By place, a letter for its group; and the coordinator agrees.
+    /// Returns one letter per destination for its group, and checks that the coordinator agrees.
     fn groups(&self) -> String {
         let of = |place: &Place| self.grouping.group_of(place.at).expect("it is there");
         let mut known = Vec::new();
@@ -114,7 +114,7 @@ fn equal_rtts_over_two_bottlenecks_split_under_congestion() {
     it.run(60, 60.0);
     assert_eq!(it.groups(), "ab");
     let changes = it.counters();
-    // And they stay apart.
+    // The groups stay apart.
     it.run(60, 60.0);
     assert_eq!((it.groups().as_str(), it.counters().splits), ("ab", changes.splits));
 }
@@ -128,7 +128,7 @@ fn a_path_that_changes_moves_its_destination_and_does_not_flap() {
     let before = it.counters();
     it.run(60, 60.0);
     assert_eq!(it.groups(), "aab");
-    // Every two periods of tests the path changes.
+    // The path changes after every two periods of tests.
     let period = Span::from_millis(50).as_secs_f64() * BINS as f64 / 4.0;
     for _ in 0..30 {
         it.places[2].bottleneck = 1 - it.places[2].bottleneck;
@@ -172,7 +172,7 @@ fn external_counters_give_the_same_groups_as_acknowledgements() {
                     (it.acknowledgements + 1, it.newly + 1.0, it.samples + 1);
                 it.round_trips = it.round_trips + rtt;
             }
-            // The last millisecond of a bin.
+            // This is the last millisecond of a bin.
             if step % 50 == 49 {
                 together.grouping.on_seen(together.members[at], &std::mem::take(it), now);
             }

@@ -1,46 +1,44 @@
-//! COCOON: coordinated congestion control of the connections that a busy host has over one path (paper 002, 4).
+//! COCOON: coordinated congestion control of the connections of a busy host over one path (paper 002, 4).
 //!
-//! Connections keep their windows and their packets. They share knowledge: round trips, and the fact that one
-//! of them met congestion. A [`Coordinator`] holds that knowledge and no packet, socket, clock or timer. The
-//! sender (the simulator's TCP, a QUIC stack's congestion controller, a test that replays a kernel's trace)
-//! reports events to it and carries out its verdicts.
+//! Connections keep their own windows and packets. They share round-trip times, and the fact that one of them met congestion. A
+//! [`Coordinator`] stores this shared knowledge, but no packet, socket, clock or timer. The sender (the simulator's TCP, a QUIC
+//! stack's congestion controller, a test that replays a kernel's trace) reports events to it and carries out its verdicts.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`rules`] | figure 4.2 and what a timeout does, as functions of two flights |
-//! | `config` | what the chapter leaves open |
-//! | `coordinator` | groups, members, and what is to be told to whom |
-//! | `messages` | what is said to it and by it |
-//! | `estimate` | the round trip of a group |
-//! | `send_times` | when packets left that are out |
-//! | [`grouping`] | which destinations share a fate: atoms, their merging and splitting |
+//! | [`rules`] | figure 4.2 and the effect of a timeout, as functions of two flights |
+//! | `config` | options for open questions of the chapter |
+//! | `coordinator` | groups, members, and verdicts |
+//! | `messages` | messages between coordinator and callers |
+//! | `estimate` | the round-trip time of a group |
+//! | `send_times` | times of sending of outstanding packets |
+//! | [`grouping`] | destinations behind one bottleneck: atoms, their merging and splitting |
 //! | `datagrams` | the virtual connection of a group's UDP sockets |
 //!
 //! # How it is driven
 //!
-//! A caller numbers nothing: [`Coordinator::open_group`] gives a [`GroupId`], [`Coordinator::join`] a [`MemberId`]. A member's
-//! numbers come with each call as a [`View`]. Windows are in whatever unit the caller counts in: bytes with `mss` as the size of a
-//! segment, or packets with `mss` 1. All members of a coordinator use the same one. Sequence numbers are 64 bits that never wrap, in
-//! packets or bytes, of each member by itself.
+//! The coordinator assigns identifiers: [`Coordinator::open_group`] returns a [`GroupId`], [`Coordinator::join`] a [`MemberId`].
+//! Each call passes the member's numbers as a [`View`]. The caller chooses the unit of windows: bytes with `mss` as the size of a
+//! segment, or packets with `mss` 1. All members of a coordinator use the same unit. Each member has its own sequence numbers, in
+//! packets or bytes. They have 64 bits and never wrap.
 //!
-//! | when | call | what comes back |
+//! | event | call | result |
 //! |---|---|---|
-//! | the connection opens | [`join`](Coordinator::join) | the window and threshold to begin with, or `None`: slow start |
-//! | an acknowledgement, after the sender's own work | [`on_ack`](Coordinator::on_ack) | |
-//! | a packet has left | [`on_transmit`](Coordinator::on_transmit) | |
-//! | a valid sample of the round trip | [`on_rtt_sample`](Coordinator::on_rtt_sample) | |
-//! | three duplicates, or what says the same | [`on_loss`](Coordinator::on_loss) | [`OwnReaction`]: cut, or only send it again |
+//! | the connection opens | [`join`](Coordinator::join) | initial window and threshold, or `None`: slow start |
+//! | an acknowledgement, after the sender has processed it | [`on_ack`](Coordinator::on_ack) | |
+//! | a packet was sent | [`on_transmit`](Coordinator::on_transmit) | |
+//! | a valid sample of the round-trip time | [`on_rtt_sample`](Coordinator::on_rtt_sample) | |
+//! | three duplicates, or an equivalent sign of loss | [`on_loss`](Coordinator::on_loss) | [`OwnReaction`]: cut, or only send again |
 //! | a mark is echoed | [`on_ecn`](Coordinator::on_ecn) | [`OwnReaction`] |
-//! | the timer runs out | [`on_timeout`](Coordinator::on_timeout) | [`OwnReaction`] |
+//! | the timer expires | [`on_timeout`](Coordinator::on_timeout) | [`OwnReaction`] |
 //! | the connection closes | [`leave`](Coordinator::leave) | |
 //!
-//! Then the verdicts on the others are there. One driver of all connections drains them with
-//! [`next_verdict`](Coordinator::next_verdict) and carries them out at once. Where every connection has a
-//! driver of its own (QUIC, the kernel), each takes its own with [`take_verdict`](Coordinator::take_verdict) at
-//! its next call; several verdicts have been merged into one by then. A verdict is computed when the congestion
-//! is met, from the view that the member gave last. So a sender that acts late reports each packet with
-//! [`on_transmit`](Coordinator::on_transmit). [`rules`] are public for callers that compute verdicts from
-//! numbers of their own.
+//! After these calls the verdicts on the other members are ready. One driver of all connections drains them with
+//! [`next_verdict`](Coordinator::next_verdict) and carries them out immediately. If every connection has its own driver (QUIC,
+//! the kernel), each takes its verdict with [`take_verdict`](Coordinator::take_verdict) at its next call. By then several
+//! verdicts may have been merged into one. A verdict is computed at the time of the congestion, from the latest view of the
+//! member. Therefore a sender that acts late reports each packet with [`on_transmit`](Coordinator::on_transmit). [`rules`] are
+//! public for callers that compute verdicts from their own numbers.
 //!
 //! ```
 //! use faircast_core::time::{Span, Time};
@@ -73,9 +71,9 @@
 //!
 //! # Bounds
 //!
-//! A group has at most [`Config::max_members`], a coordinator at most [`Config::max_groups`]. A call costs a few additions, but
-//! congestion, which walks over the members of one group; at most once per window of data and member. Memory is taken when
-//! members and groups are new and used again after they have left, never per packet.
+//! A group has at most [`Config::max_members`], a coordinator at most [`Config::max_groups`]. Most calls cost a few additions.
+//! Only congestion visits all members of one group, at most once per window of data and member. Memory is allocated for new
+//! members and groups and reused after they have left, never per packet.
 
 mod config;
 mod coordinator;

@@ -1,10 +1,10 @@
-//! When packets left that are not acknowledged.
+//! Times of sending of unacknowledged packets.
 
 use faircast_core::time::Time;
 use std::collections::VecDeque;
 
-/// The moments at which a sender's outstanding packets left the last time, for senders that keep none. It takes memory when the
-/// window is larger than it ever was.
+/// The latest times of sending of a sender's outstanding packets, for senders that do not store them. It allocates memory only
+/// when the window exceeds its previous maximum.
 #[derive(Debug, Clone, Default)]
 pub struct SendTimes {
     /// Number of the first one.
@@ -12,11 +12,11 @@ pub struct SendTimes {
     times: VecDeque<Time>,
 }
 
-/// Largest number of stored entries: those beyond are taken for new.
+/// Maximum number of stored times; the times of further packets are not stored.
 const MAX: usize = 1 << 16;
 
 impl SendTimes {
-    /// Packet `seq` leaves.
+    /// Records that packet `seq` is sent.
     pub fn on_sent(&mut self, seq: u64, now: Time) {
         if self.times.is_empty() {
             self.first = seq;
@@ -29,14 +29,14 @@ impl SendTimes {
         }
     }
 
-    /// All before `una` are acknowledged.
+    /// Records that all packets before `una` are acknowledged.
     pub fn on_acknowledged(&mut self, una: u64) {
         while self.first < una && self.times.pop_front().is_some() {
             self.first += 1;
         }
     }
 
-    /// When the first one left; [`Time::NEVER`] when nothing is out.
+    /// Returns the time of sending of the first outstanding packet; [`Time::NEVER`] if there is none.
     pub fn of_first(&self) -> Time {
         self.times.front().copied().unwrap_or(Time::NEVER)
     }

@@ -1,4 +1,4 @@
-//! The checklist of the chapter, with numbers by hand.
+//! Tests of the chapter's rules, with numbers computed by hand.
 
 use super::*;
 use crate::rtt::RttEstimate;
@@ -10,7 +10,7 @@ fn at(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
-/// Returns a member with `flight` packets out, from number 100 on, and a window to match.
+/// Returns a member with `flight` packets in flight, from number 100 on, and a matching window.
 fn with(flight: u32) -> View {
     View { cwnd: f64::from(flight).max(1.0), ..View::in_packets(100, 100 + u64::from(flight), 1.0, 64.0) }
 }
@@ -74,7 +74,7 @@ fn losses_of_three_members_in_one_round_trip_are_one_reaction() {
     assert_eq!(it.on_loss(a, with(10), 108, NOW), OwnReaction::Covered);
     assert_eq!(verdicts(&mut it), []);
     assert_eq!((it.counters().reactions, it.counters().covered), (1, 3));
-    // The first packet that was sent since is news again.
+    // The first packet sent after the reduction counts as new congestion.
     let later = View::in_packets(112, 120, 8.0, 8.0);
     assert!(matches!(it.on_loss(b, later, 112, NOW), OwnReaction::Cut { .. }));
 }
@@ -103,7 +103,7 @@ fn a_timeout_halves_windows_as_large_and_makes_others_careful() {
     let own = it.on_timeout(first, with(4), 100, at(500), NOW);
     assert_eq!(own, OwnReaction::Cut { cwnd: 1.0, ssthresh: 2.0 });
     let reported: Vec<_> = verdicts(&mut it).iter().map(|(_, it)| (it.cwnd, it.ssthresh)).collect();
-    // Walked from the newest on.
+    // Members are visited from the newest on.
     assert_eq!(reported, [(None, Some(2.0)), (Some(2.0), Some(2.0)), (Some(5.0), Some(5.0))]);
 }
 
@@ -191,7 +191,7 @@ fn a_driver_that_comes_late_finds_one_verdict() {
     let verdict = it.take_verdict(c).expect("it was told twice");
     assert_eq!((verdict.cwnd, verdict.at), (Some(10.0), at(30)));
     assert_eq!(it.take_verdict(c), None);
-    // It is no longer in the list of those who have one.
+    // A member whose verdict was taken is not in the list of verdicts.
     assert_eq!(verdicts(&mut it).iter().map(|(member, _)| *member).collect::<Vec<_>>(), [b, a]);
 }
 
@@ -244,7 +244,7 @@ fn datagrams_get_the_mean_window_and_wait_for_acknowledgements() {
     for _ in 0..40 {
         assert!(sockets.map(|socket| it.offer(group, socket, 1.0)).iter().all(|it| *it == Offered::Queued));
     }
-    // While flight <= window: thirteen, in turn.
+    // Datagrams are sent while flight <= window: thirteen, in turn.
     let left: Vec<_> = std::iter::from_fn(|| it.next_datagram(group, NOW)).collect();
     assert_eq!(left.len(), 13);
     assert!(
@@ -252,7 +252,7 @@ fn datagrams_get_the_mean_window_and_wait_for_acknowledgements() {
     );
     it.on_ack(a, with(4), 2.0);
     assert_eq!(std::iter::from_fn(|| it.next_datagram(group, NOW)).count(), 2);
-    // A loss: the window follows, and nothing leaves until it has room.
+    // After a loss the window shrinks, and no datagram is sent until the window has room.
     it.on_loss(b, with(8), 100, NOW);
     assert!(it.virtual_connection(group).0 < 12.0);
     it.on_ack(a, with(4), 1.0);

@@ -1,10 +1,10 @@
-//! A connection of a macroflow: its packet numbers and what is out.
+//! A connection of a macroflow: its packet numbers and outstanding packets.
 
 use crate::SenderView;
 use faircast_core::time::Time;
 use std::collections::VecDeque;
 
-/// How far it is.
+/// State of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Closed,
@@ -13,15 +13,15 @@ pub(super) enum Phase {
     Open,
 }
 
-/// A packet that is not acknowledged.
+/// A packet that was sent and is not acknowledged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutstandingPacket {
-    /// In the order in which the macroflow sent, from 1.
+    /// Position in the order of sending of the macroflow, from 1.
     pub(super) number: u64,
     pub(super) sent_at: Time,
-    /// Acknowledgements of packets that other connections sent later.
+    /// Number of acknowledgements of packets that other connections sent later.
     pub(super) later: u32,
-    /// It is lost, and waits to be sent again.
+    /// Whether the packet is lost and waits to be sent again.
     pub(super) lost: bool,
 }
 
@@ -30,17 +30,17 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     pub(super) supply: u32,
     pub(super) una: u32,
-    /// Packets `una ..` that were sent.
+    /// The sent packets from `una` on.
     pub(super) out: VecDeque<OutstandingPacket>,
     pub(super) duplicates: u32,
-    /// Those of `out` that duplicates have shown to have left the network.
+    /// Number of packets of `out` that, by duplicates, have left the network.
     pub(super) left: u32,
-    /// Lost packets of `out`.
+    /// Number of lost packets of `out`.
     pub(super) lost: u32,
-    /// Repairs go on until this is acknowledged.
+    /// Packet number whose acknowledgement ends the repairs.
     pub(super) recover: u32,
     pub(super) syn_at: Time,
-    /// Its own timer: for its SYN, and for its packets where the macroflow has none.
+    /// Time at which the connection's own timer expires: for its SYN, and for its packets if the macroflow has no timer.
     pub(super) expires: Time,
     pub(super) counts: SenderView,
 }
@@ -66,12 +66,12 @@ impl Connection {
         self.una + self.out.len() as u32
     }
 
-    /// Returns the packets in the network, as far as is known.
+    /// Returns the estimated number of packets in the network.
     pub(super) fn in_network(&self) -> u32 {
         self.out.len() as u32 - self.left - self.lost
     }
 
-    /// Whether it would send something: a SYN, a lost packet, or a new one below `window`.
+    /// Returns whether the connection has a packet to send: a SYN, a lost packet, or a new one below `window`.
     pub(super) fn has_something(&self, window: u32) -> bool {
         match self.phase {
             Phase::Closed | Phase::SynSent => false,
@@ -80,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// All below `next` are acknowledged; how many are newly.
+    /// Records that all packets below `next` are acknowledged; returns the number of newly acknowledged packets.
     pub(super) fn acknowledge(&mut self, next: u32) -> u32 {
         let newly = next.saturating_sub(self.una).min(self.out.len() as u32);
         for _ in 0..newly {
@@ -88,13 +88,13 @@ impl Connection {
             self.lost -= u32::from(it.lost);
         }
         self.una += newly;
-        // All of these but the packet that filled the gap had left before.
+        // All these packets except the one that filled the gap had been counted in `left`.
         self.left = self.left.saturating_sub(newly.saturating_sub(1));
         self.keep_in_bounds();
         newly
     }
 
-    /// The packet in this place of `out` is lost.
+    /// Marks the packet at this index of `out` as lost.
     pub(super) fn lose(&mut self, place: usize) {
         if let Some(it) = self.out.get_mut(place)
             && !it.lost
@@ -105,20 +105,20 @@ impl Connection {
         }
     }
 
-    /// A packet has arrived: it has left the network, whichever it was.
+    /// Records that some packet has arrived, and thus has left the network.
     pub(super) fn one_left(&mut self) {
         self.left += 1;
         self.keep_in_bounds();
     }
 
-    /// Lost packets have not left; and the first of those that are out and not lost has not left.
+    /// Limits `left`: lost packets are not counted, and neither is the first packet of `out` unless it is lost.
     fn keep_in_bounds(&mut self) {
         let first_is_out = self.out.front().is_some_and(|out| !out.lost);
         let most = (self.out.len() as u32 - self.lost).saturating_sub(u32::from(first_is_out));
         self.left = self.left.min(most);
     }
 
-    /// All that is out is taken for lost.
+    /// Marks all outstanding packets as lost.
     pub(super) fn go_back(&mut self) {
         (0..self.out.len()).for_each(|place| self.lose(place));
         (self.duplicates, self.left, self.recover) = (0, 0, self.max());

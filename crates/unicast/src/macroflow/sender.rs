@@ -15,7 +15,7 @@ pub struct Macroflow {
     config: Config,
     tcp: tcp::Config,
     connections: Vec<Connection>,
-    /// Connection whose turn it is.
+    /// Index of the connection whose turn it is.
     turn: usize,
     window: f64,
     threshold: f64,
@@ -25,13 +25,13 @@ pub struct Macroflow {
     recover: u64,
     smoothed: Smoothed,
     measured: bool,
-    /// Mean of the round trips, in nanoseconds; 0 before the first.
+    /// Mean round-trip time, in nanoseconds; 0 before the first sample.
     mean: u64,
     backoff: u32,
     expires: Time,
-    /// When anything was sent.
+    /// Time of the latest sending.
     latest: Time,
-    /// When the next packet may leave, where they are paced.
+    /// Earliest time of the next packet, if packets are paced.
     next_at: Time,
 }
 
@@ -70,8 +70,8 @@ impl Macroflow {
         (it.supply, it.phase) = (packets, if syn { Phase::SynReady } else { Phase::Open });
     }
 
-    /// Sets the total number of packets of an open connection ([`u32::MAX`]: no end), at least those that have
-    /// left.
+    /// Sets the total number of packets of an open connection ([`u32::MAX`]: no end). The minimum is the number of packets
+    /// already sent.
     pub fn supply(&mut self, connection: usize, packets: u32, now: Time) {
         let had = self.connections[connection].max();
         if packets > had && self.number > 0 && self.in_network() == 0 {
@@ -80,7 +80,7 @@ impl Macroflow {
         self.connections[connection].supply = packets.max(had);
     }
 
-    /// The connection sends nothing more.
+    /// Closes a connection: it sends no more packets.
     pub fn close(&mut self, connection: usize) {
         let it = &mut self.connections[connection];
         let counts = it.counts;
@@ -88,7 +88,7 @@ impl Macroflow {
         self.stop_timer_if_idle();
     }
 
-    /// Nothing was out for as long as `now` since the latest packet.
+    /// Adapts the window to a pause: no packet was outstanding since the latest packet was sent.
     fn after_pause(&mut self, now: Time) {
         let pause = now.since(self.latest);
         let timeout = self.timeout();
@@ -109,7 +109,7 @@ impl Macroflow {
         self.backoff = 0;
     }
 
-    /// The retransmission timeout.
+    /// Returns the retransmission timeout.
     fn timeout(&self) -> Span {
         let tick = self.tcp.tick.as_nanos().max(1);
         let base = if self.measured {
@@ -130,12 +130,12 @@ impl Macroflow {
         self.measured = true;
     }
 
-    /// Whether the window lets one more leave.
+    /// Returns whether the window allows one more packet.
     fn has_room(&self) -> bool {
         self.window >= f64::from(self.in_network()) + 1.0
     }
 
-    /// Packets in the network, as far as it is known (ns-2's `ownd_`).
+    /// Returns the estimated number of packets in the network (ns-2's `ownd_`).
     fn in_network(&self) -> u32 {
         self.connections.iter().map(Connection::in_network).sum()
     }
@@ -144,7 +144,7 @@ impl Macroflow {
         let count = self.connections.len();
         let window = self.tcp.receiver_window;
         let mut all = (self.turn..self.turn + count).map(|at| at % count);
-        // A SYN waits for no window.
+        // A SYN does not wait for the window.
         let has_room = self.has_room();
         all.find(|at| {
             let it = &self.connections[*at];
@@ -152,7 +152,8 @@ impl Macroflow {
         })
     }
 
-    /// When the next packet may leave: at [`Time::ZERO`] at once, at [`Time::NEVER`] not before something happens.
+    /// Returns the time at which the next packet may be sent: [`Time::ZERO`] means immediately, [`Time::NEVER`] only after
+    /// another event.
     pub fn departure(&self) -> Time {
         match self.whose_turn() {
             None => Time::NEVER,
@@ -161,7 +162,7 @@ impl Macroflow {
         }
     }
 
-    /// Returns the packet that leaves now and its connection, if one may leave.
+    /// Returns the packet that is sent now and its connection, if a packet may be sent.
     pub fn next(&mut self, now: Time) -> Option<(usize, Segment)> {
         if self.departure() > now {
             return None;
@@ -204,7 +205,7 @@ impl Macroflow {
         Some((at, Segment { seq, flags, sent_at: now, rtt: Span::ZERO }))
     }
 
-    /// An acknowledgement for this connection.
+    /// Processes an acknowledgement for this connection.
     pub fn on_feedback(&mut self, connection: usize, ack: &Ack, now: Time) {
         let it = &mut self.connections[connection];
         match it.phase {
@@ -237,7 +238,7 @@ impl Macroflow {
         it.counts.acked = u64::from(it.una);
         let partial = it.una < it.recover && !it.out.is_empty();
         if partial {
-            // The first one that is missing was lost with those that are repaired.
+            // The first missing packet was lost together with those under repair.
             it.lose(0);
         }
         self.sample(ack.echo, now);
@@ -259,7 +260,7 @@ impl Macroflow {
         }
     }
 
-    /// The first packet of a connection is lost.
+    /// Marks the first packet of a connection as lost.
     fn repair(&mut self, connection: usize) {
         let it = &mut self.connections[connection];
         let number = it.out[0].number;
@@ -273,7 +274,7 @@ impl Macroflow {
         }
     }
 
-    /// The packet sent at `echo` has arrived: packets of other connections that left before it are late.
+    /// Records that the packet sent at `echo` has arrived: packets that other connections sent before it are late.
     fn note_later(&mut self, connection: usize, echo: Time) {
         for other in 0..self.connections.len() {
             let it = &mut self.connections[other];
@@ -287,7 +288,7 @@ impl Macroflow {
             }
             let Some(first) = it.out.front() else { continue };
             let received = it.duplicates + first.later >= DUPLICATES;
-            // A packet that is out alone has no others to reveal its loss.
+            // A single outstanding packet has no later packets that could reveal its loss.
             if received && !first.lost && (it.duplicates > 0 || late >= 2 || it.out.len() == 1) {
                 self.repair(other);
             }
@@ -309,12 +310,12 @@ impl Macroflow {
         }
     }
 
-    /// When [`Macroflow::on_deadline`] wants to be called.
+    /// Returns the time of the next call of [`Macroflow::on_deadline`].
     pub fn deadline(&self) -> Time {
         self.connections.iter().map(|it| it.expires).fold(self.expires, Time::min)
     }
 
-    /// A timer may have run out.
+    /// Checks timers; one may have expired.
     pub fn on_deadline(&mut self, now: Time) {
         for at in 0..self.connections.len() {
             if self.connections[at].expires <= now {
@@ -343,7 +344,7 @@ impl Macroflow {
         }
     }
 
-    /// A connection has timed out: the window is one packet.
+    /// Handles the timeout of a connection: the window becomes one packet.
     fn collapse(&mut self, first: usize, now: Time) {
         self.connections[first].counts.cuts += 1;
         self.threshold = (self.window / 2.0).floor().max(2.0);
@@ -357,18 +358,18 @@ impl Macroflow {
         self.next_at = now;
     }
 
-    /// Connections that have lost packets to send again.
+    /// Returns the number of connections that have lost packets to send again.
     #[cfg(test)]
     pub(super) fn waiting_to_be_sent_again(&self) -> usize {
         self.connections.iter().filter(|it| it.lost > 0).count()
     }
 
-    /// How many packets of a connection are acknowledged.
+    /// Returns the number of acknowledged packets of a connection.
     pub fn acked(&self, connection: usize) -> u32 {
         self.connections[connection].una
     }
 
-    /// How a connection looks; window, threshold and round trip are the macroflow's.
+    /// Returns the state of a connection; window, threshold and round-trip time are those of the macroflow.
     pub fn observe(&self, connection: usize) -> SenderView {
         let rtt = Span::from_nanos(self.mean);
         let bits = self.window * f64::from(self.tcp.packet_size) * 8.0;

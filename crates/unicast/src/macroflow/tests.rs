@@ -1,4 +1,4 @@
-//! Windows and repairs by hand.
+//! Tests of windows and repairs, with numbers computed by hand.
 
 use super::*;
 use crate::tcp::{self, Variant};
@@ -9,7 +9,7 @@ fn at(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
-/// Returns a macroflow without SYN, so that each of the connections sends at once.
+/// Returns a macroflow without SYN, so that each connection sends immediately.
 fn started(config: Config, connections: usize) -> Macroflow {
     let tcp =
         tcp::Config { initial_window: 1, tick: Span::from_millis(10), ..tcp::Config::ns2001(Variant::Reno) };
@@ -26,7 +26,7 @@ fn ack(next: u32, echo: Time) -> Ack {
     Ack { next, echo, blocks: [(0, 0); 3], ece: false, syn: false }
 }
 
-/// Delivers everything that leaves after 50 ms, except what `lost` selects, for `rounds` rounds. Returns all
+/// Delivers each packet 50 ms after its sending, except the packets that `lost` selects, for `rounds` rounds. Returns all
 /// packets.
 fn run(
     it: &mut Macroflow,
@@ -91,18 +91,18 @@ fn losses_on_three_connections_in_one_window_halve_it_once() {
     run(&mut it, 6, |_, _, _| false);
     assert_eq!(it.observe(0).window, 64.0);
     let mut it = started(Config::integrated(), 3);
-    // The first packet of each connection in round 5, where 32 leave.
+    // Loses the first packet of each connection in round 5, in which 32 packets are sent.
     let mut hit = [false; 3];
     run(&mut it, 6, |connection, _, round| round == 5 && !std::mem::replace(&mut hit[connection], true));
     let cuts: u64 = (0..3).map(|connection| it.observe(connection).cuts).sum();
     let after = it.observe(0).window;
     assert!(cuts == 1 && (16.0..40.0).contains(&after), "{cuts} {after}");
-    // All three are repaired, and nothing times out.
+    // All three losses are repaired without a timeout.
     run_on(&mut it, 6);
     assert!((0..3).all(|connection| it.observe(connection).timeouts == 0));
 }
 
-/// As [`run`], from round 6 on, when each connection has one gap: all arrives.
+/// Like [`run`], from round 6 on, when each connection has one gap: all packets arrive.
 fn run_on(it: &mut Macroflow, from: u64) {
     for round in from..from + 6 {
         let now = at(round * 50);
@@ -110,7 +110,7 @@ fn run_on(it: &mut Macroflow, from: u64) {
             it.on_deadline(now);
         }
         for (connection, segment) in leaving(it, now) {
-            // A gap that is filled acknowledges all that left before.
+            // A filled gap acknowledges all packets sent before.
             let next = it.acked(connection).max(segment.seq + 1);
             it.on_feedback(connection, &ack(next, segment.sent_at), at(round * 50 + 49));
         }
@@ -123,7 +123,8 @@ fn a_later_acknowledgement_of_another_connection_shows_a_loss() {
     run(&mut it, 3, |_, _, _| false); // 1, 2, 4
     let sent = leaving(&mut it, at(150));
     assert_eq!(sent.len(), 8);
-    // Connection 0 gets no answer to its four packets, 1 is answered for packets that it sends afterwards.
+    // Connection 0 gets no acknowledgement of its four packets; connection 1 gets acknowledgements of packets that it sends
+    // afterwards.
     let mine = |connection: usize| move |(of, _): &&(usize, Segment)| *of == connection;
     let last = sent.iter().rfind(mine(1)).expect("it sent").1;
     it.on_feedback(1, &ack(last.seq + 1, at(150)), at(199));
@@ -188,7 +189,7 @@ fn all_data_arrives_despite_any_losses() {
             let mut next = [0_u32; 3];
             let mut beyond: [Vec<u32>; 3] = Default::default();
             let mut now = Time::ZERO;
-            // Packets under way with their arrivals, in order.
+            // Packets in transit with their times of arrival, in order.
             let mut under_way = std::collections::VecDeque::new();
             while (0..3).any(|connection| it.acked(connection) < 200) {
                 assert!(now < Time::from_secs_f64(3600.0), "{config:?} {seed}: it stands still");
@@ -212,7 +213,7 @@ fn all_data_arrives_despite_any_losses() {
                     while beyond.contains(next) {
                         *next += 1;
                     }
-                    // Acknowledgements are lost as well.
+                    // Acknowledgements are lost too.
                     if rng.unit() > 0.1 {
                         it.on_feedback(connection, &ack(*next, segment.sent_at), now);
                     }

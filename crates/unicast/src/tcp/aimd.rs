@@ -1,4 +1,5 @@
-//! The law of Tahoe, Reno, NewReno and SACK: slow start, then additive increase and multiplicative decrease (RFC 5681, 3.1).
+//! The window rules of Tahoe, Reno, NewReno and SACK: slow start, then additive increase and multiplicative decrease (RFC 5681,
+//! 3.1).
 
 use super::config::{Config, Counting, Halving};
 use super::window::CongestionWindow;
@@ -18,7 +19,7 @@ impl Aimd {
         Aimd { counting: config.counting, halving: config.halving, most: config.receiver_window }
     }
 
-    /// An acknowledgement of `newly` packets.
+    /// Grows the window by an acknowledgement of `newly` packets.
     #[inline]
     pub(super) fn grow(self, window: &mut CongestionWindow, newly: u32) {
         let mut counts = 1.0;
@@ -34,7 +35,7 @@ impl Aimd {
         window.set(window.packets() + counts / window.packets());
     }
 
-    /// Returns the window after a loss, with `flight` packets out.
+    /// Returns the window after a loss, with `flight` packets outstanding.
     pub(super) fn half(self, window: &CongestionWindow, flight: u32) -> f64 {
         match self.halving {
             Halving::Window => {
@@ -45,7 +46,7 @@ impl Aimd {
         }
     }
 
-    /// Returns the window after an echoed mark: nothing is lost, so the window counts (RFC 3168, 6.1.2).
+    /// Returns the window after an echoed mark. No packet is lost, so the window is used instead of the flight (RFC 3168, 6.1.2).
     pub(super) fn half_at_mark(self, window: &CongestionWindow, flight: u32) -> f64 {
         match self.halving {
             Halving::Flight => window.packets() / 2.0,

@@ -2,24 +2,24 @@
 
 use faircast_core::time::Span;
 
-/// Which congestion control.
+/// The congestion control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
     /// Slow start after every loss.
     Tahoe,
     /// Fast recovery that ends with the first new acknowledgement (RFC 2581).
     Reno,
-    /// Fast recovery that outlives partial acknowledgements (RFC 6582).
+    /// Fast recovery that continues after partial acknowledgements (RFC 6582).
     NewReno,
     /// Recovery by selective acknowledgements (RFC 6675).
     Sack,
-    /// Avoids loss by watching the round-trip time.
+    /// Avoidance of loss by observing the round-trip time.
     Vegas,
-    /// The window is a cubic function of time (RFC 9438); recovery as [`Variant::Sack`], as of those below.
+    /// Window as a cubic function of time (RFC 9438). This and the following variants recover like [`Variant::Sack`].
     Cubic,
-    /// Marks reduce the window by their share (RFC 8257).
+    /// Marks reduce the window in proportion to their share (RFC 8257).
     Dctcp,
-    /// DCTCP for the Internet: ECT(1), spaced, of a rate that does not follow short round trips
+    /// DCTCP for the Internet: ECT(1), paced packets, and a rate that does not follow short round trips
     /// (draft-briscoe-iccrg-prague-congestion-control).
     Prague,
     /// A model of the path sets rate and window (draft-cardwell-iccrg-bbr-congestion-control-00).
@@ -27,32 +27,32 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Whether losses are found by selective acknowledgements.
+    /// Returns whether losses are found by selective acknowledgements.
     pub const fn is_selective(self) -> bool {
         !matches!(self, Variant::Tahoe | Variant::Reno | Variant::NewReno | Variant::Vegas)
     }
 
-    /// Returns whether its receiver echoes for every packet whether it was marked (RFC 8257, 3.2).
+    /// Returns whether the receiver echoes the mark of each packet (RFC 8257, 3.2).
     pub const fn echoes_exactly(self) -> bool {
         matches!(self, Variant::Dctcp | Variant::Prague)
     }
 }
 
-/// Round-trip samples.
+/// Source of round-trip samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Samples {
-    /// One packet at a time is timed, never one that was sent again (Karn).
+    /// One packet at a time is timed, never a retransmission (Karn).
     OnePacket,
     /// Every acknowledgement echoes a timestamp (RFC 7323, 4).
     Timestamps,
 }
 
-/// How far the timeout doubles.
+/// Limit of the doubling of the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backoff {
-    /// To 64 times.
+    /// 64 times the timeout.
     SixtyFour,
-    /// To [`Config::max_rto`] (RFC 6298, 5.5).
+    /// [`Config::max_rto`] (RFC 6298, 5.5).
     ToMaxRto,
 }
 
@@ -63,26 +63,25 @@ pub enum Halving {
     Window,
     /// The window in whole packets, rounded down.
     WholeWindow,
-    /// The data in flight (RFC 5681, equation 4).
+    /// The packets in flight (RFC 5681, equation 4).
     Flight,
 }
 
-/// How selective acknowledgements steer a recovery.
+/// Control of a recovery by selective acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// A count of packets in the pipe, and every hole is lost (ns-2's `Sack1`; Fall and Floyd 1996).
+    /// A count of packets in the pipe; every hole counts as lost (ns-2's `Sack1`; Fall and Floyd 1996).
     PipeCount,
     /// The scoreboard decides which packets are in the pipe and which are lost (RFC 6675).
     Scoreboard,
 }
 
-/// How the window comes down in a recovery that the scoreboard steers.
+/// Reduction of the window during a recovery that the scoreboard controls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shrinking {
-    /// Nothing leaves until half of what was out has left the pipe (RFC 6675).
+    /// No packet is sent until half of the outstanding packets have left the pipe (RFC 6675).
     AtOnce,
-    /// In proportion to what arrives, so that something leaves all the time (RFC 6937, with its slow-start bound), as in Linux
-    /// since 3.2.
+    /// In proportion to arrivals, so that sending never pauses (RFC 6937, with its slow-start bound), as in Linux since 3.2.
     Proportional,
 }
 
@@ -95,56 +94,56 @@ pub enum Idle {
     InitialWindow,
 }
 
-/// Which acknowledgements of nothing new are duplicates.
+/// Acknowledgements without new data that count as duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicates {
-    /// Those that come while packets are out (RFC 5681, 2).
+    /// Those that arrive while packets are outstanding (RFC 5681, 2).
     Outstanding,
-    /// All. One for a packet that was sent twice then lets a new one leave although a window below one packet, as marks leave it,
-    /// waits for its timeout.
+    /// All of them. A duplicate for a packet that was sent twice then releases a new packet. This happens even if marks have
+    /// reduced the window below one packet, which otherwise waits for its timeout.
     All,
 }
 
-/// Which duplicate acknowledgements inflate the window.
+/// Duplicate acknowledgements that inflate the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inflation {
-    /// Those of a fast recovery.
+    /// Duplicates during a fast recovery.
     InRecovery,
-    /// All from the third on, even where no fast retransmit was allowed.
+    /// All from the third on, even if no fast retransmit was allowed.
     Always,
 }
 
-/// Which packets may say "congestion window reduced".
+/// Packets that may carry "congestion window reduced" (CWR).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CwrOn {
     /// New data only (RFC 3168, 6.1.2).
     NewData,
-    /// New data, or the latest packet sent again, which ns-2 with `SetCWRonRetransmit_ false` takes for new: with a window of one
-    /// packet that is what a timeout sends.
+    /// New data, or the latest packet if it is sent again. ns-2 with `SetCWRonRetransmit_ false` treats this packet as new data;
+    /// with a window of one packet, a timeout sends it.
     Latest,
-    /// The next packet, whatever it is.
+    /// The next packet of any kind.
     AnyPacket,
 }
 
-/// When a timeout leaves the slow-start threshold where a mark has set it.
+/// Period during which a timeout does not change a slow-start threshold that a mark has set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterMark {
-    /// While what was out at the mark is not all acknowledged, as Linux does.
+    /// Until all packets outstanding at the mark are acknowledged, as in Linux.
     WithinWindow,
-    /// As long as nothing else has changed the window, however long that is (ns-2's `CWND_ACTION_ECN`).
+    /// Until another event changes the window, without a time limit (ns-2's `CWND_ACTION_ECN`).
     Always,
 }
 
-/// How the connection opens.
+/// Opening of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
-    /// Data at once.
+    /// Data immediately.
     None,
-    /// A SYN and its acknowledgement first. Vegas sends none, as in ns-2, but starts with one packet.
+    /// A SYN and its acknowledgement first. Vegas sends no SYN, as in ns-2, but starts with one packet.
     Syn,
 }
 
-/// Something that is off or on.
+/// A feature that is off or on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     /// Off.
@@ -153,82 +152,82 @@ pub enum Switch {
     On,
 }
 
-/// Amount that an acknowledgement counts when the window grows.
+/// Count of an acknowledgement when the window grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
-    /// As one packet, however many it acknowledges: with delayed acknowledgements the window grows half as fast.
+    /// One packet, for any number of acknowledged packets: with delayed acknowledgements the window grows half as fast.
     Acknowledgements,
-    /// As the packets that it acknowledges (RFC 3465, without its limit), as Linux does.
+    /// The number of packets that it acknowledges (RFC 3465, without its limit), as in Linux.
     Packets,
 }
 
-/// Parameters of a connection, both ends.
+/// Parameters of a connection, for both endpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
     /// Congestion control.
     pub variant: Variant,
-    /// Bytes of a packet on the link; only to report a rate.
+    /// Bytes of a packet on the link; used only to report a rate.
     pub packet_size: u16,
     /// Congestion window at the start, in packets.
     pub initial_window: u32,
     /// The receiver's window, in packets.
     pub receiver_window: u32,
-    /// Packets sent at most on one acknowledgement.
+    /// Maximum number of packets sent on one acknowledgement.
     pub max_burst: u32,
     /// Granularity of the clock that measures round trips; above zero.
     pub tick: Span,
     /// Timeout before the first sample.
     pub initial_rto: Span,
-    /// Lowest timeout, before it is doubled.
+    /// Minimum timeout, before it is doubled.
     pub min_rto: Span,
-    /// Highest timeout.
+    /// Maximum timeout.
     pub max_rto: Span,
-    /// Time for which receivers wait for a second packet before they acknowledge; `None`: they do not wait.
+    /// Time for which receivers wait for a second packet before they acknowledge; `None` means no wait.
     pub delayed_ack: Option<Span>,
-    /// When a window opens, wait for a random time up to this; what is sent again goes at once. Breaks up the lockstep of drop-tail queues with sources of
-    /// equal round trips (ns-2's `overhead_`).
+    /// Maximum random delay before an opened window is used; retransmissions are sent immediately. The delay breaks up the
+    /// lockstep of drop-tail queues with sources of equal round-trip times (ns-2's `overhead_`).
     pub jitter: Span,
-    /// Round-trip samples.
+    /// Source of round-trip samples.
     pub samples: Samples,
-    /// How far the timeout doubles.
+    /// Limit of the doubling of the timeout.
     pub backoff: Backoff,
-    /// Amount that an acknowledgement counts.
+    /// Count of an acknowledgement.
     pub counting: Counting,
     /// Quantity that is halved at a loss.
     pub halving: Halving,
-    /// How selective acknowledgements steer a recovery.
+    /// Control of a recovery by selective acknowledgements.
     pub recovery: Recovery,
-    /// How the window comes down in such a recovery.
+    /// Reduction of the window during such a recovery.
     pub shrinking: Shrinking,
     /// Window after an idle time.
     pub idle: Idle,
-    /// Which acknowledgements are duplicates. Recoveries by selective acknowledgements have a rule of their own.
+    /// Acknowledgements that count as duplicates. Recoveries by selective acknowledgements have their own rule.
     pub duplicates: Duplicates,
-    /// Which duplicates inflate the window.
+    /// Duplicates that inflate the window.
     pub inflation: Inflation,
-    /// Which packets carry CWR.
+    /// Packets that may carry CWR.
     pub cwr_on: CwrOn,
     /// Effect of a timeout after a mark on the threshold.
     pub after_mark: AfterMark,
-    /// How the connection opens.
+    /// Opening of the connection.
     pub handshake: Handshake,
     /// A new packet on each of the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: Switch,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: Switch,
-    /// CUBIC's first slow start ends by delay (HyStart++; RFC 9406).
+    /// Whether CUBIC's first slow start ends by delay (HyStart++; RFC 9406).
     pub hystart: Switch,
-    /// A CUBIC flow whose maximum falls leaves room for others (RFC 9438, 4.7).
+    /// Whether a CUBIC flow whose maximum falls leaves room for other flows (RFC 9438, 4.7).
     pub fast_convergence: Switch,
-    /// DCTCP's and Prague's weight of a round's share of marks is a half to this power (RFC 8257, 4.1, `g`).
+    /// Weight of a round's share of marks in DCTCP and Prague: one half to this power (RFC 8257, 4.1, `g`).
     pub gain_shift: u8,
 }
 
-/// No limit that a simulation reaches.
+/// A window limit that no simulation reaches, in packets.
 const AMPLE_WINDOW: u32 = 1_000_000;
 
 impl Config {
-    /// The defaults of ns-2.35 (January 2010 and later).
+    /// Returns the defaults of ns-2.35 (January 2010 and later).
     pub const fn ns235(variant: Variant) -> Config {
         Config {
             variant,
@@ -262,8 +261,8 @@ impl Config {
         }
     }
 
-    /// The rules and timers of ns-2 before May 2001, without its window: ns-2 limited the window to 20 packets by default
-    /// ([`Config::ns21b7a`]), here it is ample. Paper 000's chapter 2 needs it so: 20 packets of 560 bytes over a round trip of
+    /// Returns the rules and timers of ns-2 before May 2001, with an ample window. ns-2 limited the window to 20 packets by
+    /// default ([`Config::ns21b7a`]). Paper 000's chapter 2 needs the ample window: 20 packets of 560 bytes over a round trip of
     /// 280 ms are less than the share that it reports.
     pub const fn ns2001(variant: Variant) -> Config {
         Config {
@@ -281,14 +280,14 @@ impl Config {
         }
     }
 
-    /// Returns the values of a script that sets nothing under ns-2.1b7a (October 2000) and its neighbours:
-    /// [`Config::ns2001`] and the default `window_ 20`. Packets of 1000 bytes, no delayed acknowledgements and
-    /// no jitter (`overhead_ 0`), as there. Paper 000, 3.3, names this release.
+    /// Returns the values of a script without settings under ns-2.1b7a (October 2000) and similar releases: [`Config::ns2001`]
+    /// and the default `window_ 20`. As in ns-2, packets have 1000 bytes, and there are no delayed acknowledgements and no jitter
+    /// (`overhead_ 0`). Paper 000, 3.3, names this release.
     pub const fn ns21b7a(variant: Variant) -> Config {
         Config { receiver_window: 20, ..Config::ns2001(variant) }
     }
 
-    /// As the standards say: RFC 5681, 6298, 3042, 3390 and 7323.
+    /// Returns the values of the standards: RFC 5681, 6298, 3042, 3390 and 7323.
     pub const fn rfc(variant: Variant) -> Config {
         Config {
             initial_window: 3,
@@ -306,9 +305,9 @@ impl Config {
         }
     }
 
-    /// Returns values near to Linux' defaults: ten packets at the start (RFC 6928), acknowledgements of two
-    /// packets or after 40 ms, all acknowledged packets counted. The window is halved gradually after a loss
-    /// (RFC 6937); timeouts are 0.2 s at least.
+    /// Returns values close to Linux' defaults. The initial window is ten packets (RFC 6928). Receivers acknowledge two packets,
+    /// or after 40 ms, and all acknowledged packets count. The window is halved gradually after a loss (RFC 6937); the minimum
+    /// timeout is 0.2 s.
     pub const fn linux(variant: Variant) -> Config {
         Config {
             initial_window: 10,
@@ -321,11 +320,10 @@ impl Config {
         }
     }
 
-    /// Returns values near to Linux 2.4 (2001 to 2003; RedHat 7.1 had 2.4.2), after Sarolahti and Kuznetsov,
-    /// "Congestion control in Linux TCP" (2002). Two packets at the start, a clock of 10 ms, each
-    /// acknowledgement counted once, at least 40 ms of delay for one of two packets. Timeouts of 0.2 to 120 s
-    /// and 3 s before the first sample. Its windows, rate halving and quick acknowledgements at the start are
-    /// missing.
+    /// Returns values close to Linux 2.4 (2001 to 2003; RedHat 7.1 had 2.4.2), after Sarolahti and Kuznetsov, "Congestion control
+    /// in Linux TCP" (2002). The initial window is two packets, and the clock has 10 ms. Each acknowledgement counts as one
+    /// packet; receivers delay acknowledgements by at least 40 ms. Timeouts are 0.2 to 120 s, and 3 s before the first sample.
+    /// Linux' receive windows, rate halving and quick acknowledgements at the start are missing.
     pub const fn linux24(variant: Variant) -> Config {
         Config {
             initial_window: 2,

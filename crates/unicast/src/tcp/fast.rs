@@ -8,12 +8,12 @@ use faircast_core::time::Time;
 /// Recovery by duplicate and partial acknowledgements.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FastRecovery {
-    /// The timer was restarted in this recovery (NewReno, "Impatient"; RFC 6582, 4).
+    /// Whether the timer was restarted in this recovery (NewReno, "Impatient"; RFC 6582, 4).
     partial_seen: bool,
 }
 
 impl FastRecovery {
-    /// New data was acknowledged.
+    /// Processes an acknowledgement of new data.
     #[inline]
     pub(super) fn on_advance(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
         if tcb.window.inflation() > 0 || tcb.reaction == Reaction::FastRetransmit {
@@ -31,7 +31,8 @@ impl FastRecovery {
         }
     }
 
-    /// Part of what was out at the loss is still missing (RFC 6582, 3.2, step 3).
+    /// Processes a partial acknowledgement: a part of the packets outstanding at the loss is still missing (RFC 6582, 3.2, step
+    /// 3).
     fn on_partial(&mut self, tcb: &mut ControlBlock, next: u32, now: Time) {
         if !self.partial_seen {
             self.partial_seen = true;
@@ -59,14 +60,14 @@ fn leave_recovery(tcb: &mut ControlBlock, next: u32) {
     if tcb.reaction == Reaction::FastRetransmit && tcb.config.variant != Variant::Tahoe {
         tcb.reaction = Reaction::Recovered;
         if tcb.config.variant == Variant::NewReno && tcb.config.halving == Halving::Flight {
-            // RFC 6582, 3.2, step 3, the first choice.
+            // This is the first choice of RFC 6582, 3.2, step 3.
             let flight = f64::from((tcb.max - next).max(1) + 1);
             tcb.window.set(tcb.window.threshold().min(flight));
         }
     }
 }
 
-/// An acknowledgement of nothing new.
+/// Processes an acknowledgement without new data.
 pub(super) fn on_duplicate(tcb: &mut ControlBlock, now: Time) {
     if tcb.una == tcb.max && (tcb.config.duplicates == Duplicates::Outstanding || tcb.una >= tcb.supply) {
         return; // nothing is out that could be missing
@@ -97,7 +98,7 @@ fn on_third_duplicate(tcb: &mut ControlBlock, now: Time) {
             tcb.reduce(tcb.window.threshold(), 1.0);
         }
     } else if tcb.reaction == Reaction::Reduced {
-        // The window was already cut for this congestion.
+        // The window was already cut for this congestion event.
         if tahoe {
             tcb.reduce(tcb.window.threshold(), 1.0);
         }

@@ -1,31 +1,31 @@
 //! TCP: Tahoe, Reno, NewReno, SACK, Vegas, CUBIC, DCTCP, Prague and BBR, packet by packet.
 //!
 //! Sets of values ([`Config::ns235`], [`Config::ns2001`], [`Config::ns21b7a`], [`Config::rfc`], [`Config::linux`],
-//! [`Config::linux24`]) differ in clocks, timers, windows and a few rules; numbers are compared with ns-2.35's under the first two.
+//! [`Config::linux24`]) differ in clocks, timers, windows and a few rules. Results with the first two sets are compared with
+//! ns-2.35.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | `config` | parameters and the sets of values |
 //! | `window` | the congestion window and the slow-start threshold |
-//! | `aimd` | how they move: Tahoe, Reno, NewReno, SACK |
+//! | `aimd` | window rules of Tahoe, Reno, NewReno, SACK |
 //! | `rto` | round-trip estimate, timeout and timer |
-//! | `tcb` | a sender's control block: sequence numbers, window and timer; what loss recovery works on |
+//! | `tcb` | a sender's control block: sequence numbers, window and timer, the state of loss recovery |
 //! | `fast` | loss recovery of Tahoe, Reno and NewReno |
 //! | `sack` | loss recovery by selective acknowledgements |
-//! | `vegas` | Vegas: how its window moves, and its loss recovery |
-//! | `law` | how the windows of CUBIC, DCTCP, Prague and BBR move |
-//! | `sender` | the sending end, of these parts; how others move its window |
-//! | `sink` | the receiving end |
+//! | `vegas` | window rules and loss recovery of Vegas |
+//! | `law` | window rules of CUBIC, DCTCP, Prague and BBR |
+//! | `sender` | the sender, composed of these parts, and changes of its window by a coordinator |
+//! | `sink` | the receiver |
 //!
 //! # Coordinated senders
 //!
-//! Connections over one path may share their knowledge (RFC 9040; paper 002, 4). Their coordinator sees every
-//! call to a [`Sender`], reads its [`Sender::view`] and [`Sender::round_trip`], and learns of congestion from
-//! the counts in [`SenderView`](super::SenderView): `cuts` grow, and `timeouts` with them when it was one. It
-//! moves windows with [`Sender::obey`], [`Sender::set_window`] and [`Sender::reduce`], and estimates with
-//! [`Sender::set_round_trip`]. [`Sender::cover`] states which losses were answered. These are calls like
-//! others: after them the driver reads `departure` and `deadline` of that sender again, as of the one that was
-//! called first.
+//! Connections over one path may share information (RFC 9040; paper 002, 4). Their coordinator follows every call to a
+//! [`Sender`], and reads its [`Sender::view`] and [`Sender::round_trip`]. It detects congestion by the counts in
+//! [`SenderView`](super::SenderView): `cuts` grows, and `timeouts` too at a timeout. It changes windows with [`Sender::obey`],
+//! [`Sender::set_window`] and [`Sender::reduce`], and estimates with [`Sender::set_round_trip`]. [`Sender::cover`] marks losses
+//! for which a reduction was already made. After each of these calls the driver reads `departure` and `deadline` of that sender
+//! again, and also those of the sender that was called first.
 
 mod aimd;
 mod config;

@@ -1,14 +1,14 @@
-//! Packets that a receiver has beyond the left edge, and which of them its acknowledgements report.
+//! Packets that a receiver has beyond the left edge, and their reporting in acknowledgements.
 
 use std::collections::VecDeque;
 
-/// Ranges of packets, and the order of their latest arrivals. The cost of an arrival does not grow with the number of
-/// ranges, but for their insertion in the middle.
+/// Ranges of packets, and the order of their latest arrivals. The cost of an arrival does not grow with the number of ranges,
+/// except for an insertion in the middle.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OutOfOrder {
-    /// Ascending and apart.
+    /// Ranges in ascending order that do not touch.
     ranges: VecDeque<Range>,
-    /// Ranges as they were at their latest arrivals, the newest last. Some have grown since, or are gone.
+    /// Ranges as of their latest arrivals, the newest last. Some have since grown or been removed.
     recent: Vec<Range>,
     arrivals: u32,
 }
@@ -22,11 +22,11 @@ pub(super) struct Range {
     arrival: u32,
 }
 
-/// Outdated entries of [`OutOfOrder::recent`] that are not worth a removal.
+/// Number of outdated entries of [`OutOfOrder::recent`] that are tolerated before a removal.
 const FEW: usize = 16;
 
 impl OutOfOrder {
-    /// Adds packet `seq`, a duplicate included. Returns its range.
+    /// Adds packet `seq`, which may be a duplicate. Returns its range.
     pub(super) fn add(&mut self, seq: u32) -> Range {
         let first = match self.ranges.back() {
             // Most arrivals are the newest packets.
@@ -51,7 +51,7 @@ impl OutOfOrder {
         new
     }
 
-    /// The range is one for acknowledgements to report.
+    /// Marks the range for reporting in acknowledgements.
     pub(super) fn report(&mut self, range: Range) {
         if self.recent.len() > 2 * self.ranges.len() + FEW {
             let OutOfOrder { ranges, recent, .. } = self;
@@ -60,14 +60,14 @@ impl OutOfOrder {
         self.recent.push(range);
     }
 
-    /// The left edge came to `next`: returns the end of the range that begins there, which is removed.
+    /// Moves the left edge to `next`: removes the range that begins there and returns its end.
     pub(super) fn take_from(&mut self, next: u32) -> Option<u32> {
         let range = *self.ranges.front().filter(|range| range.from == next)?;
         self.ranges.pop_front();
         Some(range.to)
     }
 
-    /// The reported ranges with the newest arrivals, the newest first (RFC 2018, 4); 0 to 0 for none.
+    /// Returns the reported ranges with the newest arrivals, the newest first (RFC 2018, 4); missing ranges are `0..0`.
     pub(super) fn newest(&mut self) -> [(u32, u32); 3] {
         let mut blocks = [(0, 0); 3];
         let mut kept = [None; 3];
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use faircast_core::rng::Rng;
 
-    /// As RFC 2018 describes it: a list, the newest first.
+    /// The list of RFC 2018, the newest range first.
     #[derive(Default)]
     struct List(Vec<(u32, u32)>);
 

@@ -27,35 +27,35 @@ impl Smoothed {
         }
     }
 
-    /// Mean plus four deviations, in ticks.
+    /// Returns the mean plus four deviations, in ticks.
     pub(crate) const fn timeout_ticks(&self) -> i64 {
         ((self.deviation << 3) + self.mean) >> 3
     }
 
-    /// As if these had been estimated.
+    /// Sets mean and deviation as if they had been estimated.
     const fn set(&mut self, mean: i64, deviation: i64) {
         self.mean = mean;
         self.deviation = deviation;
     }
 
-    /// The next sample is like the first one.
+    /// Discards the mean, so that the next sample counts like the first.
     const fn forget(&mut self) {
         self.deviation += self.mean >> 3;
         self.mean = 0;
     }
 }
 
-/// Smoothed round trip and its deviation, and the timeout that follows from them.
+/// Smoothed round-trip time and its deviation, and the resulting timeout.
 #[derive(Debug, Clone)]
 pub(super) struct RoundTrip {
     smoothed: Smoothed,
     /// Timeout before limits and doubling.
     base: Span,
-    /// The timeout.
+    /// Timeout after limits and doubling.
     timeout: Span,
-    /// Where in a tick the clock started.
+    /// Offset within a tick at which the clock started.
     phase: Span,
-    /// Timeouts are multiplied by this.
+    /// Factor of the timeout.
     factor: u32,
 }
 
@@ -70,18 +70,18 @@ impl RoundTrip {
         }
     }
 
-    /// The clock's ticks fall `phase` before whole multiples of the tick.
+    /// Shifts the clock: its ticks fall `phase` before whole multiples of the tick.
     pub(super) const fn set_phase(&mut self, phase: Span) {
         self.phase = phase;
     }
 
-    /// A packet sent at `sent` was acknowledged now.
+    /// Adds a sample: a packet sent at `sent` was acknowledged now.
     pub(super) fn sample(&mut self, sent: Time, now: Time, config: &Config) {
         let tick = config.tick.as_nanos().max(1);
         let span = now.since(sent).as_nanos();
         let ticks = match config.samples {
             Samples::Timestamps => (span + tick / 2) / tick,
-            // Ticks that passed between the two moments, not the span rounded.
+            // The sample is the number of ticks between the two moments, not the rounded duration.
             Samples::OnePacket => (span + (sent.as_nanos() + self.phase.as_nanos()) % tick) / tick,
         };
         let ticks = ticks.clamp(1, 1 << 50) as i64;
@@ -95,13 +95,13 @@ impl RoundTrip {
         self.timeout = self.limited(config);
     }
 
-    /// The timeout.
+    /// Returns the timeout.
     #[inline]
     pub(super) const fn timeout(&self) -> Span {
         self.timeout
     }
 
-    /// [`RoundTrip::base`] doubled and within its limits.
+    /// Returns [`RoundTrip::base`] after doubling and limits.
     fn limited(&self, config: &Config) -> Span {
         let timeout = match config.backoff {
             Backoff::ToMaxRto => self.base.max(config.min_rto) * u64::from(self.factor),
@@ -110,7 +110,7 @@ impl RoundTrip {
         timeout.min(config.max_rto).max(config.tick * 2)
     }
 
-    /// The timer ran out: wait twice as long (RFC 6298, 5.5), and from the fourth time on forget the estimate.
+    /// Doubles the timeout after the timer has expired (RFC 6298, 5.5). From the fourth time on, discards the estimate.
     pub(super) fn back_off(&mut self, config: &Config) {
         let grows = config.backoff == Backoff::ToMaxRto && self.timeout < config.max_rto;
         if self.factor < 64 || grows {
@@ -122,7 +122,7 @@ impl RoundTrip {
         self.timeout = self.limited(config);
     }
 
-    /// The path answers again.
+    /// Ends the backoff, because the path delivers acknowledgements again.
     #[inline]
     pub(super) fn end_backoff(&mut self, config: &Config) {
         if self.factor > 1 {
@@ -131,13 +131,13 @@ impl RoundTrip {
         }
     }
 
-    /// Returns the estimate of the round trip.
+    /// Returns the estimate of the round-trip time.
     pub(super) fn estimate(&self, config: &Config) -> Option<RttEstimate> {
         let deviation = Span::from_nanos(self.smoothed.deviation as u64 * config.tick.as_nanos() / 4);
         (self.smoothed.mean > 0).then(|| RttEstimate { mean: self.smoothed(config), deviation })
     }
 
-    /// As if samples had given this estimate.
+    /// Sets the estimate as if it came from samples.
     pub(super) fn set(&mut self, estimate: RttEstimate, config: &Config) {
         let ticks = |span: Span, times: u64| {
             let ticks = span.as_nanos().saturating_mul(times) / config.tick.as_nanos().max(1);
@@ -147,7 +147,7 @@ impl RoundTrip {
         self.find_timeout(config);
     }
 
-    /// Smoothed round trip; zero before the first sample.
+    /// Returns the smoothed round-trip time; zero before the first sample.
     pub(super) fn smoothed(&self, config: &Config) -> Span {
         Span::from_nanos(self.smoothed.mean as u64 * config.tick.as_nanos() / 8)
     }
@@ -157,7 +157,7 @@ impl RoundTrip {
 #[derive(Debug, Clone)]
 pub(super) struct RetransmissionTimer {
     pub(super) rtt: RoundTrip,
-    /// When it runs out; [`Time::NEVER`] while it is off.
+    /// Time of expiry; [`Time::NEVER`] while the timer is off.
     expires: Time,
     timed_at: Time,
     timed: u32,
@@ -189,13 +189,13 @@ impl RetransmissionTimer {
         self.expires = Time::NEVER;
     }
 
-    /// Drops the timed packet, which is no longer of use, and starts the timer again.
+    /// Discards the timed packet and starts the timer again.
     pub(super) fn rewind(&mut self, now: Time) {
         self.timing = false;
         self.restart(now);
     }
 
-    /// Packet `seq` leaves now for the first time: it is timed unless another one is.
+    /// Times packet `seq`, sent now for the first time, unless another packet is being timed.
     #[inline]
     pub(super) const fn time(&mut self, seq: u32, now: Time) {
         if !self.timing {
@@ -205,13 +205,13 @@ impl RetransmissionTimer {
         }
     }
 
-    /// A SYN leaves now; one that was sent again gives no sample.
+    /// Times a SYN sent now; a retransmitted SYN gives no sample.
     pub(super) const fn time_syn(&mut self, times: u64, now: Time) {
         self.timing = times == 0;
         self.timed_at = now;
     }
 
-    /// When the timed packet left, if an acknowledgement up to `next` covers it. Nothing is timed any more.
+    /// Ends the timing and returns the time of sending, if an acknowledgement up to `next` covers the timed packet.
     #[inline]
     pub(super) fn end_timing(&mut self, next: u32) -> Option<Time> {
         let covered = self.timing && next > self.timed;
@@ -221,7 +221,7 @@ impl RetransmissionTimer {
         covered.then_some(self.timed_at)
     }
 
-    /// When the SYN left, if it gives a sample.
+    /// Returns the time of sending of the SYN, if it gives a sample.
     pub(super) fn end_timing_syn(&mut self) -> Option<Time> {
         std::mem::take(&mut self.timing).then_some(self.timed_at)
     }

@@ -1,7 +1,8 @@
-//! Recovery by selective acknowledgements: what is in the pipe decides whether a packet may leave, the scoreboard which.
+//! Recovery by selective acknowledgements. The number of packets in the pipe decides whether a packet may be sent; the scoreboard
+//! selects the packet.
 //!
-//! In ns-2's way (Fall and Floyd 1996) the pipe is counted with every acknowledgement and packet, and every hole below the
-//! highest arrival is lost. In the standard's way (RFC 6675) both follow from the scoreboard.
+//! In ns-2's variant (Fall and Floyd 1996) the pipe is counted with every acknowledgement and packet, and every hole below the
+//! highest arrival counts as lost. In the standard's variant (RFC 6675) the scoreboard determines both.
 
 use super::config::{Recovery, Shrinking};
 use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
@@ -9,52 +10,52 @@ use crate::Ack;
 use faircast_core::time::Time;
 use std::collections::VecDeque;
 
-/// The ranges that the receiver has beyond the left edge, and the state of a recovery. No question looks at all ranges: there are as
-/// many as holes in a window.
+/// The ranges that the receiver has beyond the left edge, and the state of a recovery. There can be as many ranges as holes in a
+/// window, so no query visits all of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scoreboard {
     /// Packets that arrived, `from..to`, ascending, apart and beyond the left edge.
     ranges: VecDeque<(u32, u32)>,
     /// Packets in the ranges.
     held: u32,
-    /// Holes below this were sent again.
+    /// Holes below this packet were sent again.
     resent_to: u32,
-    /// Packets in the ranges that are below that.
+    /// Number of packets in the ranges below `resent_to`.
     held_below: u32,
-    /// Packets thought to be on their way.
+    /// Number of packets presumed to be in transit.
     pipe: i64,
     recovering: bool,
-    /// The timer ran out, and nothing new was acknowledged since: duplicates mean nothing.
+    /// Whether the timer expired without new acknowledged data since: duplicates are then ignored.
     after_timeout: bool,
-    /// The urgent packet counts for the pipe.
+    /// Whether the urgent packet counts towards the pipe.
     counts: bool,
-    /// The last packet was sent again because nothing else could be (RFC 6675, 4, rule 4 of `NextSeg`).
+    /// Whether the last packet was sent again because no other packet could be (RFC 6675, 4, rule 4 of `NextSeg`).
     rescued: bool,
-    /// Packets that may leave in this recovery, where the window comes down in proportion.
+    /// Budget of packets in this recovery, if the window shrinks in proportion to arrivals.
     proportional: Option<Proportional>,
 }
 
-/// A window that comes down in proportion to what arrives (RFC 6937, 3), in packets.
+/// A window that shrinks in proportion to arrivals (RFC 6937, 3), in packets.
 #[derive(Debug, Clone, Copy)]
 struct Proportional {
-    /// Packets that were out when the recovery began (`RecoverFS`), at least one.
+    /// Number of packets outstanding at the start of the recovery (`RecoverFS`), at least one.
     start: u32,
-    /// Those that have arrived since (`prr_delivered`), and left (`prr_out`).
+    /// Number of packets arrived since the start (`prr_delivered`), and sent since (`prr_out`).
     delivered: u32,
     out: u32,
-    /// Those that may leave now (`sndcnt`).
+    /// Number of packets that may be sent now (`sndcnt`).
     may: i64,
 }
 
 impl Proportional {
-    /// Counts `packets` arrivals; `pipe` packets are under way, and `threshold` is the target.
+    /// Counts `packets` arrivals; `pipe` packets are in transit, and `threshold` is the target.
     fn on_delivered(&mut self, packets: u32, pipe: i64, threshold: f64) {
         self.delivered += packets;
         let (delivered, out, threshold) = (i64::from(self.delivered), i64::from(self.out), threshold as i64);
         self.may = if pipe > threshold {
             (delivered * threshold + i64::from(self.start) - 1) / i64::from(self.start) - out
         } else {
-            // As slow start would.
+            // This is the growth of slow start.
             let bound = (delivered - out).max(i64::from(packets)) + 1;
             bound.min(threshold - pipe)
         };
@@ -71,7 +72,7 @@ impl Scoreboard {
         (self.held, self.held_below, self.resent_to) = (0, 0, 0);
     }
 
-    /// Holes below this were sent again.
+    /// Records that holes below `end` were sent again.
     fn set_resent_to(&mut self, end: u32) {
         if end < self.resent_to {
             (self.held_below, self.resent_to) = (0, 0);
@@ -88,19 +89,19 @@ impl Scoreboard {
         self.after_timeout = true;
     }
 
-    /// Whether the urgent packet is one of a recovery, but not the first, which leaves at once.
+    /// Returns whether the urgent packet belongs to a recovery, but is not its first, which is sent immediately.
     #[inline]
     pub(super) const fn is_hole_after_the_first(&self) -> bool {
         self.recovering && self.counts
     }
 
-    /// Nothing beyond the left edge is known to have arrived.
+    /// Returns whether no arrival beyond the left edge is known.
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty() && !self.recovering
     }
 
-    /// The first packet of those sent again that is lost once more leaves at once; it is in the pipe already. `find` returns
-    /// it from those of a range that have not arrived.
+    /// Schedules the first retransmission that is lost again for immediate sending; it is already counted in the pipe. `find`
+    /// searches a range of missing packets for it.
     pub(super) fn resend_lost(
         &mut self,
         tcb: &mut ControlBlock,
@@ -115,7 +116,7 @@ impl Scoreboard {
         }
     }
 
-    /// Calls for every packet of `from..to` that is not known to have arrived.
+    /// Calls `call` for every packet of `from..to` that is not known to have arrived.
     pub(super) fn each_missing(&self, mut from: u32, to: u32, mut call: impl FnMut(u32)) {
         let first = self.ranges.partition_point(|range| range.1 <= from);
         for &(start, end) in self.ranges.range(first..) {
@@ -128,7 +129,7 @@ impl Scoreboard {
         (from..to).for_each(call);
     }
 
-    /// The left edge moved to `una`.
+    /// Moves the left edge to `una`.
     fn advance(&mut self, una: u32) {
         while let Some(range) = self.ranges.front_mut().filter(|range| range.0 < una) {
             let passed = (range.0, range.1.min(una));
@@ -179,7 +180,8 @@ impl Scoreboard {
         true
     }
 
-    /// Missing packets below this are lost: at least three above them have arrived (RFC 6675, 4, `IsLost`).
+    /// Returns the end of the lost packets: missing packets below it are lost, because at least three packets above them have
+    /// arrived (RFC 6675, 4, `IsLost`).
     fn lost_below(&self) -> u32 {
         let mut needed = DUPLICATES;
         for &(from, to) in self.ranges.iter().rev() {
@@ -191,15 +193,15 @@ impl Scoreboard {
         0
     }
 
-    /// Packets on their way of those in `una..max` (RFC 6675, 4, `SetPipe`).
+    /// Returns the number of packets of `una..max` in transit (RFC 6675, 4, `SetPipe`).
     pub(super) fn in_pipe(&self, una: u32, max: u32) -> u32 {
         let resent = self.resent_to.saturating_sub(una) - self.held_below;
-        // Above those that are lost the same number has arrived as it takes to call them lost.
+        // Above the lost packets, exactly `DUPLICATES` packets have arrived, or all arrivals if there are fewer.
         let arrived = self.held.min(DUPLICATES);
         max.saturating_sub(self.lost_below().max(una)).saturating_sub(arrived) + resent
     }
 
-    /// The lowest packet missing below the highest arrival that was not sent again.
+    /// Returns the lowest missing packet below the highest arrival that was not sent again.
     fn next_hole(&self, una: u32) -> Option<u32> {
         let hole = self.resent_to.max(una);
         let first = self.ranges.partition_point(|range| range.1 <= hole);
@@ -209,13 +211,13 @@ impl Scoreboard {
         }
     }
 
-    /// The highest packet missing of `una..max`.
+    /// Returns the highest missing packet of `una..max`.
     fn last_missing(&self, una: u32, max: u32) -> Option<u32> {
         let end = self.ranges.back().filter(|range| range.1 >= max).map_or(max, |range| range.0);
         end.checked_sub(1).filter(|seq| (una..max).contains(seq))
     }
 
-    /// An acknowledgement, old ones included.
+    /// Processes an acknowledgement, which may be old.
     pub(super) fn on_ack(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
         if ack.next < tcb.una || ack.syn {
             return;
@@ -270,7 +272,7 @@ impl Scoreboard {
         self.proportional = by_and_by.then_some(Proportional { start, delivered: 0, out: 0, may: 0 });
     }
 
-    /// Packets that have arrived, from the first of the connection on.
+    /// Returns the number of arrived packets since the start of the connection.
     const fn arrived(&self, una: u32) -> u32 {
         una + self.held
     }
@@ -282,7 +284,7 @@ impl Scoreboard {
             tcb.recover = 0;
             self.recovering = false;
             if tcb.law.is_some() {
-                // Arrivals beyond the recovery stay known (RFC 6675, 5.1).
+                // The record of arrivals beyond the recovery remains (RFC 6675, 5.1).
                 self.set_resent_to(0);
                 self.advance(ack.next);
                 self.add_all(ack);
@@ -312,7 +314,7 @@ impl Scoreboard {
         }
     }
 
-    /// Plans the packets that may leave in a recovery: first holes, then new packets.
+    /// Plans the packets that may be sent in a recovery: first holes, then new packets.
     pub(super) fn plan(&mut self, tcb: &mut ControlBlock) {
         if !self.recovering {
             return;
@@ -337,7 +339,7 @@ impl Scoreboard {
             return;
         }
         if by_board && more && self.next_hole(una).is_none_or(|hole| hole >= self.lost_below()) {
-            // New packets go before holes that may be mere reordering (RFC 6675, 4, rules 2 and 3 of `NextSeg`).
+            // New packets precede holes that may be mere reordering (RFC 6675, 4, rules 2 and 3 of `NextSeg`).
             tcb.limit = nxt + 1;
         } else if by_board && !more && !self.rescued && self.next_hole(una).is_none() {
             self.rescued = true;
@@ -351,7 +353,7 @@ impl Scoreboard {
         }
     }
 
-    /// Packet `seq` has left; `Origin::Urgent` for a hole.
+    /// Records that packet `seq` was sent; `Origin::Urgent` for a hole.
     #[inline]
     pub(super) fn on_sent(&mut self, tcb: &mut ControlBlock, seq: u32, origin: Origin) {
         if !self.recovering {
@@ -371,7 +373,7 @@ impl Scoreboard {
     }
 }
 
-/// Packets of a range that are below `end`.
+/// Returns the number of packets of a range below `end`.
 fn below(range: (u32, u32), end: u32) -> u32 {
     range.1.min(end).saturating_sub(range.0)
 }
@@ -382,7 +384,7 @@ mod tests {
     use faircast_core::rng::Rng;
     use std::collections::BTreeSet;
 
-    /// RFC 6675 for a set of packets that arrived.
+    /// Computes the functions of RFC 6675 for a set of arrived packets.
     fn counted(
         arrived: &BTreeSet<u32>,
         resent_to: u32,

@@ -1,4 +1,4 @@
-//! The sending end: opens the connection, asks loss recovery what an acknowledgement means, and lets packets leave.
+//! The sender: opens the connection, passes acknowledgements to loss recovery, and sends packets.
 
 use super::config::{AfterMark, Config, CwrOn, Handshake, Idle, Switch, Variant};
 use super::fast::{self, FastRecovery};
@@ -15,20 +15,20 @@ use faircast_core::time::{Rate, Span, Time};
 
 mod lawful;
 
-/// How far the connection is.
+/// State of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Closed,
-    /// The SYN may leave.
+    /// The SYN may be sent.
     SynReady,
     SynSent,
     Open,
 }
 
-/// How losses are found and repaired.
+/// Detection and repair of losses.
 #[derive(Debug, Clone)]
 enum Recovery {
-    /// Tahoe, Reno, NewReno.
+    /// Recovery of Tahoe, Reno and NewReno.
     Fast(FastRecovery),
     Sack(Box<Scoreboard>),
     Vegas(Box<Vegas>),
@@ -40,9 +40,9 @@ pub struct Sender {
     tcb: ControlBlock,
     recovery: Recovery,
     phase: Phase,
-    /// Packets that may still leave on this acknowledgement.
+    /// Number of packets that may still be sent on this acknowledgement.
     budget: u32,
-    /// Not before this may a window that has opened be used.
+    /// Earliest time for using a window that has opened.
     release: Time,
     again: u32,
     timeouts: u32,
@@ -51,12 +51,12 @@ pub struct Sender {
 
 const _: () = assert!(size_of::<Sender>() <= 320);
 
-/// Amount by which a coordinator of several senders reduces the window of one.
+/// Amount by which a coordinator reduces the window of a sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reduction {
-    /// As at a loss that it finds itself: the window and the threshold by [`Config::halving`].
+    /// Half, as at a loss that the sender detects: window and threshold by [`Config::halving`].
     Half,
-    /// To this window and slow-start threshold, in packets. A window is never made larger.
+    /// Down to this window and slow-start threshold, in packets. The window is never enlarged.
     To {
         /// The window.
         window: f64,
@@ -69,14 +69,14 @@ pub enum Reduction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Reduced {
-    /// It was.
+    /// It was reduced.
     Done,
-    /// It was not: of the packets that were out at the latest reduction some still are, or nothing is out.
+    /// It was not reduced: packets outstanding at the latest reduction are still outstanding, or no packet is.
     Already,
 }
 
 impl Sender {
-    /// A closed connection.
+    /// Creates a closed connection.
     pub fn new(config: Config) -> Sender {
         let recovery = match config.variant {
             Variant::Tahoe | Variant::Reno | Variant::NewReno => Recovery::Fast(FastRecovery::default()),
@@ -96,10 +96,10 @@ impl Sender {
         }
     }
 
-    /// Move the window and the slow-start threshold, in packets, for another reason than congestion: a new connection
-    /// begins with what its neighbours know, or takes a share of theirs. In a fast recovery this is the window that the
-    /// recovery goes on with. A connection that has yet to open with a SYN opens with its whole packets. The window is kept
-    /// between 1 and the receiver's, the threshold at 2 or more.
+    /// Changes the window and the slow-start threshold, in packets, for a reason other than congestion. For example, a new
+    /// connection uses values of its neighbours or a share of their windows. In a fast recovery, the recovery continues with this
+    /// window. A connection before its SYN opens with whole packets of this window. The window is limited to 1 and the receiver's
+    /// window, the threshold to at least 2.
     ///
     /// As with every call, read `departure` and `deadline` again.
     pub fn set_window(&mut self, window: f64, threshold: f64, cx: &mut Cx<'_>) {
@@ -115,11 +115,10 @@ impl Sender {
         }
     }
 
-    /// Reduces the window because a neighbour found congestion that this sender shares. Nothing is
-    /// retransmitted. It happens at most once per window of data: a loss or mark of packets that are out now
-    /// does not reduce it a second time (except a loss of the very first packet). Within a window that was
-    /// reduced already the call has no effect. It counts among [`SenderView::cuts`], and with ECN the receiver
-    /// is notified.
+    /// Reduces the window because a neighbour found congestion that this sender shares. No packet is retransmitted. The window is
+    /// reduced at most once per window of data: a later loss or mark of packets outstanding now does not reduce it again (except
+    /// a loss of the very first packet). If this window of data already had a reduction, the call has no effect. The reduction
+    /// counts among [`SenderView::cuts`], and with ECN the receiver is notified.
     ///
     /// As with every call, read `departure` and `deadline` again.
     pub fn reduce(&mut self, to: Reduction, cx: &mut Cx<'_>) -> Reduced {
@@ -141,8 +140,8 @@ impl Sender {
         Reduced::Done
     }
 
-    /// Returns a view of this connection for a coordinator of several (paper 002, 4.3). The caller states when
-    /// its first packet left: the sender stores no times of packets.
+    /// Returns a view of this connection for a coordinator of several connections (paper 002, 4.3). The caller adds the time of
+    /// sending of its first packet, because the sender stores no such times.
     pub fn view(&self) -> View {
         let tcb = &self.tcb;
         let recovery = match tcb.reaction {
@@ -162,8 +161,8 @@ impl Sender {
         }
     }
 
-    /// Do what a coordinator asks for (paper 002, 4.3): reduce windows, send the first unacknowledged packet again. A window that becomes
-    /// smaller counts among [`SenderView::cuts`].
+    /// Carries out a coordinator's verdict (paper 002, 4.3): reduces windows, sends the first unacknowledged packet again. A
+    /// window that becomes smaller counts among [`SenderView::cuts`].
     ///
     /// As with every call, read `departure` and `deadline` again.
     pub fn obey(&mut self, verdict: &Verdict, cx: &mut Cx<'_>) {
@@ -185,13 +184,13 @@ impl Sender {
         self.plan(cx);
     }
 
-    /// Losses of packets before this number reduce nothing: they belong to a congestion that was answered.
+    /// Excludes losses of packets before this number from reductions: their congestion event already had a reduction.
     pub fn cover(&mut self, before: u64) {
         self.tcb.covered = u32::try_from(before).unwrap_or(u32::MAX).min(self.tcb.max);
     }
 
-    /// Take over an estimate of the round-trip time that neighbours made; the next sample goes on from there. The timeout that
-    /// follows from it counts when the timer is started the next time.
+    /// Sets an estimate of the round-trip time from neighbours; the next sample continues from it. The new timeout applies from
+    /// the next start of the timer.
     pub fn set_round_trip(&mut self, estimate: RttEstimate) {
         self.tcb.timer.rtt.set(estimate, &self.tcb.config);
     }
@@ -201,29 +200,29 @@ impl Sender {
         self.tcb.timer.rtt.estimate(&self.tcb.config)
     }
 
-    /// Its congestion window.
+    /// Returns the congestion window.
     pub const fn window(&self) -> &CongestionWindow {
         &self.tcb.window
     }
 
-    /// Packets that are out (RFC 5681, 2, `FlightSize`).
+    /// Returns the number of outstanding packets (RFC 5681, 2, `FlightSize`).
     pub const fn flight_size(&self) -> u32 {
         self.tcb.flight()
     }
 
-    /// The end of what was out at the latest reaction to congestion: losses below it belong to that one. 0 before the first, and after
-    /// a recovery by selective acknowledgements.
+    /// Returns the end of the packets outstanding at the latest reaction to congestion: losses below it belong to that reaction.
+    /// 0 before the first reaction, and after a recovery by selective acknowledgements.
     pub const fn recovery_point(&self) -> u32 {
         self.tcb.recover
     }
 
-    /// New packets that may leave, the application permitting: the end of the range.
+    /// Returns the end of the range of new packets that may be sent, limited by the application.
     #[inline]
     fn open_to(&self) -> u32 {
         if self.budget == 0 { self.tcb.nxt } else { self.tcb.limit.min(self.tcb.supply) }
     }
 
-    /// After every call that may have moved the window.
+    /// Plans the packets that may be sent, after every call that may have moved the window.
     #[inline]
     fn plan(&mut self, cx: &mut Cx<'_>) {
         let tcb = &mut self.tcb;
@@ -238,7 +237,7 @@ impl Sender {
         self.draw_release(cx);
     }
 
-    /// Something may leave after a random time, and that is not drawn yet.
+    /// Draws the random delay if packets may be sent and the delay is not drawn yet.
     #[inline]
     fn draw_release(&mut self, cx: &mut Cx<'_>) {
         if self.tcb.config.jitter > Span::ZERO && self.release.is_never() && self.waits() {
@@ -246,8 +245,8 @@ impl Sender {
         }
     }
 
-    /// Whether something may leave that waits for [`Self::release`]: new packets, and in a recovery by selective acknowledgements all
-    /// holes but the first, as in ns-2's `send_much`.
+    /// Returns whether packets wait for [`Self::release`]: new packets, and in a recovery by selective acknowledgements all holes
+    /// except the first, as in ns-2's `send_much`.
     #[inline]
     fn waits(&self) -> bool {
         self.tcb.nxt < self.open_to() || self.hole_waits()
@@ -266,7 +265,7 @@ impl Sender {
         let few = self.tcb.duplicates < DUPLICATES;
         match self.tcb.config.variant {
             Variant::Vegas => return,
-            // Two new packets at most for every duplicate (ns-2's NewReno).
+            // At most two new packets are sent for every duplicate (ns-2's NewReno).
             Variant::NewReno if !few => self.budget = self.budget.min(2),
             _ => {}
         }
@@ -310,7 +309,7 @@ impl Sender {
         self.plan(cx);
     }
 
-    /// The SYN was acknowledged.
+    /// Opens the connection after the SYN was acknowledged.
     fn open(&mut self, now: Time) {
         self.phase = Phase::Open;
         let tcb = &mut self.tcb;
@@ -358,7 +357,7 @@ impl Sender {
         self.plan(cx);
     }
 
-    /// Nothing was out for as long as a timeout.
+    /// Processes an idle period of a timeout's length.
     fn on_idle(&mut self) {
         let tcb = &mut self.tcb;
         tcb.timer.stop();
@@ -380,7 +379,7 @@ impl Sender {
         }
     }
 
-    /// Stamps packet `seq`, which leaves now.
+    /// Stamps packet `seq`, which is sent now.
     #[inline]
     fn send(&mut self, seq: u32, now: Time) -> Segment {
         let tcb = &mut self.tcb;
@@ -423,7 +422,7 @@ impl Sender {
     }
 }
 
-/// Flags of a packet that may be marked: ECT(1) says that marks are taken by their share (RFC 9331, 4.1).
+/// Returns the flags of a packet that may be marked. ECT(1) means that the sender reacts to the share of marks (RFC 9331, 4.1).
 #[cold]
 fn may_be_marked(variant: Variant) -> SegmentFlags {
     match variant {
@@ -437,7 +436,7 @@ impl crate::Sender for Sender {
         if self.phase != Phase::Closed {
             return;
         }
-        // The connection's clock ticks independently of others'.
+        // The clock of each connection ticks independently.
         let config = &self.tcb.config;
         let syn = config.handshake == Handshake::Syn && config.variant != Variant::Vegas;
         self.tcb.timer.rtt.set_phase(config.tick.scaled(cx.rng.unit()));

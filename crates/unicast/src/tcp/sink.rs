@@ -1,4 +1,4 @@
-//! The receiving end: cumulative, delayed and selective acknowledgements, and the echo of congestion marks.
+//! The receiver: cumulative, delayed and selective acknowledgements, and the echo of congestion marks.
 
 use super::config::{Config, Handshake, Variant};
 use super::out_of_order::OutOfOrder;
@@ -13,30 +13,29 @@ pub struct Sink {
     next: u32,
     /// Highest packet received, plus 1.
     end: u32,
-    /// Number in the latest acknowledgement.
+    /// Packet number in the latest acknowledgement.
     acked: u32,
     selective: bool,
-    /// A mark is echoed until the sender reports that it reduced its window (RFC 3168, 6.1.3).
+    /// Whether a mark is echoed, until the sender reports that it reduced its window (RFC 3168, 6.1.3).
     echoing: bool,
-    /// Whether the echo states that the packets which an acknowledgement acknowledges first were marked (RFC 8257,
-    /// 3.2).
+    /// Whether the echo refers to the packets that an acknowledgement newly acknowledges: they were marked (RFC 8257, 3.2).
     exact: bool,
-    /// Time to wait for a second packet; zero: it does not wait.
+    /// Time to wait for a second packet; zero means no wait.
     delay: Span,
-    /// When the waiting ends.
+    /// End of the wait.
     due: Time,
     /// Timestamp to be echoed.
     echo: Time,
-    /// Packets beyond `next`; `None` before the first.
+    /// Packets beyond `next`; `None` before the first such packet.
     held: Option<Box<OutOfOrder>>,
-    /// The first packet is data and is acknowledged at once, as a SYN would be.
+    /// Whether the connection opens with data: the first packet is acknowledged immediately, like a SYN.
     opening: bool,
 }
 
 const _: () = assert!(size_of::<Sink>() <= 128);
 
 impl Sink {
-    /// A receiver that waits for its first packet.
+    /// Creates a receiver that waits for its first packet.
     pub fn new(config: &Config) -> Sink {
         Sink {
             next: 0,
@@ -53,12 +52,13 @@ impl Sink {
         }
     }
 
-    /// The ranges that an acknowledgement reports (RFC 2018, 4).
+    /// Returns the ranges that an acknowledgement reports (RFC 2018, 4).
     fn blocks(&mut self) -> [(u32, u32); 3] {
         self.held.as_deref_mut().map_or([(0, 0); 3], OutOfOrder::newest)
     }
 
-    /// An acknowledgement of all that came in order. A call would cost 26 instructions, as it copies the result.
+    /// Returns an acknowledgement of all packets that arrived in order. A function call would cost 26 instructions, because it
+    /// copies the result.
     #[inline(always)]
     fn ack(&mut self, syn: bool) -> Feedback {
         self.due = Time::NEVER;
@@ -76,7 +76,7 @@ impl crate::Sink for Sink {
         }
         let mut before = None;
         if self.exact {
-            // Waiting packets are acknowledged with their own mark (RFC 8257, 3.2).
+            // Packets that wait for an acknowledgement get one with their own mark (RFC 8257, 3.2).
             if marked != self.echoing && !self.due.is_never() {
                 before = Some(self.ack(false));
             }
@@ -106,7 +106,7 @@ impl crate::Sink for Sink {
                 held.report(range);
             }
         }
-        // Only a packet in order, with nothing missing or waiting, may wait for a second one (RFC 5681, 4.2).
+        // Only a packet in order may wait for a second packet, while no packet is missing or waiting (RFC 5681, 4.2).
         let in_order = seq + 1 == self.next && !fills_gap;
         let first = std::mem::take(&mut self.opening);
         if self.delay > Span::ZERO && self.due.is_never() && in_order && !first {

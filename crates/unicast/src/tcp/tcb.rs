@@ -1,4 +1,4 @@
-//! A sender's control block, the state of loss recovery (RFC 9293, 3.3.1): sequence numbers, congestion window,
+//! A sender's control block (RFC 9293, 3.3.1), which contains the state of loss recovery: sequence numbers, congestion window,
 //! retransmission timer.
 
 use super::aimd::Aimd;
@@ -9,7 +9,7 @@ use super::window::CongestionWindow;
 use crate::Ack;
 use faircast_core::time::Time;
 
-/// Duplicate acknowledgements that mean a loss (RFC 5681, 3.2).
+/// Number of duplicate acknowledgements that indicate a loss (RFC 5681, 3.2).
 pub(super) const DUPLICATES: u32 = 3;
 
 /// No packet waits in [`ControlBlock::urgent`].
@@ -20,15 +20,15 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) enum Reaction {
     None,
     FastRetransmit,
-    /// A fast recovery that is over.
+    /// A completed fast recovery.
     Recovered,
-    /// The window was reduced, and nothing was found lost: a mark was echoed, or a coordinator wanted it. A loss of the same
-    /// window of data is repaired and reduces nothing again.
+    /// A reduction of the window without a detected loss: a mark was echoed, or a coordinator requested it. A loss in the same
+    /// window of data is repaired without another reduction.
     Reduced,
     Timeout,
 }
 
-/// Why a packet leaves.
+/// Reason for sending a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// It is retransmitted regardless of the window.
@@ -37,7 +37,7 @@ pub(super) enum Origin {
     Window,
 }
 
-/// A connection as its sender knows it; with everything in it that neighbours can share (RFC 9040).
+/// State of a connection at its sender, with all information that neighbours can share (RFC 9040).
 #[derive(Debug, Clone)]
 pub(super) struct ControlBlock {
     /// Oldest packet not acknowledged.
@@ -46,27 +46,28 @@ pub(super) struct ControlBlock {
     pub(super) nxt: u32,
     /// Highest packet sent, plus 1.
     pub(super) max: u32,
-    /// New packets below this may leave.
+    /// End of the new packets that may be sent.
     pub(super) limit: u32,
-    /// The application's packets are below this.
+    /// End of the application's packets.
     pub(super) supply: u32,
-    /// A packet that leaves at once, regardless of the window.
+    /// A packet that is sent immediately, regardless of the window.
     pub(super) urgent: u32,
-    /// [`ControlBlock::max`] at the latest loss; fast retransmit again only beyond it. 0: no loss yet.
+    /// [`ControlBlock::max`] at the latest loss; another fast retransmit is allowed only beyond it. 0 before the first loss.
     pub(super) recover: u32,
-    /// A loss of packets below this reduces nothing: a coordinator has made the reduction that it asks for. 0: none has.
+    /// A loss of packets below this number reduces nothing, because a coordinator has already made the reduction. 0 if there was
+    /// none.
     pub(super) covered: u32,
     pub(super) duplicates: u32,
     pub(super) reaction: Reaction,
-    /// An echo came while the window was one packet.
+    /// Whether an echo arrived while the window was one packet.
     pub(super) echo_at_one: bool,
     /// Whether the receiver is to be notified of a reduction (CWR; RFC 3168, 6.1.2).
     pub(super) say_cwr: bool,
-    /// The window with which the connection opens, in packets.
+    /// Window at the opening of the connection, in packets.
     pub(super) initial_window: u32,
     pub(super) window: CongestionWindow,
     pub(super) timer: RetransmissionTimer,
-    /// How the window moves, where that is not Reno's law or Vegas'.
+    /// Rules for the window, if they are not Reno's or Vegas'.
     pub(super) law: Option<Box<Law>>,
     pub(super) config: Config,
 }
@@ -96,14 +97,14 @@ impl ControlBlock {
         }
     }
 
-    /// Packets that are out (RFC 5681, 2, `FlightSize`).
+    /// Returns the number of outstanding packets (RFC 5681, 2, `FlightSize`).
     #[inline]
     pub(super) const fn flight(&self) -> u32 {
         self.max - self.una
     }
 
-    /// The window's left edge moves; round-trip sample; the timer restarts (RFC 6298, 5.3). A call would cost 8 instructions
-    /// per acknowledgement.
+    /// Moves the window's left edge, takes a round-trip sample, and restarts the timer (RFC 6298, 5.3). A function call would
+    /// cost 8 instructions per acknowledgement.
     #[inline(always)]
     pub(super) fn advance(&mut self, ack: &Ack, echo: bool, now: Time) {
         self.duplicates = 0;
@@ -114,7 +115,7 @@ impl ControlBlock {
             self.timer.rtt.sample(ack.echo, now, &self.config);
         }
         if let Some(timed_at) = self.timer.end_timing(ack.next) {
-            // With a window of one packet that is still being marked the timeout stays doubled.
+            // If a window of one packet is still marked, the timeout stays doubled.
             if !(echo && self.echo_at_one) {
                 self.timer.rtt.end_backoff(&self.config);
                 self.echo_at_one = false;
@@ -126,7 +127,7 @@ impl ControlBlock {
         self.timer.restart(now);
     }
 
-    /// An acknowledgement of `newly` packets opens the window.
+    /// Grows the window by an acknowledgement of `newly` packets.
     #[inline]
     pub(super) fn grow(&mut self, newly: u32) {
         if self.law.is_some() {
@@ -142,7 +143,7 @@ impl ControlBlock {
         }
     }
 
-    /// Whether a loss at the left edge is part of a congestion that was answered.
+    /// Returns whether a loss at the left edge belongs to a congestion event that already had a reduction.
     pub(super) const fn is_covered(&self) -> bool {
         self.una < self.covered
     }
@@ -164,15 +165,15 @@ impl ControlBlock {
         self.say_cwr = true;
     }
 
-    /// Whether a loss at the left edge is a new one, not an echo of a window that was already repaired
-    /// (ns-2's `bugFix_`; RFC 6582, 3.2, step 1).
+    /// Returns whether a loss at the left edge is new, not a consequence of a window that was already repaired (ns-2's `bugFix_`;
+    /// RFC 6582, 3.2, step 1).
     pub(super) fn is_new_loss(&self) -> bool {
         let first = u32::from(self.config.handshake == Handshake::None);
         let by_law = || self.law.as_deref().is_some_and(Law::tells_losses_from_marks);
         self.una > self.recover || self.una == first || self.reaction == Reaction::Reduced && by_law()
     }
 
-    /// A congestion mark was echoed; a law takes it itself.
+    /// Processes the echo of a congestion mark for variants without a law; a law processes it itself.
     #[cold]
     pub(super) fn on_plain_echo(&mut self, next: u32) {
         if self.law.is_none() {
@@ -180,7 +181,8 @@ impl ControlBlock {
         }
     }
 
-    /// A congestion mark was echoed: halve once per window, send nothing again (RFC 3168, 6.1.2).
+    /// Processes the echo of a congestion mark: halves the window once per window of data, and sends no packet again (RFC 3168,
+    /// 6.1.2).
     pub(super) fn on_echo(&mut self, next: u32) {
         if next <= self.covered || next <= self.recover && self.reaction != Reaction::Timeout {
             return;
@@ -199,7 +201,7 @@ impl ControlBlock {
             Some(law) => law.after_mark(&self.window),
         };
         self.reduce(half, half);
-        // Below one packet nothing leaves before the timer has run out (RFC 3168, 6.1.2).
+        // Below a window of one packet, no packet is sent before the timer expires (RFC 3168, 6.1.2).
         self.window.set(half);
     }
 }

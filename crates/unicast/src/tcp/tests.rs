@@ -1,4 +1,4 @@
-//! Against ns-2.35 and against the standards.
+//! Comparison with ns-2.35 and with the standards.
 
 use crate::pipe::{Fate, Pipe};
 use crate::tcp::{self, Config, Reduced, Reduction, Variant};
@@ -14,15 +14,15 @@ fn protocol(name: &str) -> Protocol {
     name.parse().expect("a protocol of the catalogue")
 }
 
-/// A result of ns-2.35: protocol, our random stream, packets that may wait, packets acknowledged, dropped, dropped from 20 s
-/// on, window cuts, timeouts, packets sent again, mean window from 20 s on.
+/// A result of ns-2.35: protocol, our random seed, room for waiting packets, packets acknowledged, dropped, dropped from 20 s on,
+/// window cuts, timeouts, packets sent again, mean window from 20 s on.
 type Row = (&'static str, u64, usize, u64, u64, u64, u64, u64, u64, f64);
 
-/// With a clock that ticks every 0.1 s it depends on where in a tick a connection begins whether its first recovery ends
-/// with a timeout, in ns-2 as here. This stream begins where ns-2's default one does.
+/// With a clock of 0.1 s ticks, the start of a connection within a tick decides whether its first recovery ends with a timeout,
+/// in ns-2 and here. This seed gives the same phase as ns-2's default.
 const OTHER_PHASE: u64 = 7;
 
-/// One flow over 1 Mbit/s, 20 ms and a drop-tail queue for 200 s.
+/// Results of one flow over 1 Mbit/s, 20 ms and a drop-tail queue in 200 s.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     ("tcp-tahoe", 1, 49, 24711, 74, 17, 20, 1, 131, 41.441),
@@ -42,7 +42,7 @@ const ROWS: &[Row] = &[
     ("tcp-sack", 1, 9, 24961, 216, 180, 201, 0, 216, 12.759),
 ];
 
-/// The sender's counts, drops, drops from 20 s on, mean window from 20 s on.
+/// Returns the sender's counts, drops, drops from 20 s on, mean window from 20 s on.
 fn measure(name: &str, seed: u64, waiting: usize) -> (SenderView, u64, u64, f64) {
     let mut pipe = Pipe::with_seed(protocol(name), Rate::from_mbps(1.0), Span::from_millis(20), seed);
     pipe.waiting_limit = waiting;
@@ -69,8 +69,8 @@ fn one_flow_behaves_as_in_ns_2_35() {
     }
 }
 
-/// Packets of ns-2.35 from packet 27 on when these packets are lost once, and the time when the last of these
-/// leaves. 10 Mbit/s, 50 ms, a receiver's window of 8 packets.
+/// Packets sent by ns-2.35 from packet 27 on when the given packets are lost once, and the time of sending of the last. 10
+/// Mbit/s, 50 ms, a receiver's window of 8 packets.
 #[rustfmt::skip]
 const LOSSES: &[(&str, &[u32], &[u32], f64)] = &[
     ("tcp-tahoe,window=8", &[19], &[19, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41], 1.0100),
@@ -103,8 +103,8 @@ fn losses_in_one_window_are_repaired_as_in_ns_2_35() {
     }
 }
 
-/// Packets that ns-2.35 sends over 100 Mbit/s and 50 ms in 2000 s at random loss, or at random marks with `ecn`
-/// (mean of two runs).
+/// Number of packets sent by ns-2.35 over 100 Mbit/s and 50 ms in 2000 s at random loss, or at random marks with `ecn` (mean of
+/// two runs).
 #[rustfmt::skip]
 const RANDOM: &[(&str, f64, f64)] = &[
     ("tcp-reno", 0.05, 81_139.0), ("tcp-newreno", 0.05, 93_352.0), ("tcp-sack", 0.05, 89_254.0), ("tcp-vegas", 0.05, 112_913.0),
@@ -142,8 +142,8 @@ fn standard_sack_repairs_a_hole_per_acknowledgement() {
     assert!(last.since(first) < Span::from_millis(100), "all within a round trip");
 }
 
-/// Longest silence of the sender in the second after a loss with hundreds of packets in the queue, and packets that
-/// are acknowledged in ten.
+/// Returns the longest silence of the sender in the second after a loss with hundreds of queued packets, and the number of
+/// packets acknowledged in ten seconds.
 fn after_a_loss(name: &str) -> (Span, u64) {
     let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.trace = Some(Vec::new());
@@ -164,7 +164,7 @@ fn proportional_rate_reduction_never_stops_sending() {
     let (silent, at_once) = after_a_loss("tcp-sack,preset=rfc");
     let (quiet, in_proportion) = after_a_loss("tcp-sack,preset=rfc,shrinking=proportional");
     println!("at once: {silent}, {at_once}; in proportion: {quiet}, {in_proportion}");
-    // A packet takes 0.8 ms; where half remains, one leaves for every second that arrives.
+    // A packet takes 0.8 ms; with half of the window, one packet is sent for every second arrival.
     assert!(silent > Span::from_millis(100) && quiet < Span::from_millis(4), "{quiet} and {silent}");
     assert!((in_proportion as f64 / at_once as f64 - 1.0).abs() < 0.01, "{in_proportion} and {at_once}");
 }
@@ -262,7 +262,7 @@ fn the_timeout_doubles_and_resets_after_an_answer() {
     assert_eq!(gaps, [1.0, 2.0, 4.0, 8.0]);
     let view = pipe.sender.observe();
     assert_eq!((view.timeouts, view.again), (4, 4));
-    // One packet per round trip, but for the 15 s of the timeouts.
+    // One packet is sent per round trip, except during the 15 s of the timeouts.
     assert!((230..250).contains(&view.acked), "{view:?}");
     assert_eq!(pipe.sender.deadline().since(pipe.now).as_nanos() / 200_000_000, 4, "1 s again");
 }
@@ -336,7 +336,7 @@ fn a_window_that_opens_waits_for_a_random_time() {
     pipe.trace = Some(Vec::new());
     pipe.run_until(Time::from_secs_f64(5.0));
     let moments: Vec<Time> = pipe.trace.take().expect("it was asked for").iter().map(|(at, _)| *at).collect();
-    // Packets that leave at one moment are a window's worth: about as many bursts as the delays allow.
+    // Packets sent at one moment are a window's worth, so the number of bursts matches the number of delays.
     let bursts = moments.windows(2).filter(|pair| pair[0] < pair[1]).count();
     assert!((50..1000).contains(&bursts), "{bursts} bursts of {} packets", moments.len());
     assert!(pipe.sender.observe().rtt >= Span::from_millis(90));
@@ -363,7 +363,7 @@ fn a_lost_syn_is_sent_again() {
     assert_eq!(sender.departure(), Departure::AfterReport, "one packet after a lost SYN");
 }
 
-/// Packets that the window grew by in two seconds of congestion avoidance at a round trip of 100 ms.
+/// Returns the growth of the window in packets during two seconds of congestion avoidance with a round trip of 100 ms.
 fn growth(options: &str) -> f64 {
     let name = format!("tcp-sack,preset=rfc,initial-window=10,delack=0.04{options}");
     let mut pipe = Pipe::new(protocol(&name), Rate::from_mbps(100.0), Span::from_millis(50));
@@ -381,7 +381,7 @@ fn delayed_acks_slow_the_growth_unless_packets_are_counted() {
     assert!((1.8..2.2).contains(&(packets / acks)), "{packets} against {acks}");
 }
 
-/// Tahoe goes back to one packet after a loss, whatever reduced its window.
+/// After a loss, Tahoe goes back to one packet for any cause of the reduction.
 const RECOVERING: [&str; 5] =
     ["tcp-reno", "tcp-newreno", "tcp-sack", "tcp-sack,preset=rfc", "tcp-newreno,preset=rfc,ecn"];
 

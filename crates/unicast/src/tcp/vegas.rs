@@ -1,5 +1,5 @@
-//! TCP Vegas with ns-2's rules (`tcp-vegas.cc`; Brakmo and Peterson 1995): once per round trip it compares the expected
-//! rate with the actual one and keeps between [`ALPHA`] and [`BETA`] packets queued.
+//! TCP Vegas with ns-2's rules (`tcp-vegas.cc`; Brakmo and Peterson 1995). Once per round trip it compares the expected rate with
+//! the actual one, and keeps between [`ALPHA`] and [`BETA`] packets queued.
 
 use super::config::Handshake;
 use super::tcb::{ControlBlock, DUPLICATES, Reaction};
@@ -7,23 +7,23 @@ use super::window::CongestionWindow;
 use crate::Ack;
 use faircast_core::time::Time;
 
-/// Fewer packets queued: faster.
+/// Number of queued packets below which the window grows.
 const ALPHA: i64 = 1;
-/// More packets queued: slower.
+/// Number of queued packets above which the window shrinks.
 const BETA: i64 = 3;
-/// More packets queued: slow start ends.
+/// Number of queued packets above which slow start ends.
 const GAMMA: i64 = 1;
 /// Window after a timeout.
 const RESTART_WINDOW: f64 = 2.0;
 
-/// A packet that is out.
+/// A sent packet that may be outstanding.
 #[derive(Debug, Clone, Copy, Default)]
 struct OutstandingPacket {
     sent_at: Time,
     times: u32,
 }
 
-/// What Vegas remembers beyond a window.
+/// State of Vegas in addition to the window.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vegas {
     /// A ring by packet number.
@@ -36,18 +36,18 @@ pub(super) struct Vegas {
     samples: u32,
     /// Sum of the round's samples, in seconds.
     sum: f64,
-    /// Lowest round trip, in seconds.
+    /// Lowest round-trip time, in seconds.
     base: f64,
-    /// Smoothed round trip and deviation, in seconds.
+    /// Smoothed round-trip time and its deviation, in seconds.
     smoothed: f64,
     deviation: f64,
-    /// Age from which on a packet counts as lost, in seconds.
+    /// Age at which a packet counts as lost, in seconds.
     timeout: f64,
     /// Growth per acknowledgement.
     growth: f64,
-    /// In slow start the window grows every other round.
+    /// Whether slow start leaves the window unchanged in this round: it grows every other round.
     resting: bool,
-    /// New acknowledgements that are still checked for losses.
+    /// Number of new acknowledgements that are still checked for losses.
     worried: u32,
     /// Window after the latest loss.
     deflated: f64,
@@ -55,7 +55,7 @@ pub(super) struct Vegas {
 }
 
 impl Vegas {
-    /// Packet `seq` has left now; all from `una` on may be out.
+    /// Records that packet `seq` was sent now; packets from `una` on may be outstanding.
     pub(super) fn on_sent(&mut self, seq: u32, una: u32, now: Time) {
         self.started_at.get_or_insert(now);
         let span = (seq.max(una) - una.min(seq)) as usize + 1;
@@ -79,7 +79,7 @@ impl Vegas {
         &mut self.out[seq as usize & mask]
     }
 
-    /// A round trip, in seconds: the fine-grained timeout.
+    /// Adds a round-trip sample, in seconds, to the fine-grained timeout.
     fn sample(&mut self, rtt: f64) {
         self.base = self.base.min(rtt);
         let error = rtt - self.smoothed;
@@ -88,7 +88,7 @@ impl Vegas {
         self.timeout = (self.smoothed + 2.0 * self.deviation) * (17.0 / 16.0);
     }
 
-    /// The first acknowledgement.
+    /// Processes the first acknowledgement.
     fn begin(&mut self, now: Time) {
         let rtt = now.since(self.started_at.unwrap_or(now)).as_secs_f64();
         self.measured = true;
@@ -100,13 +100,13 @@ impl Vegas {
         self.timeout = 1.5 * rtt;
     }
 
-    /// Whether packet `seq` has been out for too long.
+    /// Returns whether packet `seq` has been outstanding for too long.
     fn is_late(&mut self, seq: u32, now: Time) -> bool {
         let timeout = self.timeout;
         now.since(self.at(seq).sent_at).as_secs_f64() >= timeout
     }
 
-    /// An acknowledgement, old ones included.
+    /// Processes an acknowledgement, which may be old.
     pub(super) fn on_ack(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
         if ack.next < tcb.una || tcb.max == 0 || ack.syn {
             return;
@@ -148,18 +148,18 @@ impl Vegas {
         }
     }
 
-    /// An acknowledgement opens the window by what the latest round allowed, with `out` packets out.
+    /// Grows the window at an acknowledgement by the amount that the latest round allowed, with `out` packets outstanding.
     fn grow(&mut self, window: &mut CongestionWindow, out: u32) {
         if self.growth >= 1.0 && !window.is_in_slow_start() {
             self.growth = 0.0;
         }
-        // Not while the sender does not use its window.
+        // The window does not grow while the sender does not use it.
         if window.packets() - f64::from(out) <= 2.0 {
             window.set(window.packets() + self.growth);
         }
     }
 
-    /// Packets `before..next` have arrived; the newest gives a sample if it was sent once.
+    /// Removes packets `before..next`, which have arrived; the newest gives a sample if it was sent once.
     fn forget(&mut self, before: u32, next: u32, now: Time) {
         let newest = *self.at(next - 1);
         for seq in before..next {
@@ -175,7 +175,7 @@ impl Vegas {
         }
     }
 
-    /// Once per round trip: how many packets are queued?
+    /// Ends a round trip and adapts the window to the number of queued packets.
     fn end_round(&mut self, window: &mut CongestionWindow, una: u32, nxt: u32, now: Time) {
         let out = f64::from(nxt - una + 1);
         let samples = f64::from(self.samples);
@@ -227,7 +227,7 @@ impl Vegas {
         self.worried = (tcb.nxt - tcb.una + 1).min(2);
         let out = *self.at(tcb.una);
         self.timeout *= if out.times > 1 { 2.0 } else { 1.125 };
-        // Only if the window has not been cut since the packet left.
+        // The window is cut only if it has not been cut since the packet was sent.
         if self.changed_at < out.sent_at {
             let window = tcb.window.packets() as u32;
             let left = match window {
@@ -247,13 +247,13 @@ impl Vegas {
         }
     }
 
-    /// The window was reduced for what others found.
+    /// Records a reduction of the window because of congestion that others found.
     pub(super) const fn on_reduction(&mut self, window: &CongestionWindow, now: Time) {
         self.deflated = window.packets();
         self.changed_at = now;
     }
 
-    /// The retransmission timer ran out.
+    /// Processes an expiry of the retransmission timer.
     pub(super) fn on_timeout(&mut self, tcb: &mut ControlBlock, now: Time) {
         let half = tcb.half();
         tcb.reduce(half, RESTART_WINDOW);

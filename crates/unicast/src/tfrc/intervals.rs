@@ -1,18 +1,18 @@
-//! The mean loss interval over the last eight (RFC 5348, 5.4 and 5.5).
+//! The mean of the last eight loss intervals (RFC 5348, 5.4 and 5.5).
 
 /// Weights of the closed intervals, newest first.
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
-/// Discounting goes no further than this.
+/// Minimum discount factor.
 const MIN_DISCOUNT: f64 = 0.5;
 
-/// Closed loss intervals in packets, newest first, and how much each still counts.
+/// Closed loss intervals in packets, newest first, with their discount factors.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Intervals {
     lengths: [f32; 8],
     discounts: [f32; 8],
     count: usize,
-    /// Discount of all closed intervals while the open one is long.
+    /// Discount factor of all closed intervals while the open one is long.
     discount: f64,
 }
 
@@ -21,7 +21,7 @@ impl Intervals {
         self.count == 0
     }
 
-    /// An interval of this many packets is over.
+    /// Closes an interval of this many packets.
     pub(super) fn close(&mut self, packets: f64) {
         self.lengths.rotate_right(1);
         self.discounts.rotate_right(1);
@@ -35,7 +35,7 @@ impl Intervals {
         self.count = (self.count + 1).min(8);
     }
 
-    /// Loss event rate when the open interval has this many packets; 0 before the first loss.
+    /// Returns the loss event rate if the open interval has this many packets; 0 before the first loss.
     pub(super) fn loss(&mut self, open: f64) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -47,7 +47,7 @@ impl Intervals {
         1.0 / self.mean(Some(open), self.discount).max(closed).max(1.0)
     }
 
-    /// Weighted mean; the open interval, if given, counts as the newest.
+    /// Returns the weighted mean; the open interval, if given, counts as the newest.
     fn mean(&self, open: Option<f64>, discount: f64) -> f64 {
         let shift = usize::from(open.is_some());
         let (mut sum, mut weights) = (open.unwrap_or(0.0), shift as f64);
@@ -77,10 +77,10 @@ mod tests {
     fn a_long_open_interval_discounts_the_closed_ones() {
         let mut intervals = Intervals::default();
         (0..8).for_each(|_| intervals.close(100.0));
-        // Weights: 1 for the open one, 5 for the seven newest closed ones, halved (RFC 5348, 5.5).
+        // Weights: 1 for the open interval, 5 for the seven newest closed intervals, halved (RFC 5348, 5.5).
         let mean = (800.0 + 0.5 * 500.0) / (1.0 + 0.5 * 5.0);
         assert!((intervals.loss(800.0) * mean - 1.0).abs() < 1e-6);
-        // The discount stays with the old intervals when the open one closes.
+        // The old intervals keep their discount when the open interval closes.
         intervals.close(800.0);
         let mean = (800.0 + 0.5 * 400.0 + 0.5 * 100.0) / (1.0 + 0.5 * 3.0 + 0.5 * (0.8 + 0.6 + 0.4 + 0.2));
         assert!((intervals.loss(1.0) * mean - 1.0).abs() < 1e-6);

@@ -1,9 +1,9 @@
-//! TCP-friendly rate control (RFC 5348): the receiver measures the loss event rate, the sender takes from TCP's formula how
-//! fast it may go.
+//! TCP-friendly rate control (RFC 5348): the receiver measures the loss event rate, and the sender computes its allowed rate by
+//! TCP's formula.
 //!
-//! Two sets of rules: the standard's, and those of ns-2.35, whose numbers ours are compared with.
+//! There are two sets of rules: those of the standard, and those of ns-2.35, with whose results ours are compared.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | `sender` | slow start, the equation, limits, pacing |
 //! | `sink` | loss events, received rate, reports |
@@ -20,13 +20,13 @@ pub use sink::Sink;
 
 use crate::tcp::Switch;
 
-/// Where the standard and ns-2.35 differ.
+/// Rules on which the standard and ns-2.35 differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
-    /// ns-2.35's `tfrc.cc`: timeout as TCP measures it in ticks of 0.1 s, spacing corrected by the square root of the round
-    /// trip, one packet per round trip more at most.
+    /// ns-2.35's `tfrc.cc`: the timeout as measured by TCP in ticks of 0.1 s, spacing corrected by the square root of the round
+    /// trip, at most one packet per round trip more.
     Ns235,
-    /// RFC 5348: timeout of four round trips, the equation's rate at once.
+    /// RFC 5348: a timeout of four round trips, and immediate use of the equation's rate.
     Rfc5348,
 }
 
@@ -42,7 +42,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults of ns-2.35.
+    /// Returns the defaults of ns-2.35.
     pub const fn ns235() -> Config {
         Config { packet_size: 1000, rules: Rules::Ns235, ecn: Switch::Off }
     }

@@ -1,4 +1,4 @@
-//! The sending end (RFC 5348, 4; ns-2.35's `tfrc.cc` where the rules say so).
+//! The sender (RFC 5348, 4; ns-2.35's `tfrc.cc` if the rules say so).
 
 use super::{Config, Rules};
 use crate::tcp::{Smoothed, Switch};
@@ -7,7 +7,7 @@ use faircast_core::node::{Cx, Departure};
 use faircast_core::rate::formula::Path;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Ticks in which ns-2's TFRC measures TCP's timeout.
+/// Tick of TCP's timeout in ns-2's TFRC, in seconds.
 const TICK: f64 = 0.1;
 
 /// ns-2's rate before the first report, in bytes per second.
@@ -16,7 +16,7 @@ const FIRST_RATE: f64 = 300.0;
 /// Longest time between packets, in seconds, "t_mbi" (RFC 5348, 4.3).
 const MAX_GAP: f64 = 64.0;
 
-/// No round trip is taken for shorter, in seconds: rates stay finite.
+/// Minimum round-trip time, in seconds; it keeps rates finite.
 const SHORTEST: f64 = 1e-6;
 
 /// A TFRC sender.
@@ -25,21 +25,21 @@ pub struct Sender {
     config: Config,
     open: bool,
     slow_start: bool,
-    /// The next packets ask for a report at once.
+    /// Whether the next packets request an immediate report.
     urgent: bool,
     supply: u32,
     next: u32,
-    /// Reports and silences so far.
+    /// Number of reports and silences so far.
     rounds: u32,
-    /// Allowed rate, in bytes per second; the same before the latest change, and the step towards it per packet.
+    /// Allowed rate, in bytes per second; the rate before the latest change; the step between them per packet.
     rate: f64,
     ramp: f64,
     step: f64,
-    /// Limit by the receiver's rate, bytes per second.
+    /// Limit of the rate by the receiver's rate, in bytes per second.
     limit: f64,
-    /// The largest received rates of this round trip and the one before (RFC 5348, 4.3, "X_recv_set").
+    /// The largest received rates of this round trip and the preceding one (RFC 5348, 4.3, "X_recv_set").
     latest: [f64; 2],
-    /// Smoothed round trip and its square root, and the newest one's square root, in seconds.
+    /// Smoothed round-trip time, its square root, and the square root of the newest round-trip time, in seconds.
     rtt: f64,
     root: f64,
     newest_root: f64,
@@ -55,7 +55,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A flow that has not started.
+    /// Creates a flow that has not started.
     pub fn new(config: Config) -> Sender {
         let size = f64::from(config.packet_size);
         let rate = if config.rules == Rules::Ns235 { FIRST_RATE } else { size };
@@ -91,7 +91,7 @@ impl Sender {
         f64::from(self.config.packet_size)
     }
 
-    /// Four packets per round trip, or what RFC 3390 allows for large ones.
+    /// Returns the initial rate: four packets per round trip, or the value that RFC 3390 allows for large packets.
     fn initial_rate(&self) -> f64 {
         let packets = match self.config.packet_size {
             0..=1095 => 4.0,
@@ -101,13 +101,13 @@ impl Sender {
         packets * self.size() / self.rtt
     }
 
-    /// Whether the application had nothing to send within the latest round trip and a half.
+    /// Returns whether the application had no data to send within the latest one and a half round trips.
     fn was_limited(&self, now: Time) -> bool {
         let limited = |at: Time| now.since(at).as_secs_f64() < 1.5 * self.rtt;
         self.next >= self.supply || self.limited_at.is_some_and(limited)
     }
 
-    /// The equation's rate, in bytes per second.
+    /// Returns the equation's rate, in bytes per second.
     fn fair(&self) -> f64 {
         let rtt = Span::from_secs_f64(self.rtt);
         let path = Path::new(self.config.packet_size, rtt);
@@ -120,7 +120,7 @@ impl Sender {
         path.tcp_rate(self.loss).bps() / 8.0
     }
 
-    /// A round trip of `secs`.
+    /// Adds a round-trip sample of `secs` seconds.
     fn sample(&mut self, secs: f64) {
         let keep = if self.config.rules == Rules::Ns235 { 0.95 } else { 0.9 };
         self.newest_root = secs.sqrt();
@@ -154,12 +154,12 @@ impl Sender {
         self.restart_silence(now);
     }
 
-    /// Returns whether no report was received before.
+    /// Returns whether no report was received before the silence.
     fn silence_is_first(&self) -> bool {
         self.rounds == 1 + self.silences
     }
 
-    /// RFC 5348, 4.2 and 4.3.
+    /// Adapts the rate to a report (RFC 5348, 4.2 and 4.3).
     fn adapt(&mut self, received: f64, first: bool, now: Time) {
         let size = self.size();
         if first {
@@ -170,7 +170,7 @@ impl Sender {
             return;
         }
         if self.was_limited(now) {
-            // The received rate gives no information about the path: never less than before.
+            // The application limited the received rate, so it does not reflect the path and must not lower the maximum.
             self.latest[0] = self.latest[0].max(received);
         } else {
             self.latest = [received, if self.latest[0].is_finite() { self.latest[0] } else { 0.0 }];
@@ -231,14 +231,14 @@ impl Sender {
         self.changed_at = now;
     }
 
-    /// The nofeedback timer (RFC 5348, 4.3, step 6).
+    /// Restarts the nofeedback timer (RFC 5348, 4.3, step 6).
     fn restart_silence(&mut self, now: Time) {
         let round_trips = if self.config.rules == Rules::Ns235 { 2.0 } else { 4.0 };
         let secs = (round_trips * self.rtt).max(2.0 * self.size() / self.rate);
         self.silence_at = now + Span::from_secs_f64(secs);
     }
 
-    /// No report for long: half the rate (RFC 5348, 4.4), but an idle sender keeps its initial rate.
+    /// Halves the rate after a long time without a report (RFC 5348, 4.4), but an idle sender keeps its initial rate.
     fn on_silence(&mut self, now: Time) {
         let floor = if self.rtt > 0.0 && self.next >= self.supply { self.initial_rate() } else { 0.0 };
         let floor = floor.max(self.size() / MAX_GAP);
@@ -257,7 +257,7 @@ impl Sender {
         }
     }
 
-    /// Time to the next packet, in seconds.
+    /// Returns the time to the next packet, in seconds.
     fn gap(&mut self) -> f64 {
         let mut rate = self.rate;
         if self.config.rules == Rules::Ns235 && self.slow_start && self.rounds > 2 && self.ramp < rate {

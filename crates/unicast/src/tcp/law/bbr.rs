@@ -1,8 +1,10 @@
-//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): a model of the path, its bottleneck's bandwidth and its round trip
-//! without a queue, says how packets are spaced and how many may be out. Losses and marks say nothing to it.
+//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00). A model of the path consists of its bottleneck's bandwidth
+//! and its round-trip time without a queue. It determines the spacing and the number of outstanding packets. BBR ignores losses
+//! and marks.
 //!
-//! Other than the draft: every packet is spaced (the draft: quanta of up to 64 kB); a packet that the scoreboard calls lost leaves the pipe at once, so that the
-//! draft's subtraction of losses from the window is not needed; policers are not looked for (the draft leaves that to an appendix of Linux).
+//! Differences from the draft: every packet is paced (the draft: quanta of up to 64 kB). A packet that the scoreboard marks as
+//! lost leaves the pipe immediately, so the draft's subtraction of losses from the window is not needed. Policers are not
+//! detected (the draft leaves that to an appendix of Linux).
 
 use super::delivery::{Delivery, Sample};
 use crate::tcp::config::Config;
@@ -11,23 +13,23 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use std::ops::Range;
 
-/// 2/ln 2: the smallest gain that doubles the rate every round (4.3.2).
+/// 2/ln 2: the smallest gain that doubles the rate every round trip (4.3.2).
 const HIGH_GAIN: f64 = 2.885;
 const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
 const WINDOW_GAIN: f64 = 2.0;
-/// Gains of a cycle in which bandwidth is probed (4.3.4.2).
+/// Gains of a cycle of bandwidth probing (4.3.4.2).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Rounds for which a bandwidth is remembered (4.1.1.3, `BtlBwFilterLen`).
+/// Number of rounds for which a bandwidth is remembered (4.1.1.3, `BtlBwFilterLen`).
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// How long a round trip is remembered (4.1.2.3, `RTpropFilterLen`).
+/// Time for which a round-trip time is remembered (4.1.2.3, `RTpropFilterLen`).
 const RTT_MEMORY: Span = Span::from_secs(10);
-/// How long so few packets are out that the queue is empty, and how many (4.3.5).
+/// Duration of the phase with few outstanding packets, which empties the queue, and the number of these packets (4.3.5).
 const PROBE_RTT_TIME: Span = Span::from_millis(200);
 const FEW: f64 = 4.0;
-/// The pipe is full when the bandwidth has not grown by a quarter in three rounds (4.3.2.2).
+/// The pipe is full if the bandwidth has not grown by a quarter in three rounds (4.3.2.2).
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// Before the first sample a round trip counts as this (4.2.1).
+/// Round-trip time before the first sample (4.2.1), in seconds.
 const FIRST_RTT: f64 = 1e-3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,28 +40,28 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// State after an acknowledgement, besides the sample.
+/// State after an acknowledgement, in addition to the sample.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tcp) struct Seen {
     pub now: Time,
-    /// Packets in the pipe before this acknowledgement and after it.
+    /// Packets in the pipe before this acknowledgement, and after it.
     pub prior_inflight: u32,
     pub inflight: u32,
-    /// A loss is being repaired.
+    /// Whether a loss is being repaired.
     pub recovering: bool,
-    /// The data that was out at a timeout is not all acknowledged.
+    /// Whether some data that was outstanding at a timeout is still not acknowledged.
     pub after_timeout: bool,
-    /// Nothing waits to be sent: the application sets the rate.
+    /// Whether no data waits to be sent, so that the application limits the rate.
     pub idle: bool,
 }
 
-/// The model.
+/// The model of the path.
 #[derive(Debug, Clone)]
 pub(in crate::tcp) struct Bbr {
     pub(super) state: State,
     delivery: Delivery,
     bandwidth: MaxFilter,
-    /// The lowest round trip (`RTprop`), and when it was seen.
+    /// The lowest round-trip time (`RTprop`), and the time of its sample.
     rtt: Option<Span>,
     rtt_at: Time,
     rtt_expired: bool,
@@ -68,7 +70,7 @@ pub(in crate::tcp) struct Bbr {
     round_starts: bool,
     pacing_gain: f64,
     window_gain: f64,
-    /// Packets per second.
+    /// Pacing rate, in packets per second.
     pacing: f64,
     full_bandwidth: f64,
     full_rounds: u32,
@@ -121,18 +123,18 @@ impl Bbr {
         Some(Span::from_secs_f64(1.0 / self.pacing))
     }
 
-    /// A packet leaves.
+    /// Records that a packet is sent.
     pub(in crate::tcp) fn on_sent(&mut self, seq: u32, una: u32, inflight: u32, again: bool, now: Time) {
         self.delivery.on_sent(seq, una, inflight, again, now);
     }
 
-    /// A packet has arrived.
+    /// Records that a packet has arrived.
     pub(in crate::tcp) fn on_arrival(&mut self, seq: u32, now: Time) {
         self.delivery.on_arrival(seq, now);
     }
 
-    /// The first packet of a range that was sent again and is lost again, as the sender that the draft has in mind finds it (RACK; RFC 8985). Without it a lost
-    /// retransmission costs a timeout, and BBR has many.
+    /// Returns the first packet of a range whose retransmission is lost too. The draft assumes a sender that detects this (RACK;
+    /// RFC 8985). Otherwise each lost retransmission would cost a timeout, and BBR has many of them.
     pub(in crate::tcp) fn first_lost_again(&mut self, range: Range<u32>) -> Option<u32> {
         self.delivery.first_lost_again(range, self.rtt? / 4)
     }
@@ -171,7 +173,7 @@ impl Bbr {
         }
     }
 
-    /// Packets that the path holds, times a gain (4.2.3.2, `BBRInflight`).
+    /// Returns the number of packets that the path holds, times a gain (4.2.3.2, `BBRInflight`).
     fn inflight(&self, gain: f64) -> f64 {
         match self.rtt {
             Some(rtt) => gain * self.bandwidth.max() * rtt.as_secs_f64() + 3.0 * self.quantum(),
@@ -179,7 +181,7 @@ impl Bbr {
         }
     }
 
-    /// Packets that go out together where hardware sends them (4.2.2, `send_quantum`).
+    /// Returns the number of packets that hardware sends together (4.2.2, `send_quantum`).
     fn quantum(&self) -> f64 {
         match self.pacing * self.packet_bits {
             rate if rate < 1.2e6 => 1.0,
@@ -235,7 +237,7 @@ impl Bbr {
         }
     }
 
-    /// Begins anywhere in the cycle but where it drains (4.3.4.3).
+    /// Begins the cycle at a random phase except the draining phase (4.3.4.3).
     fn probe_bandwidth(&mut self, now: Time, rng: &mut Rng) {
         self.state = State::ProbeBandwidth;
         self.window_gain = WINDOW_GAIN;
@@ -287,7 +289,7 @@ impl Bbr {
         }
     }
 
-    /// 4.2.3.4, `BBRSaveCwnd`.
+    /// Saves the window (4.2.3.4, `BBRSaveCwnd`).
     fn save(&mut self, window: &CongestionWindow) {
         let undisturbed = !self.recovering && !self.after_timeout && self.state != State::ProbeRtt;
         self.prior_window =
@@ -305,7 +307,7 @@ impl Bbr {
         }
     }
 
-    /// 4.2.3.6, `BBRSetCwnd`.
+    /// Sets the window (4.2.3.6, `BBRSetCwnd`).
     fn set_window(&mut self, window: &mut CongestionWindow, seen: &Seen, newly: f64) {
         let mut cwnd = window.packets();
         let inflight = f64::from(seen.inflight);
@@ -339,12 +341,12 @@ impl Bbr {
         window.set(cwnd);
     }
 
-    /// The window is about to be reduced: remembers it for when what disturbs it is over.
+    /// Saves the window before a reduction, in order to restore it afterwards.
     pub(super) fn on_reduction(&mut self, window: &CongestionWindow) {
         self.save(window);
     }
 
-    /// The retransmission timer ran out.
+    /// Processes an expiry of the retransmission timer.
     pub(in crate::tcp) const fn on_timeout(&mut self) {
         self.recovering = false;
         self.conserving = false;
@@ -352,7 +354,7 @@ impl Bbr {
     }
 }
 
-/// The highest of the latest [`BANDWIDTH_ROUNDS`] rounds, by the best three of them (Linux, `win_minmax`).
+/// The maximum of the latest [`BANDWIDTH_ROUNDS`] rounds, from their best three (Linux, `win_minmax`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct MaxFilter {
     best: [(u64, f64); 3],

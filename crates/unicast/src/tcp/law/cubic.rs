@@ -1,5 +1,5 @@
-//! CUBIC (RFC 9438): after a reduction the window follows a cubic function of time around the window at which it was reduced, and
-//! never falls behind what Reno would have reached.
+//! CUBIC (RFC 9438): after a reduction the window follows a cubic function of time around the window at the reduction. It never
+//! falls below the window that Reno would have.
 
 use super::Received;
 use super::hystart::HyStart;
@@ -8,38 +8,39 @@ use crate::tcp::config::Switch;
 use crate::tcp::window::CongestionWindow;
 use faircast_core::time::Time;
 
-/// Packets per second cubed (RFC 9438, 4.1.1, `C`).
+/// Scale of the cubic function, in packets per second cubed (RFC 9438, 4.1.1, `C`).
 pub(super) const C: f64 = 0.4;
 /// Part of the window that remains after a loss (4.6, `beta_cubic`).
 pub(super) const BETA: f64 = 0.7;
-/// Additive increase that goes with [`BETA`] at Reno's rate (4.3, `alpha_cubic`).
+/// Additive increase that gives Reno's rate together with [`BETA`] (4.3, `alpha_cubic`).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// State of 4.1.2.
+/// State variables of 4.1.2.
 #[derive(Debug, Clone, Default)]
 pub(in crate::tcp) struct Cubic {
     now: Time,
     /// Smoothed round-trip time, in seconds.
     rtt: f64,
-    /// The window just before the latest reduction, or below it where that was lower than the one before (4.7, `W_max`); 0 before the first.
+    /// The window before the latest reduction, or less if it was lower than at the preceding reduction (4.7, `W_max`); 0 before
+    /// the first reduction.
     most: f64,
     /// The window at the latest reduction (`cwnd_prior`).
     prior: f64,
     epoch: Option<Epoch>,
     hystart: Option<HyStart>,
-    /// No fast convergence (4.7).
+    /// Whether fast convergence is off (4.7).
     keeps_maximum: bool,
 }
 
 /// A stage of congestion avoidance.
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
-    /// When it began (`t_epoch`).
+    /// Start of the stage (`t_epoch`).
     began: Time,
-    /// Time to the plateau, in seconds (`K`), and its height.
+    /// Time to the plateau, in seconds (`K`), and the height of the plateau.
     to_plateau: f64,
     plateau: f64,
-    /// What Reno would have (`W_est`).
+    /// The window that Reno would have (`W_est`).
     reno: f64,
 }
 
@@ -67,7 +68,7 @@ impl Cubic {
         }
     }
 
-    /// Returns the part of `newly` that slow start does not use.
+    /// Grows the window by slow start and returns the unused part of `newly`.
     fn slow_start(&mut self, window: &mut CongestionWindow, newly: f64) -> f64 {
         let mut divisor = 1.0;
         if let Some(hystart) = &mut self.hystart {
@@ -92,7 +93,7 @@ impl Cubic {
         });
         let age = now.since(epoch.began).as_secs_f64();
         let at = |time: f64| C * (time - epoch.to_plateau).powi(3) + epoch.plateau;
-        // Figure 4 with alpha 1 once Reno would be where it was (4.3).
+        // Figure 4 with alpha 1, once Reno's window has reached the window before the reduction (4.3).
         let alpha = if epoch.reno < self.prior { ALPHA } else { 1.0 };
         epoch.reno += alpha * newly / cwnd;
         if at(age) < epoch.reno {
@@ -103,7 +104,7 @@ impl Cubic {
         }
     }
 
-    /// Fast convergence (4.7): a flow whose maximum falls leaves room for others.
+    /// Applies fast convergence (4.7): a flow whose maximum falls leaves room for other flows.
     pub(super) fn on_reduction(&mut self, cwnd: f64) {
         let falls = cwnd < self.most && !self.keeps_maximum;
         self.most = if falls { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
@@ -112,7 +113,7 @@ impl Cubic {
         self.hystart = None;
     }
 
-    /// Time without anything to send does not count (5.8); the next stage begins at the window of then.
+    /// Ends the stage, because idle time does not count (5.8). The next stage starts from the window at that time.
     pub(super) const fn on_idle(&mut self) {
         self.epoch = None;
     }

@@ -1,10 +1,10 @@
-//! DCTCP (RFC 8257): a mark takes from the window what the share of marked packets says, once per round trip. And Prague
-//! (draft-briscoe-iccrg-prague-congestion-control), which is DCTCP on the Internet: packets say ECT(1), are spaced, and below a
-//! round trip of 25 ms the rate grows and shrinks as if it were that long.
+//! DCTCP (RFC 8257): marks reduce the window in proportion to the share of marked packets, once per round trip. Prague
+//! (draft-briscoe-iccrg-prague-congestion-control) is DCTCP on the Internet: its packets carry ECT(1) and are paced. Below a
+//! round trip of 25 ms its rate changes as if the round trip had this length.
 //!
-//! Differences from the draft: Prague's receivers here echo by DCTCP's rule which packets were marked (RFC
-//! 8257, 3.2). With an acknowledgement at every change that has the information of AccECN's counters when none
-//! is lost. Its reactions to a classic queue (RFC 9331, 4.3) are missing.
+//! Differences from the draft: receivers of Prague echo marks by DCTCP's rule (RFC 8257, 3.2). They acknowledge at every change
+//! of marking. Without loss of acknowledgements this gives the same information as AccECN's counters. Reactions to a classic
+//! queue (RFC 9331, 4.3) are missing.
 
 use super::Received;
 use crate::Ack;
@@ -12,23 +12,23 @@ use crate::tcp::config::{Config, Variant};
 use crate::tcp::window::CongestionWindow;
 use faircast_core::time::{Span, Time};
 
-/// Round trip as which shorter ones count (Prague, `RTT_virt`).
+/// Minimum round-trip time in Prague's rules (`RTT_virt`).
 const VIRTUAL_RTT: Span = Span::from_millis(25);
 
-/// State of RFC 8257, 3.3.
+/// State variables of RFC 8257, 3.3.
 #[derive(Debug, Clone)]
 pub(in crate::tcp) struct Dctcp {
     /// Estimated share of marked packets (`DCTCP.Alpha`).
     alpha: f64,
     /// Weight of a new share (`g`).
     gain: f64,
-    /// Acknowledged packets of this window, and those of them that were marked.
+    /// Number of acknowledged packets of this window, and of marked packets among them.
     acked: u32,
     marked: u32,
-    /// The window of observation ends when this is acknowledged, and not before a moment.
+    /// Packet number whose acknowledgement ends the window of observation, and the earliest time of that end.
     window_end: u32,
     not_before: Time,
-    /// The next reduction.
+    /// Earliest time of the next reduction.
     reduces_from: Time,
     rtt: Span,
     is_prague: bool,
@@ -71,7 +71,8 @@ impl Dctcp {
         }
     }
 
-    /// DCTCP's reductions are a window apart, as all are; Prague's also a virtual round trip.
+    /// Returns whether an echoed mark reduces the window now. Like all reductions, DCTCP's are at least a window apart; Prague's
+    /// are also at least a virtual round trip apart.
     pub(super) fn heeds_marks(&mut self, now: Time) -> bool {
         let due = !self.is_prague || now >= self.reduces_from;
         if due {
@@ -80,7 +81,8 @@ impl Dctcp {
         due
     }
 
-    /// As Reno; Prague by the square of the round trip's share of the virtual one: in packets per second per second as a flow of that round trip.
+    /// Grows like Reno. For short round trips, Prague scales the growth by the square of the round trip divided by the virtual
+    /// one. Its rate then grows like that of a flow with the virtual round trip.
     pub(super) fn grow(&self, window: &mut CongestionWindow, newly: u32) {
         let newly = f64::from(newly);
         let slow_start = (window.threshold() - window.packets()).clamp(0.0, newly);
@@ -92,7 +94,7 @@ impl Dctcp {
         window.set(window.packets() + share * (newly - slow_start) / window.packets());
     }
 
-    /// Prague spaces packets over the round trip, and twice as closely in slow start.
+    /// Returns the time between packets: Prague spaces them over the round trip, and half as far apart in slow start.
     pub(super) fn gap(&self, window: &CongestionWindow, rtt: Span) -> Option<Span> {
         let per_round = window.packets() * if window.is_in_slow_start() { 2.0 } else { 1.0 };
         self.is_prague.then(|| rtt.scaled(1.0 / per_round.max(1.0)))

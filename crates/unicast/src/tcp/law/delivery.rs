@@ -1,18 +1,18 @@
-//! How fast packets are delivered, sample by sample (draft-cheng-iccrg-delivery-rate-estimation-00, 3), in packets.
+//! Samples of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation-00, 3), in packets.
 
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A packet that is out.
+/// A sent packet that may be outstanding.
 #[derive(Debug, Clone, Copy, Default)]
 struct OutstandingPacket {
     sent_at: Time,
-    /// [`Delivery::first_sent_at`], [`Delivery::delivered_at`] and [`Delivery::delivered`] when it left.
+    /// [`Delivery::first_sent_at`], [`Delivery::delivered_at`] and [`Delivery::delivered`] at the time of its sending.
     first_sent_at: Time,
     delivered_at: Time,
     delivered: u64,
-    /// Its arrival is not counted yet.
+    /// Whether its arrival is not counted yet.
     is_out: bool,
     was_sent_again: bool,
     app_limited: bool,
@@ -21,32 +21,33 @@ struct OutstandingPacket {
 /// Sample of one acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
-    /// Packets that it reports as arrived.
+    /// Number of packets that it reports as arrived.
     pub newly: u32,
-    /// Packets delivered when the newest of them left.
+    /// Number of packets that were delivered when the newest of these packets was sent.
     pub prior_delivered: u64,
-    /// Packets per second; `None` where the interval is too short to say.
+    /// Packets per second; `None` if the interval is too short.
     pub rate: Option<f64>,
-    /// The round trip of that packet, if it was sent once.
+    /// Round-trip time of the newest packet, if it was sent once.
     pub rtt: Option<Span>,
-    /// The application, not the network, set the rate.
+    /// Whether the application, not the network, limited the rate.
     pub app_limited: bool,
 }
 
-/// Counts of a connection.
+/// Delivery counters of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Delivery {
     /// A ring by packet number; its length is a power of two.
     out: Vec<OutstandingPacket>,
-    /// Packets that were sent again, and when, in this order; behind the first also some that have arrived or left once more.
+    /// Packets that were sent again, with the time, in this order. Entries after the first may be outdated: the packet has
+    /// arrived or was sent once more.
     again: VecDeque<(u32, Time)>,
-    /// Packets delivered so far (`C.delivered`), and when the latest was.
+    /// Number of packets delivered so far (`C.delivered`), and the time of the latest delivery.
     pub delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
-    /// Number of delivered packets up to which the application limits the rate; 0: it does not.
+    /// Number of delivered packets up to which the application limits the rate; 0 if it does not.
     app_limited_to: u64,
-    /// The latest moment at which a packet left that has arrived.
+    /// Latest time of sending of a packet that has arrived.
     latest: Time,
     /// The newest packet of this acknowledgement.
     newest: Option<OutstandingPacket>,
@@ -54,7 +55,8 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Packet `seq` leaves; all from `una` on may be out. `inflight` were in the pipe before it.
+    /// Records that packet `seq` is sent. Packets from `una` on may be outstanding; `inflight` packets were in the pipe before
+    /// it.
     pub(super) fn on_sent(&mut self, seq: u32, una: u32, inflight: u32, again: bool, now: Time) {
         let span = (seq.max(una) - una.min(seq)) as usize + 1;
         if span > self.out.len() {
@@ -87,7 +89,7 @@ impl Delivery {
         }
     }
 
-    /// Packet `seq` has arrived, by this acknowledgement or one before it.
+    /// Records that packet `seq` has arrived, reported by this or an earlier acknowledgement.
     pub(super) fn on_arrival(&mut self, seq: u32, now: Time) {
         let Some(mask) = self.out.len().checked_sub(1) else { return };
         let out = &mut self.out[seq as usize & mask];
@@ -104,8 +106,8 @@ impl Delivery {
         }
     }
 
-    /// Returns the sample after all arrivals of this acknowledgement were reported. An interval
-    /// shorter than the lowest round trip gives no information about the path.
+    /// Returns the sample after all arrivals of this acknowledgement have been reported. An interval shorter than the lowest
+    /// round trip gives no information about the path.
     pub(super) fn take_sample(&mut self, lowest: Option<Span>, now: Time) -> Option<Sample> {
         let newly = std::mem::take(&mut self.newly);
         let newest = self.newest.take()?;
@@ -126,8 +128,8 @@ impl Delivery {
         })
     }
 
-    /// The first packet of a range, none of it acknowledged, that was sent again and is lost again: others that left later than
-    /// it by `later` have arrived (as RFC 8985 has it).
+    /// Returns the first packet of an unacknowledged range whose retransmission is lost too: a packet that was sent later by more
+    /// than `later` has arrived (as in RFC 8985).
     pub(super) fn first_lost_again(&mut self, range: Range<u32>, later: Span) -> Option<u32> {
         self.forget_again(range.start);
         let lost = self.again.iter().take_while(|(_, sent_at)| *sent_at + later < self.latest);
@@ -141,14 +143,14 @@ impl Delivery {
         }
     }
 
-    /// Whether a packet is still out that was sent again at this moment, and not since.
+    /// Returns whether a packet that was sent again at this moment, and not since, is still outstanding.
     fn is_out_since(&self, &(seq, sent_at): &(u32, Time), una: u32) -> bool {
         let Some(mask) = self.out.len().checked_sub(1) else { return false };
         let out = &self.out[seq as usize & mask];
         seq >= una && out.is_out && out.was_sent_again && out.sent_at == sent_at
     }
 
-    /// The application has nothing more, and `inflight` are in the pipe.
+    /// Records that the application has no more data, with `inflight` packets in the pipe.
     pub(super) fn limit(&mut self, inflight: u32) {
         self.app_limited_to = (self.delivered + u64::from(inflight)).max(1);
     }

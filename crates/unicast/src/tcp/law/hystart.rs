@@ -1,10 +1,10 @@
-//! HyStart++ (RFC 9406): slow start ends when round trips become longer, before anything is lost.
+//! HyStart++ (RFC 9406): slow start ends when round-trip times grow, before a loss.
 
 use super::Received;
 use crate::Ack;
 use faircast_core::time::Span;
 
-/// Constants of RFC 9406, 4.3. `L` is left out: it limits growth of senders that do not space their packets, and the others.
+/// Constants of RFC 9406, 4.3. `L` is left out: it limits the growth of senders without pacing.
 const MIN_THRESHOLD: Span = Span::from_millis(4);
 const MAX_THRESHOLD: Span = Span::from_millis(16);
 const RTT_DIVISOR: u64 = 8;
@@ -15,12 +15,12 @@ const ROUNDS: u32 = 5;
 /// One slow start.
 #[derive(Debug, Clone)]
 pub(super) struct HyStart {
-    /// The round ends when this is acknowledged.
+    /// Packet number whose acknowledgement ends the round.
     round_end: u32,
     last_min: Span,
     min: Span,
     samples: u32,
-    /// In conservative slow start: the lowest round trip when it began, and rounds so far.
+    /// State of conservative slow start: the lowest round-trip time at its start, and the number of rounds so far.
     conservative: Option<(Span, u32)>,
 }
 
@@ -46,7 +46,7 @@ impl HyStart {
                     self.conservative = Some((self.min, 0));
                 }
             }
-            // The longer round trip was a passing one.
+            // The longer round-trip time was temporary.
             Some((baseline, _)) if enough && self.min < baseline => self.conservative = None,
             _ => {}
         }
@@ -59,12 +59,12 @@ impl HyStart {
         }
     }
 
-    /// Congestion avoidance begins.
+    /// Returns whether congestion avoidance begins.
     pub(super) fn is_over(&self) -> bool {
         self.conservative.is_some_and(|(_, rounds)| rounds >= ROUNDS)
     }
 
-    /// The window grows by an acknowledged packet over this.
+    /// Returns the divisor of the window's growth per acknowledged packet.
     pub(super) const fn divisor(&self) -> f64 {
         if self.conservative.is_some() { GROWTH_DIVISOR } else { 1.0 }
     }

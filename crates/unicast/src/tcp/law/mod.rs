@@ -1,12 +1,13 @@
-//! Congestion control of today's TCP, above recovery by selective acknowledgements: how the window moves, and how packets are spaced.
+//! Congestion control of present TCP, above recovery by selective acknowledgements: growth and reduction of the window, and
+//! pacing.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | `cubic` | CUBIC (RFC 9438) |
 //! | `hystart` | HyStart++, the end of slow start by delay (RFC 9406) |
 //! | `dctcp` | DCTCP (RFC 8257), and Prague, which adds independence of the round trip |
 //! | `bbr` | BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00) |
-//! | `delivery` | samples of the delivery rate for it (draft-cheng-iccrg-delivery-rate-estimation-00) |
+//! | `delivery` | samples of the delivery rate for BBR (draft-cheng-iccrg-delivery-rate-estimation-00) |
 
 mod bbr;
 mod cubic;
@@ -25,7 +26,7 @@ use cubic::Cubic;
 use dctcp::Dctcp;
 use faircast_core::time::{Span, Time};
 
-/// How a window moves, where that is not by the law of Reno.
+/// Rules for the window of variants that do not use Reno's.
 #[derive(Debug, Clone)]
 pub(super) enum Law {
     Cubic(Cubic),
@@ -33,19 +34,19 @@ pub(super) enum Law {
     Bbr(Box<Bbr>),
 }
 
-/// Information of an acknowledgement of new data, or of a mark, for a law before loss recovery processes it.
+/// Information for a law about an acknowledgement of new data, or a mark, before loss recovery processes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received {
     pub now: Time,
     /// The smoothed round-trip time; zero before the first sample.
     pub rtt: Span,
-    /// The first packet that was not acknowledged, and the next one to be sent.
+    /// The first unacknowledged packet before this acknowledgement, and the next packet to be sent.
     pub una: u32,
     pub nxt: u32,
 }
 
 impl Law {
-    /// The law of this variant; `None` where it is Reno's or Vegas'.
+    /// Returns the law of this variant; `None` for Reno's law and Vegas.
     pub(super) fn of(config: &Config) -> Option<Box<Law>> {
         match config.variant {
             Variant::Cubic => Some(Law::Cubic(Cubic::new(config.hystart, config.fast_convergence))),
@@ -56,8 +57,8 @@ impl Law {
         .map(Box::new)
     }
 
-    /// Returns the configuration with the values that such a law needs in any case: BBR counts the packets in
-    /// the pipe itself, and a sender that spaces its packets has no other delay before them.
+    /// Returns the configuration with the values that a law requires: BBR counts the packets in the pipe itself, and a sender
+    /// that paces its packets adds no other delay.
     pub(super) const fn settle(mut config: Config) -> Config {
         if matches!(config.variant, Variant::Bbr) {
             config.recovery = Recovery::Scoreboard;
@@ -70,7 +71,7 @@ impl Law {
         config
     }
 
-    /// An acknowledgement, before anything else is done with it.
+    /// Processes an acknowledgement before all other processing.
     pub(super) fn on_received(&mut self, ack: &Ack, received: &Received) {
         match self {
             Law::Cubic(cubic) => cubic.on_received(ack, received),
@@ -79,7 +80,7 @@ impl Law {
         }
     }
 
-    /// Whether an echoed mark reduces the window now.
+    /// Returns whether an echoed mark reduces the window now.
     pub(super) fn heeds_marks(&mut self, now: Time) -> bool {
         match self {
             Law::Cubic(_) => true,
@@ -88,12 +89,13 @@ impl Law {
         }
     }
 
-    /// Whether a loss halves a window that a mark reduced just before: a mark is no loss to this law (RFC 8257, 3.5).
+    /// Returns whether a loss halves a window that a mark has just reduced: this law does not treat a mark as a loss (RFC 8257,
+    /// 3.5).
     pub(super) const fn tells_losses_from_marks(&self) -> bool {
         matches!(self, Law::Dctcp(_))
     }
 
-    /// An acknowledgement of `newly` packets opens the window.
+    /// Grows the window by an acknowledgement of `newly` packets.
     pub(super) fn grow(&mut self, window: &mut CongestionWindow, newly: u32) {
         match self {
             Law::Cubic(cubic) => cubic.grow(window, newly),
@@ -119,7 +121,7 @@ impl Law {
         }
     }
 
-    /// The window is about to be reduced.
+    /// Processes a reduction of the window, before it is applied.
     pub(super) fn on_reduction(&mut self, window: &CongestionWindow) {
         match self {
             Law::Cubic(cubic) => cubic.on_reduction(window.packets()),
@@ -128,14 +130,14 @@ impl Law {
         }
     }
 
-    /// Nothing was out for a while.
+    /// Processes a period without outstanding packets.
     pub(super) const fn on_idle(&mut self) {
         if let Law::Cubic(cubic) = self {
             cubic.on_idle();
         }
     }
 
-    /// How long after a packet the next one may leave; `None` where packets are not spaced.
+    /// Returns the time between two packets; `None` if packets are not paced.
     pub(super) fn gap(&self, window: &CongestionWindow, rtt: Span) -> Option<Span> {
         match self {
             Law::Cubic(_) => None,

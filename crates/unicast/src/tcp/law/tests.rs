@@ -1,4 +1,4 @@
-//! Against the drafts' own formulas, and against cases computed by hand.
+//! Comparison with the drafts' formulas, and with cases computed by hand.
 
 use super::bbr::MaxFilter;
 use super::cubic::{self, Cubic};
@@ -22,7 +22,7 @@ fn secs(time: f64) -> Time {
     Time::from_secs_f64(time)
 }
 
-/// Mean window between two moments.
+/// Returns the mean window between two moments.
 fn mean_window(pipe: &mut Pipe, from: f64, to: f64) -> f64 {
     pipe.run_until(secs(from));
     let (mut sum, mut count) = (0.0, 0.0);
@@ -39,7 +39,7 @@ fn ack(next: u32, echo: Time, ece: bool) -> Ack {
 
 #[test]
 fn cubics_window_follows_the_cubic_function_of_rfc_9438() {
-    // Reduced at 200 packets to 140: K = cbrt(60 / 0.4) = 5.313 s.
+    // The window was reduced from 200 packets to 140: K = cbrt(60 / 0.4) = 5.313 s.
     let mut window = CongestionWindow::new(140.0, 140.0);
     let mut cubic = Cubic::new(Switch::Off, Switch::On);
     cubic.on_reduction(200.0);
@@ -57,7 +57,7 @@ fn cubics_window_follows_the_cubic_function_of_rfc_9438() {
         }
         window.packets()
     };
-    // One acknowledged window moves the window to where the function is a round trip later.
+    // One acknowledged window moves the window to the value of the function one round trip later.
     let reached = at(2.0);
     let expected = 0.4 * (2.0_f64 - 5.313).powi(3) + 200.0;
     assert!((reached / expected - 1.0).abs() < 0.02, "{reached} packets, by hand {expected}");
@@ -73,11 +73,11 @@ fn cubic_gives_up_room_when_its_maximum_falls() {
     let received = Received { now: secs(1.0), rtt: Span::from_millis(100), una: 0, nxt: 100 };
     cubic.on_received(&ack(1, Time::ZERO, false), &received);
     cubic.grow(&mut window, 1);
-    // At the plateau: the function a round trip later is 68 + 0.4 * 0.1^3.
+    // At the plateau, the value of the function one round trip later is 68 + 0.4 * 0.1^3.
     assert!((window.packets() - 68.0) < 0.02, "{}", window.packets());
 }
 
-/// RFC 9438, 5.1, figure 5.
+/// Returns the mean window of RFC 9438, 5.1, figure 5.
 fn response(rtt: f64, loss: f64) -> f64 {
     let beta = cubic::BETA;
     (cubic::C * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * rtt.powf(0.75) / loss.powf(0.75)
@@ -85,7 +85,8 @@ fn response(rtt: f64, loss: f64) -> f64 {
 
 #[test]
 fn cubic_under_periodic_loss_reaches_the_window_of_rfc_9438() {
-    // The plateau is flat: a window above or below finds its cycle in hundreds of periods only, which is why both sides are tried.
+    // The plateau is flat: a window above or below it needs hundreds of periods to reach its cycle. So the test starts on both
+    // sides.
     for (rtt, every, start) in
         [(0.1, 10_000_u64, 0.85), (0.1, 10_000, 1.15), (0.2, 4_000, 0.85), (0.2, 4_000, 1.15)]
     {
@@ -106,7 +107,7 @@ fn cubic_under_periodic_loss_reaches_the_window_of_rfc_9438() {
 
 #[test]
 fn cubic_is_no_slower_than_reno_where_reno_is_fast() {
-    // One of 100 at 20 ms: the cubic function gives 1.8 packets, Reno's law sqrt(3 / (2 p)) = 12.2.
+    // One of 100 packets is lost at 20 ms: the cubic function gives 1.8 packets, Reno's law sqrt(3 / (2 p)) = 12.2.
     let mut pipe = pipe("tcp-cubic,hystart=off,delack=off", 1000.0, 10);
     pipe.judge = Box::new(|number, _, _| if number % 100 == 99 { Fate::Dropped } else { Fate::Passes });
     let window = mean_window(&mut pipe, 20.0, 200.0);
@@ -122,7 +123,7 @@ fn hystart_ends_slow_start_before_a_deep_buffer_is_full() {
         (pipe.drops, pipe.sender.observe().acked)
     };
     let ((with, got), (without, _)) = (drops("on"), drops("off"));
-    // Found at twice what the path holds, then five rounds of a quarter more each.
+    // The pipe is found full at twice the packets that the path holds, after five more rounds with a quarter more each.
     assert!(without > 200 && with == 0, "{with} with, {without} without");
     assert!(got > 4500, "{got} of 6250 packets in 5 s");
 }
@@ -138,7 +139,7 @@ fn dctcps_estimate_follows_the_share_of_marks_by_its_gain() {
     assert_eq!(receive(1, 0, 11, false), 1.0 - 1.0 / 16.0, "the first window is one packet, and unmarked");
     assert_eq!(receive(5, 1, 15, true), 0.9375, "the window is not over");
     assert_eq!(receive(11, 5, 21, false), 0.9375);
-    // 4 of 11 marked.
+    // 4 of 11 packets are marked.
     let expected = 0.9375 + (4.0 / 11.0 - 0.9375) / 16.0;
     assert!((receive(12, 11, 22, false) - expected).abs() < 1e-12);
 }
@@ -165,7 +166,7 @@ fn dctcps_receiver_acknowledges_at_every_change_of_marking() {
     assert_eq!(arrive(6, false), Some((7, false)), "no CWR is waited for");
 }
 
-/// Marks at random, none lost.
+/// Creates a pipe with random marks and without loss.
 fn marked(name: &str, one_way: u64, probability: f64) -> Pipe {
     let mut pipe = pipe(name, 1000.0, one_way);
     pipe.judge = Box::new(move |_, segment, rng| {
@@ -177,8 +178,8 @@ fn marked(name: &str, one_way: u64, probability: f64) -> Pipe {
 
 #[test]
 fn dctcp_keeps_two_marks_in_a_round_trip() {
-    // W = 2 / p where a reduction follows every round. Here the next mark has to come first: with x = W p / 2 of them in half a round
-    // trip, x = 1 + 1 / (2 x), which is 1.366; and marked acknowledgements let nothing grow.
+    // W = 2 / p if a reduction follows every round. Here the next mark has to arrive first. With x = W p / 2 marks in half a
+    // round trip, x = 1 + 1 / (2 x), so x = 1.366. Marked acknowledgements also do not grow the window.
     for p in [0.02, 0.05, 0.1] {
         let window = mean_window(&mut marked("tcp-dctcp,delack=off", 20, p), 20.0, 320.0);
         let ratio = window * p / 2.0 / (1.366 * (1.0 - p));
@@ -214,7 +215,7 @@ fn pragues_rate_does_not_follow_short_round_trips() {
     };
     let (near, far) = (rate("tcp-prague,delack=off", 2), rate("tcp-prague,delack=off", 10));
     assert!((0.75..1.33).contains(&(near / far)), "{near} packets a second at 4 ms, {far} at 20 ms");
-    // 2 / p in a virtual round trip of 25 ms.
+    // The expected rate is 2 / p packets in a virtual round trip of 25 ms.
     assert!((0.8..1.35).contains(&(far / 8000.0)), "{far} packets a second");
     let (near, far) = (rate("tcp-dctcp,delack=off", 2), rate("tcp-dctcp,delack=off", 10));
     assert!(near / far > 3.5, "DCTCP's does: {near} and {far}");
@@ -255,7 +256,7 @@ fn bbr_fills_the_link_and_leaves_its_queue_nearly_empty() {
     let share = got as f64 / (30.0 * 1250.0);
     let mean = queued as f64 / f64::from(count);
     assert!(share > 0.96, "{share} of the link");
-    // 52 packets are out without a queue; a quarter of them more in one of eight rounds.
+    // 52 packets are in flight without a queue, and a quarter more in one of eight rounds.
     assert!(mean < 15.0, "{mean} packets queued");
     assert_eq!(fewest, 4, "every 10 s only four are out");
     assert!((104..120).contains(&highest), "twice what the path holds, and a few: {highest}");
@@ -311,7 +312,7 @@ fn bbr_starts_up_drains_and_probes_in_order() {
 fn a_delivery_rate_sample_is_the_slower_of_send_and_ack_rate() {
     let mut delivery = Delivery::default();
     let at = Time::from_nanos;
-    // Four packets leave 1 ms apart, and arrive 2 ms apart.
+    // Four packets are sent 1 ms apart, and arrive 2 ms apart.
     (0..4_u32).for_each(|seq| delivery.on_sent(seq, 0, seq, false, at(u64::from(seq) * 1_000_000)));
     let mut last = None;
     for seq in 0..4_u32 {
@@ -322,7 +323,7 @@ fn a_delivery_rate_sample_is_the_slower_of_send_and_ack_rate() {
     }
     let last = last.expect("a packet arrived");
     assert_eq!((last.newly, last.prior_delivered, delivery.delivered), (1, 0, 4));
-    // All four were delivered since the first left at 0: 16 ms.
+    // All four packets were delivered in the 16 ms since the first was sent at 0.
     assert!((last.rate.expect("long enough") - 250.0).abs() < 1e-6);
     assert_eq!(last.rtt, Some(Span::from_millis(13)));
 }

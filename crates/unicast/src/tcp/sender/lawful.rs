@@ -1,4 +1,4 @@
-//! Additional behaviour of senders with a law of their own: see [`law`](super::super::law).
+//! Additional behaviour of senders with a law other than Reno's: see [`law`](super::super::law).
 
 use super::{Recovery, Sender};
 use crate::Ack;
@@ -8,19 +8,19 @@ use crate::tcp::tcb::{ControlBlock, Reaction};
 use faircast_core::node::Cx;
 use faircast_core::time::Time;
 
-/// Packets in the pipe: by the scoreboard where it knows anything, else those sent since the left edge.
+/// Returns the packets in the pipe: by the scoreboard if it is not empty, otherwise the packets sent since the left edge.
 fn inflight(tcb: &ControlBlock, board: &Scoreboard) -> u32 {
     if board.is_empty() { tcb.nxt.saturating_sub(tcb.una) } else { board.in_pipe(tcb.una, tcb.max) }
 }
 
 impl Sender {
-    /// Its law, where that is not Reno's or Vegas'.
+    /// Returns the law, if it is not Reno's or Vegas'.
     #[cfg(test)]
     pub(in crate::tcp) fn law(&self) -> Option<&Law> {
         self.tcb.law.as_deref()
     }
 
-    /// An acknowledgement of something sent, on an open connection.
+    /// Processes an acknowledgement of sent packets on an open connection.
     pub(super) fn on_ack_by_law(&mut self, ack: &Ack, echo: bool, cx: &mut Cx<'_>) {
         let now = cx.now;
         let (tcb, Recovery::Sack(board)) = (&mut self.tcb, &mut self.recovery) else { return };
@@ -57,7 +57,7 @@ impl Sender {
         }
     }
 
-    /// Packet `seq` has left.
+    /// Records that packet `seq` was sent.
     pub(super) fn on_sent_by_law(&mut self, seq: u32, again: bool, now: Time) {
         let (tcb, Recovery::Sack(board)) = (&mut self.tcb, &self.recovery) else { return };
         let before = inflight(tcb, board).saturating_sub(1);
