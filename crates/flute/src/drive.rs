@@ -16,8 +16,8 @@ use faircast_transport::event::{Event, TransferName};
 use faircast_wire::{Spacing, group_of};
 use std::net::SocketAddr;
 
-/// Sends files and trees to everybody who receives the group, as often as asked for. Nobody answers, so nothing is known of who received
-/// them.
+/// Sends files and trees to all receivers of the group, the requested number of times. There is no feedback, so the result does
+/// not depend on receivers.
 impl Configuration for AlcSend {
     type Report = AlcSendReport;
 
@@ -31,7 +31,7 @@ impl Configuration for AlcSend {
             return Err(AlcError::Content { what: self.content.kind() }.into());
         };
         let groups = layer_groups(self.place.group, &self.pacing)?;
-        // The source's address is a part of the session's name (RFC 5651, 3).
+        // The source's address is a part of the session's identity (RFC 5651, 3).
         let sockets = host.source(&self.place, None)?;
         let (datagram, overhead) = (sockets.datagram, sockets.overhead);
         let cci = if groups.len() > 1 { Rlc::LEN } else { 4 };
@@ -67,7 +67,7 @@ impl Configuration for AlcSend {
     }
 }
 
-/// Receives the files of one session, until all files of a complete table are there, or the session ends.
+/// Receives the files of one session, until all files of a complete table have arrived, or the session ends.
 impl Configuration for AlcReceive {
     type Report = AlcReceiveReport;
 
@@ -97,7 +97,7 @@ impl Configuration for AlcReceive {
     }
 }
 
-/// The group of each layer.
+/// Returns the group of each layer.
 fn layer_groups(group: SocketAddr, pacing: &Pacing) -> Result<Vec<SocketAddr>, Error> {
     let (layers, spacing) = match pacing {
         Pacing::Fixed(_) => (1, Spacing::Address),
@@ -105,7 +105,7 @@ fn layer_groups(group: SocketAddr, pacing: &Pacing) -> Result<Vec<SocketAddr>, E
     };
     let of = |layer| group_of(group, Layer(layer), spacing).ok_or(AlcError::Layer { layer, group }.into());
     match layers {
-        // A single layer says itself what is wrong with its group.
+        // A session with a single layer reports an invalid group itself.
         1 => Ok(vec![group]),
         _ => (0..layers).map(of).collect(),
     }

@@ -1,19 +1,19 @@
-//! Errors of sessions over ALC only.
+//! Errors that only sessions over ALC have.
 
 use faircast_transport::error::{Class, Error, FormatError, FormatFault};
 use std::time::Duration;
 
-/// Why a session over ALC could not run, or failed. It is inside of [`Error::Format`].
+/// Reason why a session over ALC could not run, or failed. It is wrapped in [`Error::Format`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AlcError {
-    /// Content that FLUTE cannot carry.
+    /// FLUTE cannot carry the content.
     #[error("cannot send {what} over ALC: its files have names and lengths; write it to a file first")]
     Content {
         /// The requested value.
         what: &'static str,
     },
-    /// A file that is too long for the erasure code.
+    /// A file is too long for the erasure code.
     #[error(
         "{} has {bytes} bytes, but with these datagrams the erasure code {fec} reaches {most}; use larger ones or the other code",
         .path.display()
@@ -25,10 +25,10 @@ pub enum AlcError {
         bytes: u64,
         /// The code.
         fec: &'static str,
-        /// The longest file that it reaches.
+        /// Maximum length of a file with this code.
         most: u64,
     },
-    /// Layers beyond the last address or port.
+    /// The groups of the layers exceed the last address or port.
     #[error(
         "layer {layer} of the group {group} would be no multicast group; choose a lower address, or fewer layers"
     )]
@@ -38,31 +38,31 @@ pub enum AlcError {
         /// The session's group.
         group: std::net::SocketAddr,
     },
-    /// A packet could not be written: a number that the format has no room for.
+    /// A packet could not be encoded, because a number does not fit the format.
     #[error("cannot write an ALC packet: {0}")]
     Encode(#[from] crate::codec::EncodeError),
-    /// Nothing was heard.
+    /// No packet of a session arrived.
     #[error(
         "no ALC session was found on {group} within {waited:?}; is the source sending there, within its time to live?"
     )]
     NoSession {
         /// The group.
         group: std::net::SocketAddr,
-        /// How long the receiver waited.
+        /// Waiting time of the receiver.
         waited: Duration,
     },
-    /// The session ended, or nothing of it came any more, before everything was there.
+    /// The session ended, or its packets stopped, before all files were complete.
     #[error(
         "{why} before all data had arrived: {files} of {known} files are complete, and parts of {stored} others are stored; start again while the source sends, or let the source send more generations"
     )]
     Ended {
-        /// Reason, as a sentence without an end.
+        /// Reason, as the beginning of a sentence.
         why: &'static str,
-        /// Files that are whole.
+        /// Number of complete files.
         files: u64,
-        /// Files of the table.
+        /// Number of files of the table.
         known: u64,
-        /// Files with a part that the next run goes on with.
+        /// Number of files with a part that the next run can continue.
         stored: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! A source's files: found, described, and read block by block.
+//! A source's files: search, description, and reading block by block.
 
 use crate::codec::{Blocks, Fec, File, Oti, Params, PayloadId};
 use crate::error::AlcError;
@@ -11,27 +11,28 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Source symbols of a block without a code: a block is only a way to number symbols.
+/// Number of source symbols of a block without a code, where blocks only number the symbols.
 const NO_CODE_BLOCK: u32 = 1_024;
-/// Source symbols of a block with RaptorQ, as on the native wire, where files are not too long for it.
+/// Number of source symbols of a block with RaptorQ, as in the native format; longer files have longer blocks.
 const RAPTORQ_BLOCK: u64 = 256;
-/// RFC 6330, 3.3.3: the number of blocks has eight bits.
+/// Maximum number of blocks: RFC 6330, 3.3.3, gives it eight bits.
 const RAPTORQ_BLOCKS: u64 = 255;
-/// Bytes of a block with RaptorQ at most: source and receivers have one in memory, and some times that while they compute.
+/// Maximum number of bytes of a block with RaptorQ. Source and receivers hold one block in memory, and several times its size
+/// while they compute.
 pub(super) const MAX_CODED: u64 = 128 << 20;
 
 /// A file to send.
 #[derive(Debug)]
 pub(super) struct Object {
-    /// As the table has it.
+    /// Entry of the file in the table.
     pub file: File,
-    /// How it is cut.
+    /// Division and coding of the file.
     pub oti: Oti,
     pub blocks: Blocks,
     path: PathBuf,
 }
 
-/// The files, and what is not sent, with the reason.
+/// The files to send, and the files that are not sent, with the reason.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub objects: Vec<Object>,
@@ -39,13 +40,13 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Look at what is to be sent; every file is read once for its MD5.
+    /// Finds the files to send and reads each once for its MD5.
     pub fn look(paths: &[PathBuf], fec: Fec, symbol_size: u16) -> Result<Found, Error> {
-        // The object stream knows the rules for names and trees; nothing of how it cuts them matters here.
+        // The object stream is used for its rules on names and trees; its division into blocks is not used.
         let reading = Reading { hard_links: HardLinks::AsFiles, ..Reading::default() };
         let object = ObjectStream::open_with(paths, &reading, 1_024, 256)?;
         let mut found = Found::default();
-        // FLUTE has no way to say that something is left out.
+        // FLUTE cannot express that a file is left out.
         if let Some(first) = object.left_out().first() {
             let (path, reason) = (PathBuf::from(&first.path), first.reason.clone());
             return Err(ObjectError::Unreadable { path, reason }.into());
@@ -56,7 +57,7 @@ impl Found {
         for entry in object.manifest().entries() {
             match entry.kind {
                 Kind::File { size } => {
-                    // A table of FLUTE is text.
+                    // A FLUTE table is text, so names must be UTF-8.
                     let not_text = || ObjectError::NotUtf8 { path: entry.path.clone().into() };
                     let name = entry.path.to_str().ok_or_else(not_text)?;
                     let toi = found.objects.len() as u128 + 1;
@@ -78,7 +79,7 @@ impl Found {
     }
 }
 
-/// Where the file of an entry lies: below the one of the paths that has its first name.
+/// Returns the path of an entry's file: below the given path with the entry's first name.
 fn on_disk(paths: &[PathBuf], entry: &str) -> PathBuf {
     let (top, rest) = entry.split_once('/').unwrap_or((entry, ""));
     let named = |path: &PathBuf| match path.file_name() {
@@ -126,11 +127,11 @@ impl Object {
     }
 }
 
-/// How this number of symbols is cut, and how many could be.
+/// Returns the division of this number of symbols, and the maximum number of symbols.
 fn params(fec: Fec, symbols: u64, symbol_size: u16) -> (Params, u64) {
     let most_no_code = 1 << 32;
     match fec {
-        // A file without bytes has no block, which RaptorQ's parameters cannot say.
+        // RaptorQ's parameters cannot express a file without bytes, which has no block.
         Fec::RaptorQ if symbols > 0 => {
             let per_block = symbols.div_ceil(RAPTORQ_BLOCKS).max(RAPTORQ_BLOCK);
             let blocks = symbols.div_ceil(per_block) as u8; // at most 255
@@ -158,26 +159,26 @@ fn md5_of(path: &Path) -> io::Result<([u8; 16], u64)> {
     }
 }
 
-/// A symbol that is to be sent, and the object that it belongs to.
+/// A symbol to be sent, and its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SymbolPlace {
     pub object: usize,
     pub id: PayloadId,
 }
 
-/// Passes over all blocks within each round after the first one, with a code: a receiver that lacks a little of every block need not
-/// wait for a whole round.
+/// Number of passes over all blocks within each round after the first, with a code. A receiver that lacks a few symbols of every
+/// block does not have to wait for a whole round.
 const TURNS: u64 = 8;
 
-/// Walks around all blocks of all files. With a code it never says the same twice: once the source symbols, and then
-/// always some more of every block.
+/// Cycles through all blocks of all files. With a code each pass sends new symbols: first the source symbols, then further repair
+/// symbols of every block.
 #[derive(Debug, Default)]
 pub(super) struct Carousel {
     object: usize,
     block: u32,
-    /// How many symbols of this block were sent on this turn.
+    /// Number of symbols of this block sent in this pass.
     sent: u32,
-    /// How often it has been around.
+    /// Number of completed passes.
     turn: u64,
     coded: bool,
     current: Option<Loaded>,
@@ -196,7 +197,7 @@ enum Bytes {
 }
 
 impl Carousel {
-    /// Rounds that are finished.
+    /// Returns the number of completed rounds.
     pub const fn rounds(&self) -> u64 {
         match self.coded {
             true if self.turn > 0 => 1 + (self.turn - 1) / TURNS,
@@ -204,7 +205,7 @@ impl Carousel {
         }
     }
 
-    /// The next symbol, appended to `out`; `None` when no file has a byte.
+    /// Appends the next symbol to `out`; returns `None` if all files are empty.
     pub fn next(&mut self, objects: &[Object], out: &mut Vec<u8>) -> Result<Option<SymbolPlace>, Error> {
         if objects.iter().all(|object| object.blocks.is_empty()) {
             self.turn += 1;
@@ -240,7 +241,7 @@ impl Carousel {
         }
     }
 
-    /// Have this block's bytes at hand.
+    /// Loads the bytes of the present block.
     fn load(&mut self, objects: &[Object]) -> Result<(), Error> {
         let at = (self.object, self.block);
         if self.current.as_ref().is_some_and(|loaded| loaded.at == at) {
@@ -279,7 +280,7 @@ impl Carousel {
 }
 
 impl Loaded {
-    /// Append a symbol.
+    /// Appends a symbol.
     fn put(&mut self, object: &Object, symbol: u32, out: &mut Vec<u8>) {
         let size = usize::from(object.oti.symbol_size);
         match &mut self.bytes {
@@ -295,7 +296,8 @@ impl Loaded {
     }
 }
 
-/// The first symbol of a block of `len` on this turn, and how many. They begin anew when the code has no more.
+/// Returns the first symbol and the number of symbols in this pass for a block of `len` symbols. When the code has no further
+/// symbols, the sequence starts again.
 fn turn_of(turn: u64, len: u32) -> (u32, u32) {
     let count = len.div_ceil(TURNS as u32);
     let turns = u64::from((MAX_ESI - len) / count);
@@ -327,7 +329,7 @@ mod tests {
                 Oti { transfer_length: symbols * 8, symbol_size: 8, params }.blocks().expect("it can be cut");
             assert!(blocks.symbols() <= most && blocks.len(0) <= u32::from(MAX_SYMBOLS), "{symbols}");
         }
-        // Datagrams of Ethernet and of the loopback: 20 and 34 GB.
+        // Datagrams for Ethernet and for the loopback interface: 20 and 34 GB.
         for (symbol_size, gigabytes) in [(1_424, 20.4), (65_000, 34.2)] {
             let (_, most) = params(Fec::RaptorQ, 1 << 20, symbol_size);
             let bytes = most as f64 * f64::from(symbol_size) / 1e9;

@@ -1,4 +1,4 @@
-//! ALC with FLUTE as a format among others: its options, what it does not have, and reports in words.
+//! ALC with FLUTE as one of the formats: its options, its unsupported features, and reports as text.
 
 use crate::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Fec, Pacing};
 use faircast_core::schemes::Wire;
@@ -63,7 +63,7 @@ impl Format for Alc {
     type Source = AlcSend;
     type Receiver = AlcReceive;
 
-    /// A source by a scheme that needs no answers, or at one rate.
+    /// Creates a source with a scheme that needs no feedback, or with a fixed rate.
     fn source(asked: SourceRequest) -> Result<AlcSend, Refused> {
         let fec = match asked.options.get("fec") {
             Some("raptorq") => Some(Fec::RaptorQ),
@@ -85,7 +85,7 @@ impl Format for Alc {
                 return Err(Refused::Option { name: "fec", why });
             }
             (Some(scheme), None) => {
-                // A receiver of the lowest layer alone gets one packet of 2^(layers - 1).
+                // A receiver of only the base layer gets one of 2^(layers - 1) packets.
                 let rounds = 2 << scheme.layers().saturating_sub(1);
                 (Pacing::Layered { scheme, spacing: asked.spacing }, Fec::RaptorQ, rounds)
             }

@@ -1,6 +1,6 @@
 //! Fuzzing of an ALC receiver: a hostile source.
 //!
-//! The input is datagrams, as [`Steps`] reads them.
+//! The input is a sequence of datagrams, as read by [`Steps`].
 
 #[cfg(test)]
 mod corpus;
@@ -13,8 +13,8 @@ use faircast_transport::step_driver::{Steps, pump};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// A receiver and all that a source could send it: object packets, tables, congestion control information. `scratch` is a directory; what
-/// comes into it is removed.
+/// Runs a receiver with arbitrary packets of a source: object packets, tables, congestion control information. `scratch` is a
+/// directory; its content is removed.
 pub fn receiver(input: &[u8], scratch: &Path) {
     let out = scratch.join("alc");
     let setup = receiver::Setup {

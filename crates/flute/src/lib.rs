@@ -1,4 +1,4 @@
-//! Sessions over ALC with FLUTE (RFC 5775, 6726): files to any number of receivers that never answer.
+//! Sessions over ALC with FLUTE (RFC 5775, 6726): files to any number of receivers, without feedback.
 //!
 //! ```text
 //!  files -> blocks -> carousel -> packets at a fixed rate ------------> one group ------> objects -> verified files
@@ -7,12 +7,12 @@
 //!             +- RaptorQ, new symbols each round -> layers by a timetable -> groups -> joined and left by RLC
 //! ```
 //!
-//! [`AlcSend`] and [`AlcReceive`] run a session on sockets; the state machines below know no socket and no clock. A source
-//! hears nothing: who lost something waits for the next round of the carousel. With an erasure code a round brings new
-//! symbols, so that a receiver needs as many as a block has, whichever they are; that is what makes layers work: all
-//! layers are fed from one fountain, and a receiver of some of them gets everything too, only later.
+//! [`AlcSend`] and [`AlcReceive`] run a session on sockets; the state machines below have no sockets and no clock. A receiver
+//! with losses waits for the next round of the carousel. With an erasure code each round sends new symbols, so a receiver needs
+//! only as many symbols as a block has. This makes layers possible: all layers carry symbols of one fountain, and a receiver of
+//! fewer layers gets all files later.
 
-// The code of the fuzz targets, which tests include, names this crate.
+// The code of the fuzz targets, which the tests include, uses this crate's name.
 #[cfg(test)]
 extern crate self as faircast_flute;
 
@@ -46,63 +46,63 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The items that the library `faircast` has of this format.
+/// The items of this format that the library `faircast` exports.
 pub mod public {
     pub use crate::{
         AlcError, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Fec, Pacing, Repeat, codec,
     };
 }
 
-/// How fast a source sends, and on what.
+/// Rate and groups of a source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]
 pub enum Pacing {
-    /// Always at this rate, headers included, on the session's group.
+    /// A fixed rate, headers included, on the session's group.
     Fixed(Rate),
-    /// By the timetable of a scheme whose source needs no answers (RLC), on a group for each of its layers.
+    /// The timetable of a scheme whose source needs no feedback (RLC), with one group per layer.
     Layered {
         /// The scheme.
         scheme: Scheme,
-        /// How the groups of the layers follow each other.
+        /// Distance between the groups of successive layers.
         spacing: Spacing,
     },
 }
 
-/// How a source over ALC runs.
+/// Configuration of a source over ALC.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AlcSend {
-    /// Where it sends.
+    /// Group address, interface and limits of its packets.
     pub place: SourcePlace,
-    /// How fast.
+    /// Rate and groups.
     pub pacing: Pacing,
     /// The erasure code.
     pub fec: Fec,
-    /// How long.
+    /// Number of rounds, or duration.
     pub repeat: Repeat,
     /// Files and directory trees.
     pub content: Content,
 }
 
-/// How a receiver over ALC runs.
+/// Configuration of a receiver over ALC.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AlcReceive {
-    /// Where it listens, and for how long.
+    /// Group address, interface and timeouts.
     pub place: ReceiverPlace,
-    /// The directory that files go to.
+    /// The output directory for files.
     pub out: PathBuf,
     /// Treatment of names with terminal control characters.
     pub names: Names,
-    /// How much of what earlier sessions have left unfinished in the directory stays when a session begins.
+    /// Limits for incomplete files of earlier sessions in the directory, applied when a session begins.
     pub keep_partial: KeepPartial,
-    /// Files of the table that together have more bytes than this are left out, beginning with the first that does not fit.
+    /// Maximum number of bytes of all files together. Files are left out from the first that does not fit.
     pub most: Option<u64>,
 }
 
 impl AlcSend {
-    /// Send this three times to [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP), at this pace and with RaptorQ: each round
-    /// brings other symbols.
+    /// Creates a source that sends this content three times to [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP), with
+    /// this pacing and with RaptorQ: each round has new symbols.
     pub fn new(pacing: Pacing, content: Content) -> AlcSend {
         AlcSend {
             place: SourcePlace::default(),
@@ -115,7 +115,7 @@ impl AlcSend {
 }
 
 impl AlcReceive {
-    /// Receive into this directory from [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP).
+    /// Creates a receiver from [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) into this directory.
     pub fn new(out: impl Into<PathBuf>) -> AlcReceive {
         AlcReceive {
             place: ReceiverPlace::default(),
@@ -173,7 +173,7 @@ pub struct AlcReceiveReport {
     pub goodput: Rate,
     /// Number of packets received.
     pub packets: u64,
-    /// Number of packets lost, as far as layers show it.
+    /// Number of packets lost, if the session has layers, whose packet numbers show losses.
     pub lost: u64,
     /// Symbols received, divided by symbols needed.
     pub symbol_ratio: f64,
@@ -183,9 +183,9 @@ pub struct AlcReceiveReport {
     pub layers: u64,
     /// Highest joined layer; 0 is the base layer.
     pub highest_layer: u64,
-    /// Number of joins of layers above the base layer.
+    /// Number of times that an enhancement layer was joined.
     pub joins: u64,
-    /// Number of layers left.
+    /// Number of times that a layer was left.
     pub leaves: u64,
     /// Number of rejected packets: damaged, of another session, or of an unknown kind.
     pub refused: u64,
@@ -197,8 +197,8 @@ pub struct AlcReceiveReport {
     pub skipped_count: u64,
 }
 
-/// Bytes of a packet before its symbols, the congestion control information left out: LCT's header with the longer
-/// identifiers that many files need, and the payload ID.
+/// Bytes of a packet before its symbols, without the congestion control information: LCT's header with the longer identifiers for
+/// many files, and the payload ID.
 const FIXED_LEN: usize = 4 + 8 + 4;
 /// Additional length of a packet of the table: EXT_FDT and EXT_FTI.
 const TABLE_LEN: usize = 4 + 16;

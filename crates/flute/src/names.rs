@@ -1,8 +1,8 @@
-//! Names of files as FLUTE has them: URIs.
+//! Names of files in FLUTE: URIs.
 
 use faircast_transport::object::{PathError, check_path};
 
-/// The relative reference for a path of a manifest: what is not a plain letter, digit or mark is written in hexadecimal.
+/// Returns the relative reference for a path of a manifest: all bytes except plain letters, digits and marks are percent-encoded.
 pub(super) fn uri_of(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -16,10 +16,10 @@ pub(super) fn uri_of(path: &str) -> String {
     uri
 }
 
-/// The path inside the output directory for a URI. Scheme and host are left out: `http://host/a/b` becomes `a/b`.
+/// Returns the path inside the output directory for a URI. Scheme and host are left out: `http://host/a/b` becomes `a/b`.
 ///
 /// # Errors
-/// When the path would leave the directory, or cannot be one.
+/// When the path would lead out of the directory, or is invalid.
 pub(super) fn path_of(uri: &str) -> Result<String, PathError> {
     let rest = match uri.split_once(':') {
         // A scheme begins with a letter and has no slash (RFC 3986, 3.1).
@@ -41,7 +41,7 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
-/// Percent signs undone; `None` when that is no text.
+/// Decodes percent signs; `None` if the result is not text.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

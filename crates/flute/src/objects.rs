@@ -1,4 +1,4 @@
-//! A receiver's files: symbols become blocks, blocks become a file, and a whole file gets its name.
+//! A receiver's files: symbols become blocks, blocks become a file, and a complete file gets its final name.
 
 use super::files::MAX_CODED;
 use super::names;
@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The longest block without a code that a receiver keeps account of: the number of a symbol has 16 bits.
+/// Maximum number of symbols of a block without a code: a symbol number has 16 bits.
 const MAX_NO_CODE: u32 = 1 << 16;
 
-/// Why a file of the table is not taken.
+/// Reason why a file of the table is not received.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unfit {
     #[error("its name cannot be used: {0}")]
@@ -45,18 +45,18 @@ pub(super) struct Assembly {
     blocks: Blocks,
     md5: Option<[u8; 16]>,
     part: Option<Part>,
-    /// Whether something has come since the record was written.
+    /// Whether symbols have arrived since the record was written.
     is_newer: bool,
-    /// Blocks that have some symbols.
+    /// Incomplete blocks that have some symbols.
     open: BTreeMap<u32, Block>,
-    /// Bytes that those keep in memory.
+    /// Bytes of memory of the incomplete blocks.
     held: usize,
     whole: HashSet<u32>,
     repaired: u64,
     symbols: u64,
 }
 
-/// A block that is not whole.
+/// An incomplete block.
 #[derive(Debug, Default)]
 struct Block {
     /// One bit for each source symbol that is in the file.
@@ -68,18 +68,18 @@ struct Block {
 /// Effect of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymbolResult {
-    /// It was known, or is of no use.
+    /// The symbol is a duplicate or useless.
     Useless,
-    /// The file still lacks some.
+    /// The file needs more symbols.
     More,
-    /// The file is whole, is what the table says, and has its name.
+    /// The file is complete, matches the table, and has its final name.
     Done,
-    /// The file is not what the table says; it begins anew.
+    /// The file does not match the table; it starts again from the beginning.
     Wrong,
 }
 
 impl Assembly {
-    /// Begin a file of the table.
+    /// Begins a file of the table.
     pub fn begin(entry: &codec::File, names: Names) -> Result<Assembly, Unfit> {
         let path = name_by(names, names::path_of(&entry.location)?)?;
         if let Some(encoding) =
@@ -124,7 +124,7 @@ impl Assembly {
         })
     }
 
-    /// Where it goes, below the output directory.
+    /// Returns the path of the file below the output directory.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -133,12 +133,12 @@ impl Assembly {
         self.oti.transfer_length
     }
 
-    /// Bytes that the blocks which are not whole keep in memory.
+    /// Returns the bytes of memory of incomplete blocks.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Forget what has come of the last block that is not whole; how many bytes that frees.
+    /// Removes the symbols of the last incomplete block and returns the number of freed bytes.
     pub fn let_last_go(&mut self) -> usize {
         let Some((number, block)) = self.open.pop_last() else { return std::mem::take(&mut self.held) };
         let freed = block.held(self.blocks.len(number), self.oti.symbol_size);
@@ -146,7 +146,7 @@ impl Assembly {
         freed
     }
 
-    /// Whether the table says what its content must be.
+    /// Returns whether the table states an MD5 for its content.
     pub fn is_checked(&self) -> bool {
         self.md5.is_some()
     }
@@ -155,17 +155,17 @@ impl Assembly {
         &self.oti
     }
 
-    /// Blocks that only came together with the code's symbols.
+    /// Returns the number of blocks that needed repair symbols.
     pub fn repaired(&self) -> u64 {
         self.repaired
     }
 
-    /// Symbols taken, useless ones too, and symbols needed.
+    /// Returns the number of received symbols, including useless ones, and the number of needed symbols.
     pub fn symbols(&self) -> (u64, u64) {
         (self.symbols, self.blocks.symbols())
     }
 
-    /// Bytes of the blocks that are whole.
+    /// Returns the bytes of the complete blocks.
     pub fn received(&self) -> u64 {
         let size = u64::from(self.oti.symbol_size);
         let of = |block: u32| u64::from(self.blocks.len(block)) * size;
@@ -173,7 +173,7 @@ impl Assembly {
         whole.min(self.oti.transfer_length)
     }
 
-    /// Go on with what an earlier session has left of this file. A file without bytes is whole at once.
+    /// Continues with the data of an earlier session for this file. A file without bytes is complete immediately.
     pub fn resume(&mut self, place: &OutputDirectory) -> Result<SymbolResult, ObjectError> {
         if let Some((part, record)) = Part::resume(place, identity(&self.path, &self.md5, &self.oti)) {
             self.part = Some(part);
@@ -200,12 +200,12 @@ impl Assembly {
         self.whole.len() == self.blocks.count() as usize
     }
 
-    /// Whether something has come since the last record.
+    /// Returns whether symbols have arrived since the latest record.
     pub fn is_newer(&self) -> bool {
         self.is_newer
     }
 
-    /// Record what has come, so that a later session goes on from here.
+    /// Records the received symbols, so that a later session can continue.
     pub fn record(&mut self, place: &OutputDirectory) -> Result<(), ObjectError> {
         if !std::mem::take(&mut self.is_newer) {
             return Ok(());
@@ -223,7 +223,7 @@ impl Assembly {
         part.names.write(place, &record)
     }
 
-    /// Symbols have come: one, or several in a row.
+    /// Takes one or several consecutive symbols.
     pub fn take(
         &mut self,
         id: PayloadId,
@@ -275,7 +275,7 @@ impl Assembly {
         } else {
             let coded = matches!(self.oti.params, Params::RaptorQ { .. });
             let full = bytes.len() == usize::from(self.oti.symbol_size);
-            // A block can be solved with a few more symbols than it has, at most: the others need no memory.
+            // A block needs at most a few repair symbols more than its number of source symbols; further ones are not stored.
             if !coded
                 || !full
                 || block.repairs.len() > len as usize + 8
@@ -300,7 +300,7 @@ impl Assembly {
         Ok(SymbolResult::More)
     }
 
-    /// Put a block together from source symbols in the file and those of the code; whether that worked.
+    /// Decodes a block from source symbols in the file and repair symbols. Returns whether that succeeded.
     fn solve(&mut self, number: u32, place: &OutputDirectory) -> Result<bool, ObjectError> {
         let (len, size) = (self.blocks.len(number), usize::from(self.oti.symbol_size));
         let shape = Shape::new(len as u16, self.oti.symbol_size).expect("the file was refused otherwise");
@@ -347,7 +347,7 @@ impl Assembly {
         Ok(SymbolResult::Done)
     }
 
-    /// The session is over: keep what a later one can go on with, and remove the rest. Whether something is kept.
+    /// Stores the data that a later session can continue with, and removes the rest. Returns whether data were stored.
     pub fn keep(&mut self, place: &OutputDirectory) -> bool {
         let is_stored = self.part.as_ref().is_some_and(|part| part.names.is_stored());
         if !is_stored || self.record(place).is_err() {
@@ -358,7 +358,7 @@ impl Assembly {
         true
     }
 
-    /// Remove what is not whole.
+    /// Removes the incomplete file.
     pub fn abandon(&mut self, place: &OutputDirectory) {
         self.open.clear();
         if let Some(part) = self.part.take() {
@@ -374,12 +374,12 @@ impl Block {
         AROUND + len.div_ceil(64) as usize * 8 + self.repairs.len() * Block::repair(size)
     }
 
-    /// The same of a symbol of the code.
+    /// Returns the approximate memory of a repair symbol, in bytes.
     const fn repair(size: u16) -> usize {
         size as usize + 32
     }
 
-    /// Note a source symbol; whether it is new.
+    /// Records a source symbol and returns whether it is new.
     fn note(&mut self, symbol: u32, len: u32) -> bool {
         self.have.resize(len.div_ceil(64) as usize, 0);
         let word = &mut self.have[symbol as usize / 64];
@@ -395,12 +395,13 @@ impl Block {
     }
 }
 
-/// A name for the content that all its sessions share, where its MD5 can show in the end that it is the same.
+/// Returns an identity of the content that all its sessions share. The MD5 must be known, because it finally shows that the
+/// content is the same.
 fn identity<'a>(path: &'a str, md5: &'a Option<[u8; 16]>, oti: &'a Oti) -> Option<Identity<'a>> {
     md5.as_ref().map(|md5| Identity { path, md5, oti })
 }
 
-/// Write at this place of a file's part, which is made when it is not there.
+/// Writes at this position of a file's part, which is created if it does not exist.
 fn write(
     part: &mut Option<Part>,
     place: &OutputDirectory,

@@ -1,7 +1,7 @@
-//! Parts of files that are not whole: where they lie, and the record of their symbols, from which a later session goes on.
+//! Parts of incomplete files: their location, and the record of their symbols, from which a later session continues.
 //!
-//! A part is named by its content, so that the next session with the same file finds it. The record may be older than the part; it
-//! never says more than is there, and in the end the file's MD5 shows whether all of it is right.
+//! The name of a part depends on its content, so that the next session with the same file finds it. The record may be older than
+//! the part, but never lists missing symbols. In the end the file's MD5 shows whether the file is correct.
 
 use crate::codec::{Oti, Params};
 use faircast_transport::object::{
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The first bytes of a record.
 const MAGIC: [u8; 8] = *b"fcalc-1\n";
 
-/// Symbols of a file whose part is kept at most: 95 GB in packets of Ethernet, and 8 MB of record.
+/// Maximum number of symbols of a file whose part is stored for later sessions: 95 GB in packets of Ethernet, and 8 MB of record.
 const MAX_RECORDED: u64 = 1 << 26;
 
 /// The output directory.
@@ -25,13 +25,13 @@ const MAX_RECORDED: u64 = 1 << 26;
 pub(super) struct OutputDirectory {
     pub(super) path: PathBuf,
     out: OwnedFd,
-    /// Where files are that are not whole.
+    /// Directory of incomplete files.
     parts: OwnedFd,
-    /// Names of parts that are of use to this receiver alone begin with it.
+    /// Prefix of the names of parts that only this receiver can use.
     prefix: String,
 }
 
-/// A file of the table with its MD5: what sessions with the same content have in common.
+/// A file of the table with its MD5: the common identity of sessions with the same content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Identity<'a> {
     pub path: &'a str,
@@ -39,21 +39,21 @@ pub(super) struct Identity<'a> {
     pub oti: &'a Oti,
 }
 
-/// A file that is not whole.
+/// An incomplete file.
 #[derive(Debug)]
 pub(super) struct Part {
     pub file: File,
     pub names: PartNames,
 }
 
-/// The names of a part and, where it is kept, of its record.
+/// The names of a part and, if it is stored for later sessions, of its record.
 #[derive(Debug)]
 pub(super) struct PartNames {
     part: String,
     record: Option<String>,
 }
 
-/// Which source symbols of a file are in its part.
+/// The source symbols of a file that are in its part.
 #[derive(Debug)]
 pub(super) struct Record {
     symbols: u64,
@@ -61,7 +61,7 @@ pub(super) struct Record {
 }
 
 impl OutputDirectory {
-    /// Open the directory, or make it.
+    /// Opens or creates the directory.
     pub fn open(path: &Path, random: u64) -> Result<OutputDirectory, ObjectError> {
         let failed = |doing| move |error: rustix::io::Errno| ObjectError::io(path, doing, error);
         std::fs::create_dir_all(path)
@@ -77,7 +77,7 @@ impl OutputDirectory {
         })
     }
 
-    /// Give a whole file its name; what had it before is replaced.
+    /// Gives a complete file its final name, replacing an earlier object of this name.
     pub fn publish(&self, names: &PartNames, path: &str) -> Result<(), ObjectError> {
         let mut tree = Tree::new(&SYSTEM, &self.out, &self.path);
         let (above, name) = tree.place(path)?;
@@ -88,7 +88,7 @@ impl OutputDirectory {
     }
 }
 
-/// Leave no empty directory behind.
+/// Removes the directory of parts if it is empty.
 impl Drop for OutputDirectory {
     fn drop(&mut self) {
         rustix::fs::unlinkat(self.out.as_fd(), STATE_DIR, AtFlags::REMOVEDIR).ok();
@@ -96,7 +96,7 @@ impl Drop for OutputDirectory {
 }
 
 impl Identity<'_> {
-    /// The same for the same content, cut in the same way.
+    /// Returns a number that is the same for the same content with the same division into symbols.
     fn number(&self) -> u64 {
         let mut hasher = blake3::Hasher::new_derive_key("faircast: part of a file over ALC");
         hasher.update(&(self.path.len() as u64).to_be_bytes()).update(self.path.as_bytes()).update(self.md5);
@@ -123,19 +123,19 @@ impl PartNames {
         &self.part
     }
 
-    /// Whether a later session finds it.
+    /// Returns whether a later session can find the part.
     pub fn is_stored(&self) -> bool {
         self.record.is_some()
     }
 
-    /// Remove what is there under these names.
+    /// Removes the files of these names.
     pub fn discard(&self, place: &OutputDirectory) {
         for name in std::iter::once(&self.part).chain(&self.record) {
             rustix::fs::unlinkat(&place.parts, name, AtFlags::empty()).ok();
         }
     }
 
-    /// Write the record, in place of an older one. A part of no use to others has none.
+    /// Writes the record in place of an older one. A part that only this receiver can use has no record.
     pub fn write(&self, place: &OutputDirectory, record: &Record) -> Result<(), ObjectError> {
         let Some(name) = &self.record else { return Ok(()) };
         let (new, path) = (format!("{name}1"), place.path.join(STATE_DIR).join(name));
@@ -152,7 +152,8 @@ impl PartNames {
 }
 
 impl Part {
-    /// A new part of this file; kept where it can be found again and no other receiver has it.
+    /// Creates a new part of this file. It is stored for later sessions if its content can be identified and no other receiver
+    /// uses the same part.
     pub fn create(
         place: &OutputDirectory,
         identity: Option<Identity<'_>>,
@@ -178,7 +179,7 @@ impl Part {
         }
     }
 
-    /// Data of this file from an earlier session, unless another receiver goes on with it.
+    /// Returns the data of this file from an earlier session, unless another receiver uses them.
     pub fn resume(place: &OutputDirectory, identity: Option<Identity<'_>>) -> Option<(Part, Record)> {
         let identity = identity.filter(Identity::is_recorded)?;
         let names = PartNames::stored(&identity);
@@ -197,8 +198,8 @@ impl Identity<'_> {
     }
 }
 
-/// Open a part for this receiver alone; `None` when another one has it, or it is not a file of ours. As long as it is open nobody
-/// takes it for left over. A filesystem without locks has none to look at either.
+/// Opens a part for this receiver alone; `None` if another receiver has it open, or it is not a file of faircast. While it is
+/// open, no program removes it as left over. On a filesystem without locks, locks are not checked.
 fn open(place: &OutputDirectory, name: &str, how: OFlags) -> Result<Option<File>, Errno> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | how;
     let file = rustix::fs::openat(&place.parts, name, flags, Mode::from_raw_mode(0o644))?;
@@ -230,7 +231,7 @@ impl Record {
         header
     }
 
-    /// The record of this number of symbols, if it is one.
+    /// Reads the record of this number of symbols; `None` if it is invalid.
     fn read(place: &OutputDirectory, name: &str, symbols: u64) -> Option<Record> {
         let file = open(place, name, OFlags::empty()).ok().flatten()?;
         let mut record = Record::new(symbols);

@@ -1,4 +1,4 @@
-//! The receiver: which session, which files, which layers.
+//! The receiver: selection of session, files and layers.
 
 use super::AlcReceiveReport;
 use super::objects::{Assembly, SymbolResult, Unfit};
@@ -24,30 +24,30 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// Packets before the table that are stored, at most.
+/// Maximum number of packets stored before the table arrives.
 const EARLY: usize = 4_096;
-/// A packet is lost when this many with higher numbers have arrived.
+/// Number of later packets that must have arrived before a packet counts as lost.
 const REORDERING: u8 = 3;
-/// Tables that are being put together at the same time.
+/// Maximum number of tables that are assembled at the same time.
 const TABLES: usize = 4;
-/// Files of all tables of a session; what more there are is not taken.
+/// Maximum number of files of all tables of a session; further files are ignored.
 const MAX_OBJECTS: usize = 200_000;
-/// Reasons that the report names; the others are counted.
+/// Maximum number of reasons in the report; further reasons are only counted.
 const MAX_REASONS: usize = 1_000;
-/// Bytes of memory for the blocks that are not whole, of all files together: more than the longest block takes.
+/// Maximum number of bytes of memory for the incomplete blocks of all files together: more than the longest block takes.
 const MAX_HELD: usize = 256 << 20;
 
-/// Received symbols are recorded this often, for this number of files.
+/// Interval of recording received symbols, and the number of files recorded at once.
 const RECORD_EVERY: Span = Span::from_secs(5);
 const MAX_AT_ONCE: usize = 64;
 
-/// How a receiver is set up.
+/// Parameters of a receiver.
 pub(super) struct Setup {
     pub group: SocketAddr,
     pub only: Option<IpAddr>,
     pub out: PathBuf,
     pub names: Names,
-    /// Bytes of all files together.
+    /// Maximum number of bytes of all files together.
     pub most: Option<u64>,
     pub join_timeout: Option<Span>,
     pub idle_timeout: Span,
@@ -61,18 +61,18 @@ pub(crate) struct AlcReceiver {
     place: Option<OutputDirectory>,
     rng: Rng,
     effects: Effects,
-    /// The session that is followed: its source and its number.
+    /// The source and number of the session that is received.
     followed: Option<(IpAddr, u64)>,
     tables: VecDeque<(u32, Table)>,
-    /// The newest instance that was read.
+    /// Number of the newest table instance that was read.
     instance: Option<u32>,
     complete: bool,
     objects: BTreeMap<u128, Object>,
-    /// How many of them are neither whole nor given up.
+    /// Number of `objects` that are neither complete nor given up.
     open: usize,
-    /// Warnings sent so far.
+    /// Warnings reported so far.
     reported: BTreeSet<String>,
-    /// Bytes of those that are open or whole, and of memory for blocks that are not whole.
+    /// Bytes of the open and complete files; bytes of memory of incomplete blocks.
     promised: u64,
     held: usize,
     early: VecDeque<(u128, Vec<u8>)>,
@@ -100,7 +100,7 @@ enum Ended {
     Stopped,
 }
 
-/// A table that is being put together.
+/// A table that is being assembled.
 struct Table {
     oti: Oti,
     blocks: Blocks,
@@ -117,7 +117,7 @@ enum Object {
 }
 
 impl Object {
-    /// Bytes of its whole blocks, while it is open.
+    /// Returns the bytes of its complete blocks, while it is open.
     fn received(&self) -> u64 {
         match self {
             Object::Open(assembly) => assembly.received(),
@@ -126,20 +126,20 @@ impl Object {
     }
 }
 
-/// The receiver's half of the congestion control.
+/// The receiver part of the congestion control.
 struct Control {
     scheme: AnyReceiver,
     level: u8,
-    /// No layer above this one can be joined.
+    /// Highest layer that can be joined.
     top: u8,
-    /// The groups above the lowest layer's.
+    /// The groups of the enhancement layers.
     groups: Vec<SocketAddr>,
     streams: Vec<Stream>,
-    /// The newest slot that a packet was sent in.
+    /// The newest slot in which a packet was sent.
     slot: Option<u32>,
 }
 
-/// One layer's numbers.
+/// Packet numbers of one layer.
 struct Stream {
     gaps: Gaps,
     newest: Option<u64>,
@@ -150,7 +150,7 @@ impl Stream {
         Stream { gaps: Gaps::new(REORDERING), newest: None }
     }
 
-    /// The number that the lower 16 bits belong to: the nearest to the newest one.
+    /// Returns the full number with these lower 16 bits that is nearest to the newest number.
     fn number(&mut self, low: u16) -> Seq {
         let newest = self.newest.unwrap_or(1 << 16);
         let ahead = low.wrapping_sub(newest as u16) as i16;
@@ -195,13 +195,13 @@ impl AlcReceiver {
         })
     }
 
-    /// Files that it knows of.
+    /// Returns the number of known files.
     #[cfg(test)]
     pub(super) fn stored(&self) -> usize {
         self.objects.len()
     }
 
-    /// When something is to be done next.
+    /// Returns the time of the next action.
     fn next_timeout(&self) -> Time {
         let timeout = match self.followed {
             Some(_) => self.last_received_at + self.setup.idle_timeout,
@@ -239,7 +239,7 @@ impl AlcReceiver {
         }
     }
 
-    /// Record what has come of the files: a process that is killed loses what came after that.
+    /// Records the received symbols of the files. A killed process loses only symbols that arrived later.
     fn record(&mut self) -> Result<(), ObjectError> {
         let Some(place) = &self.place else { return Ok(()) };
         let open = self.objects.values_mut().filter_map(|object| match object {
@@ -249,10 +249,10 @@ impl AlcReceiver {
         open.take(MAX_AT_ONCE).try_for_each(|assembly| assembly.record(place))
     }
 
-    /// A datagram came from `from` at `at`.
+    /// Processes a datagram received from `from` at `at`.
     ///
     /// # Errors
-    /// When what it holds cannot be written.
+    /// When its content cannot be written.
     fn on_datagram(&mut self, bytes: &[u8], from: IpAddr, at: Time) -> Result<(), Error> {
         if self.ended.is_some() || self.setup.only.is_some_and(|only| only != from) {
             return Ok(());
@@ -291,7 +291,7 @@ impl AlcReceiver {
         self.ended.get_or_insert(Ended::Stopped);
     }
 
-    /// Hand the packet to the congestion control; whether it belongs to a layer that is wanted.
+    /// Passes the packet to the congestion control and returns whether it belongs to a joined layer.
     fn steer(&mut self, packet: &Packet<'_>, len: usize, now: Time) -> bool {
         let (Some(control), Some(rlc)) = (&mut self.control, Rlc::from_bytes(packet.cci)) else {
             return true;
@@ -303,7 +303,7 @@ impl AlcReceiver {
         let seq = stream.number(rlc.seq);
         let arrival = stream.gaps.on_arrival(seq);
         let size = (len + self.setup.overhead) as u16;
-        // The nearest to the newest slot, as with sequence numbers.
+        // Select the number nearest to the newest slot, as with packet numbers.
         let newest = control.slot.unwrap_or(rlc.slot);
         let ahead = (rlc.slot.wrapping_sub(newest) << 8) as i32 >> 8;
         let slot = newest.saturating_add_signed(ahead);
@@ -329,7 +329,7 @@ impl AlcReceiver {
         true
     }
 
-    /// A layer could not be joined: go on with those below it.
+    /// Handles a failed join of a layer: continues with the layers below it.
     fn on_join_failed(&mut self, place: usize, why: &dyn std::fmt::Display) {
         let Some(control) = &mut self.control else { return };
         let joined = place as u8;
@@ -342,7 +342,7 @@ impl AlcReceiver {
         )));
     }
 
-    /// Do what the congestion control wants.
+    /// Carries out the decisions of the congestion control.
     fn obey(&mut self) {
         let Some(control) = &mut self.control else { return };
         for effect in self.effects.drain() {
@@ -406,7 +406,7 @@ impl AlcReceiver {
         }
     }
 
-    /// Begin a file of a table, if it is one that can be received.
+    /// Begins a file of a table, if it can be received.
     fn begin(&mut self, file: &codec::File) -> Object {
         let begun = Assembly::begin(file, self.setup.names).and_then(|assembly| {
             let most = self.setup.most.unwrap_or(u64::MAX);
@@ -427,13 +427,13 @@ impl AlcReceiver {
         }
     }
 
-    /// Bytes of memory that blocks which are not whole take.
+    /// Returns the bytes of memory of incomplete blocks.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.held
     }
 
-    /// It takes no more memory than it may: the last blocks of the last files are given up first, and come again.
+    /// Limits the memory: first removes the last incomplete blocks of the last files, which are sent again later.
     fn make_room(&mut self) {
         let mut objects = self.objects.values_mut().rev();
         while self.held > MAX_HELD {
@@ -532,7 +532,7 @@ impl AlcReceiver {
         let Some(id) = packet.payload_id else { return Ok(()) };
         let fec: Fec = packet.fec;
         match self.objects.get(&toi) {
-            // The table may change; packets of a file that is not in it yet are stored for later.
+            // The table may change; packets of a file that is not in it yet are stored.
             None => {
                 if self.early.len() < EARLY && !self.complete {
                     self.early.push_back((toi, bytes.to_vec()));
@@ -547,7 +547,7 @@ impl AlcReceiver {
         Ok(())
     }
 
-    /// Do something with a file, and note what came of it.
+    /// Performs an action on a file and processes the result.
     fn act(
         &mut self,
         toi: u128,
@@ -590,13 +590,13 @@ impl AlcReceiver {
         Ok(())
     }
 
-    /// Add a file's symbols to the account.
+    /// Adds a file's symbols to the report.
     fn count(&mut self, toi: u128) {
         let Some(Object::Open(assembly)) = self.objects.get(&toi) else { return };
         let (came, needed) = assembly.symbols();
         let before = self.report.bytes - assembly.len();
         let ratio = came as f64 / needed.max(1) as f64;
-        // A mean over the bytes of all files.
+        // This is a mean weighted by the bytes of all files.
         let (old, new) = (before as f64, assembly.len() as f64);
         if old + new > 0.0 {
             self.report.symbol_ratio = (self.report.symbol_ratio * old + ratio * new) / (old + new);
@@ -647,7 +647,7 @@ impl Endpoint for AlcReceiver {
         }
     }
 
-    /// It never says anything.
+    /// An ALC receiver sends no packets.
     fn poll_transmit(&mut self, _now: Time, _out: &mut Vec<u8>) -> Option<Transmit> {
         None
     }
@@ -725,7 +725,7 @@ impl Table {
         Some(Table { oti, blocks, bytes, have: vec![false; symbols], missing: symbols })
     }
 
-    /// Take symbols; whether the table is whole now.
+    /// Takes symbols and returns whether the table is complete.
     fn take(&mut self, block: u32, symbol: u32, bytes: &[u8]) -> bool {
         let size = usize::from(self.oti.symbol_size);
         for (symbol, bytes) in (symbol..).zip(bytes.chunks(size)) {

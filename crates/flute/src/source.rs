@@ -1,4 +1,4 @@
-//! The source: what leaves next, and when.
+//! The source: selection and timing of the next packet.
 
 use super::files::{Carousel, Found, Object};
 use super::{AlcSendReport, Repeat};
@@ -20,23 +20,23 @@ use faircast_transport::units::mean_rate;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// The table is sent no more often than this.
+/// Minimum interval between transmissions of the table.
 const TABLE_EVERY: Span = Span::from_secs(1);
-/// The table takes at most one packet of this many.
+/// Maximum share of the table: one of this many packets.
 const TABLE_SHARE: u64 = 20;
-/// A table holds this long.
+/// Period of validity of a table.
 const TABLE_HOLDS: Span = Span::from_secs(7 * 86_400);
-/// Packets that announce the end: each can be lost.
+/// Number of packets that announce the end, as each can be lost.
 const GOODBYES: u32 = 3;
-/// After a pause, at most this time of a fixed rate is caught up.
+/// Maximum period of a fixed rate that is made up for after a pause.
 const BURST: Span = Span::from_millis(25);
-/// The number of an instance has 20 bits.
+/// Modulus of instance numbers, which have 20 bits.
 const INSTANCES: u32 = 1 << 20;
 
-/// How a source is set up.
+/// Parameters of a source.
 pub(super) struct Setup {
     pub tsi: u16,
-    /// The groups of all layers, the lowest first.
+    /// The groups of all layers, the base layer first.
     pub groups: Vec<SocketAddr>,
     pub found: Found,
     pub pace: Pace,
@@ -44,13 +44,13 @@ pub(super) struct Setup {
     pub repeat: Repeat,
     /// Bytes of symbols in a packet of the table.
     pub room: u16,
-    /// IP and UDP headers.
+    /// Bytes of IP and UDP headers.
     pub overhead: usize,
     pub unix_secs: u64,
     pub rng: Rng,
 }
 
-/// Decides when a packet may leave.
+/// Determines the times of packets.
 pub(super) enum Pace {
     Fixed { rate: Rate, next: Time },
     Timetable(Box<AnySource>),
@@ -73,7 +73,7 @@ pub(crate) struct AlcSource {
     state: State,
     started: Time,
     sent_bytes: u64,
-    /// Bytes that had been sent at the last progress event.
+    /// Bytes sent before the latest progress event.
     reported_bytes: u64,
     report_at: Time,
     report: AlcSendReport,
@@ -82,15 +82,15 @@ pub(crate) struct AlcSource {
     failure: Option<Error>,
 }
 
-/// The table of files as it is sent.
+/// The encoded table of files.
 #[derive(Default)]
 struct Table {
     instance: u32,
     bytes: Vec<u8>,
-    /// The next symbol of it, while it is being sent.
+    /// Its next symbol, while it is being sent.
     next: Option<u32>,
     due: Time,
-    /// Packets of the lowest layer since it was sent last.
+    /// Number of packets of the base layer since the latest transmission of the table.
     since: u64,
     renew_at: Time,
 }
@@ -98,7 +98,7 @@ struct Table {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Sending,
-    /// Announcements of the end that remain.
+    /// Ending, with this number of remaining announcements.
     Ending(u32),
     Over,
 }
@@ -151,14 +151,14 @@ impl AlcSource {
         session
     }
 
-    /// End the session: the carousel stops where it is.
+    /// Ends the session: the carousel stops immediately.
     fn end(&mut self) {
         if self.state == State::Sending {
             self.state = State::Ending(GOODBYES);
         }
     }
 
-    /// When something is to be done next.
+    /// Returns the time of the next action.
     fn next_timeout(&self) -> Time {
         self.departure().map_or(Time::NEVER, |(_, at)| at).min(self.report_at).min(match &self.pace {
             Pace::Fixed { .. } => Time::NEVER,
@@ -166,7 +166,7 @@ impl AlcSource {
         })
     }
 
-    /// The layer that may send first.
+    /// Returns the layer that may send first, and the time.
     fn departure(&self) -> Option<(Layer, Time)> {
         match &self.pace {
             Pace::Fixed { next, .. } => Some((Layer(0), *next)),
@@ -201,7 +201,7 @@ impl AlcSource {
         }
     }
 
-    /// The next packet that may leave now, and its layer.
+    /// Returns the layer of the next packet that may be sent now, and writes the packet to `out`.
     fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Result<Option<Layer>, Error> {
         out.clear();
         if let Some(effect) = self.effects.refuse() {
@@ -211,7 +211,7 @@ impl AlcSource {
         else {
             return Ok(None);
         };
-        // Within this packet nothing changes the size that the scheme books: packets are filled.
+        // The scheme accounts for full packets, and the size of this packet does not change.
         let stamp = match &mut self.pace {
             Pace::Fixed { .. } => None,
             Pace::Timetable(source) => {
@@ -277,7 +277,7 @@ impl AlcSource {
         self.table.since += u64::from(layer == Layer(0));
         self.symbols.clear();
         let Some(place) = self.carousel.next(&self.objects, &mut self.symbols)? else {
-            // Only files without a byte: the table says everything.
+            // All files are empty, so the table contains all information.
             self.table.next = Some(0);
             return self.write(Layer(0), stamp, now, out);
         };
@@ -298,7 +298,7 @@ impl AlcSource {
         table.next.is_some() || (now >= table.due && table.since >= share)
     }
 
-    /// The symbol of the table that leaves now.
+    /// Returns the table's next symbol.
     fn next_of_table(&mut self, now: Time) -> (Oti, u32) {
         if self.table.next.is_none() && now >= self.table.renew_at {
             self.table.instance = (self.table.instance + 1) % INSTANCES;
@@ -351,7 +351,7 @@ impl AlcSource {
 }
 
 impl Endpoint for AlcSource {
-    /// Nobody has anything to say to this source.
+    /// This source receives no feedback.
     fn handle_datagram(&mut self, _datagram: Datagram<'_>, _now: Time) {}
 
     fn handle_timeout(&mut self, now: Time) {

@@ -86,7 +86,7 @@ fn receiver_that_names(out: &Path, names: Names) -> receiver::AlcReceiver {
     receiver_of(out, names, None)
 }
 
-/// A receiver that takes at most this many bytes.
+/// Creates a receiver that takes at most `most` bytes.
 fn receiver_of(out: &Path, names: Names, most: Option<u64>) -> receiver::AlcReceiver {
     let setup = receiver::Setup {
         group: groups()[0],
@@ -103,7 +103,7 @@ fn receiver_of(out: &Path, names: Names, most: Option<u64>) -> receiver::AlcRece
     receiver::AlcReceiver::new(setup, Time::ZERO).expect("the directory can be made")
 }
 
-/// The next packet that leaves now, and its layer.
+/// Returns the next packet that is sent now, and its layer.
 fn next(source: &mut source::AlcSource, now: Time) -> Option<(Layer, Vec<u8>)> {
     let mut out = Vec::new();
     source.handle_timeout(now);
@@ -112,7 +112,7 @@ fn next(source: &mut source::AlcSource, now: Time) -> Option<(Layer, Vec<u8>)> {
     Some((Layer(layer as u8), out))
 }
 
-/// Run a source until it or the receiver is over; `passes` says which packets arrive.
+/// Runs a source until the source or the receiver has ended; `passes` decides which packets arrive.
 fn run(
     source: &mut source::AlcSource,
     receiver: &mut receiver::AlcReceiver,
@@ -169,7 +169,7 @@ fn every_generation_of_a_code_repairs_any_loss() {
         source.report().expect("files can be read").rounds < 2 && report.repaired_blocks > 3,
         "{report:?}"
     );
-    // 1.43 rounds would do, and what is sent is in steps of an eighth.
+    // 1.43 rounds would suffice, and rounds are divided into eighths.
     assert!(report.symbol_ratio < 1.2, "{report:?}");
 }
 
@@ -192,7 +192,7 @@ fn late_joiner_completes_with_the_next_generation() {
     assert!(same(sent.path(), out.path()) && receiver.report().is_ok_and(|report| report.ok));
 }
 
-/// One session of a round in which this part of all packets is lost; how it ended at the receiver.
+/// Runs a session of one round in which a fraction `loss` of all packets is lost; returns the receiver's result.
 fn session(sent: &Path, out: &Path, fec: Fec, loss: f64, seed: u64) -> Result<AlcReceiveReport, Error> {
     let mut source = source(sent, fec, fixed(), Repeat::Rounds(1));
     let (mut receiver, mut rng) = (receiver(out), Rng::new(seed, 1));
@@ -266,7 +266,7 @@ fn file_without_md5_is_not_stored() {
     assert!(!out.path().join(".faircast").exists());
 }
 
-/// Blocks of 1,471 symbols: as with 530 MB in packets of Ethernet.
+/// Blocks have 1,471 symbols, as with 530 MB in packets of Ethernet.
 #[test]
 fn a_file_of_many_symbols_arrives_with_raptorq() {
     let (sent, out) = (tree(3_000_000), TempDir::new().expect("a temporary directory"));
@@ -324,7 +324,7 @@ fn file_damaged_in_transit_is_not_published() {
     assert!(!out.path().join("tree/large.bin").exists());
 }
 
-/// A hostile source: any table, in packets of any size.
+/// A hostile source with arbitrary tables and packet sizes.
 struct Forger {
     next_instance: u32,
 }
@@ -354,12 +354,12 @@ impl Forger {
         out
     }
 
-    /// Announce files of three bytes with these identifiers and names.
+    /// Announces files of three bytes with these identifiers and names.
     fn announce(&mut self, to: &mut receiver::AlcReceiver, files: impl Iterator<Item = (u128, String)>) {
         self.announce_of(to, 3, files);
     }
 
-    /// The same of this number of bytes, in symbols of three.
+    /// Announces files of `bytes` bytes in symbols of three bytes.
     fn announce_of(
         &mut self,
         to: &mut receiver::AlcReceiver,
@@ -450,7 +450,7 @@ fn layered(options: &str) -> Pacing {
     Pacing::Layered { scheme, spacing: Spacing::Address }
 }
 
-/// A bottleneck of `bps` bit/s with a queue of 30 packets.
+/// Creates a bottleneck of `bps` bit/s with a queue of 30 packets.
 fn bottleneck(bps: f64) -> impl FnMut(Layer, &[u8], Time) -> bool {
     let mut free_at = Time::ZERO;
     move |_, bytes, now| {
@@ -479,7 +479,7 @@ fn receiver_joins_the_layers_that_its_bottleneck_carries() {
         assert!(report.highest_layer >= highest.min(1) && report.joins >= 1, "{bps}: {report:?}");
         seconds.push(report.duration.as_secs_f64());
     }
-    // The last two can take everything, the first one only the lowest two of four layers.
+    // The last two receivers can take all four layers, the first only the lowest two.
     assert!(seconds[0] > 2.0 * seconds[1], "{seconds:?}");
 }
 
@@ -499,7 +499,7 @@ fn layers_never_carry_the_same_symbol_twice() {
             let rlc = Rlc::from_bytes(packet.cci).expect("RLC's");
             assert_eq!(rlc.layer, layer);
             layers[usize::from(layer.0)] += 1;
-            // The large file; others are so short that they come again and again.
+            // This is the large file; the other files are short and repeated often.
             if packet.toi == Some(3) {
                 assert!(seen.insert(packet.payload_id), "{packet:?}");
             }
@@ -524,7 +524,7 @@ fn files_over_the_quota_are_skipped_and_named() {
     assert!(!out.path().join("tree/large.bin").exists() && out.path().join("tree/deep er/short").exists());
 }
 
-/// Files of absurd lengths, of each of whose blocks something comes.
+/// Files have very large lengths, and one symbol of each of their blocks arrives.
 #[test]
 fn incomplete_blocks_take_bounded_memory() {
     let out = TempDir::new().expect("a temporary directory");
@@ -560,7 +560,7 @@ fn incomplete_blocks_take_bounded_memory() {
     assert!((200 << 20..=256 << 20).contains(&most), "{most} bytes");
 }
 
-/// The table of `docs/alc.md`.
+/// Computes the table of `docs/alc.md`.
 #[test]
 #[ignore = "it measures, and takes minutes"]
 fn rounds_needed() {

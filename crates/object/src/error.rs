@@ -353,7 +353,7 @@ impl ObjectError {
     }
 
     /// Creates the error of a failed operation of the system; `doing` completes "cannot ...". If `source` is already an
-    /// [`ObjectError`], returns that unchanged.
+    /// `ObjectError`, returns that unchanged.
     pub fn io(path: impl AsRef<Path>, doing: &'static str, source: impl Into<io::Error>) -> ObjectError {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
         let source = match source.downcast::<ObjectError>() {

@@ -1,4 +1,4 @@
-//! What RLC says in the congestion control information of each packet.
+//! Congestion control information of RLC, in each packet.
 
 use faircast_core::packet::{Layer, Signal};
 
@@ -15,16 +15,16 @@ use faircast_core::packet::{Layer, Signal};
 /// S: synchronisation point   B: the packet is part of a burst   the first nibble of the second word is a version
 /// ```
 ///
-/// The first word is laid out as that of the implementations of RLC in MCLv3 and MAD-ALCLIB, which have it alone (C = 0)
-/// and no bursts. The second word says what bursts need: which packets they have, and which slot of the source's
-/// timetable a packet was sent in, so that a receiver knows where the lost ones belonged.
+/// The first word has the layout of the RLC implementations in MCLv3 and MAD-ALCLIB, which have only this word (C = 0) and no
+/// bursts. The second word describes bursts: the packets that belong to them, and the slot of the source's timetable in which a
+/// packet was sent. From this a receiver derives the slots of lost packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rlc {
     /// The layer that the packet belongs to.
     pub layer: Layer,
-    /// Its place in the layer's stream, modulo 2^16.
+    /// Its position in the layer's stream, modulo 2^16.
     pub seq: u16,
-    /// Whether it is part of a burst, or the last one before a synchronisation point; other signals are not written.
+    /// Whether the packet is part of a burst, or the last one before a synchronisation point; other signals are not encoded.
     pub signal: Signal,
     /// Slot of the timetable, modulo 2^24.
     pub slot: u32,
@@ -37,12 +37,12 @@ const SYNC: u8 = 0x01;
 const BURST: u8 = 0x08;
 
 impl Rlc {
-    /// Bytes that it takes.
+    /// Length in bytes.
     pub const LEN: usize = 8;
-    /// Slots are numbered modulo this.
+    /// Modulus of slot numbers.
     pub const SLOTS: u32 = 1 << 24;
 
-    /// The bytes.
+    /// Returns the encoded bytes.
     pub const fn to_bytes(self) -> [u8; Rlc::LEN] {
         let sync = if matches!(self.signal, Signal::SyncPoint) { SYNC } else { 0 };
         let burst = if self.signal.is_burst() { BURST } else { 0 };
@@ -57,7 +57,7 @@ impl Rlc {
         if tag >> 1 != TAG || version >> 4 != VERSION {
             return None;
         }
-        // A point that no burst leads to, as in implementations without bursts, says nothing to a receiver.
+        // A synchronisation point without a preceding burst, as in implementations without bursts, has no meaning for a receiver.
         let signal = match (version & BURST != 0, tag & SYNC != 0) {
             (true, true) => Signal::SyncPoint,
             (true, false) => Signal::Burst,

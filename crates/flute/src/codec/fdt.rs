@@ -1,4 +1,4 @@
-//! File delivery tables: which files a session has, as XML (RFC 6726, 3.4.2).
+//! File delivery tables: the files of a session, as XML (RFC 6726, 3.4.2).
 
 use super::fec::{Fec, Oti, Params};
 use base64::Engine;
@@ -8,21 +8,21 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::fmt::Write;
 
-/// A longer table is not read.
+/// Maximum length of a table in bytes; longer tables are refused.
 pub const MAX_FDT: usize = 16 << 20;
-/// Nor are more files than these.
+/// Maximum number of files in a table.
 pub const MAX_FILES: usize = 100_000;
-/// Namespace of the attributes that are faircast's own; others skip them.
+/// Namespace of faircast's own attributes; other programs skip them.
 pub const FAIRCAST_NAMESPACE: &str = "urn:faircast:flute:1";
 
 /// An instance of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fdt {
-    /// Until when it holds, in seconds since 1900.
+    /// Time until which it is valid, in seconds since 1900.
     pub expires: u64,
-    /// Whether these are all files that the session will ever have ("Complete").
+    /// Whether the session will have no other files ("Complete").
     pub complete: bool,
-    /// How the session is spread over layers. Attributes of faircast's own.
+    /// Distribution of the session over layers, in faircast's own attributes.
     pub layering: Option<Layering>,
     /// The files.
     pub files: Vec<File>,
@@ -31,74 +31,74 @@ pub struct Fdt {
 /// Parameters of a session with layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layering {
-    /// The congestion control with its options, as `faircast --cc` takes it.
+    /// The congestion control with its options, as in `faircast --cc`.
     pub scheme: String,
     /// Bytes of a packet, IP and UDP headers included.
     pub packet_size: u16,
-    /// How the groups of the layers follow each other.
+    /// Distance between the groups of successive layers.
     pub spacing: Spacing,
 }
 
 /// A file of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct File {
-    /// Its name, as a URI.
+    /// Name of the file, as a URI.
     pub location: String,
-    /// The object that carries it.
+    /// Identifier of the object that carries the file.
     pub toi: u128,
     /// Bytes of the file.
     pub content_length: Option<u64>,
-    /// Bytes of the object, where they are others (because it is compressed).
+    /// Bytes of the object, if they differ from the file's (because it is compressed).
     pub transfer_length: Option<u64>,
     /// Media type of the content.
     pub content_type: Option<String>,
-    /// How it is compressed.
+    /// Compression of the content.
     pub content_encoding: Option<String>,
-    /// MD5 of the object as it travels, before any compression is undone.
+    /// MD5 of the object as it is sent, before decompression.
     pub md5: Option<[u8; 16]>,
-    /// How it is cut and coded, where the table says it.
+    /// Division and coding of the object, if the table states it.
     pub oti: Option<Oti>,
 }
 
 impl File {
-    /// Bytes of the object that carries it, where the table says it.
+    /// Returns the bytes of the object that carries the file, if the table states them.
     pub fn transfer_length(&self) -> Option<u64> {
         self.transfer_length.or(self.content_length)
     }
 }
 
-/// Why bytes are not a file delivery table.
+/// Reason why bytes are not a file delivery table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FdtError {
-    /// Too long to be read.
+    /// The table is longer than allowed.
     #[error("{0} bytes; tables of up to {MAX_FDT} bytes are read")]
     TooLong(usize),
-    /// Too many files.
+    /// The table has more files than allowed.
     #[error("more than {MAX_FILES} files")]
     TooManyFiles,
-    /// No UTF-8.
+    /// The table is not UTF-8.
     #[error("it is not UTF-8 from byte {0} on")]
     NotUtf8(usize),
-    /// No XML.
+    /// The table is not XML.
     #[error("it is not XML: {0}")]
     Xml(String),
-    /// It holds something else.
+    /// The XML contains no instance of a file delivery table.
     #[error("it has no element FDT-Instance")]
     NoInstance,
-    /// An attribute that must be there.
+    /// A required attribute is missing.
     #[error("file {file}: the attribute {name} is missing")]
     Missing {
-        /// Which file, from 0.
+        /// Number of the file, from 0.
         file: usize,
         /// Name of the missing part.
         name: &'static str,
     },
-    /// An attribute that has no sense.
+    /// The value of an attribute is invalid.
     #[error("file {file}: {name} cannot be `{value}`")]
     Value {
-        /// Which file, from 0; the one that would follow for the table's own attributes.
+        /// Number of the file, from 0; for the table's own attributes, the number after the last file read.
         file: usize,
-        /// Which attribute.
+        /// Name of the attribute.
         name: &'static str,
         /// Value in the table.
         value: String,
@@ -106,7 +106,7 @@ pub enum FdtError {
 }
 
 impl Fdt {
-    /// The bytes.
+    /// Returns the table as XML.
     pub fn encode(&self) -> String {
         let mut out = String::from(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<FDT-Instance xmlns=\"urn:ietf:params:xml:ns:fdt\"",
@@ -130,7 +130,7 @@ impl Fdt {
     /// Parses a table.
     ///
     /// # Errors
-    /// [`FdtError`] when it is malformed, or its values make no sense.
+    /// [`FdtError`] when the table is malformed, or a value is invalid.
     pub fn parse(bytes: &[u8]) -> Result<Fdt, FdtError> {
         if bytes.len() > MAX_FDT {
             return Err(FdtError::TooLong(bytes.len()));
@@ -166,7 +166,8 @@ const fn text_of(spacing: Spacing) -> &'static str {
     }
 }
 
-/// Text as it stands in an attribute. White space that is not a blank would be read as one (XML 1.0, 3.3.3).
+/// Returns text in the form of an attribute value. White space other than blanks is escaped, because it would be read as blanks
+/// (XML 1.0, 3.3.3).
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -222,7 +223,7 @@ impl File {
     }
 }
 
-/// FEC object transmission information as it stands in attributes; a table's serve all its files that have no own.
+/// FEC object transmission information as written in attributes. The values of the table apply to all files without their own.
 #[derive(Debug, Clone, Default)]
 struct RawOti {
     fec: Option<u8>,
@@ -233,7 +234,7 @@ struct RawOti {
 }
 
 impl RawOti {
-    /// Take an attribute if it is one of these.
+    /// Reads an attribute if it belongs to this information.
     fn take(&mut self, name: &str, value: &str, file: usize) -> Result<(), FdtError> {
         match name {
             "FEC-OTI-FEC-Encoding-ID" => {
@@ -257,7 +258,7 @@ impl RawOti {
         Ok(())
     }
 
-    /// Completes a file's values from the table; `None` when something is missing or unknown.
+    /// Returns a file's values completed from the table; `None` if a value is missing or unknown.
     fn complete(&self, table: &RawOti, transfer_length: Option<u64>) -> Option<Oti> {
         let fec = Fec::from_id(self.fec.or(table.fec)?)?;
         let max_block = self.max_block.or(table.max_block);
@@ -289,12 +290,12 @@ fn number<T: std::str::FromStr>(value: &str, name: &'static str, file: usize) ->
     value.trim().parse().map_err(|_| bad(name, value, file))
 }
 
-/// Hand each attribute over by its local name: programs differ in prefixes.
+/// Passes on each attribute by its local name, because programs use different prefixes.
 fn attributes(
     element: &BytesStart<'_>,
     mut each: impl FnMut(&str, &str) -> Result<(), FdtError>,
 ) -> Result<(), FdtError> {
-    // Duplicates are not looked for: that takes the square of their number.
+    // Duplicates are not detected, because that takes quadratic time.
     for attribute in element.attributes().with_checks(false) {
         let attribute = attribute.map_err(|error| FdtError::Xml(error.to_string()))?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0);

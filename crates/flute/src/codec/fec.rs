@@ -1,11 +1,11 @@
-//! Erasure codes as ALC names them: their numbers, FEC payload IDs, object transmission information, and blocks.
+//! Erasure codes of ALC: their numbers, FEC payload IDs, object transmission information, and blocks.
 
 use super::reader::{ParseError, Reader};
 
-/// An erasure code, by its FEC Encoding ID (RFC 5052, 6). In FLUTE it is also the codepoint of the packets.
+/// An erasure code, by its FEC Encoding ID (RFC 5052, 6). In FLUTE this is also the codepoint of the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fec {
-    /// Compact No-Code: source symbols and nothing else (RFC 5445, 3).
+    /// Compact No-Code: only source symbols (RFC 5445, 3).
     NoCode,
     /// Reed-Solomon over GF(2^8) (RFC 5510, 5).
     ReedSolomon,
@@ -14,7 +14,7 @@ pub enum Fec {
 }
 
 impl Fec {
-    /// Its FEC Encoding ID.
+    /// Returns the FEC Encoding ID.
     pub const fn id(self) -> u8 {
         match self {
             Fec::NoCode => 0,
@@ -23,7 +23,7 @@ impl Fec {
         }
     }
 
-    /// The code with this FEC Encoding ID.
+    /// Returns the code with this FEC Encoding ID.
     pub const fn from_id(id: u8) -> Option<Fec> {
         match id {
             0 => Some(Fec::NoCode),
@@ -34,7 +34,7 @@ impl Fec {
     }
 }
 
-/// Which symbol of which block a packet carries: four bytes with each of the codes here, cut in different places.
+/// Block and symbol in a packet: four bytes, divided differently by each code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PayloadId {
     /// Source block number.
@@ -44,10 +44,10 @@ pub struct PayloadId {
 }
 
 impl PayloadId {
-    /// Bytes that it takes.
+    /// Length in bytes.
     pub const LEN: usize = 4;
 
-    /// Bits of the symbol's number; the block's has the others.
+    /// Returns the number of bits of the symbol number; the remaining bits are the block number.
     const fn symbol_bits(fec: Fec) -> u32 {
         match fec {
             Fec::NoCode => 16,     // RFC 5445, 3.1
@@ -56,7 +56,7 @@ impl PayloadId {
         }
     }
 
-    /// The bytes; `None` when a number does not fit.
+    /// Returns the encoded bytes; `None` if a number does not fit.
     pub const fn to_bytes(self, fec: Fec) -> Option<[u8; PayloadId::LEN]> {
         let bits = PayloadId::symbol_bits(fec);
         if self.symbol >> bits != 0 || self.block >> (32 - bits) != 0 {
@@ -72,50 +72,50 @@ impl PayloadId {
     }
 }
 
-/// FEC object transmission information: what a receiver needs to put an object together (RFC 5052, 5).
+/// FEC object transmission information, from which a receiver assembles an object (RFC 5052, 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Oti {
-    /// Bytes of the object as it travels.
+    /// Bytes of the object as it is sent.
     pub transfer_length: u64,
-    /// Bytes of a symbol; the last one of an object may be shorter without a code or with Reed-Solomon.
+    /// Bytes of a symbol. The last symbol of an object may be shorter without a code or with Reed-Solomon.
     pub symbol_size: u16,
     /// Parameters of the code.
     pub params: Params,
 }
 
-/// The part of an [`Oti`] that differs from code to code.
+/// The part of an [`Oti`] that differs between codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Params {
     /// Compact No-Code.
     NoCode {
-        /// Source symbols of a block at most.
+        /// Maximum number of source symbols of a block.
         max_block: u32,
     },
     /// Reed-Solomon over GF(2^8).
     ReedSolomon {
-        /// Source symbols of a block at most.
+        /// Maximum number of source symbols of a block.
         max_block: u8,
-        /// Symbols of a block at most, those of the code included.
+        /// Maximum number of symbols of a block, including repair symbols.
         max_symbols: u8,
     },
     /// RaptorQ (RFC 6330, 3.3).
     RaptorQ {
-        /// Blocks of the object ("Z").
+        /// Number of blocks of the object ("Z").
         blocks: u8,
-        /// Sub-blocks of a block ("N").
+        /// Number of sub-blocks of a block ("N").
         sub_blocks: u16,
-        /// Symbols are multiples of this many bytes ("Al").
+        /// Symbol alignment in bytes ("Al"): symbol sizes are multiples of it.
         alignment: u8,
     },
 }
 
-/// The longest object that FEC object transmission information can describe (RFC 5052, 6.2.3: 48 bits).
+/// Maximum length of an object in FEC object transmission information (RFC 5052, 6.2.3: 48 bits).
 pub const MAX_TRANSFER: u64 = (1 << 48) - 1;
-/// The same with RaptorQ (RFC 6330, 3.3.2: 40 bits).
+/// Maximum length of an object with RaptorQ (RFC 6330, 3.3.2: 40 bits).
 pub const MAX_RAPTORQ: u64 = (1 << 40) - 1;
 
 impl Oti {
-    /// The code.
+    /// Returns the code.
     pub const fn fec(&self) -> Fec {
         match self.params {
             Params::NoCode { .. } => Fec::NoCode,
@@ -124,7 +124,7 @@ impl Oti {
         }
     }
 
-    /// Whether the header extension has room for its numbers.
+    /// Returns whether the header extension has room for its numbers.
     pub(super) const fn is_writable(&self) -> bool {
         match self.params {
             Params::NoCode { .. } | Params::ReedSolomon { .. } => self.transfer_length <= MAX_TRANSFER,
@@ -132,7 +132,7 @@ impl Oti {
         }
     }
 
-    /// The value of EXT_FTI, behind its type and length.
+    /// Appends the value of EXT_FTI, without type and length.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         match self.params {
             Params::NoCode { max_block } => {
@@ -181,7 +181,7 @@ impl Oti {
         })
     }
 
-    /// How the object is cut; `None` when the numbers contradict each other.
+    /// Returns the division of the object into blocks; `None` if the numbers contradict each other.
     pub fn blocks(&self) -> Option<Blocks> {
         let size = u64::from(self.symbol_size);
         if size == 0 {
@@ -210,7 +210,7 @@ impl Oti {
     }
 }
 
-/// How an object is cut into source blocks that are as equal as can be (RFC 5052, 9.1; RFC 6330, 4.4.1.2).
+/// Division of an object into source blocks of nearly equal size (RFC 5052, 9.1; RFC 6330, 4.4.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks {
     symbols: u64,
@@ -220,17 +220,18 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Blocks there are.
+    /// Returns the number of blocks.
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// Source symbols of the object.
+    /// Returns the number of source symbols of the object.
     pub const fn symbols(&self) -> u64 {
         self.symbols
     }
 
-    /// Source symbols of a block; the first blocks may have one more than the others. 0 beyond the last.
+    /// Returns the number of source symbols of a block. The first blocks may have one symbol more than the later blocks. 0 beyond
+    /// the last block.
     pub const fn len(&self, block: u32) -> u32 {
         match block {
             block if block < self.large => self.small + 1,
@@ -239,12 +240,12 @@ impl Blocks {
         }
     }
 
-    /// Whether there is nothing to send.
+    /// Returns whether the object has no bytes.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The object's symbol that the block begins with.
+    /// Returns the number of the object's symbol at which the block begins.
     pub const fn first(&self, block: u32) -> u64 {
         let extra = if block < self.large { block } else { self.large };
         block as u64 * self.small as u64 + extra as u64

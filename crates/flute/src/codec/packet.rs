@@ -1,4 +1,4 @@
-//! Bytes to ALC packets and back.
+//! Parsing and encoding of ALC packets.
 
 use super::fec::{Fec, Oti, PayloadId};
 use super::reader::{ParseError, Reader};
@@ -8,35 +8,35 @@ use super::reader::{ParseError, Reader};
 pub struct Packet<'a> {
     /// Congestion control information: 4, 8, 12 or 16 bytes.
     pub cci: &'a [u8],
-    /// Transport session identifier, up to 48 bits; together with the source's address it names the session.
+    /// Transport session identifier, up to 48 bits. Together with the source's address it identifies the session.
     pub tsi: Option<u64>,
     /// Transport object identifier, up to 112 bits.
     pub toi: Option<u128>,
-    /// The erasure code, which the codepoint says (RFC 6726, 5.1).
+    /// The erasure code, from the codepoint (RFC 6726, 5.1).
     pub fec: Fec,
-    /// The two bits that LCT leaves to its user. ALC: the first one says that only source symbols are sent (RFC 5775, 2.1).
+    /// The two protocol-specific bits of LCT. In ALC the first bit states that only source symbols are sent (RFC 5775, 2.1).
     pub psi: u8,
-    /// End of the session or object, if it comes with this packet.
+    /// End of the session or object that this packet announces.
     pub closing: Closing,
-    /// Header extensions that are known here.
+    /// Header extensions known to this program.
     pub extensions: Extensions,
     /// Payload ID; `None` in a packet that only ends the session.
     pub payload_id: Option<PayloadId>,
-    /// The symbol, or several in a row.
+    /// One or several consecutive symbols.
     pub symbols: &'a [u8],
 }
 
 /// Ends that a packet announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Closing {
-    /// Nothing.
+    /// No end.
     #[default]
     Nothing,
     /// No packets of its object follow ("B").
     Object,
     /// No packets of its session follow ("A").
     Session,
-    /// Both are said.
+    /// Both ends.
     Both,
 }
 
@@ -45,15 +45,15 @@ pub enum Closing {
 pub struct Extensions {
     /// EXT_FDT: the packet belongs to a file delivery table.
     pub fdt: Option<FdtHeader>,
-    /// EXT_CENC: how that table is compressed, 0 for not at all (RFC 6726, 3.4.3).
+    /// EXT_CENC: compression of the table, 0 for none (RFC 6726, 3.4.3).
     pub encoding: Option<u8>,
-    /// EXT_FTI: how the object is cut and coded.
+    /// EXT_FTI: division and coding of the object.
     pub oti: Option<Oti>,
     /// EXT_TIME.
     pub time: Option<Times>,
 }
 
-/// Which instance of the file delivery table (RFC 6726, 3.4.1).
+/// Instance of the file delivery table (RFC 6726, 3.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FdtHeader {
     /// FLUTE's version, 4 bits.
@@ -62,35 +62,35 @@ pub struct FdtHeader {
     pub instance: u32,
 }
 
-/// What EXT_TIME says (RFC 5651, 5.2.2).
+/// Content of EXT_TIME (RFC 5651, 5.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
-    /// The sender's present in NTP's format: seconds since 1900, and their fraction of 2^-32 where it is said.
+    /// The source's present time in NTP's format: seconds since 1900, and their fraction of 2^-32 if stated.
     pub current: Option<(u32, Option<u32>)>,
     /// Seconds for which the object will still be sent.
     pub residual: Option<u32>,
-    /// When the session was changed last, in seconds since 1900.
+    /// Time of the latest change of the session, in seconds since 1900.
     pub changed: Option<u32>,
 }
 
-/// Why a packet cannot be written.
+/// Reason why a packet cannot be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// Congestion control information has 1 to 4 words.
+    /// Congestion control information does not have 1 to 4 words.
     #[error("congestion control information of {0} bytes; it has 4, 8, 12 or 16")]
     Cci(usize),
-    /// The identifiers do not fit the fields that exist.
+    /// The identifiers do not fit the header fields.
     #[error("no header has room for the session {tsi:?} and the object {toi:?}")]
     Identifiers {
-        /// The session's.
+        /// Identifier of the session.
         tsi: Option<u64>,
-        /// The object's.
+        /// Identifier of the object.
         toi: Option<u128>,
     },
-    /// A number of an extension that does not fit.
+    /// A number in an extension does not fit.
     #[error("header extension {0} has a number that does not fit")]
     Extension(u8),
-    /// A block or symbol that the code has no number for.
+    /// The code has no number for the block or symbol.
     #[error("block {block}, symbol {symbol} cannot be written with this erasure code")]
     PayloadId {
         /// The block.
@@ -98,7 +98,7 @@ pub enum EncodeError {
         /// The symbol.
         symbol: u32,
     },
-    /// A symbol without its payload ID.
+    /// A symbol has no payload ID.
     #[error("{0} bytes of symbols, but no payload ID that says which")]
     NoPayloadId(usize),
 }
@@ -107,7 +107,7 @@ const EXT_TIME: u8 = 2;
 const EXT_FTI: u8 = 64;
 const EXT_FDT: u8 = 192;
 const EXT_CENC: u8 = 193;
-/// Extensions from here on have one word and no length (RFC 5651, 5.2.1).
+/// First type of the extensions that have one word and no length (RFC 5651, 5.2.1).
 const FIXED: u8 = 128;
 
 const CLOSE_SESSION: u8 = 0x02;
@@ -117,10 +117,10 @@ const SCT_LOW: u16 = 0x4000;
 const ERT: u16 = 0x2000;
 const SLC: u16 = 0x1000;
 
-/// Read a packet.
+/// Parses a packet.
 ///
 /// # Errors
-/// When it is malformed, or coded in a way that is not known.
+/// When the packet is malformed, or its code is unknown.
 pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     let mut r = Reader { bytes, at: 0 };
     let [first, second, words, codepoint] = r.array()?;
@@ -161,7 +161,7 @@ pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     })
 }
 
-/// Reads the extensions up to the header's end. Unknown ones are skipped, and so is authentication (RFC 5651, 5.2.1).
+/// Reads the extensions up to the header's end. Unknown extensions and authentication are skipped (RFC 5651, 5.2.1).
 fn read_extensions(mut r: Reader<'_>, fec: Fec) -> Result<Extensions, ParseError> {
     let mut found = Extensions::default();
     while r.at < r.bytes.len() {
@@ -186,7 +186,7 @@ fn read_extensions(mut r: Reader<'_>, fec: Fec) -> Result<Extensions, ParseError
                 found.time = Some(read_times(u16::from_be_bytes([third, fourth]), &mut inner).ok_or(broken)?)
             }
             EXT_FTI => {
-                // The value begins in the word of the type, behind the length.
+                // The value begins in the first word, after type and length.
                 let mut value = [0; 18];
                 let known = inner.bytes.len().min(16);
                 value[..2].copy_from_slice(&[third, fourth]);
@@ -200,19 +200,19 @@ fn read_extensions(mut r: Reader<'_>, fec: Fec) -> Result<Extensions, ParseError
     Ok(found)
 }
 
-/// The times that the bits announce, in their order; `None` when one of them is not there.
+/// Reads the times that the bits announce, in their order; `None` if one of them is missing.
 fn read_times(bits: u16, r: &mut Reader<'_>) -> Option<Times> {
     let mut time = |bit| if bits & bit != 0 { r.u32().ok().map(Some) } else { Some(None) };
     let (high, low) = (time(SCT_HIGH)?, time(SCT_LOW)?);
     let (residual, changed) = (time(ERT)?, time(SLC)?);
-    // A fraction without its seconds says nothing.
+    // A fraction without its seconds has no meaning.
     Some(Times { current: high.map(|high| (high, low)), residual, changed })
 }
 
-/// Append a packet.
+/// Appends a packet.
 ///
 /// # Errors
-/// When a number has no room in the format; `out` is unchanged then.
+/// When a number does not fit the format; `out` is then unchanged.
 pub fn encode(out: &mut Vec<u8>, packet: &Packet<'_>) -> Result<(), EncodeError> {
     if !matches!(packet.cci.len(), 4 | 8 | 12 | 16) {
         return Err(EncodeError::Cci(packet.cci.len()));
@@ -248,7 +248,7 @@ pub fn encode(out: &mut Vec<u8>, packet: &Packet<'_>) -> Result<(), EncodeError>
     out.extend_from_slice(&packet.tsi.unwrap_or(0).to_be_bytes()[8 - tsi_len..]);
     out.extend_from_slice(&packet.toi.unwrap_or(0).to_be_bytes()[16 - toi_len..]);
     put_extensions(out, &packet.extensions);
-    // At most 4 + 16 + 6 + 14 bytes of fields and 44 of extensions.
+    // The maximum is 4 + 16 + 6 + 14 bytes of fields and 44 bytes of extensions.
     out[start + 2] = ((out.len() - start) / 4) as u8;
     out.extend_from_slice(payload_id.as_ref().map_or(&[], |id| &id[..]));
     out.extend_from_slice(packet.symbols);
@@ -266,7 +266,7 @@ fn check(packet: &Packet<'_>) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// The shortest fields that hold these identifiers, as S, O and H.
+/// Returns the shortest fields that hold these identifiers, as S, O and H.
 fn shortest(tsi: Option<u64>, toi: Option<u128>) -> Option<(u8, u8, u8)> {
     let all = (0..2).flat_map(|h| (0..2).flat_map(move |s| (0..4).map(move |o| (s, o, h))));
     let fits = |value: Option<u128>, bits: u32| match value {

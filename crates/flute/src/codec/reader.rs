@@ -1,20 +1,20 @@
-//! Reading the fields of a packet.
+//! Reader for the fields of a packet.
 
-/// Why bytes are not a packet that can be used.
+/// Reason why bytes are not a usable packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The datagram ends too early.
     #[error("the datagram has {have} bytes where at least {need} are needed")]
     Truncated {
-        /// Bytes needed to read on.
+        /// Bytes needed to continue.
         need: usize,
-        /// Bytes there are.
+        /// Bytes left.
         have: usize,
     },
-    /// Another version of LCT.
+    /// The packet has another version of LCT.
     #[error("LCT version {0}; only version 1 is known")]
     Version(u8),
-    /// The header's length leaves no room for what the header must have, or goes beyond the datagram.
+    /// The header's length is too short for its fields, or exceeds the datagram.
     #[error("a header length of {said} bytes, where the fields take {fields} and the datagram has {have}")]
     HeaderLength {
         /// Length in the header.
@@ -24,7 +24,7 @@ pub enum ParseError {
         /// Bytes of the datagram.
         have: usize,
     },
-    /// A header extension that does not end within the header, or has no length.
+    /// A header extension has no length, or does not end within the header.
     #[error(
         "header extension {kind} of {words} words does not fit the {left} bytes that are left of the header"
     )]
@@ -36,7 +36,7 @@ pub enum ParseError {
         /// Bytes from its beginning to the header's end.
         left: usize,
     },
-    /// An erasure code that is not known here.
+    /// The erasure code is unknown.
     #[error("FEC Encoding ID {0} is not known; 0 (none), 5 (Reed-Solomon) and 6 (RaptorQ) are")]
     UnknownFec(u8),
 }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A number of `len` bytes; `None` of no bytes.
+    /// Reads a number of `len` bytes; `None` if `len` is 0.
     pub(super) fn number(&mut self, len: usize) -> Result<Option<u128>, ParseError> {
         let bytes = self.take(len)?;
         Ok((len > 0).then(|| bytes.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte))))

@@ -3,7 +3,7 @@ use faircast_core::packet::{Layer, Signal};
 use faircast_wire::Spacing;
 use proptest::prelude::*;
 
-/// The first packet of a table: no code, 16-bit identifiers, EXT_FDT, EXT_FTI, block 0, symbol 0.
+/// The first packet of a table: No-Code, 16-bit identifiers, EXT_FDT, EXT_FTI, block 0, symbol 0.
 const TABLE: &[u8] = &[
     0x10, 0x10, 8, 0, // version 1, C = 0; H; eight words; FEC Encoding ID 0
     0, 0, 0, 0, // no congestion control
@@ -56,7 +56,7 @@ fn every_truncation_is_an_error_or_a_shorter_symbol() {
             Err(ParseError::HeaderLength { have: there, .. }) => {
                 assert_eq!((have, have < header), (there, true))
             }
-            // A header alone says that a session ends.
+            // A header without symbols announces the end of a session.
             Ok(packet) if have == header => assert_eq!(packet.payload_id, None),
             Ok(packet) => assert_eq!(packet.symbols.len(), have - header - PayloadId::LEN),
             Err(other) => panic!("{have}: {other}"),
@@ -146,7 +146,7 @@ fn congestion_information_of_rlc_has_the_documented_layout() {
 fn blocks_are_as_equal_as_can_be() {
     let oti = Oti { transfer_length: 10_001, symbol_size: 100, params: Params::NoCode { max_block: 30 } };
     let blocks = oti.blocks().expect("it can be cut");
-    // 101 symbols in four blocks: one of 26, three of 25.
+    // 101 symbols in four blocks: one block of 26, three blocks of 25.
     assert_eq!((blocks.count(), blocks.symbols()), (4, 101));
     assert_eq!([0, 1, 3, 4].map(|block| blocks.len(block)), [26, 25, 25, 0]);
     assert_eq!([0, 1, 2, 3].map(|block| blocks.first(block)), [0, 26, 51, 76]);
