@@ -1,10 +1,10 @@
-//! From payloads in order to content: fragments are joined, messages taken out of their frames.
+//! Conversion of payloads in order to content: fragments are joined, messages are extracted from frames.
 
 use super::{Framing, Messages};
 use crate::codec::{Fragment, MAX_APDU, MessageSink, Unframer};
 use std::io::{self, Write};
 
-/// The longest message that is taken.
+/// Maximum length of a message, in bytes.
 const MAX_MESSAGE: u64 = 64 << 20;
 
 /// Writes content.
@@ -14,22 +14,22 @@ pub(super) struct ContentWriter {
     unframer: Unframer,
     unit: Unit,
     broken_units: u64,
-    /// Payloads that were no stream of messages.
+    /// Number of payloads that were not a stream of messages.
     pub(super) malformed: u64,
 }
 
-/// A unit that comes in fragments.
+/// An application data unit that arrives in fragments.
 #[derive(Debug, Default)]
 struct Unit {
     bytes: Vec<u8>,
-    /// Number of its first packet, while it is incomplete.
+    /// Number of its first packet, while the unit is incomplete.
     first: Option<u32>,
 }
 
-/// Destination of content, and counts of it.
+/// Destination and counts of content.
 struct Target {
     to: Box<dyn Write + Send>,
-    /// Behind each ZeroMQ message.
+    /// Bytes written after each ZeroMQ message.
     end: &'static [u8],
     message: Vec<u8>,
     bytes: u64,
@@ -59,7 +59,7 @@ impl ContentWriter {
         }
     }
 
-    /// The next packet in order.
+    /// Processes the next packet in order.
     pub(super) fn packet(&mut self, fragment: Option<Fragment>, payload: &[u8]) -> io::Result<()> {
         match fragment {
             Some(fragment) if fragment.len as usize != payload.len() => {
@@ -78,7 +78,7 @@ impl ContentWriter {
         self.to.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Packets are missing here for good.
+    /// Handles packets that are permanently missing at this position.
     pub(super) fn loss(&mut self) {
         self.unit.drop_part(&mut self.broken_units);
         if self.framing == Framing::Zmq {
@@ -96,29 +96,29 @@ impl ContentWriter {
         }
     }
 
-    /// Hand over what is kept back.
+    /// Writes all buffered content.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.to.to.flush()
     }
 
-    /// Bytes written.
+    /// Returns the number of bytes written.
     pub(super) fn bytes(&self) -> u64 {
         self.to.bytes
     }
 
-    /// Messages or units written.
+    /// Returns the number of messages or units written.
     pub(super) fn messages(&self) -> u64 {
         self.to.messages
     }
 
-    /// Messages or units that could not be written for want of a part.
+    /// Returns the number of messages or units that were not written because a part is missing.
     pub(super) fn broken(&self) -> u64 {
         self.to.broken + self.broken_units
     }
 }
 
 impl Unit {
-    /// The next fragment; whether the unit is whole.
+    /// Adds the next fragment and returns whether the unit is complete.
     fn add(&mut self, fragment: Fragment, payload: &[u8], broken: &mut u64) -> bool {
         let fits = fragment.len as usize <= MAX_APDU
             && fragment.offset as usize + payload.len() <= fragment.len as usize;
@@ -126,7 +126,7 @@ impl Unit {
             self.drop_part(broken);
             self.first = Some(fragment.first);
         }
-        // A fragment without a unit is the rest of one whose beginning is lost.
+        // A fragment without a unit belongs to a unit whose beginning is lost.
         if !fits || self.first != Some(fragment.first) || self.bytes.len() != fragment.offset as usize {
             self.drop_part(broken);
             return false;

@@ -24,10 +24,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
-/// Content of a pipe is sent after this time, even if more would fit a packet.
+/// Maximum delay of content of a pipe; then a packet is sent that could have more content.
 const PIPE_TIMEOUT: Duration = Duration::from_millis(5);
 
-/// Sends one file or stream to everybody who receives the group, until nothing has been missing anywhere for the time asked for.
+/// Sends one file or stream to all receivers of the group. The session ends when no packet has been requested for the given time.
 impl Configuration for PgmSend {
     type Report = PgmSendReport;
 
@@ -40,7 +40,8 @@ impl Configuration for PgmSend {
         let place = self.place;
         let group = ipv4(place.group.ip())?;
         let (input, total) = input(&self.content)?;
-        // NAKs come to this port of this host, whose address is in the packets: receivers do not look where data came from.
+        // NAKs arrive on this port of this host, whose address is in the packets: receivers do not use the source address of
+        // data.
         let port = self.options.nak_port.unwrap_or(place.group.port());
         let sockets = host.source(&place, Some(port))?;
         let local = ipv4(sockets.local)?;
@@ -94,7 +95,7 @@ impl Configuration for PgmSend {
     }
 }
 
-/// Receives one session from the group, until the source has said its end and nothing is missing any more.
+/// Receives one session from the group, until the source has announced its end and no packet is missing.
 impl Configuration for PgmReceive {
     type Report = PgmReceiveReport;
 
@@ -131,7 +132,7 @@ impl Configuration for PgmReceive {
     }
 }
 
-/// Bytes of the options that a scheme with this kind of mark has in each data packet.
+/// Returns the bytes of the options for a scheme with this kind of mark in each data packet.
 fn options_len(mark: Mark) -> usize {
     let stamp = Stamp {
         scheme: 0,
@@ -164,7 +165,7 @@ fn check_messages(framing: Framing, messages: Option<Messages>, room: usize) -> 
     }
 }
 
-/// The content, and its length if it has one.
+/// Opens the content; returns it and its length, if it has one.
 fn input(content: &Content) -> Result<(Box<dyn Input>, Option<u64>), Error> {
     match content {
         Content::Paths(paths) => {

@@ -1,16 +1,16 @@
-//! Errors of sessions over PGM only.
+//! Errors that only sessions over PGM have.
 
 use faircast_transport::error::{Class, Error, FormatError, FormatFault};
 use std::time::Duration;
 
-/// Why a session over PGM could not run, or failed. It is inside of [`Error::Format`].
+/// Reason why a session over PGM could not run, or failed. It is wrapped in [`Error::Format`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PgmError {
-    /// PGM over UDP is spoken on IPv4 here.
+    /// PGM over UDP is supported only on IPv4.
     #[error("{0} is an IPv6 address, but sessions over PGM use IPv4; choose an IPv4 group and interface")]
     NeedsIpv4(std::net::IpAddr),
-    /// A message or unit that does not fit.
+    /// A message or unit does not fit the packets.
     #[error(
         "messages of {size} bytes do not fit; without ZeroMQ's framing a message has 1 to {most} bytes with these datagrams"
     )]
@@ -20,16 +20,16 @@ pub enum PgmError {
         /// Largest size that fits.
         most: usize,
     },
-    /// A PGM source sends one file or stream.
+    /// A PGM source sends only one file or stream.
     #[error("cannot send {what} over PGM, which knows no files; send one file or stream, such as an archive")]
     Content {
         /// The requested value.
         what: String,
     },
-    /// A packet could not be written: a number that the format has no room for.
+    /// A packet could not be encoded, because a number does not fit the format.
     #[error("cannot write a PGM packet: {0}")]
     Encode(#[from] crate::codec::EncodeError),
-    /// The PGM source gave up.
+    /// The PGM source has reported a failure of its session.
     #[error("the source has reset the session (OPT_RST); the data before that is stored")]
     Reset,
     /// The PGM source went silent.
@@ -37,12 +37,12 @@ pub enum PgmError {
         "the source has been silent for {silent:?} without announcing the end; {bytes} bytes have arrived"
     )]
     Silent {
-        /// How long.
+        /// Duration of the silence.
         silent: Duration,
         /// Bytes of content delivered.
         bytes: u64,
     },
-    /// A scheme that sends in layers.
+    /// The scheme sends in layers, which PGM does not support.
     #[error(
         "PGM is not supported with {scheme}, which sends in layers: choose another scheme, or another format"
     )]
@@ -75,10 +75,10 @@ impl From<PgmError> for Error {
     }
 }
 
-/// A line of content that fits no message; inside of [`StorageError::Pipe`](faircast_transport::error::StorageError::Pipe).
+/// A line of content does not fit a message; wrapped in [`StorageError::Pipe`](faircast_transport::error::StorageError::Pipe).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line is longer than {most} bytes; send messages of a fixed size")]
 pub struct LineTooLong {
-    /// The longest that fits.
+    /// Maximum length of a line, in bytes.
     pub most: usize,
 }

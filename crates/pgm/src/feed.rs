@@ -1,4 +1,4 @@
-//! From content to payloads of packets.
+//! Conversion of content to payloads of packets.
 
 use super::{Framing, Messages};
 use crate::codec::{DATA_HEADER_LEN, Fragment, MAX_APDU, MAX_FRAGMENTS, put_message, put_offset};
@@ -6,7 +6,7 @@ use crate::error::LineTooLong;
 use std::collections::VecDeque;
 use std::io;
 
-/// The longest line that becomes one ZeroMQ message.
+/// Maximum length of a line that becomes one ZeroMQ message, in bytes.
 const MAX_LINE: usize = 64 << 20;
 /// Bytes of the options that locate a fragment.
 pub(super) const FRAGMENT_LEN: usize = 20;
@@ -15,42 +15,42 @@ const OFFSET_LEN: usize = 2;
 /// Bytes requested from the input at once.
 const CHUNK: usize = 64 << 10;
 
-/// Where content comes from.
+/// The input of content.
 pub(super) trait Input: Send {
-    /// Append up to `most` bytes.
+    /// Appends up to `most` bytes.
     fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<ReadResult>;
 }
 
 /// Result of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadResult {
-    /// Some bytes.
+    /// Some bytes were read.
     Bytes,
-    /// Nothing for now.
+    /// No bytes are available now.
     NotYet,
-    /// Nothing ever again.
+    /// The content has ended.
     End,
 }
 
-/// Content to send.
+/// Result of requesting the next payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
     /// A packet.
     Packet(Option<Fragment>),
-    /// Nothing for now.
+    /// No content is available now.
     NotYet,
-    /// Nothing ever again.
+    /// The content has ended.
     End,
 }
 
-/// Cuts content into payloads.
+/// Divides content into payloads.
 pub(super) struct Feed {
     input: Box<dyn Input>,
     framing: Framing,
     messages: Messages,
-    /// Bytes of the largest payload.
+    /// Maximum length of a payload, in bytes.
     room: usize,
-    /// Read and not cut yet; `cut` bytes of it are done with, and no line ends in the first `searched`.
+    /// Bytes that were read. The first `cut` bytes are processed, and no line ends in the first `searched` bytes.
     raw: Vec<u8>,
     cut: usize,
     searched: usize,
@@ -58,7 +58,7 @@ pub(super) struct Feed {
     /// Bytes for the next packets, from `at` on.
     stream: Vec<u8>,
     at: usize,
-    /// Where in `stream` messages begin.
+    /// Offsets in `stream` at which messages begin.
     begins: VecDeque<usize>,
     /// Number of the first packet of the unit in `stream`.
     first: u32,
@@ -73,7 +73,7 @@ pub(super) struct Counts {
 }
 
 impl Feed {
-    /// A feed of payloads of up to `room` bytes.
+    /// Creates a feed of payloads of up to `room` bytes.
     pub(super) fn new(
         input: Box<dyn Input>,
         framing: Framing,
@@ -106,13 +106,13 @@ impl Feed {
         self.counts
     }
 
-    /// Stops reading: only content that is under way still comes.
+    /// Stops reading; only content that was already read is still sent.
     pub(super) fn stop(&mut self) {
         self.input_state = ReadResult::End;
         self.raw.truncate(self.cut);
     }
 
-    /// The payload of the packet with number `sqn` into `out`, which is emptied first.
+    /// Writes the payload of the packet with number `sqn` to `out`, after clearing `out`.
     pub(super) fn take(&mut self, sqn: u32, out: &mut Vec<u8>) -> io::Result<Take> {
         out.clear();
         match self.framing {
@@ -121,7 +121,7 @@ impl Feed {
         }
     }
 
-    /// An application data unit, or the next part of one.
+    /// Takes an application data unit, or its next part.
     fn take_unit(&mut self, sqn: u32, out: &mut Vec<u8>) -> io::Result<Take> {
         if self.at == self.stream.len() {
             (self.at, self.first) = (0, sqn);
@@ -142,7 +142,7 @@ impl Feed {
         Ok(Take::Packet(Some(Fragment { first: self.first, offset, len: len_of_all })))
     }
 
-    /// As much of the stream of messages as fits.
+    /// Takes as much of the stream of messages as fits.
     fn take_stream(&mut self, out: &mut Vec<u8>) -> io::Result<Take> {
         let want = self.room - OFFSET_LEN;
         while self.stream.len() - self.at < want && self.next_message()? {}
@@ -165,7 +165,7 @@ impl Feed {
         Ok(Take::Packet(None))
     }
 
-    /// Put the next message behind `stream`; whether there was one.
+    /// Appends the next message to `stream`; returns whether there was one.
     fn next_message(&mut self) -> io::Result<bool> {
         loop {
             if let Some(len) = self.whole()? {
@@ -184,7 +184,7 @@ impl Feed {
         }
     }
 
-    /// Bytes of the next message if all of it is there; at the end of the content what is left is one.
+    /// Returns the bytes of the next message if it is complete. At the end of the content the remainder is a message.
     fn whole(&mut self) -> io::Result<Option<usize>> {
         let left = &self.raw[self.cut..];
         let ended = self.input_state == ReadResult::End && !left.is_empty();
@@ -227,12 +227,12 @@ impl Feed {
     }
 }
 
-/// The largest unit that can be sent in packets with payloads of `room` bytes.
+/// Returns the maximum length of a unit in packets with payloads of `room` bytes.
 pub(super) fn max_unit(room: usize) -> usize {
     room.max(((room - FRAGMENT_LEN) * MAX_FRAGMENTS).min(MAX_APDU))
 }
 
-/// Bytes of payload in a datagram of this size when options of the scheme take `options` bytes.
+/// Returns the bytes of payload in a datagram of this size if the options of the scheme take `options` bytes.
 pub(super) fn room(datagram: usize, options: usize) -> usize {
     datagram - DATA_HEADER_LEN - options
 }

@@ -1,4 +1,4 @@
-//! PGM as a format among others: its options, the features that it lacks, and reports in words.
+//! PGM as one of the formats: its options, its unsupported features, and reports as text.
 
 use crate::{
     Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,
@@ -85,7 +85,7 @@ impl Format for Pgm {
     type Source = PgmSend;
     type Receiver = PgmReceive;
 
-    /// A source; of a live stream the window is as long as the history.
+    /// Creates a source. For a live stream the window lasts as long as the history.
     fn source(asked: SourceRequest) -> Result<PgmSend, Refused> {
         let plain = PgmSend::new(asked.content);
         let mut window = WindowLimits::default();
@@ -110,7 +110,7 @@ impl Format for Pgm {
     }
 }
 
-/// Options that have been checked already.
+/// Returns the options, which have already been checked.
 fn options(given: &Given) -> PgmOptions {
     let port = |name| given.get(name).and_then(|text| text.parse().ok());
     PgmOptions {

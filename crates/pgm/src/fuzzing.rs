@@ -1,6 +1,6 @@
-//! Fuzzing of PGM: a hostile source before a receiver, hostile receivers before a source.
+//! Fuzzing of PGM: a receiver with a hostile source, and a source with hostile receivers.
 //!
-//! The input is datagrams, as [`Steps`] reads them.
+//! The input is a sequence of datagrams, as read by [`Steps`].
 
 #[cfg(test)]
 mod corpus;
@@ -38,7 +38,7 @@ impl Input for Content {
     }
 }
 
-/// Give a datagram ports, session and checksum of ours, so that it is looked at.
+/// Sets ports, session and checksum of a datagram, so that it is not refused.
 fn address(packet: &mut [u8], ports: (u16, u16)) {
     if packet.len() < codec::HEADER_LEN {
         return;
@@ -50,17 +50,18 @@ fn address(packet: &mut [u8], ports: (u16, u16)) {
     packet[6..8].copy_from_slice(&sum);
 }
 
-/// Packets that a receiver stores, a hundredth of the usual number: work over all of them is covered by tests of numbers that
-/// leap.
+/// Maximum number of packets that a receiver stores, a hundredth of the normal number. Separate tests cover the work for the
+/// normal number.
 const HELD: u64 = 600;
 
-/// A source keeps the fewest packets that one can: a window of 64 MiB for each input takes longer than all that happens in it.
+/// Bytes of a source's window, which give the minimum number of packets. A window of 64 MiB for each input would take longer than
+/// all processing in it.
 const KEPT: usize = 1;
 
-/// Longest duration of a receiver's session: longer than any of its timeouts.
+/// Maximum duration of a receiver's session: longer than any of its timeouts.
 const MAX_DURATION: Span = Span::from_secs(120);
 
-/// A receiver and all that a source could send it.
+/// Runs a receiver with arbitrary packets of a source.
 pub fn receiver(input: &[u8]) {
     let setup = receiver::Setup {
         group: GROUP,
@@ -90,7 +91,7 @@ pub fn receiver(input: &[u8]) {
     let _ = receiver.report();
 }
 
-/// A source and all that receivers and routers could send it: a byte for scheme and first number, then steps.
+/// Runs a source with arbitrary packets of receivers and routers. The input is a byte for scheme and first number, then steps.
 pub fn source(input: &[u8]) {
     let Some((&setup, input)) = input.split_first() else { return };
     let scheme = ["ormcc", "pgmcc", "le-sbcc", "tfmcc"][usize::from(setup & 3)];
@@ -109,7 +110,7 @@ pub fn source(input: &[u8]) {
         room: 1_000,
         window: WindowLimits { bytes: KEPT, ..WindowLimits::default() },
         linger: Span::from_secs(3),
-        // Just before the numbers wrap.
+        // This is just before the numbers wrap.
         first: if setup & 4 == 0 { 0 } else { u32::MAX - 4 },
         total: None,
     };

@@ -1,4 +1,4 @@
-//! Packets that anybody on the network can send to a receiver or source of PGM, without keys.
+//! Packets that any host on the network can send to a PGM receiver or source, without keys.
 
 use super::content_writer::ContentWriter;
 use super::feed::Feed;
@@ -20,7 +20,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 5555);
 
-/// More than a receiver keeps.
+/// A distance larger than a receiver's storage.
 const FAR: u32 = 1 << 29;
 
 struct Bench {
@@ -86,7 +86,7 @@ impl Bench {
         self.now = until;
     }
 
-    /// The source falls silent until the receiver gives up.
+    /// Runs until the receiver gives up its silent source, and returns the report.
     fn report(mut self) -> PgmReceiveReport {
         self.wait(Span::from_secs(120));
         self.receiver.report().expect("it has ended by its source's word")
@@ -102,13 +102,13 @@ fn leap_of_numbers_takes_bounded_memory_and_counts_as_loss() {
             0 => bench.spm(FAR, false),
             1 => bench.data(FAR),
             _ => {
-                // A confirmation to others can be no further ahead than the packets that are stored.
+                // The number in a confirmation cannot be further ahead than the stored packets.
                 let nak = Nak { sqn: FAR, source: SOURCE.into(), group: (*GROUP.ip()).into() };
                 bench.receive(Body::Ncf(nak), Options::default(), &[]);
                 bench.spm(FAR, false);
             }
         }
-        // And again, before what lies between has been given up.
+        // The number leaps again, before the packets in between have been given up.
         bench.data(2 * FAR);
         bench.data(2 * FAR + 1);
         bench.spm(2 * FAR + 1, true);
@@ -120,7 +120,7 @@ fn leap_of_numbers_takes_bounded_memory_and_counts_as_loss() {
     }
 }
 
-/// Numbers that a receiver asks for in the ten seconds after an SPM, and how often it wakes up.
+/// Returns the number of requested packets in the ten seconds after an SPM, and the number of wake-ups.
 fn work_after(lead: u32) -> (usize, usize) {
     let mut bench = Bench::new();
     (0..10).for_each(|sqn| bench.data(sqn));
@@ -164,11 +164,11 @@ fn next_packet_cancels_a_forged_end() {
     assert!(report.ok && report.bytes == 70, "{report:?}");
 }
 
-/// A source of this many packets, and a host that asks for everything in its window, again and again.
+/// A source with this number of packets, and a host that repeatedly requests its whole window.
 struct Asked {
     source: PgmSource,
     now: Time,
-    /// Packets that left: new ones, those sent again, confirmations.
+    /// Counts of sent packets: new packets, repairs, confirmations.
     new: u64,
     again: u64,
     confirmed: u64,
@@ -198,7 +198,7 @@ impl Asked {
         Asked { source, now: Time::ZERO, new: 0, again: 0, confirmed: 0 }
     }
 
-    /// Asks for this many of the newest packets, from another host each time.
+    /// Requests this number of the newest packets, from another host each time.
     fn ask(&mut self, most: u64) {
         let numbers: Vec<[u8; 4]> =
             (0..self.new).rev().take(most as usize).map(|sqn| (sqn as u32).to_be_bytes()).collect();
@@ -224,7 +224,7 @@ impl Asked {
         }
     }
 
-    /// For a millisecond the source does what is due.
+    /// Runs the source for a millisecond.
     fn pass(&mut self) {
         self.now += Span::from_millis(1);
         self.source.handle_timeout(self.now);

@@ -1,4 +1,4 @@
-//! Sessions over PGM (RFC 3208), for receivers and sources that know nothing of faircast.
+//! Sessions over PGM (RFC 3208), with receivers and sources that need not be faircast.
 //!
 //! ```text
 //!  content -> feed -> window -> packets paced by a scheme ------> multicast ------> gaps -> NAKs, order -> output
@@ -7,14 +7,14 @@
 //!               +---- framing: whole packets, or ZeroMQ's messages
 //! ```
 //!
-//! [`PgmSend`] and [`PgmReceive`] run a session on sockets. The two state machines below know no socket and no clock. The
-//! source's scheme hears of every packet that a NAK names; the receivers need no part of a scheme for that. Where a
-//! scheme does have a receiver's half, its words travel in an option that other programs skip.
+//! [`PgmSend`] and [`PgmReceive`] run a session on sockets. The two state machines below have no sockets and no clock. The source
+//! passes every packet in a NAK to its scheme, for which receivers need no part of the scheme. If a scheme has a receiver part,
+//! its fields are in an option that other programs skip.
 //!
-//! UDP ports: data goes to the group's port, and negative acknowledgements go to the same port of the source's
-//! address, as ZeroMQ has it; [`PgmOptions::nak_port`] is for programs that keep the two apart.
+//! UDP ports: data is sent to the group's port. Negative acknowledgements are sent to the same port of the source's address, like
+//! ZeroMQ's. [`PgmOptions::nak_port`] is for programs that use different ports.
 
-// The code of the fuzz targets, which tests include, names this crate.
+// The code of the fuzz targets, which the tests include, uses this crate's name.
 #[cfg(test)]
 extern crate self as faircast_pgm;
 
@@ -49,7 +49,7 @@ use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// The items that the library `faircast` has of this format.
+/// The items of this format that the library `faircast` exports.
 pub mod public {
     pub use crate::{
         Framing, LineTooLong, Messages, PgmError, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend,
@@ -57,52 +57,52 @@ pub mod public {
     };
 }
 
-/// How content becomes packets.
+/// Conversion of content to packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
-    /// Application data units, each on its own.
+    /// Separate application data units.
     #[default]
     None,
     /// ZeroMQ's messages.
     Zmq,
 }
 
-/// Where one message ends and the next begins.
+/// Boundary between messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Messages {
-    /// At the end of a line. ZeroMQ's messages do not have the line's end in them, application data units do.
+    /// The end of a line. ZeroMQ's messages do not include the line end, application data units do.
     Lines,
-    /// After this many bytes.
+    /// A message has this number of bytes.
     Sized(usize),
 }
 
-/// Options of both ends of a session.
+/// Options for both endpoints of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PgmOptions {
-    /// How content becomes packets.
+    /// Conversion of content to packets.
     pub framing: Framing,
-    /// How it is cut; in packets as large as can be when `None` (without framing), in lines (with ZeroMQ's).
+    /// Boundary between messages. `None` means packets of maximum size without framing, and lines with ZeroMQ's framing.
     pub messages: Option<Messages>,
-    /// UDP port that negative acknowledgements go to; the group's when `None`.
+    /// UDP port for negative acknowledgements; the group's port when `None`.
     pub nak_port: Option<u16>,
     /// PGM's own destination port; the group's UDP port when `None`.
     pub data_port: Option<u16>,
 }
 
-/// How a source over PGM runs.
+/// Configuration of a source over PGM.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PgmSend {
-    /// Where it sends.
+    /// Group address, interface and limits of its packets.
     pub place: SourcePlace,
     /// Congestion control.
     pub scheme: Scheme,
-    /// Never slower than this.
+    /// Minimum rate.
     pub min: Option<Rate>,
-    /// Never faster than this.
+    /// Maximum rate.
     pub max: Option<Rate>,
-    /// How long no receiver must have missed anything before the session ends.
+    /// Time without requests after which the session ends.
     pub linger: Duration,
     /// One file or stream.
     pub content: Content,
@@ -112,23 +112,23 @@ pub struct PgmSend {
     pub window: WindowLimits,
 }
 
-/// How a receiver over PGM runs.
+/// Configuration of a receiver over PGM.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PgmReceive {
-    /// Where it listens, and for how long.
+    /// Group address, interface and timeouts.
     pub place: ReceiverPlace,
-    /// Where content goes; in a directory, to a file named after the session.
+    /// Destination of content; in a directory, a file named after the session.
     pub destination: Destination,
-    /// A session that brings more bytes than this ends with an error.
+    /// Maximum number of bytes; a session with more bytes ends with an error.
     pub most: Option<u64>,
     /// Framing and ports.
     pub options: PgmOptions,
 }
 
 impl PgmSend {
-    /// Send this to [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) with LE-SBCC, the one scheme whose receivers can be any
-    /// that speak PGM, until nothing has been missing for 10 s.
+    /// Creates a source to [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) with LE-SBCC, the only scheme that works
+    /// with all PGM receivers. It ends when no packet has been requested for 10 s.
     pub fn new(content: Content) -> PgmSend {
         PgmSend {
             place: SourcePlace::default(),
@@ -144,7 +144,7 @@ impl PgmSend {
 }
 
 impl PgmReceive {
-    /// Receive into this from [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP).
+    /// Creates a receiver from [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) into this destination.
     pub fn new(destination: Destination) -> PgmReceive {
         PgmReceive {
             place: ReceiverPlace::default(),
@@ -155,18 +155,18 @@ impl PgmReceive {
     }
 }
 
-/// When a sent packet can no longer be repaired: whichever comes first.
+/// Limits of the packets that can be repaired. The limit that is reached first applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WindowLimits {
-    /// When it is as old as this.
+    /// Maximum age of a packet.
     pub age: Span,
-    /// When more bytes than these would have to be stored.
+    /// Maximum number of stored bytes.
     pub bytes: usize,
 }
 
 impl Default for WindowLimits {
-    /// A minute and 64 MiB: longer than OpenPGM's receivers ask for a packet (50 times, 0.25 s apart).
+    /// Returns limits of a minute and 64 MiB: longer than OpenPGM's receivers request a packet (50 times, 0.25 s apart).
     fn default() -> WindowLimits {
         WindowLimits { age: Span::from_secs(60), bytes: 64 << 20 }
     }
@@ -251,17 +251,17 @@ pub struct PgmReceiveReport {
     pub dropped_local: u64,
 }
 
-/// Returns the identity of a host for a scheme: hosts on PGM have no name except their address.
+/// Returns the identity of a host for a scheme: hosts on PGM are identified only by their address.
 fn receiver_id(address: Ipv4Addr) -> Option<ReceiverId> {
     ReceiverId::new(u32::from(address).into())
 }
 
-/// The address of a receiver; `None` if the id is not one of [`receiver_id`]'s.
+/// Returns the address of a receiver; `None` if the ID is not from [`receiver_id`].
 fn address_of(id: ReceiverId) -> Option<Ipv4Addr> {
     u32::try_from(id.get()).ok().map(Ipv4Addr::from)
 }
 
-/// The IPv4 address, which is all that PGM over UDP is spoken on here.
+/// Returns the IPv4 address; PGM over UDP supports no other addresses here.
 fn ipv4(address: IpAddr) -> Result<Ipv4Addr, Error> {
     match address {
         IpAddr::V4(address) => Ok(address),

@@ -1,4 +1,4 @@
-//! Packets that a receiver misses, and the times of its requests for them (RFC 3208, 6.3).
+//! Missing packets of a receiver, and the times of its requests for them (RFC 3208, 6.3).
 //!
 //! ```text
 //!                  NAK sent              confirmed
@@ -15,22 +15,22 @@ use std::ops::Range;
 /// Deadlines are whole multiples of this, so that packets due at nearly the same time are requested together.
 const TICK: u64 = 4_000_000;
 
-/// Packets that are requested at the same time. The others wait in the order of their numbers. One SPM can state that 65,536 are
-/// missing, and neither the receiver nor the source processes all of them four times a second.
+/// Maximum number of packets that are requested at the same time. Further packets wait in the order of their numbers. One SPM can
+/// state that 65,536 packets are missing. Neither the receiver nor the source can process all of them four times a second.
 const MAX_ASKED: usize = 512;
 
 /// Timeouts of the states (RFC 3208, 6.3; the values are within those of stock receivers).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
-    /// Longest wait before a NAK ("NAK_BO_IVL").
+    /// Maximum waiting time before a NAK ("NAK_BO_IVL").
     pub(super) back_off: Span,
-    /// For a confirmation ("NAK_RPT_IVL").
+    /// Waiting time for a confirmation ("NAK_RPT_IVL").
     pub(super) confirmation: Span,
-    /// For the packet, once confirmed ("NAK_RDATA_IVL").
+    /// Waiting time for the packet after its confirmation ("NAK_RDATA_IVL").
     pub(super) data: Span,
-    /// How often a NAK may stay unconfirmed ("NAK_NCF_RETRIES").
+    /// Maximum number of unconfirmed NAKs for a packet ("NAK_NCF_RETRIES").
     pub(super) most_unconfirmed: u16,
-    /// How often a confirmed packet may stay away ("NAK_DATA_RETRIES").
+    /// Maximum number of confirmed NAKs without a repair ("NAK_DATA_RETRIES").
     pub(super) most_unanswered: u16,
 }
 
@@ -46,22 +46,22 @@ impl Default for Timeouts {
     }
 }
 
-/// Missing packets. The cost of one does not grow with their number.
+/// Missing packets. The cost per packet does not grow with their number.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     /// Packets that are requested.
     all: BTreeMap<u64, Entry>,
-    /// When each is to go on.
+    /// Deadlines of the packets in `all`.
     due: BTreeSet<(Time, u64)>,
-    /// Those that wait for their turn: numbers in a row, by the first of them.
+    /// Ranges of packets that wait for their turn, by their first number.
     waiting: BTreeMap<u64, Waiting>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
-    /// After the last of them.
+    /// End of the range.
     end: u64,
-    /// When they were missed.
+    /// Time at which the gap was detected.
     since: Time,
 }
 
@@ -69,7 +69,7 @@ struct Waiting {
 struct Entry {
     state: State,
     until: Time,
-    /// When its turn began.
+    /// Time at which the packet's turn began.
     begun: Time,
     unconfirmed: u16,
     unanswered: u16,
@@ -87,18 +87,18 @@ enum State {
 pub(super) enum Due {
     /// Request it now.
     Ask(u64),
-    /// There is no hope.
+    /// Give it up.
     GiveUp(u64),
 }
 
 impl Missing {
-    /// When something is due.
+    /// Returns the earliest deadline.
     pub(super) fn deadline(&self) -> Time {
         let has_room = !self.waiting.is_empty() && self.all.len() <= MAX_ASKED / 2;
         if has_room { Time::ZERO } else { self.due.first().map_or(Time::NEVER, |(at, _)| *at) }
     }
 
-    /// A gap was seen: these numbers are newer than all that are missing.
+    /// Adds a gap; its numbers are newer than all missing ones.
     pub(super) fn add(&mut self, sqns: Range<u64>, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         debug_assert!(self.all.last_key_value().is_none_or(|(last, _)| *last < sqns.start));
         if !sqns.is_empty() {
@@ -107,7 +107,7 @@ impl Missing {
         }
     }
 
-    /// Those whose turn it is are asked for from now on.
+    /// Begins requests for waiting packets when it is their turn.
     fn take_up(&mut self, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         while self.all.len() < MAX_ASKED
             && let Some((first, row)) = self.waiting.pop_first()
@@ -122,7 +122,7 @@ impl Missing {
         }
     }
 
-    /// It is there, or was given up. Whether it had been missing.
+    /// Removes a packet that has arrived or was given up. Returns whether it was missing.
     pub(super) fn remove(&mut self, sqn: u64) -> bool {
         if let Some(entry) = self.all.remove(&sqn) {
             return self.due.remove(&(entry.until, sqn));
@@ -137,7 +137,7 @@ impl Missing {
         true
     }
 
-    /// The source has received a NAK for it, from here or elsewhere: no NAK for now.
+    /// Records that the source has confirmed a NAK of any receiver for this packet: no NAK is sent for now.
     pub(super) fn confirm(&mut self, sqn: u64, timeouts: &Timeouts, now: Time) {
         let Some(entry) = self.all.get_mut(&sqn) else { return };
         self.due.remove(&(entry.until, sqn));
@@ -145,7 +145,7 @@ impl Missing {
         self.due.insert((entry.until, sqn));
     }
 
-    /// Those before `trail` cannot be repaired any more; they are taken out.
+    /// Removes packets before `trail`, which cannot be repaired.
     pub(super) fn expire(&mut self, trail: u64, mut gone: impl FnMut(Range<u64>)) {
         while let Some(first) = self.all.first_entry().filter(|first| *first.key() < trail) {
             let (sqn, entry) = first.remove_entry();
@@ -161,7 +161,7 @@ impl Missing {
         }
     }
 
-    /// Nobody has confirmed what was asked for since `begun`: those that were missing by then are given up with it.
+    /// Gives up the waiting packets that were missing at `begun`, because no request since then was confirmed.
     fn give_up_waiting(&mut self, begun: Time, due: &mut impl FnMut(Due)) {
         self.waiting.retain(|first, row| {
             let stays = row.since > begun;
@@ -172,7 +172,7 @@ impl Missing {
         });
     }
 
-    /// Advances the packets whose timers have expired, in order. Those that are given up are removed.
+    /// Advances the packets whose timers have expired, in order. Packets that are given up are removed.
     pub(super) fn on_time(
         &mut self,
         timeouts: &Timeouts,
@@ -211,7 +211,7 @@ impl Missing {
 }
 
 impl Entry {
-    /// The time in this state is over. Whether there is still hope.
+    /// Handles the end of the time in this state. Returns whether the packet is still requested.
     fn step(
         &mut self,
         sqn: u64,
@@ -239,19 +239,19 @@ impl Entry {
             due(Due::GiveUp(sqn));
             return false;
         }
-        // Never at once again, whatever is drawn.
+        // The wait is never zero.
         let wait = random(timeouts.back_off, rng).max(Span::from_micros(1));
         (self.state, self.until) = (State::BackOff, tick(now + wait));
         true
     }
 }
 
-/// The moment at which this is over.
+/// Returns the deadline that covers this moment.
 fn tick(at: Time) -> Time {
     Time::from_nanos(at.as_nanos().div_ceil(TICK).saturating_mul(TICK))
 }
 
-/// A wait between nothing and `longest`.
+/// Returns a random wait between zero and `longest`.
 fn random(longest: Span, rng: &mut Rng) -> Span {
     longest.scaled(rng.unit())
 }

@@ -1,4 +1,4 @@
-//! The receiver's session over PGM: gaps, NAKs, order, and the scheme's receiver where the source has one.
+//! The receiver's session over PGM: gaps, NAKs, order, and the receiver part of the source's scheme, if there is one.
 
 use super::content_writer::ContentWriter;
 use super::missing::{Due, Missing, Timeouts};
@@ -27,22 +27,23 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
-/// Packets that may wait for one that is missing, and as far as a number may jump.
+/// Maximum number of packets that wait for a missing one, and maximum jump of a number.
 pub(super) const MAX_HELD: u64 = 1 << 16;
-/// Buffers that are stored for packets to come.
+/// Maximum number of buffers stored for reuse.
 const MAX_SPARE: usize = 1024;
-/// A source that has said its end answers for a while only.
+/// Maximum number of unconfirmed NAKs for a packet after the source has announced its end, as it answers only for a while.
 const UNCONFIRMED_AFTER_FIN: u16 = 5;
-/// The end in a source's packet counts when nothing newer has arrived for this long: a forged one is refuted by the source's next packet.
+/// Time without newer packets after which an announced end is accepted. A forged announcement is refuted by the source's next
+/// packet.
 const FIN_HOLDS: Span = Span::from_secs(1);
-/// Requests for an SPM are this far apart.
+/// Interval between requests for an SPM.
 const SPMR_EVERY: Span = Span::from_millis(250);
-/// Packets of a higher number before one counts as lost to the scheme (RFC 5681, 3.2).
+/// Number of packets with higher numbers before one counts as lost to the scheme (RFC 5681, 3.2).
 const REORDERING: u8 = 3;
-/// Where counting begins, so that numbers before the first one have a place too.
+/// Start of internal numbers, which leaves room for numbers before the first one.
 const BASE: u64 = 1 << 32;
 
-/// Parts of a receiver session.
+/// Parameters of a receiver session.
 pub(super) struct Setup {
     pub(super) group: SocketAddrV4,
     pub(super) local: Ipv4Addr,
@@ -54,12 +55,12 @@ pub(super) struct Setup {
     pub(super) join_timeout: Option<Span>,
     pub(super) idle_timeout: Span,
     pub(super) timeouts: Timeouts,
-    /// Packets that may wait for one that is missing: [`MAX_HELD`], and fewer where that is too slow for a fuzzer.
+    /// Maximum number of packets that wait for a missing one: [`MAX_HELD`], or fewer for a fuzzer, which needs speed.
     pub(super) most_held: u64,
     pub(super) rng: Rng,
 }
 
-/// Opens what content goes to, once the session is known.
+/// Opens the destination of content, once the session is known.
 pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<ContentWriter, Error> + Send>;
 
 /// One run of a receiver.
@@ -68,7 +69,7 @@ pub(crate) struct PgmReceiver {
     open: Open,
     stream: Option<Stream>,
     feedback: Vec<u8>,
-    /// Before this it has been sent.
+    /// Offset up to which feedback has been sent.
     feedback_from: usize,
     feedback_lens: VecDeque<(usize, SocketAddr)>,
     report: PgmReceiveReport,
@@ -88,7 +89,7 @@ struct ReportedProgress {
     missed: u64,
 }
 
-/// The session that is followed: the first one received.
+/// The received session: the first one whose packets arrived.
 struct Stream {
     tsi: Tsi,
     address: Ipv4Addr,
@@ -97,29 +98,29 @@ struct Stream {
     spm_sqn: Option<u32>,
     writer: ContentWriter,
     most_held: u64,
-    /// The next to be delivered.
+    /// Number of the next packet to be delivered.
     next: u64,
-    /// After the newest known; `None` before the first.
+    /// Number after the newest known packet; `None` before the first.
     end: Option<u64>,
-    /// From `next` to `end`.
+    /// States of the packets from `next` to `end`.
     places: VecDeque<PacketState>,
     spare: Vec<Vec<u8>>,
     missing: Missing,
-    /// Numbers before `next`, after a leap further than the window.
+    /// Packets before `next`, after a leap larger than the window.
     leap: Option<Leap>,
-    /// End of the session as stated by the source, and since when.
+    /// End of the session as announced by the source, and the time of the announcement.
     fin: Option<(u64, Time)>,
     first_at: Time,
     last_received_at: Time,
     data_at: Time,
     spmr_at: Time,
-    /// Bit k: the packet k before the newest has come.
+    /// Bit k is set if the packet k before the newest has arrived.
     recent: u32,
     pgmcc: Option<(PgmccData, Time)>,
     scheme: Option<SchemeEnd>,
 }
 
-/// Numbers have leapt: what was kept before, and how many after that are lost without a place.
+/// A leap of packet numbers: the packets before it, and the number of later packets that are lost without an entry.
 struct Leap {
     before: VecDeque<PacketState>,
     skipped: u64,
@@ -132,7 +133,7 @@ enum PacketState {
     Lost,
 }
 
-/// The receiver's half of the source's scheme.
+/// The receiver part of the source's scheme.
 struct SchemeEnd {
     number: u8,
     receiver: AnyReceiver,
@@ -161,7 +162,7 @@ impl PgmReceiver {
         }
     }
 
-    /// A datagram to the group.
+    /// Processes a datagram to the group.
     fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, ecn: Ecn, now: Time) {
         let IpAddr::V4(from) = from.ip() else { return };
         if self.over || self.setup.only.is_some_and(|only| only != IpAddr::V4(from)) {
@@ -230,7 +231,7 @@ impl PgmReceiver {
         self.deliver(now)
     }
 
-    /// Hand over what is in order, and see whether that was all.
+    /// Delivers the packets that are in order, and checks whether the session is complete.
     fn deliver(&mut self, now: Time) -> Result<(), Error> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         stream.deliver(&mut self.report).map_err(StorageError::Pipe)?;
@@ -248,7 +249,7 @@ impl PgmReceiver {
         self.over = true;
     }
 
-    /// Something may be due.
+    /// Performs actions that are due.
     fn on_time(&mut self, now: Time) {
         if self.over {
             return;
@@ -266,7 +267,7 @@ impl PgmReceiver {
         self.check_timeouts(now);
     }
 
-    /// Send the NAKs that are due, or ask for the SPM that says where they go.
+    /// Sends the NAKs that are due, or requests the SPM that states their address.
     fn ask(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.missing.deadline() > now {
@@ -334,7 +335,7 @@ impl PgmReceiver {
                 loss: (loss(&content) * 65_536.0) as u16,
                 from: self.setup.local.into(),
             });
-            // A source that is no faircast understands PGMCC's own words only.
+            // A source that is not faircast understands only PGMCC's own fields.
             let said = (known != FOREIGN).then_some(OwnOption::Content(content));
             self.say(ack, Options { said, pgmcc_feedback, ..Options::default() }, to);
         }
@@ -351,7 +352,7 @@ impl PgmReceiver {
             payload: &[],
         };
         let from = self.feedback.len();
-        // A number of the scheme that has no room is not worth ending the session for.
+        // If a number of the scheme does not fit, the report is omitted and the session continues.
         if codec::encode(&mut self.feedback, &packet).is_ok() {
             self.feedback_lens.push_back((self.feedback.len() - from, to));
         }
@@ -375,7 +376,7 @@ impl PgmReceiver {
         self.fail(failure);
     }
 
-    /// Nothing is there to be received: a good moment to write.
+    /// Writes buffered content while no datagram waits.
     fn write_out(&mut self) {
         if let Some(stream) = &mut self.stream
             && let Err(error) = stream.writer.flush()
@@ -384,7 +385,7 @@ impl PgmReceiver {
         }
     }
 
-    /// When to call again.
+    /// Returns the time of the next call.
     fn next_timeout(&self) -> Time {
         let mut wake = self.progress_at;
         if let Some(stream) = &self.stream {
@@ -494,7 +495,7 @@ impl Reporting for PgmReceiver {
     }
 }
 
-/// A data packet, as the scheme sees it.
+/// A data packet as passed to the scheme.
 #[derive(Clone, Copy)]
 struct Arrived {
     data: codec::Data,
@@ -503,7 +504,7 @@ struct Arrived {
     repair: bool,
 }
 
-/// Number of a scheme whose source is not faircast.
+/// Number for a scheme whose source is not faircast.
 const FOREIGN: u8 = u8::MAX;
 
 impl Stream {
@@ -532,7 +533,7 @@ impl Stream {
         }
     }
 
-    /// A number from the wire, in its place among those known.
+    /// Returns the full number of a number in a packet, the nearest to the known ones.
     fn unwrap(&self, wire: u32) -> u64 {
         self.end.map_or(BASE + u64::from(wire), |end| Seq::unwrap(Seq(end), wire).0)
     }
@@ -561,16 +562,17 @@ impl Stream {
         }
     }
 
-    /// Whether all is delivered, and nothing newer has come for a while since the source has said its end: anybody can say that.
+    /// Returns whether all packets are delivered and the announced end has held for `FIN_HOLDS` without newer packets. Any host
+    /// can forge an announcement.
     fn has_ended(&self, now: Time) -> bool {
         self.fin.is_some_and(|(end, since)| self.next >= end && now.since(since) >= FIN_HOLDS)
     }
 
-    /// All before `end` have been sent: those that are not here are missing.
+    /// Records that all packets before `end` have been sent: packets that have not arrived are missing.
     fn extend(&mut self, end: u64, timeouts: &Timeouts, rng: &mut Rng, now: Time) {
         let Some(mut known) = self.end.filter(|known| *known < end) else { return };
         if end - self.next > self.most_held {
-            // The oldest ones are given up for room, and what nobody can keep is not asked for at all.
+            // The oldest missing packets are given up for room. Packets beyond the storage are not requested at all.
             let first_stored = end - self.most_held;
             self.missing.expire(first_stored, |_| {});
             if first_stored > known {
@@ -589,7 +591,7 @@ impl Stream {
         self.end = Some(end);
     }
 
-    /// This many numbers behind the newest known one are lost and get no entry.
+    /// Skips this number of packets after the newest known one; they are lost and get no entry.
     fn leap(&mut self, skipped: u64) {
         let before = std::mem::take(&mut self.places);
         match &mut self.leap {
@@ -661,7 +663,7 @@ impl Stream {
         }
     }
 
-    /// Packets before the window of the source will not arrive any more.
+    /// Gives up packets before the source's window, which will not arrive.
     fn trail(&mut self, wire: u32) {
         let Some(end) = self.end else { return };
         let trail = self.unwrap(wire).min(end);
@@ -714,7 +716,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Give a data packet to the scheme's receiver, if the source's scheme has one.
+    /// Passes a data packet to the scheme's receiver, if the source's scheme has one.
     fn report_scheme(
         &mut self,
         options: &Options<'_>,
@@ -749,7 +751,7 @@ impl Stream {
     }
 }
 
-/// Converts the fields of a stock PGMCC source to a stamp: packets are their own numbers.
+/// Converts the fields of a stock PGMCC source to a stamp. PGM's packet numbers serve as the scheme's numbers.
 fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
     let acker = match pgmcc.acker {
         IpAddr::V4(address) => receiver_id(address),
@@ -767,7 +769,7 @@ fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
 }
 
 impl SchemeEnd {
-    /// Numbers at the source begin with zero; `base` is added to those of foreign ones, which begin anywhere.
+    /// Numbers of a faircast source begin with zero. `base` is added to numbers of a foreign source, which begin anywhere.
     fn on_data(&mut self, stamp: &Stamp, arrived: Arrived, base: u64, rng: &mut Rng, now: Time) {
         let seq = Seq::unwrap(self.newest, stamp.seq);
         let micros = Seq::unwrap(Seq(self.newest_micros), stamp.micros).0;
@@ -789,7 +791,7 @@ impl SchemeEnd {
     }
 }
 
-/// The loss fraction that a report speaks of.
+/// Returns the loss fraction in a report.
 fn loss(content: &ReportContent) -> f32 {
     match *content {
         ReportContent::Lost { loss, .. }

@@ -1,4 +1,4 @@
-//! The source's session over PGM: what to send when, and what to make of NAKs.
+//! The source's session over PGM: selection and timing of packets, and processing of NAKs.
 //!
 //! ```text
 //!   LeadIn -- every receiver has had time to hear of the source --> Sending -- no more content, nothing
@@ -28,20 +28,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const BASE: Layer = Layer(0);
-/// IP and UDP headers, which a scheme counts.
+/// Bytes of IP and UDP headers, which count for a scheme.
 pub(super) const OVERHEAD: usize = 28;
-/// Maximum number of datagrams and bytes that the kernel takes in one call.
+/// Maximum number of datagrams and bytes in one call of the kernel.
 const MAX_SEGMENTS: usize = 64;
 const MAX_BYTES: usize = 65_000;
-/// Packets that are due within this time leave together.
+/// Packets that are due within this time are sent together.
 const BURST: Span = Span::from_millis(1);
-/// A receiver that has received nothing of the source before its first packet would not notice earlier losses. So the
-/// source announces its window at this interval, for this long, before it contains anything.
+/// Period before the first packet in which the source announces its empty window, and the interval of these announcements.
+/// Without them, a receiver would not notice losses before the first packet that it receives.
 const LEAD_IN: Span = Span::from_millis(1_000);
 const LEAD_IN_EVERY: Span = Span::from_millis(100);
-/// Interval while packets flow, and after a long pause (RFC 3208, 5.1.4: ambient SPMs).
+/// Interval of SPMs while packets flow, and after a long pause (RFC 3208, 5.1.4: ambient SPMs).
 const AMBIENT: Span = Span::from_secs(1);
-/// After the newest packet, so that its loss is noticed (5.1.4: heartbeat SPMs).
+/// Intervals of SPMs after the newest packet, so that receivers detect its loss (5.1.4: heartbeat SPMs).
 const HEARTBEATS: [Span; 6] = [
     Span::from_millis(100),
     Span::from_millis(100),
@@ -50,46 +50,47 @@ const HEARTBEATS: [Span; 6] = [
     Span::from_millis(400),
     Span::from_millis(800),
 ];
-/// Requests for SPMs are answered no faster than this.
+/// Minimum interval between SPMs that answer requests.
 const SPM_SPACING: Span = Span::from_millis(20);
 /// Number of announcements of the end, and their interval.
 const FINS: u8 = 3;
 const FIN_EVERY: Span = Span::from_millis(100);
-/// Least time between two transmissions of a packet; it is a round trip of the group within these limits.
-/// NAKs that were under way meanwhile ask for a repair that is under way too.
+/// Limits of the interval between two transmissions of a packet, which is a round trip of the group. NAKs sent during this
+/// interval request a repair that is already in transit.
 const SUPPRESS_MIN: Span = Span::from_millis(20);
 const SUPPRESS_MAX: Span = Span::from_millis(200);
-/// Most repairs in a row while there is new content: a receiver that asks for everything stops nobody.
+/// Maximum number of consecutive repairs while there is new content. So a receiver that requests all packets does not stop the
+/// session.
 const REPAIRS_IN_A_ROW: u32 = 3;
-/// Confirmations per second, at most; further NAKs are answered without one.
+/// Maximum number of confirmations per second; further NAKs are processed without one.
 const MAX_CONFIRMATIONS: u32 = 1_000;
-/// When there is nothing to send, a pipe is looked at this often.
+/// Interval of checking a pipe while there is no content to send.
 const POLL: Span = Span::from_millis(5);
-/// Senders whose NAKs and acknowledgements are remembered, at most.
+/// Maximum number of remembered hosts that have sent NAKs or acknowledgements.
 const MAX_REPORTERS: usize = 100_000;
 
-/// Parts of a source session.
+/// Parameters of a source session.
 pub(super) struct Setup {
     pub(super) tsi: Tsi,
     /// PGM's own destination port.
     pub(super) data_port: u16,
-    /// This host, as the network sees it.
+    /// This host's address on the network.
     pub(super) local: Ipv4Addr,
     pub(super) group: Ipv4Addr,
-    /// Where data goes: the group, and the UDP port.
+    /// Destination of data: group and UDP port.
     pub(super) to: SocketAddr,
     pub(super) source: AnySource,
     pub(super) scheme_number: u8,
     pub(super) bounds: Bounds,
     pub(super) rng: Rng,
     pub(super) feed: Feed,
-    /// Largest payload, in bytes.
+    /// Maximum length of a payload, in bytes.
     pub(super) room: usize,
     pub(super) window: WindowLimits,
     pub(super) linger: Span,
     /// Number of the first packet.
     pub(super) first: u32,
-    /// Bytes of content, when known.
+    /// Bytes of content, if known.
     pub(super) total: Option<u64>,
 }
 
@@ -113,15 +114,15 @@ pub(crate) struct PgmSource {
     rng: Rng,
     effects: Effects,
     feed: Feed,
-    /// The payload that is sent next, if one is there.
+    /// The next payload, if there is one.
     staged: Option<Option<codec::Fragment>>,
     payload: Vec<u8>,
     drained: bool,
     window: TransmitWindow,
     repairs: VecDeque<u64>,
-    /// Sent since the last new packet.
+    /// Number of repairs since the last new packet.
     repairs_in_a_row: u32,
-    /// In the second that began then.
+    /// Start of the present second, and number of confirmations in it.
     confirmations: (Time, u32),
     /// Whole datagrams that are not paced, with their lengths.
     control: Vec<u8>,
@@ -131,7 +132,7 @@ pub(crate) struct PgmSource {
     clocks: Clocks,
     spm_sqn: u32,
     heartbeat: usize,
-    /// Bytes of the newest data packet around its payload.
+    /// Bytes of the newest data packet without its payload.
     header: usize,
     reporters: BTreeMap<ReceiverId, Reporter>,
     total: Option<u64>,
@@ -147,16 +148,16 @@ struct Clocks {
     spm_sent: Time,
     started: Option<Time>,
     data_at: Time,
-    /// Time at which something was last sent or requested.
+    /// Time of the latest sent or requested packet.
     busy_at: Time,
     progress_at: Time,
     phase_at: Time,
 }
 
-/// A host that has sent something.
+/// A host that has sent feedback.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reporter {
-    /// It runs the scheme's receiver: its NAKs are no news to the scheme.
+    /// Whether it runs the scheme's receiver. Its NAKs are then not passed to the scheme.
     speaks: bool,
 }
 
@@ -208,7 +209,7 @@ impl PgmSource {
         session
     }
 
-    /// A datagram that came to this host.
+    /// Processes a datagram to this host.
     fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, now: Time) {
         let IpAddr::V4(from) = from.ip() else {
             self.report.refused += 1;
@@ -242,7 +243,7 @@ impl PgmSource {
         }
     }
 
-    /// Confirms a NAK at once, passes it to the scheme, and repairs the packets that are stored.
+    /// Confirms a NAK immediately, passes it to the scheme, and repairs the stored packets.
     fn on_nak(&mut self, nak: Nak, options: &Options<'_>, from: ReceiverId, now: Time) {
         self.report.naks += 1;
         self.sign_of_life(now);
@@ -280,7 +281,7 @@ impl PgmSource {
         self.push_control(ncf, options);
     }
 
-    /// A packet in the window is missing somewhere.
+    /// Handles a request for a packet in the window.
     fn on_missing(
         &mut self,
         sqn: u64,
@@ -293,7 +294,7 @@ impl PgmSource {
         let spacing = self.spacing();
         let revealed_at = revealing.and_then(|later| self.window.packet(later)).map(|it| it.0.born);
         let Some(sent) = self.window.get(sqn) else { return };
-        // A NAK that comes long after the first one for the same loss repeats it: the repair has not left yet.
+        // A NAK long after the first one for the same loss is a repetition: the repair has not been sent yet.
         let repeated = !sent.named_at.is_never() && now.since(sent.named_at) > spacing;
         if sent.named_at.is_never() {
             sent.named_at = now;
@@ -308,10 +309,10 @@ impl PgmSource {
         }
         let hold = match feedback {
             Some(feedback) => held(&known, feedback.stamp, now),
-            // Karn: it is not known which transmission a NAK of a repaired packet is about.
+            // Karn: a NAK of a repaired packet does not show to which transmission it belongs.
             None if known.times > 1 => Span::MAX,
-            // Nobody misses a packet before the next one comes. At low rates, and when the scheme is silent after a cut,
-            // that wait would be most of the sample, and the sample's length keep the rate low.
+            // A receiver detects a loss only when the next packet arrives. At low rates, and while the scheme is silent after a
+            // cut, that wait would be most of the sample. A long sample would then keep the rate low.
             None => revealed_at.map_or(Span::MAX, |at| at.since(known.born)),
         };
         let content = ReportContent::Lost {
@@ -323,7 +324,7 @@ impl PgmSource {
         self.pass_on(from, content, now);
     }
 
-    /// An acknowledgement: in faircast's own words, or in PGMCC's.
+    /// Processes an acknowledgement in faircast's own fields, or in PGMCC's.
     fn on_ack(&mut self, ack: Ack, options: &Options<'_>, from: ReceiverId, now: Time) {
         self.sign_of_life(now);
         if let Some(OwnOption::Content(content)) = options.said {
@@ -336,7 +337,7 @@ impl PgmSource {
         let newest = Seq::unwrap(Seq(self.window.next()), ack.newest).0;
         let Some((sent, _)) = self.window.packet(newest) else { return };
         let sent = *sent;
-        // The scheme numbers transmissions, PGM numbers packets: with repairs among them the two drift apart.
+        // The scheme numbers transmissions, but PGM numbers packets: repairs make the two numbers diverge.
         let mut bitmap: u32 = 0;
         for back in (0..32).filter(|back| ack.bitmap >> back & 1 != 0) {
             let Some((other, _)) = newest.checked_sub(back).and_then(|sqn| self.window.packet(sqn)) else {
@@ -360,7 +361,7 @@ impl PgmSource {
         self.refuse_effects();
     }
 
-    /// The scheme was called; a source has no output except its packets.
+    /// Checks that the scheme has no output except the source's packets.
     fn refuse_effects(&mut self) {
         if let Some(effect) = self.effects.refuse() {
             self.failure.get_or_insert(Error::effect("source", &effect));
@@ -372,7 +373,7 @@ impl PgmSource {
         self.source.control(SourceControl::SignOfLife, now);
     }
 
-    /// A packet is not sent twice within this time.
+    /// Returns the minimum interval between two transmissions of a packet.
     fn spacing(&self) -> Span {
         self.source.observe().rtt_max.max(SUPPRESS_MIN).min(SUPPRESS_MAX)
     }
@@ -381,7 +382,7 @@ impl PgmSource {
         self.clocks.spm_at = self.clocks.spm_at.min(now.max(self.clocks.spm_sent + SPM_SPACING));
     }
 
-    /// Something may be due.
+    /// Performs actions that are due.
     fn on_time(&mut self, now: Time) {
         if self.phase != Phase::LeadIn && self.source.deadline() <= now {
             self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
@@ -423,7 +424,7 @@ impl PgmSource {
         }
     }
 
-    /// Reads no more content; ends as soon as nothing is missing.
+    /// Stops reading content; ends as soon as no packet is missing.
     fn drain(&mut self, now: Time) {
         if self.phase == Phase::LeadIn {
             return self.close(now);
@@ -432,7 +433,7 @@ impl PgmSource {
         self.linger = self.linger.min(AMBIENT);
     }
 
-    /// Put the next payload aside, if there is one.
+    /// Prepares the next payload, if there is one.
     fn stage(&mut self, now: Time) {
         if self.staged.is_some() || self.drained {
             return;
@@ -448,7 +449,7 @@ impl PgmSource {
         }
     }
 
-    /// The next datagrams, if some are due: appended to `out`, which is emptied first.
+    /// Appends the next datagrams, if any are due, to `out`, after clearing `out`.
     fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         if let Some(len) = self.control_lens.pop_front() {
@@ -478,7 +479,8 @@ impl PgmSource {
             }
             let len = out.len() - from;
             if segment > 0 && len > segment {
-                // The scheme's fields are longer than before: it leaves alone, right behind the others.
+                // The scheme's fields are longer than in the preceding packets, so this packet is sent separately, directly after
+                // them.
                 self.control.extend_from_slice(&out[from..]);
                 self.control_lens.push_back(len);
                 out.truncate(from);
@@ -492,7 +494,8 @@ impl PgmSource {
         (segment > 0).then_some(Transmit { segment, to: self.to, hops: None })
     }
 
-    /// Chooses the next packet: repairs first, since all later packets wait for them, but not all the time.
+    /// Chooses the next packet. Repairs come first, because all later packets wait for them, but their number in a row is
+    /// limited.
     fn choose(&mut self, now: Time) -> Option<Choice> {
         if self.repairs_in_a_row >= REPAIRS_IN_A_ROW {
             self.stage(now);
@@ -599,7 +602,7 @@ impl PgmSource {
     fn push_control(&mut self, body: Body, options: Options<'_>) {
         let packet = Packet { body, options, ..self.packet() };
         let from = self.control.len();
-        // Nothing here is longer than its fields.
+        // All values of control packets fit their fields.
         if codec::encode(&mut self.control, &packet).is_ok() {
             self.control_lens.push_back(self.control.len() - from);
         }
@@ -631,7 +634,7 @@ impl PgmSource {
         (self.clocks.spm_sent, self.clocks.spm_at) = (now, now + next);
     }
 
-    /// When to call again.
+    /// Returns the time of the next call.
     fn next_timeout(&self, now: Time) -> Time {
         if !self.control_lens.is_empty() {
             return now;
@@ -745,7 +748,7 @@ impl Reporting for PgmSource {
 /// A packet to be sent.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
-    /// Its number, if it was sent before.
+    /// Its number, if it is a repair.
     repair: Option<u64>,
     len: usize,
 }
@@ -758,7 +761,7 @@ fn fraction(feedback: PgmccFeedback) -> f32 {
     f32::from(feedback.loss) / 65_536.0
 }
 
-/// How long a receiver held a packet: it says the packet's stamp plus that time, in milliseconds.
+/// Returns the time that a receiver held a packet. The receiver returns the packet's stamp plus that time, in milliseconds.
 fn held(sent: &Sent, stamp: u32, now: Time) -> Span {
     let round_trip = u64::from(millis(now).wrapping_sub(stamp));
     if round_trip > u64::from(u32::MAX / 2) {

@@ -1,4 +1,4 @@
-//! A source and receivers joined by a link that delays and loses, in simulated time.
+//! A source and receivers on a link with delay and loss, in simulated time.
 
 use super::content_writer::ContentWriter;
 use super::feed::{Feed, Input, ReadResult};
@@ -56,11 +56,11 @@ struct Plan {
     messages: Option<Messages>,
     content: Vec<u8>,
     receivers: u8,
-    /// Parts of the packets that get lost on the way there and back.
+    /// Loss probability of packets in both directions.
     loss: f64,
     first: u32,
     window: WindowLimits,
-    /// The source receives nothing for this long after its first data.
+    /// Time after its first data during which the source receives no packet.
     deaf: Span,
 }
 
@@ -80,7 +80,7 @@ impl Default for Plan {
     }
 }
 
-/// Lines of many lengths.
+/// Returns lines of many lengths.
 fn content(len: usize) -> Vec<u8> {
     let mut rng = Rng::new(7, 0);
     let mut bytes: Vec<u8> =
@@ -94,7 +94,7 @@ struct Outcome {
     received: Vec<(Result<PgmReceiveReport, Error>, Vec<u8>)>,
 }
 
-/// The source is host 0, and receivers are those after it.
+/// The source, host 0, and the receivers, which are the following hosts.
 struct Network {
     plan: Plan,
     source: source::PgmSource,
@@ -185,7 +185,7 @@ impl Network {
         }
     }
 
-    /// A host does all that is due.
+    /// Runs all due actions of a host.
     fn drive(&mut self, host: usize) {
         let now = self.links.now;
         let (session, from): (&mut dyn Endpoint, SocketAddr) = match host.checked_sub(1) {

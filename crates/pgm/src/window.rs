@@ -1,14 +1,14 @@
-//! The transmit window: packets that were sent and can be sent again.
+//! The transmit window: sent packets that can be sent again.
 
 use super::WindowLimits;
 use crate::codec::Fragment;
 use faircast_core::packet::Seq;
 use faircast_core::time::Time;
 
-/// No window is smaller, however large its packets are.
+/// Minimum number of packets of a window, for any packet size.
 const MIN_PACKETS: usize = 256;
 
-/// Sent packets in a ring, in memory that is allocated once and touched as it is used.
+/// Sent packets in a ring. Its memory is allocated once, and the system provides pages as they are used.
 pub(super) struct TransmitWindow {
     limits: WindowLimits,
     slot: usize,
@@ -18,23 +18,23 @@ pub(super) struct TransmitWindow {
     next: u64,
 }
 
-/// State of a packet that was sent.
+/// State of a sent packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
     len: usize,
-    /// Where it belongs, when it is a part of something.
+    /// Position in an application data unit, if it is a fragment.
     pub(super) fragment: Option<Fragment>,
     /// The scheme's numbers of the first and of the newest transmission.
     pub(super) first: Seq,
     pub(super) newest: Seq,
-    /// When they left.
+    /// Times of the first and the newest transmission.
     pub(super) born: Time,
     pub(super) sent_at: Time,
-    /// How often it was sent.
+    /// Number of transmissions.
     pub(super) times: u32,
-    /// When its loss was first reported since it was last sent.
+    /// Time of the first report of its loss since its latest transmission.
     pub(super) named_at: Time,
-    /// Whether it waits to be sent again.
+    /// Whether the packet waits to be sent again.
     pub(super) repair: Repair,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Repair {
 }
 
 impl TransmitWindow {
-    /// A window for payloads of up to `slot` bytes whose first packet has this number.
+    /// Creates a window for payloads of up to `slot` bytes whose first packet has the number `first`.
     pub(super) fn new(limits: WindowLimits, slot: usize, first: u64) -> TransmitWindow {
         let slots = (limits.bytes / slot.max(1)).max(MIN_PACKETS);
         let empty = Sent {
@@ -59,7 +59,7 @@ impl TransmitWindow {
             named_at: Time::NEVER,
             repair: Repair::None,
         };
-        // Zeroed memory of this size is not there before it is written to.
+        // The system provides zeroed memory of this size only when it is written to.
         TransmitWindow {
             limits,
             slot,
@@ -70,12 +70,12 @@ impl TransmitWindow {
         }
     }
 
-    /// Oldest packet that can be repaired.
+    /// Returns the oldest packet that can be repaired.
     pub(super) fn trail(&self) -> u64 {
         self.trail
     }
 
-    /// The packet after the newest.
+    /// Returns the number after the newest packet.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
@@ -84,7 +84,7 @@ impl TransmitWindow {
         (sqn % self.sent.len() as u64) as usize
     }
 
-    /// Keep a packet that leaves now under the scheme's number `seq`; its own number.
+    /// Stores a packet that is sent now under the scheme's number `seq`; returns PGM's number.
     pub(super) fn push(&mut self, payload: &[u8], fragment: Option<Fragment>, seq: Seq, now: Time) -> u64 {
         let sqn = self.next;
         if sqn - self.trail == self.sent.len() as u64 {
@@ -120,7 +120,7 @@ impl TransmitWindow {
         if (self.trail..self.next).contains(&sqn) { Some(&mut self.sent[at]) } else { None }
     }
 
-    /// The same, with its payload.
+    /// Returns the state and the payload of a packet in the window.
     pub(super) fn packet(&self, sqn: u64) -> Option<(&Sent, &[u8])> {
         let at = self.at(sqn);
         let sent = &self.sent[at];

@@ -1,4 +1,4 @@
-//! PGM packets to bytes.
+//! Encoding of PGM packets.
 
 use super::option::{
     END, FIN, FRAGMENT, JOIN, LENGTH, LENGTH_LEN, NAK_BO_IVL, NAK_BO_RNG, NAK_LIST, OPTION_HEADER, Options,
@@ -20,25 +20,25 @@ const _: () = assert!(
 const CHECKSUM_AT: usize = 6;
 const FLAGS_AT: usize = 5;
 
-/// Why a packet cannot be written.
+/// Reason why a packet cannot be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum EncodeError {
-    /// More data than the header can state.
+    /// The packet has more data than the header can state.
     #[error("{0} bytes of data do not fit a PGM packet; use at most 65535")]
     TooLong(usize),
-    /// A NAK that names too much.
+    /// A NAK has more sequence numbers than fit.
     #[error("a NAK cannot name {0} packets; use several")]
     TooManySequences(usize),
-    /// Polls are read and not written.
+    /// The type is only parsed, never sent.
     #[error("packets of type {0:#04x} are not sent")]
     NotSent(u8),
-    /// A number of a scheme that has no room.
+    /// A number of the scheme does not fit its field.
     #[error(transparent)]
     Scheme(#[from] faircast_wire::EncodeError),
 }
 
-/// Computes the Internet checksum of a packet (RFC 3208, 8), with its own field as zero. Zero would mean that there is no checksum,
-/// so it becomes all ones.
+/// Computes the Internet checksum of a packet (RFC 3208, 8), counting the checksum field as zero. A result of zero becomes all
+/// ones, because zero would mean that there is no checksum.
 pub fn checksum(packet: &[u8]) -> u16 {
     let (pairs, odd) = packet.as_chunks::<2>();
     let mut sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
@@ -57,7 +57,7 @@ pub fn checksum(packet: &[u8]) -> u16 {
     }
 }
 
-/// Bytes of a data packet with this payload and these options.
+/// Returns the bytes of a data packet with this payload and these options.
 pub fn data_len(options: &Options<'_>, payload: usize) -> usize {
     let stamp = match &options.said {
         Some(OwnOption::Stamp(stamp)) => OPTION_HEADER + Stamp::len_with(&stamp.mark),
@@ -73,10 +73,10 @@ const fn address_len(address: IpAddr) -> usize {
     if address.is_ipv4() { 4 } else { 16 }
 }
 
-/// Append a packet, with its checksum. Nothing is appended on an error.
+/// Appends a packet, with its checksum. On an error nothing is appended.
 ///
 /// # Errors
-/// When something does not fit its field, or is not sent by either end.
+/// When a value does not fit its field, or the packet is of a type that is never sent.
 pub fn encode(out: &mut Vec<u8>, packet: &Packet<'_>) -> Result<(), EncodeError> {
     let start = out.len();
     put(out, packet, start).inspect_err(|_| out.truncate(start))
@@ -118,7 +118,7 @@ fn put_nak(out: &mut Vec<u8>, nak: Nak) {
     put_address(out, nak.group, 0);
 }
 
-/// Family, what stands in the two octets between, address.
+/// Appends the address family, the two octets `between`, and the address.
 fn put_address(out: &mut Vec<u8>, address: IpAddr, between: u16) {
     let family = if address.is_ipv4() { AFI_IPV4 } else { AFI_IPV6 };
     out.extend_from_slice(&family.to_be_bytes());
@@ -129,7 +129,7 @@ fn put_address(out: &mut Vec<u8>, address: IpAddr, between: u16) {
     }
 }
 
-/// The options, and the header's flags that say that they are there.
+/// Appends the options and returns the header's flags for them.
 fn put_options(out: &mut Vec<u8>, options: &Options<'_>) -> Result<u8, EncodeError> {
     let start = out.len();
     out.extend_from_slice(&[LENGTH, LENGTH_LEN as u8, 0, 0]);
@@ -188,10 +188,10 @@ fn put_options(out: &mut Vec<u8>, options: &Options<'_>) -> Result<u8, EncodeErr
     Ok(OPTIONS_PRESENT | for_routers)
 }
 
-/// Options in the order in which they are written.
+/// Options in their order in the packet.
 struct List<'o> {
     out: &'o mut Vec<u8>,
-    /// Where the newest begins.
+    /// Offset of the newest option.
     last: Option<usize>,
 }
 
@@ -200,7 +200,7 @@ impl List<'_> {
         let at = self.out.len();
         self.out.extend_from_slice(&[kind, 0, 0, own]);
         let done = value(self.out);
-        // The longest is a full list of a NAK: 4 + 62 * 4 bytes.
+        // The longest option is a full list of a NAK: 4 + 62 * 4 bytes.
         self.out[at + 1] = (self.out.len() - at) as u8;
         self.last = Some(at);
         done

@@ -16,12 +16,12 @@
 //! P: parity   T: varying lengths of parity packets   N: options for routers   E: options are present
 //! ```
 //!
-//! [`parse`] is total: it takes any bytes, never panics and never allocates. [`encode()`] appends to a buffer. The two
-//! ports are PGM's own and name the session together with the GSI; what flows towards the source has them swapped. The
-//! UDP ports below them are the sockets' business.
+//! [`parse`] is total: it accepts any bytes, never panics and never allocates. [`encode()`] appends to a buffer. The two ports in
+//! packets belong to PGM and identify the session together with the GSI. In packets towards the source they are swapped. The UDP
+//! ports below PGM belong to the sockets.
 //!
-//! One option is faircast's own, of type [`OPT_FAIRCAST`]: what a source's scheme says to its receivers ([`Stamp`]), and
-//! what a receiver's scheme reports. Programs that do not know it skip it (RFC 3208, 9: the extensibility bits are zero).
+//! One option, of type [`OPT_FAIRCAST`], is faircast's own. It contains the fields of a source's scheme for its receivers
+//! ([`Stamp`]), or the report of a receiver's scheme. Other programs skip it (RFC 3208, 9: the extensibility bits are zero).
 
 mod encode;
 mod option;
@@ -45,30 +45,30 @@ use std::net::IpAddr;
 pub const HEADER_LEN: usize = 16;
 /// Bytes of a data packet before its options or its payload.
 pub const DATA_HEADER_LEN: usize = HEADER_LEN + 8;
-/// The option for the fields of faircast's schemes; RFC 3208 leaves the number free.
+/// The option for the fields of faircast's schemes; RFC 3208 does not assign the number.
 pub const OPT_FAIRCAST: u8 = 0x7e;
-/// The longest application data unit; OpenPGM takes none that is longer.
+/// Maximum length of an application data unit, in bytes; OpenPGM refuses longer ones.
 pub const MAX_APDU: usize = 65_535;
-/// Fragments of one application data unit; OpenPGM takes no more.
+/// Maximum number of fragments of an application data unit; OpenPGM refuses more.
 pub const MAX_FRAGMENTS: usize = 16;
 
-/// The source's identifier, which it draws at random (RFC 3208, 8).
+/// The source's identifier, which it chooses at random (RFC 3208, 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Gsi(pub [u8; 6]);
 
-/// A session: its source's id and source port (RFC 3208, 8: "transport session identifier").
+/// A session: its source's GSI and source port (RFC 3208, 8: "transport session identifier").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tsi {
-    /// The source.
+    /// Identifier of the source.
     pub gsi: Gsi,
-    /// Its port, which distinguishes its sessions.
+    /// Port of the source, which distinguishes its sessions.
     pub port: u16,
 }
 
 /// A packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Packet<'a> {
-    /// The source's id, also in packets towards the source.
+    /// Identifier of the source, also in packets towards the source.
     pub gsi: Gsi,
     /// PGM's own source port.
     pub source_port: u16,
@@ -78,32 +78,32 @@ pub struct Packet<'a> {
     pub body: Body,
     /// Its options.
     pub options: Options<'a>,
-    /// Its payload; empty except in data packets.
+    /// Payload; empty except in data packets.
     pub payload: &'a [u8],
 }
 
 /// Content of a packet, by type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Body {
-    /// Where the source and its window are (RFC 3208, 8.1: "source path message").
+    /// Position of the source and of its window (RFC 3208, 8.1: "source path message").
     Spm(Spm),
     /// Original data (8.2).
     Odata(Data),
     /// Repair data (8.2).
     Rdata(Data),
-    /// Something is missing (8.3).
+    /// Packets are missing (8.3).
     Nak(Nak),
-    /// Something was missing, and another host has requested it (8.3).
+    /// Packets were missing, and another host has requested them (8.3).
     Nnak(Nak),
-    /// The source has received it (8.3: "NAK confirmation").
+    /// The source has received the NAK (8.3: "NAK confirmation").
     Ncf(Nak),
-    /// Somebody wants to know where the source is (13.6).
+    /// A receiver requests a source path message (13.6).
     Spmr,
-    /// A count of receivers (14.7): neither asked nor answered here.
+    /// A count of receivers (14.7), neither sent nor answered here.
     Poll,
-    /// An answer to it.
+    /// An answer to a count of receivers.
     Polr,
-    /// Packets received recently (draft-ietf-rmt-bb-pgmcc, as OpenPGM writes it).
+    /// Acknowledgement of recent packets (draft-ietf-rmt-bb-pgmcc, in OpenPGM's encoding).
     Ack(Ack),
 }
 
@@ -114,9 +114,9 @@ pub struct Spm {
     pub sqn: u32,
     /// Oldest packet that can be repaired.
     pub trail: u32,
-    /// Newest packet sent; the one before `trail` before the first is sent.
+    /// Newest packet sent; `trail` minus one before the first packet.
     pub lead: u32,
-    /// Where negative acknowledgements go.
+    /// Address for negative acknowledgements.
     pub path: IpAddr,
 }
 
@@ -132,9 +132,9 @@ pub struct Data {
 /// Fields of a negative acknowledgement and of its confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nak {
-    /// The missing packet; more stand in the option [`Options::nak_list`].
+    /// The missing packet; further ones are in the option [`Options::nak_list`].
     pub sqn: u32,
-    /// The source's address.
+    /// Address of the source.
     pub source: IpAddr,
     /// The group.
     pub group: IpAddr,
@@ -145,12 +145,12 @@ pub struct Nak {
 pub struct Ack {
     /// Newest packet received.
     pub newest: u32,
-    /// Bit k: packet `newest - k` has been received.
+    /// Bit k is set if packet `newest - k` has been received.
     pub bitmap: u32,
 }
 
 impl Body {
-    /// The number of the type.
+    /// Returns the number of the type.
     pub const fn kind(&self) -> u8 {
         match self {
             Body::Spm(_) => 0x00,
@@ -166,14 +166,14 @@ impl Body {
         }
     }
 
-    /// Whether receivers say it, so that the ports are swapped.
+    /// Returns whether receivers send this type, so that the ports are swapped.
     pub const fn is_upstream(&self) -> bool {
         matches!(self, Body::Nak(_) | Body::Nnak(_) | Body::Spmr | Body::Polr | Body::Ack(_))
     }
 }
 
 impl Packet<'_> {
-    /// The session it belongs to, whichever way it flows.
+    /// Returns the session of the packet, for both directions.
     pub const fn tsi(&self) -> Tsi {
         let port = if self.body.is_upstream() { self.destination_port } else { self.source_port };
         Tsi { gsi: self.gsi, port }

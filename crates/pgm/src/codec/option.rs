@@ -16,41 +16,41 @@ pub(super) const RST: u8 = 0x0f;
 pub(super) const PGMCC_DATA: u8 = 0x12;
 pub(super) const PGMCC_FEEDBACK: u8 = 0x13;
 
-/// On the type of the last option.
+/// Flag in the type of the last option.
 pub(super) const END: u8 = 0x80;
-/// Type, length, reserved octet with the extensibility bits, and an octet of the option's own.
+/// Bytes of type, length, a reserved octet with the extensibility bits, and an octet of the option's own.
 pub(super) const OPTION_HEADER: usize = 4;
-/// Bytes of OPT_LENGTH, which comes first.
+/// Bytes of OPT_LENGTH, the first option.
 pub(super) const LENGTH_LEN: usize = 4;
-/// In the third octet: treatment of an unknown option.
+/// Mask in the third octet: treatment of an unknown option.
 pub(super) const EXTENSIBILITY: u8 = 0x03;
 pub(super) const DISCARD: u8 = 0x02;
 
-/// In the fourth octet of [`super::OPT_FAIRCAST`]: the value is a [`Stamp`], or a report's content.
+/// Values in the fourth octet of [`super::OPT_FAIRCAST`]: the option contains a [`Stamp`], or the content of a report.
 pub(super) const SAYS_STAMP: u8 = 0xf1;
 pub(super) const SAYS_CONTENT: u8 = 0xf2;
 
-/// Packets that one NAK can name: its own field and a full list (RFC 3208, 9.3.5).
+/// Maximum number of packets in one NAK: its own field and a full list (RFC 3208, 9.3.5).
 pub const SEQUENCES_PER_NAK: usize = 63;
 
-/// The options of a packet. Unknown ones have been skipped.
+/// The options of a packet. Unknown options have been skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Options<'a> {
-    /// The packet is a part of something larger (9.2).
+    /// The position of the packet in an application data unit (9.2).
     pub fragment: Option<Fragment>,
-    /// More packets of the same NAK or NCF (9.3).
+    /// Further packets of the same NAK or NCF (9.3).
     pub nak_list: NakList<'a>,
-    /// Late joiners may ask for packets from this one on (9.4).
+    /// First packet that late joiners may request (9.4).
     pub join: Option<u32>,
-    /// How long to wait before a NAK (15.4.1).
+    /// Waiting time before a NAK (15.4.1).
     pub back_off: Option<BackOff>,
-    /// Between what limits that lies (15.4.2).
+    /// Limits of the waiting time (15.4.2).
     pub back_off_range: Option<BackOffRange>,
-    /// The session begins here (9.6).
+    /// Whether the session begins here (9.6).
     pub syn: bool,
-    /// The session ends here (9.7).
+    /// Whether the session ends here (9.7).
     pub fin: bool,
-    /// The session has broken down (9.8).
+    /// Whether the session has failed (9.8).
     pub rst: bool,
     /// Fields of a PGMCC source.
     pub pgmcc_data: Option<PgmccData>,
@@ -60,14 +60,14 @@ pub struct Options<'a> {
     pub said: Option<OwnOption>,
 }
 
-/// Where a fragment belongs (RFC 3208, 9.2).
+/// Position of a fragment (RFC 3208, 9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment {
     /// Number of the packet with the first fragment.
     pub first: u32,
-    /// Where in the whole this one begins, in bytes.
+    /// Offset of this fragment in the unit, in bytes.
     pub offset: u32,
-    /// Bytes of the whole.
+    /// Bytes of the unit.
     pub len: u32,
 }
 
@@ -75,21 +75,21 @@ pub struct Fragment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NakList<'a>(pub &'a [[u8; 4]]);
 
-/// How long receivers wait before a NAK (RFC 3208, 15.4.1).
+/// Waiting time of receivers before a NAK (RFC 3208, 15.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackOff {
-    /// Longest wait, in microseconds.
+    /// Maximum waiting time, in microseconds.
     pub micros: u32,
     /// Number that distinguishes a new value from an old one.
     pub sqn: u32,
 }
 
-/// Limits of that wait (RFC 3208, 15.4.2).
+/// Limits of the waiting time (RFC 3208, 15.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackOffRange {
-    /// In microseconds.
+    /// Upper limit, in microseconds.
     pub longest: u32,
-    /// In microseconds.
+    /// Lower limit, in microseconds.
     pub shortest: u32,
 }
 
@@ -98,14 +98,14 @@ pub struct BackOffRange {
 pub struct PgmccData {
     /// The source's clock, in milliseconds.
     pub stamp: u32,
-    /// The acker; the unspecified address asks for an election.
+    /// Address of the acker; the unspecified address requests an election.
     pub acker: IpAddr,
 }
 
-/// Fields of a PGMCC receiver in each acknowledgement, positive or negative.
+/// Fields of a PGMCC receiver in each positive or negative acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PgmccFeedback {
-    /// The newest packet's stamp and how long it was held, in milliseconds.
+    /// Stamp of the newest packet plus the time that the receiver held it, in milliseconds.
     pub stamp: u32,
     /// Smoothed loss fraction, in 65536ths.
     pub loss: u16,
@@ -123,7 +123,7 @@ pub enum OwnOption {
 }
 
 impl<'a> NakList<'a> {
-    /// The numbers.
+    /// Returns the numbers.
     pub fn iter(self) -> impl ExactSizeIterator<Item = u32> + 'a {
         self.0.iter().map(|sqn| u32::from_be_bytes(*sqn))
     }

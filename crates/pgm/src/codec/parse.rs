@@ -1,4 +1,4 @@
-//! Bytes to PGM packets.
+//! Parsing of PGM packets.
 
 use super::option::{
     BackOff, BackOffRange, DISCARD, END, EXTENSIBILITY, FIN, FRAGMENT, Fragment, JOIN, LENGTH, LENGTH_LEN,
@@ -16,18 +16,18 @@ pub(super) const PARITY: u8 = 0x80;
 pub(super) const AFI_IPV4: u16 = 1;
 pub(super) const AFI_IPV6: u16 = 2;
 
-/// Why bytes are not a PGM packet that can be used.
+/// Reason why bytes are not a usable PGM packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The datagram ends too early.
     #[error("the datagram has {have} bytes where at least {need} are needed")]
     Truncated {
-        /// Bytes needed to read on.
+        /// Bytes needed to continue.
         need: usize,
-        /// Bytes there are.
+        /// Bytes left.
         have: usize,
     },
-    /// The bytes were changed on the way, or are no PGM at all.
+    /// The bytes were changed in transit, or are not PGM.
     #[error("the checksum is {found:#06x} but the bytes give {computed:#06x}: damaged, or not PGM")]
     Damaged {
         /// Checksum in the packet.
@@ -35,22 +35,22 @@ pub enum ParseError {
         /// Checksum of its bytes.
         computed: u16,
     },
-    /// Data must have a checksum (RFC 3208, 8).
+    /// A data packet has no checksum (RFC 3208, 8, requires one).
     #[error("a data packet without a checksum")]
     NoChecksum,
-    /// Another version of PGM.
+    /// The packet has another version of PGM.
     #[error("PGM version {0}; there is only version 0")]
     Version(u8),
-    /// A type that RFC 3208 does not know.
+    /// RFC 3208 does not define the type.
     #[error("packet type {0:#04x} is not known")]
     UnknownType(u8),
-    /// Parity packets need an erasure code that neither end has agreed on.
+    /// Parity packets require an erasure code on which both endpoints agree.
     #[error("parity packets are not supported; switch the source's forward error correction off")]
     Parity,
-    /// An address of an unknown family.
+    /// The family of an address is unknown.
     #[error("address family {0} is neither IPv4 (1) nor IPv6 (2)")]
     AddressFamily(u16),
-    /// The header states another length.
+    /// The header states a length other than the datagram's.
     #[error("the header says {said} bytes of data, but {have} follow")]
     Length {
         /// Length in the header.
@@ -58,7 +58,7 @@ pub enum ParseError {
         /// Length of the datagram.
         have: usize,
     },
-    /// An option that must be understood and is not.
+    /// An unknown option that the receiver must not skip.
     #[error("option {0:#04x} is not known and asks to discard the packet")]
     UnknownOption(u8),
     /// An option that cannot be read.
@@ -74,24 +74,24 @@ pub enum ParseError {
 /// Error in an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// Its length cannot be.
+    /// Its length is invalid.
     #[error("has {0} bytes, which cannot be")]
     Length(usize),
-    /// The list of options begins with something else than its length.
+    /// The list of options does not begin with its length.
     #[error("stands where the length of all options must stand")]
     NotFirst,
-    /// The last option is not marked as the last, or one before it is.
+    /// The last option is not marked as the last, or an earlier one is.
     #[error("does not end where the options end")]
     End,
-    /// Its value cannot be.
+    /// Its value is invalid.
     #[error("has a value that cannot be")]
     Value,
 }
 
-/// Read a packet.
+/// Parses a packet.
 ///
 /// # Errors
-/// When it is damaged, malformed or of a kind that is not supported.
+/// When the packet is damaged, malformed or of an unsupported type.
 pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     let Some(fixed) = bytes.first_chunk::<HEADER_LEN>() else {
         return Err(ParseError::Truncated { need: HEADER_LEN, have: bytes.len() });
@@ -137,7 +137,7 @@ fn read_body(kind: u8, r: &mut Reader<'_>) -> Result<Body, ParseError> {
     Ok(match kind {
         0x00 => Body::Spm(Spm { sqn: r.u32()?, trail: r.u32()?, lead: r.u32()?, path: r.address()? }),
         0x01 => {
-            // Number, round, kind, path, interval, random octets, mask.
+            // Skip number, round, kind, path, interval, random octets and mask.
             r.take(8)?;
             r.address()?;
             r.take(12)?;
@@ -158,7 +158,7 @@ fn read_body(kind: u8, r: &mut Reader<'_>) -> Result<Body, ParseError> {
     })
 }
 
-/// The options, beginning with OPT_LENGTH, which states their length together (RFC 3208, 9.1).
+/// Reads the options, beginning with OPT_LENGTH, which states their total length (RFC 3208, 9.1).
 fn read_options<'a>(r: &mut Reader<'a>) -> Result<Options<'a>, ParseError> {
     let start = r.at;
     let [kind, len, high, low] = r.array()?;
@@ -239,7 +239,7 @@ fn read_option<'a>(
     if r.at == value.len() { Ok(Known::Yes) } else { Err(wrong) }
 }
 
-/// The value of faircast's own option, in the native format's encoding.
+/// Reads the value of faircast's own option, in the native format's encoding.
 fn read_own_option(own: u8, value: &[u8]) -> Result<OwnOption, ParseError> {
     let said = match own {
         SAYS_CONTENT => stamp::parse_content(value).map(OwnOption::Content),
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A network layer address: family, two reserved octets, address.
+    /// Reads a network layer address: family, two reserved octets, address.
     fn address(&mut self) -> Result<IpAddr, ParseError> {
         let family = self.u16()?;
         self.u16()?;

@@ -1,4 +1,4 @@
-//! Packets that stock programs have sent, all packets there and back, and all cuts.
+//! Tests with packets captured from stock programs, round trips of all packets, and truncations.
 
 use super::*;
 use faircast_core::packet::{Cause, Echo, Flags, Mark, ReceiverId, ReportContent, Seq, Signal};
@@ -9,7 +9,7 @@ const GSI: Gsi = Gsi([0xb7, 0xc6, 0xd1, 0xbc, 0x03, 0x8a]);
 const SOURCE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 99, 0, 1));
 const GROUP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 192, 1, 1));
 
-/// A session of libzmq 4.3.4 on OpenPGM 5.3.128, captured: first message, first and lost data, NAK with a list and its
+/// A captured session of libzmq 4.3.4 on OpenPGM 5.3.128: first message, first and lost data, NAK with a list and its
 /// confirmation, repair, last message.
 const STOCK: [(&str, &str); 7] = [
     ("spm", "1f2d15b3000033adb7c6d1bc038a00000000000000000000ffffffff000100000a630001"),
@@ -43,7 +43,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// The captured NAKs and NCFs with lists, whose hexadecimal is easier to compare as a whole packet.
+/// Returns the captured packet of this name.
 fn stock(name: &str) -> Vec<u8> {
     bytes(STOCK.iter().find(|(other, _)| *other == name).expect("a captured packet").1)
 }
@@ -115,7 +115,7 @@ fn a_captured_confirmation_differs_from_its_nak_in_the_type() {
     let packet = parse(&read).expect("captured");
     assert_eq!(packet.body, Body::Ncf(Nak { sqn: 0x13, source: SOURCE, group: GROUP }));
     assert_eq!(packet.options.nak_list.iter().len(), 3);
-    // OpenPGM leaves what was in memory in an octet that is reserved; here it is zero.
+    // OpenPGM sends uninitialized memory in a reserved octet; here it is zero.
     let mut clean = read.clone();
     let reserved = clean.iter().rposition(|byte| *byte == 0x60).expect("it is in there");
     clean[reserved] = 0;
@@ -124,7 +124,7 @@ fn a_captured_confirmation_differs_from_its_nak_in_the_type() {
     assert_eq!(written(&packet), clean);
 }
 
-/// Bytes laid out by hand after RFC 3208, 8 and 9, for what was not captured.
+/// Bytes laid out by hand after RFC 3208, 8 and 9, for packets that were not captured.
 #[test]
 fn packets_have_the_layout_of_the_rfc() {
     let fragment = Options {
@@ -192,7 +192,7 @@ fn data_without_a_checksum_is_refused_and_the_rest_is_not() {
 
 #[test]
 fn a_checksum_is_never_zero() {
-    // A packet whose words add up to all ones has the complement zero, which would mean that there is no checksum.
+    // If the words of a packet add up to all ones, the complement is zero, which would mean that there is no checksum.
     let mut packet = [0; 16];
     packet[0..2].fill(0xff);
     assert_eq!(checksum(&packet), 0xffff);
@@ -220,7 +220,7 @@ fn every_truncation_is_an_error() {
         for len in 0..whole.len() {
             let mut cut = whole[..len].to_vec();
             if len >= HEADER_LEN {
-                // The checksum would fail first.
+                // Without a new checksum, parsing would fail there first.
                 let sum = checksum(&cut).to_be_bytes();
                 cut[6..8].copy_from_slice(&sum);
             }
@@ -251,7 +251,7 @@ fn unsupported_packets_are_not_encoded() {
     assert_eq!(encode(&mut Vec::new(), &down(Body::Poll)), Err(EncodeError::NotSent(1)));
 }
 
-/// One packet of every type, and every option.
+/// Returns one packet of every type, with every option.
 fn samples() -> Vec<Packet<'static>> {
     let nak = Nak { sqn: 7, source: SOURCE, group: GROUP };
     let echo = Echo { seq: Seq(77), hold: Span::from_millis(3) };
@@ -397,7 +397,7 @@ impl MessageSink for Messages {
     }
 }
 
-/// A stream of messages in packets of `size` bytes with their offsets.
+/// Returns a stream of messages in packets of `size` bytes with their offsets.
 fn packets(messages: &[Vec<u8>], size: usize) -> Vec<Vec<u8>> {
     let (mut stream, mut begins) = (Vec::new(), Vec::new());
     for message in messages {

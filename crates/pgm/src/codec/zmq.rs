@@ -1,4 +1,4 @@
-//! ZeroMQ's messages over PGM: a byte stream of ZMTP 1.0 frames, cut into packets.
+//! ZeroMQ's messages over PGM: a byte stream of ZMTP 1.0 frames, divided into packets.
 //!
 //! ```text
 //! packet:   +-----------------+------------------------+      offset: where in `bytes` the first message begins,
@@ -12,42 +12,42 @@
 //!           +------+------------------------+-----------+-----------+
 //! ```
 //!
-//! The offset lets a receiver that joins late, or that has lost something for good, find the next message.
+//! With the offset, a late joiner, or a receiver that has lost packets for good, finds the next message.
 
-/// States that no message begins in this packet.
+/// Offset of a packet in which no message begins.
 const NONE_BEGINS: u16 = 0xffff;
 const LONG: u8 = 0xff;
 const MORE: u8 = 1;
 
-/// How a packet's share of the stream joins the one before.
+/// A packet's part of the stream, and its first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joint<'a> {
-    /// Where in `bytes` the first message begins.
+    /// Offset in `bytes` of the first message.
     pub begins: Option<usize>,
     /// The stream's bytes.
     pub bytes: &'a [u8],
 }
 
-/// Why a stream of frames cannot be read on.
+/// Reason why a stream of frames cannot be read further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// Too short for an offset.
+    /// The payload is too short for an offset.
     #[error("a packet of {0} bytes has no offset; the source does not speak ZeroMQ's framing")]
     NoOffset(usize),
-    /// An offset beyond the packet's end.
+    /// The offset exceeds the packet.
     #[error(
         "a message would begin {offset} bytes into a packet of {len}; the source does not speak ZeroMQ's framing"
     )]
     Offset {
         /// Offset in the packet.
         offset: usize,
-        /// Its bytes of the stream.
+        /// Bytes of the stream in the packet.
         len: usize,
     },
-    /// A message without even its flags.
+    /// A message does not even have flags.
     #[error("a message of no bytes at all; the source does not speak ZeroMQ's framing")]
     Empty,
-    /// Longer than allowed.
+    /// A message is longer than allowed.
     #[error("a message of {len} bytes is longer than the {most} allowed")]
     TooLong {
         /// Its length.
@@ -57,7 +57,7 @@ pub enum FrameError {
     },
 }
 
-/// Append one whole message as a frame.
+/// Appends a whole message as a frame.
 pub fn put_message(out: &mut Vec<u8>, body: &[u8]) {
     match u8::try_from(body.len() + 1) {
         Ok(len) if len < LONG => out.extend_from_slice(&[len, 0]),
@@ -70,16 +70,16 @@ pub fn put_message(out: &mut Vec<u8>, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// The two octets at a packet's beginning.
+/// Appends the two octets at the beginning of a packet.
 pub fn put_offset(out: &mut Vec<u8>, begins: Option<usize>) {
     let offset = begins.and_then(|at| u16::try_from(at).ok()).unwrap_or(NONE_BEGINS);
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
-/// Read a packet's offset.
+/// Reads a packet's offset.
 ///
 /// # Errors
-/// When it cannot be one.
+/// When the offset is invalid.
 pub fn joint(payload: &[u8]) -> Result<Joint<'_>, FrameError> {
     let Some((offset, bytes)) = payload.split_first_chunk::<2>() else {
         return Err(FrameError::NoOffset(payload.len()));
@@ -91,7 +91,7 @@ pub fn joint(payload: &[u8]) -> Result<Joint<'_>, FrameError> {
     }
 }
 
-/// Takes messages apart into bodies.
+/// Extracts the bodies of messages from a stream of frames.
 #[derive(Debug)]
 pub struct Unframer {
     most: u64,
@@ -100,7 +100,7 @@ pub struct Unframer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Waiting for a packet in which a message begins.
+    /// Waits for a packet in which a message begins.
     Lost,
     Length,
     LongLength {
@@ -116,7 +116,7 @@ enum State {
     },
 }
 
-/// Whether a message has another part.
+/// Whether the message has another part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum More {
     Yes,
@@ -125,21 +125,21 @@ enum More {
 
 /// Receives a stream of messages.
 pub trait MessageSink {
-    /// Some bytes of a message's body.
+    /// Receives some bytes of a message's body.
     fn bytes(&mut self, part: &[u8]);
-    /// The message ends here. Parts of one message are joined.
+    /// Ends the message. The parts of one message are joined.
     fn end(&mut self);
-    /// The rest of the message that was under way, if one was, is lost.
+    /// Reports that the rest of the present message, if any, is lost.
     fn broken(&mut self);
 }
 
 impl Unframer {
-    /// An unframer that takes messages of up to `most` bytes.
+    /// Creates an unframer for messages of up to `most` bytes.
     pub fn new(most: u64) -> Unframer {
         Unframer { most, state: State::Lost }
     }
 
-    /// Something between the packets is missing for good: go on where a message begins.
+    /// Handles a permanent loss between packets: continues at the next message.
     pub fn on_loss(&mut self, sink: &mut impl MessageSink) {
         if self.state != State::Lost {
             sink.broken();
@@ -147,10 +147,10 @@ impl Unframer {
         self.state = State::Lost;
     }
 
-    /// The next packet's payload.
+    /// Processes the next packet's payload.
     ///
     /// # Errors
-    /// When it is no ZeroMQ stream. The unframer then waits for the next message.
+    /// When the payload is not a ZeroMQ stream. The unframer then waits for the next message.
     pub fn packet(&mut self, payload: &[u8], sink: &mut impl MessageSink) -> Result<(), FrameError> {
         let joint = joint(payload)?;
         let mut bytes = joint.bytes;
@@ -168,7 +168,7 @@ impl Unframer {
         Ok(())
     }
 
-    /// Take something from the front of `bytes`, which is not empty.
+    /// Processes the next part of `bytes`, which is not empty.
     fn step(&mut self, bytes: &mut &[u8], sink: &mut impl MessageSink) -> Result<(), FrameError> {
         if let State::Body { left, more } = self.state {
             let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
