@@ -33,8 +33,7 @@ pub(super) const MAX_HELD: u64 = 1 << 16;
 const MAX_SPARE: usize = 1024;
 /// Maximum number of unconfirmed NAKs for a packet after the source has announced its end, as it answers only for a while.
 const UNCONFIRMED_AFTER_FIN: u16 = 5;
-/// Time without newer packets after which an announced end is accepted. A forged announcement is refuted by the source's next
-/// packet.
+/// Time without newer packets after which an announced end is accepted. The source's next packet refutes a forged one.
 const FIN_HOLDS: Span = Span::from_secs(1);
 /// Interval between requests for an SPM.
 const SPMR_EVERY: Span = Span::from_millis(250);
@@ -63,7 +62,6 @@ pub(super) struct Setup {
 /// Opens the destination of content, once the session is known.
 pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<ContentWriter, Error> + Send>;
 
-/// One run of a receiver.
 pub(crate) struct PgmReceiver {
     setup: Setup,
     open: Open,
@@ -162,7 +160,6 @@ impl PgmReceiver {
         }
     }
 
-    /// Processes a datagram to the group.
     fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, ecn: Ecn, now: Time) {
         let IpAddr::V4(from) = from.ip() else { return };
         if self.over || self.setup.only.is_some_and(|only| only != IpAddr::V4(from)) {
@@ -562,8 +559,7 @@ impl Stream {
         }
     }
 
-    /// Returns whether all packets are delivered and the announced end has held for `FIN_HOLDS` without newer packets. Any host
-    /// can forge an announcement.
+    /// Returns whether all packets are delivered and the announced end, which may be forged, has held for `FIN_HOLDS`.
     fn has_ended(&self, now: Time) -> bool {
         self.fin.is_some_and(|(end, since)| self.next >= end && now.since(since) >= FIN_HOLDS)
     }
