@@ -16,8 +16,8 @@ use faircast_transport::event::{Event, TransferName};
 use faircast_wire::{Spacing, group_of};
 use std::net::SocketAddr;
 
-/// Sends files and trees to all receivers of the group, the requested number of times. There is no feedback, so the result does
-/// not depend on receivers.
+/// Sends files and trees to all receivers of the group, the requested number of times. Receivers send no feedback, so the source
+/// does not know how many have the content.
 impl Configuration for AlcSend {
     type Report = AlcSendReport;
 

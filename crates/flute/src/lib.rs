@@ -96,7 +96,7 @@ pub struct AlcReceive {
     pub names: Names,
     /// Limits for incomplete files of earlier sessions in the directory, applied when a session begins.
     pub keep_partial: KeepPartial,
-    /// Maximum number of bytes of all files together. Files are left out from the first that does not fit.
+    /// Maximum number of bytes of all files together. A file that would exceed it is left out.
     pub most: Option<u64>,
 }
 
@@ -185,7 +185,7 @@ pub struct AlcReceiveReport {
     pub highest_layer: u64,
     /// Number of times that an enhancement layer was joined.
     pub joins: u64,
-    /// Number of times that a layer was left.
+    /// Number of times that the receiver left a layer.
     pub leaves: u64,
     /// Number of rejected packets: damaged, of another session, or of an unknown kind.
     pub refused: u64,

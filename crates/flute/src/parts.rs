@@ -198,8 +198,8 @@ impl Identity<'_> {
     }
 }
 
-/// Opens a part for this receiver alone; `None` if another receiver has it open, or it is not a file of faircast. While it is
-/// open, no program removes it as left over. On a filesystem without locks, locks are not checked.
+/// Opens a part for this receiver alone. Returns `None` if another receiver has opened it, or it is not a file of faircast. An
+/// open part is locked, so that no program removes it as an old one. On a filesystem without locks, locks are not checked.
 fn open(place: &OutputDirectory, name: &str, how: OFlags) -> Result<Option<File>, Errno> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | how;
     let file = rustix::fs::openat(&place.parts, name, flags, Mode::from_raw_mode(0o644))?;

@@ -37,7 +37,7 @@ const MAX_REASONS: usize = 1_000;
 /// Maximum number of bytes of memory for the incomplete blocks of all files together: more than the longest block takes.
 const MAX_HELD: usize = 256 << 20;
 
-/// Interval of recording received symbols, and the number of files recorded at once.
+/// Interval between two records of the received symbols, and the maximum number of files recorded at once.
 const RECORD_EVERY: Span = Span::from_secs(5);
 const MAX_AT_ONCE: usize = 64;
 

@@ -1,6 +1,6 @@
 //! Owners, attributes and special bits of received files, applied where the receiver wants them and has the permission.
 //!
-//! No failure here fails a transfer, as the content is complete. Failures are counted and reported.
+//! Failures in this module do not fail a transfer, as the content is complete. They are counted and reported.
 
 use super::manifest::{Entry, PERMISSIONS};
 use super::metadata::{Aspect, Attributes, Owner, OwnersBy, Preserve};

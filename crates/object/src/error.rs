@@ -12,7 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Reason why an object cannot be read, stored or published.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// The disk is full, or at the start its free space is too small for the whole transfer.
+    /// The disk is full. At the start of a transfer: its free space is too small for the whole transfer.
     #[error("{path}: {shortage}; free some space or choose another directory", path = path.display(), shortage = shortage(*needed, *available))]
     DiskFull {
         /// Path of the object.
@@ -158,7 +158,7 @@ pub enum ObjectError {
     /// The geometry is invalid.
     #[error("the geometry is refused: {0}")]
     Geometry(#[from] GeometryError),
-    /// The manifest is not the one from which the transfer ID was computed.
+    /// The transfer ID computed from the manifest differs from the announced ID.
     #[error(
         "the manifest belongs to transfer {found} and not to {expected}; the source is faulty or not genuine"
     )]

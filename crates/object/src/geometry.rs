@@ -150,7 +150,7 @@ impl Geometry {
     /// Returns the shape of block `index` for the erasure code.
     ///
     /// # Errors
-    /// The geometry is one that [`Geometry::check`] refuses.
+    /// When [`Geometry::check`] refuses the geometry.
     pub fn shape(&self, index: u32) -> Result<Shape, FecError> {
         Shape::new(self.symbols(index), self.symbol_size)
     }
@@ -171,7 +171,7 @@ impl Geometry {
         bytes
     }
 
-    /// The inverse of [`Geometry::to_bytes`].
+    /// Inverts [`Geometry::to_bytes`].
     pub(crate) fn from_bytes(bytes: [u8; 17]) -> Geometry {
         let [known, a, b, c, d, e, f, g, h, m0, m1, m2, m3, t0, t1, k0, k1] = bytes;
         let stream_len = u64::from_le_bytes([a, b, c, d, e, f, g, h]);

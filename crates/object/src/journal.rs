@@ -215,7 +215,7 @@ fn check(bytes: &[u8]) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Entry point for fuzzers: records before and after arbitrary bytes are still read.
+/// Entry point for fuzzers: checks that records are read even next to arbitrary bytes.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(input: &[u8]) {
     let geometry = Geometry { stream_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };

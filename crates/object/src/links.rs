@@ -72,7 +72,7 @@ enum End {
     Nowhere,
 }
 
-/// Links of one kind: how many there are, and the first of them.
+/// Number of links of one kind, and the first of these links.
 #[derive(Default)]
 struct Strays {
     count: u64,

@@ -206,7 +206,7 @@ pub enum ManifestError {
         /// Number of the entry.
         entry: usize,
     },
-    /// An entry does not sort after the preceding one: it is a duplicate or out of order.
+    /// An entry does not follow the preceding one in sort order: it is a duplicate or out of order.
     #[error("entry {entry}: not after the one before")]
     Order {
         /// Number of the entry.
@@ -679,8 +679,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Entry point for fuzzers: decoding neither panics nor accepts two encodings of one
-/// manifest.
+/// Entry point for fuzzers: checks that decoding does not panic, and that each manifest has only one accepted encoding.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(bytes: &[u8]) {
     if let Ok(manifest) = Manifest::decode(bytes) {

@@ -97,7 +97,7 @@ impl Memory {
         stored.bytes = stored.bytes.saturating_sub(bytes);
     }
 
-    /// A poisoned lock is safe: a thread that has panicked has stored only whole files.
+    /// Locks the files. A poisoned lock is safe, because a thread that panics has stored only whole files.
     fn lock(&self) -> MutexGuard<'_, StoredFiles> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }

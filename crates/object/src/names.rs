@@ -1,9 +1,9 @@
 //! Treatment of names with terminal control characters at a receiver.
 //!
-//! A file name may contain any byte but `/` and NUL. Listings show names on a terminal, and scripts read them line by line. With
-//! an escape sequence, a line end or a bidirectional control character in a name, a source could control the terminal of anyone
-//! who lists the received files. Unless the receiver wants such names unchanged, their bytes are written as `\x1b`, which `printf
-//! '%b'` reads back.
+//! A file name may contain any byte but `/` and NUL. Listings show names on a terminal, and scripts read them line by line. A
+//! name can contain escape sequences, line ends or bidirectional control characters. With such a name a source could control the
+//! terminal of anyone who lists the received files. Unless the receiver wants such names unchanged, their bytes are written as
+//! `\x1b`, which `printf '%b'` reads back.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};

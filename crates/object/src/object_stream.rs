@@ -40,7 +40,7 @@ pub struct ObjectStream {
 /// Files that changed or could not be read while they were sent.
 #[derive(Debug, Default)]
 struct Withdrawals {
-    /// Whether a file may be withdrawn while another file is left; otherwise a change is an error.
+    /// Whether withdrawals are allowed; otherwise a changed file is an error. At least one file must remain.
     allowed: bool,
     entries: BTreeSet<u32>,
     /// Withdrawals that the caller has not taken yet.

@@ -45,7 +45,7 @@ const MAX_BYTES: u64 = (MAX_NAMES * (RECORD + Origin::MAX_HOST + 255) + MAGIC.le
 /// Sessions whose starts differ by at most this many nanoseconds count as simultaneous: announcements have whole seconds.
 const SAME_TIME: u64 = 2_000_000_000;
 
-/// A session whose content requests names in the output directory.
+/// A session that requests to write its names in the output directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// Start of the session by the source's clock, in nanoseconds since 1970.

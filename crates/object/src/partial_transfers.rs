@@ -202,7 +202,7 @@ fn add_part(states: &OwnedFd, name: &str, found: &mut Unfinished) {
     }
 }
 
-/// Removes the parts of an ALC session. Returns whether there were any and no receiver was working on them.
+/// Removes the parts of an ALC session. Returns whether parts existed and no receiver was working on them.
 fn remove_parts(states: &OwnedFd, session: &str) -> Result<bool, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(states)? {

@@ -120,8 +120,8 @@ impl<W: Write> StreamSink<W> {
     }
 
     /// Continues at the later block `index`, and returns the number of missing blocks of the stream. The bytes to skip fill a
-    /// block of their own in a live stream, so that block does not count as missing. For a late joiner that has written nothing
-    /// yet, no block counts as missing.
+    /// separate block in a live stream, which does not count as missing. For a late joiner that has written nothing yet, no block
+    /// counts as missing.
     fn give_up(&mut self, index: u32) -> u32 {
         let given_up = index - self.next;
         self.next = index;

@@ -1,4 +1,4 @@
-//! Tests of the whole path: from files to an object stream, through blocks, into a store, and back to files.
+//! End-to-end tests: from files to an object stream, through blocks, into a store, and back to files.
 
 use super::*;
 use crate::block::hash_of;

@@ -35,7 +35,7 @@ pub enum Unreadable {
     /// They are left out and reported; the other files are sent.
     #[default]
     LeaveOut,
-    /// Nothing is sent.
+    /// The source refuses to send any file.
     Refuse,
 }
 

@@ -161,7 +161,7 @@ impl Missing {
         }
     }
 
-    /// Gives up the waiting packets that were missing at `begun`, because no request since then was confirmed.
+    /// Gives up the waiting packets that were already missing at `begun`, because the source has confirmed no request since then.
     fn give_up_waiting(&mut self, begun: Time, due: &mut impl FnMut(Due)) {
         self.waiting.retain(|first, row| {
             let stays = row.since > begun;
@@ -211,7 +211,7 @@ impl Missing {
 }
 
 impl Entry {
-    /// Handles the end of the time in this state. Returns whether the packet is still requested.
+    /// Handles the end of the time in this state. Returns whether the packet stays in the list.
     fn step(
         &mut self,
         sqn: u64,

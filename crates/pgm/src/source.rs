@@ -59,8 +59,8 @@ const FIN_EVERY: Span = Span::from_millis(100);
 /// interval request a repair that is already in transit.
 const SUPPRESS_MIN: Span = Span::from_millis(20);
 const SUPPRESS_MAX: Span = Span::from_millis(200);
-/// Maximum number of consecutive repairs while there is new content. So a receiver that requests all packets does not stop the
-/// session.
+/// Maximum number of consecutive repairs while there is new content. A receiver that requests all packets can therefore not stop
+/// the session.
 const REPAIRS_IN_A_ROW: u32 = 3;
 /// Maximum number of confirmations per second; further NAKs are processed without one.
 const MAX_CONFIRMATIONS: u32 = 1_000;
@@ -494,8 +494,8 @@ impl PgmSource {
         (segment > 0).then_some(Transmit { segment, to: self.to, hops: None })
     }
 
-    /// Chooses the next packet. Repairs come first, because all later packets wait for them, but their number in a row is
-    /// limited.
+    /// Chooses the next packet. Repairs precede new packets, because receivers deliver in order. The number of consecutive
+    /// repairs is limited.
     fn choose(&mut self, now: Time) -> Option<Choice> {
         if self.repairs_in_a_row >= REPAIRS_IN_A_ROW {
             self.stage(now);

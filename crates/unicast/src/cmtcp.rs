@@ -1,5 +1,5 @@
-//! CMTCP, a protocol that recomputes its rate by TCP's formula at fixed times (Padhye, Kurose, Towsley and Koodli, "A model based
-//! TCP-friendly rate control protocol", NOSSDAV 1999, also TFRCP; paper 002, 3.8, uses the name CMTCP).
+//! CMTCP, a protocol that recomputes its rate by TCP's formula at fixed times. It is also called TFRCP; paper 002, 3.8, uses the
+//! name CMTCP. (Padhye, Kurose, Towsley and Koodli, "A model based TCP-friendly rate control protocol", NOSSDAV 1999.)
 //!
 //! The receiver acknowledges each packet. Every `M` seconds the sender computes the loss rate since the latest computation. From
 //! loss rate, round-trip time and TCP's timeout it computes the rate of TCP's formula. Without a loss it doubles the rate.

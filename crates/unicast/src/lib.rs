@@ -1,7 +1,7 @@
 //! Unicast flows that share bottlenecks with multicast: TCP in its variants, TFRC, RAP and CMTCP.
 //!
-//! Pure state machines with the contract of [`faircast_core::node`]: one call, then read `departure` and `deadline` again. They
-//! count whole packets, as the papers' simulators do; no bytes are carried.
+//! Pure state machines with the contract of [`faircast_core::node`]: make one call, then read `departure` and `deadline` again.
+//! They count whole packets, like the papers' simulators; packets have no content.
 //!
 //! | module | content |
 //! |---|---|

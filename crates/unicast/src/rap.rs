@@ -27,7 +27,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults of ns-2.35.
+    /// Returns the defaults of ns-2.35.
     pub const fn ns235() -> Config {
         Config { packet_size: 512, grain: Grain::Coarse }
     }

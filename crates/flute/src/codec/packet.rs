@@ -67,7 +67,7 @@ pub struct FdtHeader {
 pub struct Times {
     /// The source's present time in NTP's format: seconds since 1900, and their fraction of 2^-32 if stated.
     pub current: Option<(u32, Option<u32>)>,
-    /// Seconds for which the object will still be sent.
+    /// Remaining seconds of sending the object.
     pub residual: Option<u32>,
     /// Time of the latest change of the session, in seconds since 1900.
     pub changed: Option<u32>,

@@ -44,7 +44,7 @@ fn manifest_with_metadata() -> Vec<u8> {
     Manifest::new(entries).expect("it is sound").encode()
 }
 
-/// With `FAIRCAST_BLESS=1` the samples are written.
+/// If `FAIRCAST_BLESS` is 1, writes the samples instead of comparing them.
 #[test]
 fn every_sample_is_in_the_corpus() {
     assert_stored("manifest", "tree", &manifest());

@@ -311,7 +311,7 @@ impl Gathering {
         self.stored.contains_key(&block)
     }
 
-    /// Recalls a stored block that can be placed now: [`Gathering::next_recalled`] returns it at once or after a read.
+    /// Recalls a stored block that can be placed now. [`Gathering::next_recalled`] returns it, if necessary after a read.
     pub fn recall(&mut self, block: u32) {
         match self.stored.insert(block, BlockPlace::Recalled) {
             Some(BlockPlace::InMemory(bytes)) => {

@@ -60,11 +60,11 @@ pub enum Op<'a> {
 /// The outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is performed.
+    /// The operation is performed.
     Done,
-    /// It has no effect.
+    /// The operation fails without an effect.
     Fails(Failure),
-    /// It fails after this number of bytes.
+    /// The write fails after this number of bytes.
     Torn(usize, Failure),
 }
 
@@ -231,7 +231,7 @@ impl Disk {
         rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty())
     }
 
-    /// Gives a file one more name in the same directory.
+    /// Gives a file a further name in the same directory.
     pub(crate) fn linkat(&self, dir: impl AsFd, old: impl Arg, new: impl Arg) -> Result<(), Errno> {
         self.ask(&Op::Make)?;
         let dir = dir.as_fd();
@@ -266,7 +266,8 @@ impl Disk {
         }
     }
 
-    /// Like `ask`, for a write. `Some` contains the number of bytes to write before the error, and the error.
+    /// Returns the error of a write that is to fail without an effect. `Some` means that the write fails with this error after
+    /// this number of bytes.
     fn ask_to_write(&self, file: &File, len: usize, at: u64) -> io::Result<Option<(usize, io::Error)>> {
         match self.verdict(&Op::Write { file, at, len }) {
             Verdict::Done => Ok(None),

@@ -29,7 +29,7 @@ impl Manifest {
         }
     }
 
-    /// Checks that no two entries have the same path, and that no entry is below one that is not a directory.
+    /// Checks that no two entries have the same path, and that each entry above another is a directory.
     fn check_for_clashes(&self) -> Result<(), NameError> {
         let mut sorted: Vec<&Entry> = self.entries().iter().collect();
         sorted.sort_unstable_by(|a, b| a.path.cmp(&b.path));

@@ -360,7 +360,7 @@ impl Ledger {
         self.writing_bytes = 0;
     }
 
-    /// Removes block `index` from the list of writes and returns whether it was there.
+    /// Removes block `index` from the list of writes. Returns whether the block was in it.
     fn written(&mut self, index: u32) -> bool {
         let was = self.writing.remove(&index).is_some();
         if was {

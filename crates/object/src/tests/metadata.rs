@@ -65,7 +65,7 @@ fn set_attribute(path: &Path, name: &str, value: &[u8]) {
         .expect("the filesystem has them");
 }
 
-/// An access control list: the owner, user 12345, the group, the mask, others.
+/// Returns an access control list with the owner, user 12345, the group, the mask, and others.
 fn acl() -> Vec<u8> {
     let entries: [(u16, u16, u32); 5] =
         [(1, 6, u32::MAX), (2, 4, 12345), (4, 0, u32::MAX), (0x10, 4, u32::MAX), (0x20, 0, u32::MAX)];

@@ -73,7 +73,7 @@ const fn address_len(address: IpAddr) -> usize {
     if address.is_ipv4() { 4 } else { 16 }
 }
 
-/// Appends a packet, with its checksum. On an error nothing is appended.
+/// Appends a packet, with its checksum. On an error `out` is unchanged.
 ///
 /// # Errors
 /// When a value does not fit its field, or the packet is of a type that is never sent.

@@ -220,7 +220,7 @@ fn every_truncation_is_an_error() {
         for len in 0..whole.len() {
             let mut cut = whole[..len].to_vec();
             if len >= HEADER_LEN {
-                // Without a new checksum, parsing would fail there first.
+                // Without a new checksum, parsing would already fail at the checksum.
                 let sum = checksum(&cut).to_be_bytes();
                 cut[6..8].copy_from_slice(&sum);
             }

@@ -25,7 +25,7 @@ struct Member {
     backoff: u32,
     /// Version of the group's round-trip time that the member has read.
     seen: u32,
-    /// Whether it has timed out and received no new acknowledgement since.
+    /// Whether the member has timed out and received no new acknowledgement since.
     freezes: bool,
     verdict: Option<Verdict>,
     /// Whether the member is in the list of members with verdicts.

@@ -33,7 +33,7 @@ pub(super) struct Connection {
     /// The sent packets from `una` on.
     pub(super) out: VecDeque<OutstandingPacket>,
     pub(super) duplicates: u32,
-    /// Number of packets of `out` that, by duplicates, have left the network.
+    /// Number of packets of `out` that have left the network, as shown by duplicates.
     pub(super) left: u32,
     /// Number of lost packets of `out`.
     pub(super) lost: u32,
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// Records that some packet has arrived, and thus has left the network.
+    /// Records that some packet of the connection has arrived and has therefore left the network.
     pub(super) fn one_left(&mut self) {
         self.left += 1;
         self.keep_in_bounds();

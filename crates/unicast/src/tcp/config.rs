@@ -97,7 +97,7 @@ pub enum Idle {
 /// Acknowledgements without new data that count as duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicates {
-    /// Those that arrive while packets are outstanding (RFC 5681, 2).
+    /// Acknowledgements that arrive while packets are outstanding (RFC 5681, 2).
     Outstanding,
     /// All of them. A duplicate for a packet that was sent twice then releases a new packet. This happens even if marks have
     /// reduced the window below one packet, which otherwise waits for its timeout.

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 /// window, so no query visits all of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scoreboard {
-    /// Packets that arrived, `from..to`, ascending, apart and beyond the left edge.
+    /// Packets that arrived beyond the left edge, as ranges `from..to` in ascending order that do not touch.
     ranges: VecDeque<(u32, u32)>,
     /// Packets in the ranges.
     held: u32,

@@ -71,7 +71,7 @@ pub enum Reduction {
 pub enum Reduced {
     /// It was reduced.
     Done,
-    /// It was not reduced: packets outstanding at the latest reduction are still outstanding, or no packet is.
+    /// The window was not reduced: packets outstanding at the latest reduction are still outstanding, or no packet is.
     Already,
 }
 

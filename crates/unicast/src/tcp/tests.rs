@@ -18,7 +18,7 @@ fn protocol(name: &str) -> Protocol {
 /// window cuts, timeouts, packets sent again, mean window from 20 s on.
 type Row = (&'static str, u64, usize, u64, u64, u64, u64, u64, u64, f64);
 
-/// With a clock of 0.1 s ticks, the start of a connection within a tick decides whether its first recovery ends with a timeout,
+/// The clock ticks every 0.1 s. The start of a connection within a tick decides whether its first recovery ends with a timeout,
 /// in ns-2 and here. This seed gives the same phase as ns-2's default.
 const OTHER_PHASE: u64 = 7;
 
@@ -381,7 +381,7 @@ fn delayed_acks_slow_the_growth_unless_packets_are_counted() {
     assert!((1.8..2.2).contains(&(packets / acks)), "{packets} against {acks}");
 }
 
-/// After a loss, Tahoe goes back to one packet for any cause of the reduction.
+/// After a loss, Tahoe goes back to one packet, whatever else has reduced its window.
 const RECOVERING: [&str; 5] =
     ["tcp-reno", "tcp-newreno", "tcp-sack", "tcp-sack,preset=rfc", "tcp-newreno,preset=rfc,ecn"];
 

@@ -45,7 +45,7 @@ pub(super) struct Vegas {
     timeout: f64,
     /// Growth per acknowledgement.
     growth: f64,
-    /// Whether slow start leaves the window unchanged in this round: it grows every other round.
+    /// Whether slow start leaves the window unchanged in this round; the window grows every other round.
     resting: bool,
     /// Number of new acknowledgements that are still checked for losses.
     worried: u32,

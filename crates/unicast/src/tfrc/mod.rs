@@ -1,7 +1,7 @@
 //! TCP-friendly rate control (RFC 5348): the receiver measures the loss event rate, and the sender computes its allowed rate by
 //! TCP's formula.
 //!
-//! There are two sets of rules: those of the standard, and those of ns-2.35, with whose results ours are compared.
+//! There are two sets of rules: the standard's, and those of ns-2.35, with whose results ours are compared.
 //!
 //! | module | content |
 //! |---|---|
@@ -23,8 +23,8 @@ use crate::tcp::Switch;
 /// Rules on which the standard and ns-2.35 differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
-    /// ns-2.35's `tfrc.cc`: the timeout as measured by TCP in ticks of 0.1 s, spacing corrected by the square root of the round
-    /// trip, at most one packet per round trip more.
+    /// ns-2.35's `tfrc.cc`: the timeout is measured like TCP's, in ticks of 0.1 s. The spacing is corrected by the square root of
+    /// the round-trip time. The rate grows by at most one packet per round trip.
     Ns235,
     /// RFC 5348: a timeout of four round trips, and immediate use of the equation's rate.
     Rfc5348,
