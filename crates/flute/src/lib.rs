@@ -173,7 +173,7 @@ pub struct AlcReceiveReport {
     pub goodput: Rate,
     /// Number of packets received.
     pub packets: u64,
-    /// Number of packets lost, if the session has layers, whose packet numbers show losses.
+    /// Number of lost packets. Only sessions with layers have packet numbers that show losses.
     pub lost: u64,
     /// Symbols received, divided by symbols needed.
     pub symbol_ratio: f64,

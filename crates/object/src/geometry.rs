@@ -141,8 +141,8 @@ impl Geometry {
         (range.end - range.start) as u32 // at most a block
     }
 
-    /// Returns the number of source symbols of block `index`, "K"; that of a full block while the object stream's length is
-    /// unknown.
+    /// Returns the number of source symbols of block `index`, "K". While the object stream's length is unknown, it is the number
+    /// of a full block.
     pub fn symbols(&self, index: u32) -> u16 {
         symbols_for(self.block_len(index) as usize, self.symbol_size)
     }

@@ -20,7 +20,7 @@ pub struct SealedBlocks {
 }
 
 impl SealedBlocks {
-    /// Creates the sealed blocks of `object`, before any is read.
+    /// Creates the sealed blocks of `object`; no block has been read yet.
     pub fn new(object: ObjectStream) -> SealedBlocks {
         SealedBlocks { object, hashes: Vec::new(), withdrawn: Vec::new() }
     }

@@ -530,7 +530,7 @@ impl Stream {
         }
     }
 
-    /// Returns the full number of a number in a packet, the nearest to the known ones.
+    /// Returns the full number of a packet: the one nearest to the newest known number.
     fn unwrap(&self, wire: u32) -> u64 {
         self.end.map_or(BASE + u64::from(wire), |end| Seq::unwrap(Seq(end), wire).0)
     }

@@ -115,7 +115,7 @@ impl Assembly {
         Some((block, Gathered { entry, symbol_size: self.symbol_size }))
     }
 
-    /// Returns the symbols of a block that could not be decoded: the block needs more symbols.
+    /// Puts back the symbols of a block that could not be decoded: the block needs more symbols.
     pub fn put_back(&mut self, block: u32, gathered: Gathered) {
         let mut entry = gathered.entry;
         entry.beyond += 1;

@@ -271,7 +271,7 @@ impl Gathering {
         self.free_unless_empty(block, symbols.written.len());
     }
 
-    /// Returns the symbols of a block that could not be decoded: the block needs more symbols.
+    /// Puts back the symbols of a block that could not be decoded: the block needs more symbols.
     pub fn put_back(&mut self, block: u32, symbols: Symbols) {
         let Symbols { block: mut entry, written, .. } = symbols;
         entry.beyond += 1;

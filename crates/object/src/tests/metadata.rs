@@ -359,7 +359,7 @@ fn root_restores_owners() {
         [(12345, 54321), (12346, 54321), (12347, 54321)]
     );
     assert_eq!([mode(&at.path("out/file")), mode(&at.path("out/dir"))], [0o6755, 0o2770]);
-    // Attributes of another kind are not included in the attributes of users.
+    // Attributes with a kind of their own are not applied together with users' attributes.
     receive_forged(&at.path("b"), &manifest, Preserve::nothing().and(Aspect::Xattrs));
     assert_eq!(attribute(&at.path("b/trusted"), "trusted.x"), None);
 }
