@@ -1,4 +1,4 @@
-//! The bodies of messages, as they are written: the header's kind selects one.
+//! The bodies of messages in their encoded form. The kind in the header selects one.
 
 use crate::codec::Quantised;
 use crate::codec::{
@@ -26,48 +26,48 @@ pub(crate) trait Body: Sized {
     /// The part of the packet before the body that describes it.
     type Before;
 
-    /// Append it, so that `out` ends at `end` at the latest as far as lists can be cut for that.
+    /// Appends the body. Lists are cut so that `out` ends at `end` at the latest, if the rest of the body permits it.
     fn put(&self, out: &mut Vec<u8>, end: usize) -> Result<Fit, EncodeError>;
 
-    /// Read it back, from any bytes.
+    /// Reads the body from any bytes.
     fn read(r: &mut Reader<'_>, before: Self::Before) -> Result<Self, ParseError>;
 
-    /// Any that can be written.
+    /// Any body that can be written.
     #[cfg(feature = "testing")]
     fn any() -> proptest::strategy::BoxedStrategy<Self>;
 }
 
-/// How many entries of each list went into a message.
+/// Number of entries of each list that fit into a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fit {
-    /// Of [`Status::upper_seqs`].
+    /// Entries of [`Status::upper_seqs`].
     pub upper_seqs: usize,
-    /// Of [`Status::scheduled`].
+    /// Entries of [`Status::scheduled`].
     pub scheduled: usize,
-    /// Of [`Status::confirmed`].
+    /// Entries of [`Status::confirmed`].
     pub confirmed: usize,
-    /// Of [`Status::welcomed`].
+    /// Entries of [`Status::welcomed`].
     pub welcomed: usize,
-    /// Of [`Status::lagging`].
+    /// Entries of [`Status::lagging`].
     pub lagging: usize,
-    /// Of [`Status::dropped`].
+    /// Entries of [`Status::dropped`].
     pub dropped: usize,
-    /// Of [`Status::withdrawals`].
+    /// Entries of [`Status::withdrawals`].
     pub withdrawals: usize,
-    /// Of [`Request::needs`].
+    /// Entries of [`Request::needs`].
     pub needs: usize,
-    /// Of [`Request::held`].
+    /// Entries of [`Request::held`].
     pub held: usize,
-    /// Of [`Hashes::hashes`].
+    /// Entries of [`Hashes::hashes`].
     pub hashes: usize,
-    /// Of [`Tree::relays`].
+    /// Entries of [`Tree::relays`].
     pub relays: usize,
-    /// Of [`Verified::receivers`].
+    /// Entries of [`Verified::receivers`].
     pub receivers: usize,
 }
 
-/// Shares `room` bytes among lists of `lens` entries of `sizes` bytes: every list gets at least an equal
-/// part, and the unused bytes of one go to the others, first come first served.
+/// Shares `room` bytes among lists of `lens` entries of `sizes` bytes. Every list gets at least an equal part. Lists in front
+/// take the unused bytes first.
 pub(crate) fn share<const N: usize>(mut room: usize, lens: [usize; N], sizes: [usize; N]) -> [usize; N] {
     let sure = room / N;
     let mut counts = [0; N];
@@ -116,7 +116,7 @@ pub const LAYOUTS: &[Layout] = &[
     Receipt::LAYOUT,
 ];
 
-/// The fields of every data packet behind its header.
+/// The fields of every data packet between its header and its mark.
 #[derive(Debug, Clone)]
 pub(crate) struct DataFields {
     pub(crate) sent_at: u32,
@@ -126,15 +126,15 @@ pub(crate) struct DataFields {
     pub(crate) flags: u8,
 }
 
-/// Bytes of them.
+/// Length of [`DataFields`], in bytes.
 pub(crate) const DATA_FIXED: usize = len_of(fields_of(DataFields::SHAPE));
-/// Bytes of the rate.
+/// Length of the rate, in bytes.
 pub(crate) const RATE_LEN: usize = match Rounded::SHAPE.fixed_len() {
     Some(len) => len,
     None => panic!("a rate has always the same length"),
 };
 
-/// Flags of a data packet; the bits that are left belong to its mark.
+/// Flags of a data packet; the remaining bits belong to its mark.
 enum DataFlags {}
 /// Flags of an announcement.
 enum AnnounceFlags {}
@@ -242,7 +242,7 @@ written_as! {
         |part| part.map(WithdrawnPart::to_bytes), |bytes| bytes.map(WithdrawnPart::from_bytes);
 }
 
-/// How [`Status::withdrawn`] is written.
+/// Encoding of [`Status::withdrawn`].
 pub(crate) enum WithdrawnHead {}
 
 group! {

@@ -1,7 +1,7 @@
 //! Conversion of values to bytes and back: one type for each encoding of a field.
 //!
-//! The encoding of a type of the core or of [`crate::message`] follows from the type itself. Where several encodings are
-//! possible (a number of 32 bits, a float), a type without values names one.
+//! A type of the core or of [`crate::message`] determines its encoding. If several encodings are possible (a number of 32 bits, a
+//! float), a type without values names one.
 
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Field, Shape};
@@ -18,17 +18,17 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// Counters on the wire are below this, so that sums with them cannot overflow.
 pub(crate) const SEQ_LIMIT: u64 = 1 << 62;
 
-/// A way of writing a field.
+/// An encoding of a field.
 pub(crate) trait Codec {
     /// Type of the value.
     type Value: Clone;
-    /// How it looks in the packet.
+    /// Its representation in the packet.
     const SHAPE: Shape;
 
-    /// Append it. `field` is its name, for errors.
+    /// Appends the value. Errors name `field`.
     fn put(out: &mut Vec<u8>, field: &'static str, value: &Self::Value) -> Result<(), EncodeError>;
 
-    /// Read it back, from any bytes.
+    /// Reads the value from any bytes.
     fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Self::Value, ParseError>;
 
     /// Returns the value that the other end reads.
@@ -41,14 +41,14 @@ pub(crate) trait Codec {
     fn any() -> BoxedStrategy<Self::Value>;
 }
 
-/// A message as the other end reads it.
+/// A message with the precision of the wire format.
 pub trait Quantised {
     /// Returns the message that the other end reads: some numbers lose precision in packets.
     #[must_use]
     fn quantised(&self) -> Self;
 }
 
-/// `count` entries of `size` bytes each. Memory is allocated only once their bytes are there.
+/// Reads `count` entries of `size` bytes each. It allocates memory only after it has checked that the bytes are present.
 pub(crate) fn take_list<C: Codec>(
     r: &mut Reader<'_>,
     field: &'static str,
@@ -64,21 +64,21 @@ pub(crate) fn take_list<C: Codec>(
 pub(crate) enum U24 {}
 /// Four bytes of bits, shown in hexadecimal.
 pub(crate) enum Bits32 {}
-/// A number of a packet or block of packets: below 2^62.
+/// A packet or block number: below 2^62.
 pub(crate) enum Counter {}
-/// A number, of which the largest means none.
+/// A 32-bit number whose maximum means "none".
 pub(crate) enum U32OrNone {}
-/// The same with eight bytes.
+/// A 64-bit number whose maximum means "none".
 pub(crate) enum U64OrNone {}
 /// A number that is not negative, rounded to 16 bits.
 pub(crate) enum Rounded {}
-/// Any number.
+/// Any finite number, as a level of congestion.
 pub(crate) enum Level {}
 /// A rate in bit/s: not negative.
 pub(crate) enum BitRate {}
-/// 0 to 1.
+/// A number from 0 to 1.
 pub(crate) enum Fraction {}
-/// Bytes of a packet on the link, with all its headers.
+/// Size of a packet on the link with all its headers, in bytes.
 pub(crate) enum PacketSize {}
 
 impl U24 {
@@ -178,7 +178,7 @@ floats! {
     Fraction, |value| (0.0..=1.0).contains(&value);
 }
 
-/// Types with a number for each value.
+/// Types whose values have fixed numbers.
 macro_rules! numbered {
     ($($of:ident { $($number:literal => $variant:ident $name:literal,)* })*) => {$(
         impl Codec for $of {
@@ -389,7 +389,8 @@ impl Codec for bool {
     }
 }
 
-/// IPv4 addresses as IPv6 ones that stand for them (RFC 4291, 2.5.5.2). A scope stays with the host that it means something to.
+/// Encodes IPv4 addresses as IPv4-mapped IPv6 addresses (RFC 4291, 2.5.5.2). The scope of an address is not sent, because it has
+/// a meaning on one host only.
 impl Codec for SocketAddr {
     type Value = SocketAddr;
     const SHAPE: Shape = Shape::Address;
@@ -570,13 +571,13 @@ impl Codec for Words {
     }
 }
 
-/// A text of at most 255 bytes, behind its length.
+/// Writes a text of at most 255 bytes after its length.
 fn put_text(out: &mut Vec<u8>, text: &str) {
     out.push(text.len() as u8);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// A text of at most `most` bytes without control characters, which a terminal would obey.
+/// Reads a text of at most `most` bytes. Control characters, which a terminal would obey, are refused.
 fn read_text<'a>(r: &mut Reader<'a>, field: &'static str, most: usize) -> Result<&'a str, ParseError> {
     let len = u8::read(r, field)?;
     if usize::from(len) > most {
@@ -597,7 +598,7 @@ group! {
     }
 }
 
-/// Each as a first number and a count; those that count nothing come last.
+/// Each hole has a first number and a count. Unused holes have a count of 0 and come last.
 impl Codec for Holes {
     type Value = Holes;
     const SHAPE: Shape = {

@@ -1,6 +1,6 @@
-//! Declarations of what packets hold. A field is said once: its name, how it is written ([`crate::codec::Codec`]), and what it
-//! means. From that follow writing, reading, the table behind `docs/wire.md` and the dissector, lengths, what the other end
-//! reads, and any value for tests.
+//! Declarations of packet fields. Each field is declared once: its name, its encoding ([`crate::codec::Codec`]) and its meaning.
+//! The macros derive the writer, the reader, the table in `docs/wire.md` and in the dissector, lengths, the quantised value, and
+//! arbitrary values for tests.
 //!
 //! ```text
 //! group!       fields in a row, where a struct is a field of something larger
@@ -9,9 +9,9 @@
 //! written_as!  a field that is written as another type
 //! ```
 //!
-//! A declaration names all fields of its type, or it does not compile.
+//! A declaration must name all fields of its type; otherwise it does not compile.
 
-/// A field's name: that of the struct's field, or the one after `as`.
+/// Name of a field: the name in the struct, or the one after `as`.
 macro_rules! name_of {
     ($name:ident) => {
         stringify!($name)
@@ -32,14 +32,14 @@ macro_rules! table_of {
     };
 }
 
-/// `((((), a), b), c)` as a pattern, and likewise the strategies: tuples of proptest have twelve entries at most.
+/// `((((), a), b), c)` as a pattern, and the same nesting of strategies: tuples of proptest have at most twelve entries.
 #[cfg(feature = "testing")]
 macro_rules! in_pairs {
     ($done:tt;) => { $done };
     ($done:tt; $next:ident $($rest:ident)*) => { in_pairs!(($done, $next); $($rest)*) };
 }
 
-/// Any values of these fields, put together by an expression.
+/// Arbitrary values of these fields, combined by an expression.
 #[cfg(feature = "testing")]
 macro_rules! any_of {
     ($made:expr; $($name:ident: $strategy:expr;)*) => {{
@@ -50,7 +50,7 @@ macro_rules! any_of {
     }};
 }
 
-/// A struct whose fields are written in a row.
+/// A struct whose fields are written in order.
 macro_rules! group {
     ($of:ident { $($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)* }) => {
         impl $crate::codec::Codec for $of {
@@ -81,8 +81,8 @@ macro_rules! group {
     };
 }
 
-/// An enum: a number selects the variant and with it the fields. It makes the module's `LAYOUTS`, `number`, `len`, `put`, `read`
-/// and `any`, and implements [`crate::Quantised`].
+/// An enum whose number selects the variant and its fields. Makes the module's `LAYOUTS`, `number`, `len`, `put`, `read` and
+/// `any`, and implements [`crate::Quantised`].
 macro_rules! choice {
     (
         $of:ident, unknown numbers are $unknown:expr;
@@ -103,7 +103,7 @@ macro_rules! choice {
             match value { $($of::$variant { .. } => $number),* }
         }
 
-        /// Bytes of the fields.
+        /// Length of the fields, in bytes.
         pub(crate) const fn len(value: &$of) -> usize {
             match value {
                 $($of::$variant { .. } => const {
@@ -123,7 +123,7 @@ macro_rules! choice {
             Ok(())
         }
 
-        /// Read the fields of this number's variant.
+        /// Reads the fields of the variant with this number.
         #[inline]
         pub(crate) fn read(number: u8, r: &mut $crate::reader::Reader<'_>) -> Result<$of, $crate::error::ParseError> {
             match number {
@@ -155,7 +155,7 @@ macro_rules! choice {
     };
 }
 
-/// A message. `before` are fields of the struct that the packet says before the body.
+/// A message. `before` lists the fields of the struct that the packet carries before the body.
 macro_rules! body {
     (
         $of:ident = $number:literal $label:literal $purpose:literal;
@@ -255,7 +255,7 @@ macro_rules! entry_of {
     };
 }
 
-/// Types that are written as another one.
+/// Types with the encoding of another type.
 macro_rules! written_as {
     ($($codec:ident: $value:ty as $as:ty, $shape:expr, |$into:ident| $write:expr, |$from:ident| $read:expr;)*) => {$(
         impl $crate::codec::Codec for $codec {

@@ -5,7 +5,8 @@
 //! ‖ 64 tag (16): BLAKE3 in keyed mode over all other bytes ‖ 80 zeros up to the length       (little endian)
 //! ```
 //!
-//! The key of the tag comes from the group key, or states that there is no key: doctors with different keys refuse each other's messages.
+//! The key of the tag is derived from the group key, or from a constant if there is no group key. So doctors with different keys
+//! refuse each other's messages.
 
 use crate::key::GroupKey;
 use std::fmt;
@@ -59,40 +60,41 @@ impl Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Asks for a token, or with one for a test.
+    /// Requests a token, or, with a token, a test.
     Hello = 1,
-    /// Here it is: who sent the question gets this only at its address.
+    /// Carries the token. It is sent to the address of the request, so only a host at that address receives it.
     Token = 2,
     /// The test may begin. Values: nanoseconds since 1970, MTU of the interface, receive buffer.
     Ready = 3,
-    /// Another test is under way.
+    /// Another test is in progress.
     Busy = 4,
-    /// One of a train.
+    /// A datagram of a train.
     Data = 5,
-    /// Asks what has come of a train, or to the group.
+    /// Requests the counts of a train, or of datagrams to the group.
     Count = 6,
-    /// That: datagrams, nanoseconds from the first to the last, out of order, to the group.
+    /// The counts. Values: datagrams, nanoseconds from the first to the last, reordered datagrams, datagrams to the group.
     Counted = 7,
-    /// Asks for a train. Values: datagrams, nanoseconds from one to the next, bytes of each.
+    /// Requests a train. Values: number of datagrams, interval in nanoseconds, bytes of each.
     Pull = 8,
-    /// As long as it is: whether it comes.
+    /// A datagram whose length is tested.
     Size = 9,
-    /// It came; with a value, one as long as that was asked for.
+    /// Confirms such a datagram. With a value: a datagram of the requested length.
     Sized = 10,
-    /// Asks for one of this length.
+    /// Requests a datagram of this length.
     PullSize = 11,
-    /// To the group.
+    /// A datagram to the group.
     Group = 12,
-    /// Asks for some to the group.
+    /// Requests datagrams to the group.
     PullGroup = 13,
-    /// The test is over.
+    /// Ends the test.
     Bye = 14,
-    /// The answer of a receiver to a datagram to the group, from the port of a receiver, with the step of that datagram.
+    /// The answer of a receiver to a datagram to the group. It leaves from the port of a receiver and repeats the step of that
+    /// datagram.
     Heard = 15,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 15] = [
         Kind::Hello,
         Kind::Token,
@@ -112,25 +114,25 @@ impl Kind {
     ];
 }
 
-/// A message.
+/// A message between doctors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// Kind of the message.
     pub kind: Kind,
-    /// Which train or question; answers repeat it.
+    /// Identifies the train or the request; answers repeat it.
     pub step: u16,
     /// Its number in the train.
     pub number: u32,
-    /// Number of the test; drawn by the host that asks for it.
+    /// Number of the test, drawn by the requesting host.
     pub test: u64,
-    /// Token given by the answering host; 0 before.
+    /// Token of the answering host; 0 before it is known.
     pub token: u64,
     /// Meaning depends on the kind.
     pub values: [u64; 4],
 }
 
 impl Message {
-    /// The message in `len` bytes, or [`LEN`] where that is more.
+    /// Writes the message with `len` bytes, at least [`LEN`].
     pub fn encode(&self, key: &Key, len: usize, out: &mut Vec<u8>) {
         out.clear();
         out.extend(MAGIC);
@@ -144,7 +146,7 @@ impl Message {
         key.seal(out);
     }
 
-    /// Parses a message; `None` if it is malformed, or not of this key.
+    /// Parses a message; `None` if it is malformed or has another key.
     pub fn parse(bytes: &[u8], key: &Key) -> Option<Message> {
         let (head, _) = bytes.split_first_chunk::<LEN>()?;
         if head[..8] != MAGIC || head[8] != VERSION || head[TAG] != key.tag(bytes) {
@@ -166,26 +168,26 @@ impl Message {
 /// Counts of a train at its receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Which.
+    /// Step of the train.
     pub step: u16,
-    /// Datagrams, each once.
+    /// Number of received datagrams without duplicates.
     pub received: u64,
-    /// Nanoseconds from the first to the last.
+    /// Time from the first to the last, in nanoseconds.
     pub span: u64,
-    /// Those that came after a later one.
+    /// Number of datagrams that arrived after a later one.
     pub reordered: u64,
     first: u64,
-    /// The number that would come next.
+    /// Next number in order.
     next: u64,
 }
 
 impl Tally {
-    /// Returns the counts that another host has reported.
+    /// Returns the counts that another host reported.
     pub fn reported(step: u16, [received, span, reordered]: [u64; 3]) -> Tally {
         Tally { step, received, span, reordered, ..Tally::default() }
     }
 
-    /// A datagram of a train arrived at this time, in nanoseconds; the first of another train begins again.
+    /// Counts a datagram that arrived at time `now`, in nanoseconds. A new step resets the counts.
     pub fn take(&mut self, step: u16, number: u32, now: u64) {
         if self.received == 0 || step != self.step {
             *self = Tally { step, first: now, ..Tally::default() };

@@ -1,4 +1,4 @@
-//! Encoding of messages. A value that the format cannot carry is refused, and the buffer stays unchanged.
+//! Encoding of messages. If the format cannot carry a value, the encoder refuses it and leaves the buffer unchanged.
 
 use crate::bodies::{Body, DATA_FIXED, DataFields, Fit, RATE_LEN};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
@@ -16,20 +16,20 @@ use faircast_core::packet::{Data, Layer, Mark, Payload, ReceiverId, ReportConten
 
 /// Bytes of the sender's id in front of receivers' messages.
 pub(crate) const ID_LEN: usize = 4;
-/// Limit of receivers' datagrams, bytes: it fits any path that carries IPv6.
+/// Maximum size of receivers' datagrams, in bytes: it fits every path that carries IPv6.
 pub const FEEDBACK_LIMIT: usize = 1232;
-/// How a packet travels.
+/// Protection of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Readable by all, with a CRC.
+    /// Not encrypted, with a CRC.
     Open,
     /// Sealed under the group's key.
     Sealed,
 }
 
-/// Bytes around a data packet's symbol when it says its rate (without the rate: two fewer). The
-/// same for all packets with the same kind of mark, as segmentation offload demands; a sealed
-/// packet has 16 of them behind the symbol, and 16 less when it has no symbol.
+/// Bytes around the symbol of a data packet with a rate (without the rate: two fewer). All packets with the same kind of mark
+/// have the same size, as segmentation offload requires. In a sealed packet, 16 of these bytes follow the symbol; without a
+/// symbol there are 16 fewer.
 pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
     overhead(Kind::Data, form) + DATA_FIXED + RATE_LEN + marks::len(mark)
 }
@@ -38,16 +38,16 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
 pub const MAX_DATA_HEADER: usize =
     overhead(Kind::Data, Form::Sealed) + DATA_FIXED + RATE_LEN + marks::MAX_LEN;
 
-/// Maximum number of bytes of an announcement. A source's datagrams must be allowed this size.
+/// Maximum length of an announcement, in bytes. The limit of a source's datagrams must be at least this.
 pub const MAX_ANNOUNCE: usize = max_overhead(Kind::Announce, Announce::LAYOUT) + RELAYED_LEN;
-/// Maximum number of bytes of a status without the entries of its lists.
+/// Maximum length of a status without the entries of its lists, in bytes.
 pub const MAX_AROUND_STATUS: usize = max_overhead(Kind::Status, Status::LAYOUT) + RELAYED_LEN;
-/// Maximum number of entries of a request within the limit of receivers' datagrams.
+/// Maximum number of entries of a request in a datagram of [`FEEDBACK_LIMIT`] bytes.
 pub const MAX_NEEDS: usize = max_needs(FEEDBACK_LIMIT);
 
-/// Maximum number of bytes of a receiver's or relay's description of itself.
+/// Maximum length of a [`Member`], in bytes.
 pub const MAX_MEMBER: usize = max_overhead(Kind::Member, Member::LAYOUT);
-/// Maximum number of bytes of a receipt.
+/// Maximum length of a receipt, in bytes.
 pub const MAX_RECEIPT: usize = max_overhead(Kind::Receipt, Receipt::LAYOUT);
 
 /// Returns the number of entries of a request that fit a datagram of `limit` bytes.
@@ -55,7 +55,7 @@ pub const fn max_needs(limit: usize) -> usize {
     room_for_list(limit, Kind::Request, Request::LAYOUT) / len_of(fields_of(Need::SHAPE))
 }
 
-/// The same when each of them has a map of the cached symbols.
+/// Returns this number for entries that each have a map of the cached symbols.
 pub const fn max_needs_with_maps(limit: usize) -> usize {
     let entry = len_of(fields_of(Need::SHAPE)) + len_of(fields_of(SymbolMap::SHAPE));
     room_for_list(limit, Kind::Request, Request::LAYOUT) / entry
@@ -77,11 +77,11 @@ const fn room_for_list(limit: usize, kind: Kind, layout: Layout) -> usize {
     limit.saturating_sub(max_overhead(kind, layout))
 }
 
-/// Bytes that a relay adds to a source's packet in a sealed session: its sender.
+/// Bytes that a relay adds to a source's packet in a sealed session: the identity of the sender.
 const RELAYED_LEN: usize = ID_LEN + BOOT_LEN;
 
-/// Returns the number of hashes in a page that fits a datagram of `limit` bytes at the source and at every relay that forwards it:
-/// a page that was cut would be useless.
+/// Returns the number of hashes in a page that fits a datagram of `limit` bytes at the source and at every relay that forwards
+/// it. A page that a relay had to cut would be useless.
 pub const fn max_hashes(limit: usize) -> usize {
     let hash = match <[u8; 32] as Codec>::SHAPE.fixed_len() {
         Some(len) => len,
@@ -134,7 +134,7 @@ pub(crate) const fn overhead(kind: Kind, form: Form) -> usize {
     }
 }
 
-/// Append a data packet that is not sealed.
+/// Appends a data packet that is not sealed.
 ///
 /// # Errors
 /// When a number does not fit its field.
@@ -154,8 +154,8 @@ pub fn encode_data(
     })
 }
 
-/// Append a message that is not sealed, in at most `limit` bytes. Lists are cut to fit. A data
-/// packet brings its own number; for it `seq` means nothing.
+/// Appends a message that is not sealed, in at most `limit` bytes. Lists are cut to fit. `seq` has no effect on a data packet,
+/// which has its own number.
 ///
 /// # Errors
 /// When a number does not fit its field, or the message without its lists does not fit `limit`.
@@ -200,8 +200,8 @@ fn check_len(need: usize, limit: usize) -> Result<(), EncodeError> {
     if need > limit { Err(EncodeError::TooLong { need, limit }) } else { Ok(()) }
 }
 
-/// Appends a data packet's header. It does not name the relay that writes the packet: its source address does, so that a
-/// packet is no longer behind a relay than before it.
+/// Appends a data packet's header. The header does not name a relay that writes the packet: the source address identifies the
+/// relay, so forwarded packets have the size of the source's packets.
 pub(crate) fn put_data_header(
     out: &mut Vec<u8>,
     session: SessionId,
@@ -228,12 +228,12 @@ pub(crate) fn put_header(
     Ok(())
 }
 
-/// The flags of a sealed packet, which a relay wrote or the source.
+/// Returns the flags of a sealed packet that this relay, or the source, wrote.
 pub(crate) const fn sealed_by(relay: Option<(ReceiverId, u64)>) -> u8 {
     if relay.is_some() { SEALED | RELAYED } else { SEALED }
 }
 
-/// Writes the sender, if it is not the source.
+/// Writes the sender unless it is the source.
 pub(crate) fn put_sender(out: &mut Vec<u8>, sender: Option<(ReceiverId, u64)>) -> Result<(), EncodeError> {
     if let Some((id, boot)) = sender {
         ReceiverId::put(out, "from", &id)?;
@@ -246,7 +246,7 @@ fn stated_rate(data: &Data) -> bool {
     data.rate != 0.0
 }
 
-/// A data packet's fields, its rate and its mark.
+/// Writes a data packet's fields, its rate and its mark.
 pub(crate) fn put_data_fields(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(), EncodeError> {
     let data = &packet.data;
     at_most("seq", data.seq.0, SEQ_LIMIT - 1)?;
@@ -274,14 +274,14 @@ pub(crate) fn put_data_fields(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Res
     marks::put(out, &data.mark)
 }
 
-/// Writes the content of a report: its number, and its fields.
+/// Writes the content of a report: its number and its fields.
 pub(crate) fn put_content(out: &mut Vec<u8>, content: &ReportContent) -> Result<(), EncodeError> {
     out.reserve(1 + reports::len(content));
     out.push(reports::number(content));
     reports::put(out, content)
 }
 
-/// The body of anything but data, so that `out` ends at `end` at the latest.
+/// Writes the body of any message except data. `out` ends at `end` at the latest.
 pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> Result<Fit, EncodeError> {
     let body = out.len();
     let fit = match message {

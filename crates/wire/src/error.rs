@@ -1,34 +1,34 @@
-//! Why bytes are no message, and why a message has no bytes.
+//! Errors of decoding and encoding.
 
 use crate::message::{Kind, VERSION};
 use faircast_core::packet::{Layer, ReceiverId, SessionId, Signal};
 
-/// Why bytes are not a packet of ours.
+/// Reason why bytes are not a packet of this format.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ParseError {
     /// The datagram ends too early.
     #[error("{field} ends at byte {need}, but the datagram has {have} bytes: it was cut off")]
     Truncated {
-        /// Field that was expected.
+        /// The expected field.
         field: &'static str,
-        /// Bytes needed to read it.
+        /// Number of bytes needed to read it.
         need: usize,
-        /// Bytes there are.
+        /// Number of bytes in the datagram.
         have: usize,
     },
-    /// Something else was sent to this port.
+    /// The datagram is not a faircast packet.
     #[error("the first byte is {0:#04x} and not 0xfc: not a faircast packet")]
     NotOurs(u8),
-    /// Another version of the format.
+    /// The format has another version.
     #[error("format version {0}; this program speaks version {VERSION}: update the older end")]
     Version(u8),
-    /// No such kind.
+    /// The packet kind is not known.
     #[error("packet kind {0} is not known")]
     UnknownKind(u8),
-    /// No such mark.
+    /// The mark kind is not known.
     #[error("mark kind {0} is not known")]
     UnknownMark(u8),
-    /// Damaged on the way.
+    /// The packet was damaged on the path.
     #[error("the CRC is {found:#010x} but the bytes give {computed:#010x}: damaged on the way")]
     Damaged {
         /// Value in the packet.
@@ -36,80 +36,80 @@ pub enum ParseError {
         /// Value computed from its bytes.
         computed: u32,
     },
-    /// A sealed packet: only a codec with the key can read on.
+    /// The packet is sealed: only a codec with the key can read it.
     #[error("the packet is sealed; open it with the group's key")]
     Sealed,
-    /// An unknown option that must be understood.
+    /// The packet has an unknown option that must be understood.
     #[error("option {0:#04x} must be understood and is not: update this program")]
     UnknownOption(u8),
-    /// A field's number has no meaning.
+    /// The number in a field has no meaning.
     #[error("{field} cannot be {value}")]
     BadValue {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// Value in the packet.
         value: u64,
     },
-    /// A number that cannot be a rate, a loss fraction or a level.
+    /// The number cannot be a rate, a loss fraction or a level.
     #[error("{field} is not a usable number")]
     NotANumber {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
     },
-    /// A text that is not UTF-8.
+    /// The text is not UTF-8.
     #[error("{field} is not UTF-8")]
     NotUtf8 {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
     },
-    /// There is more than the message.
+    /// Bytes follow the end of the message.
     #[error("{0} bytes follow the end of the message")]
     Trailing(usize),
 }
 
-/// Why a message cannot be encoded.
+/// Reason why a message cannot be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum EncodeError {
-    /// Not even its fixed part fits.
+    /// The fixed part of the message does not fit.
     #[error("the message needs {need} bytes but the datagram may have {limit}: allow larger datagrams")]
     TooLong {
-        /// Bytes it needs at least.
+        /// Minimum number of bytes.
         need: usize,
-        /// Bytes it may have.
+        /// Number of allowed bytes.
         limit: usize,
     },
-    /// A number is larger than its field.
+    /// The number is too large for its field.
     #[error("{field} is {value} but must be at most {max}")]
     TooLarge {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// Value in the packet.
         value: u64,
         /// Largest number that fits.
         max: u64,
     },
-    /// A number is below the smallest possible one.
+    /// The number is below the minimum of its field.
     #[error("{field} is {value} but must be at least {least}")]
     TooSmall {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// Value in the packet.
         value: u64,
-        /// Smallest number there can be.
+        /// The minimum.
         least: u64,
     },
-    /// A number that cannot be a rate, a loss fraction or a level.
+    /// The number cannot be a rate, a loss fraction or a level.
     #[error("{field} is {value}, which is not a usable number")]
     NotANumber {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// Value in the packet.
         value: f32,
     },
-    /// Flags that stand for nothing.
+    /// The flags have no meaning.
     #[error("there are no flags {0:#04x}")]
     UnknownFlags(u8),
-    /// A signal that packets with this mark have no bits for.
+    /// Packets with this mark have no bits for the signal.
     #[error("packets with the mark {mark} cannot say {signal:?}: declare the signal with the mark")]
     NoSuchSignal {
         /// The mark's name.
@@ -117,31 +117,31 @@ pub enum EncodeError {
         /// Signal to encode.
         signal: Signal,
     },
-    /// Sealing a second packet under the same number would give both away.
+    /// The number was used before: two packets sealed under the same number would reveal both.
     #[error("packet {seq} of layer {layer} follows {newest}: a number seals one packet only", layer = layer.0)]
     NumberReused {
-        /// Which layer.
+        /// Layer of the packet.
         layer: Layer,
         /// The packet's number.
         seq: u64,
         /// The newest number sealed.
         newest: u64,
     },
-    /// This end does not send such messages.
+    /// This end does not send messages of this kind.
     #[error("this end does not send packets of kind {0:?}")]
     NotMine(Kind),
-    /// A message in somebody else's name.
+    /// The message names another sender.
     #[error("the message is from {from} but this codec speaks for {me}")]
     NotMe {
         /// Sender of the message.
         from: ReceiverId,
-        /// Whom the codec speaks for.
+        /// Receiver that the codec represents.
         me: ReceiverId,
     },
-    /// An announcement with another salt than the keys were derived from.
+    /// The announcement has another salt than the keys.
     #[error("the announcement's salt is not the one that the codec was made with")]
     WrongSalt,
-    /// A sealed session cannot be answered before it is known.
+    /// The sealed session has not been announced yet.
     #[error("session {0} has not been announced yet: wait for its announcement")]
     NotAnnounced(SessionId),
 }

@@ -5,7 +5,7 @@
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// How it is written.
+    /// Its encoding.
     pub shape: Shape,
     /// Meaning, with the unit.
     pub meaning: &'static str,
@@ -14,14 +14,14 @@ pub struct Field {
 /// Numbers or bits, and their names.
 pub type Names = &'static [(u8, &'static str)];
 
-/// How a field is written. Numbers are big endian.
+/// Encoding of a field. Numbers are big endian.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// Unsigned number of this many bytes.
     Uint(usize),
-    /// The same, shown in hexadecimal.
+    /// Unsigned number of this many bytes, shown in hexadecimal.
     Hex(usize),
-    /// One byte that selects.
+    /// One byte that selects one of these names.
     Choice(Names),
     /// One byte of flags, by mask.
     Flags(Names),

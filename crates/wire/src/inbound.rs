@@ -1,4 +1,4 @@
-//! Inbound packets of sources and relays, opened and admitted once.
+//! Inbound packets of sources and relays. Each is opened and admitted once.
 
 use crate::codec::Codec;
 use crate::encode::ID_LEN;
@@ -17,16 +17,16 @@ use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
 
-/// Sessions that are known at a time; the one that is followed stays.
+/// Maximum number of known sessions. The followed session is never removed.
 const SESSIONS: usize = 16;
 
-/// Relays of a session that are known at a time.
+/// Maximum number of known relays of a session.
 const RELAYS: usize = 4;
 
-/// 8192 numbers and one word that is being refilled.
+/// Words for 8192 numbers, and one word that is being refilled.
 const DATA_WORDS: usize = 8_192 / 64 + 1;
 
-/// One end's start, for the key of its own packets.
+/// The id and boot number of this end, for the key of its own packets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Me {
     pub(crate) id: ReceiverId,
@@ -40,13 +40,13 @@ pub(crate) struct Inbound {
     keys: Vec<Known>,
     sessions: Vec<AnnouncedSession>,
     followed: Option<SessionId>,
-    /// Seconds since 1970, and how far announcements may be off, where their time counts.
+    /// Seconds since 1970 and the allowed deviation of announcements, in seconds. `None`: times are not checked.
     clock: Option<(u64, u64)>,
     /// The present, as last set.
     now: Time,
 }
 
-/// A key that was given.
+/// A configured key.
 #[derive(Debug)]
 struct Known {
     id: KeyId,
@@ -64,7 +64,7 @@ pub(crate) struct AnnouncedSession {
     pub(crate) keys: Option<Keys>,
     source: Box<Flow>,
     relays: Vec<Relay>,
-    /// A packet that one of several relays may have sealed.
+    /// Copy of a packet that one of several relays may have sealed.
     trial: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct AnnouncedSession {
 #[derive(Debug)]
 struct Relay {
     sender: Sender,
-    /// Address of its announcements: its data packets do not name their sender.
+    /// Source address of its announcements. Its data packets do not name their sender.
     place: SocketAddr,
     flow: Box<Flow>,
 }
@@ -93,7 +93,7 @@ type Sender = (ReceiverId, u64);
 #[derive(Debug)]
 struct Flow {
     keys: Option<PacketKeys>,
-    /// When the newest packet left by the source's clock, and when it came by ours.
+    /// Time at which the newest packet left by the source's clock, and time of its arrival by this host's clock.
     sent_at: Time,
     came_at: Time,
     newest: [Seq; LAYERS],
@@ -105,7 +105,7 @@ struct Flow {
 }
 
 impl Inbound {
-    /// State of a member, which opens symbols; without keys only packets that are not sealed are admitted.
+    /// State of a member, which opens symbols. Without keys it admits only packets that are not sealed.
     pub(crate) fn of_member(keys: &[GroupKey], me: Me) -> Inbound {
         let keys = keys.iter().map(|key| Known::new(key.hop(), Some(key.clone())));
         Inbound {
@@ -154,7 +154,7 @@ impl Inbound {
         self.know(session);
     }
 
-    /// Goes back in the session that is followed: see [`Flow::go_back`].
+    /// Goes back in the followed session: see [`Flow::go_back`].
     pub(crate) fn go_back(&mut self, from: SocketAddr, layer: Layer, next: u64) {
         let Some(received) = self.followed.and_then(|session| self.session_mut(session)) else { return };
         let mut is_relay = false;
@@ -172,7 +172,7 @@ impl Inbound {
         self.place_of(session).map(|at| &self.sessions[at])
     }
 
-    /// The same, to seal.
+    /// Returns the state of a session for sealing.
     pub(crate) fn session_mut(&mut self, session: SessionId) -> Option<&mut AnnouncedSession> {
         let at = self.place_of(session)?;
         Some(&mut self.sessions[at])
@@ -182,7 +182,7 @@ impl Inbound {
         self.sessions.iter().position(|received| received.session == session)
     }
 
-    /// The same, while nothing has replaced the session that was announced first.
+    /// Returns the state of a session. It stays until another announcement replaces it.
     fn know(&mut self, session: SessionId) -> &mut AnnouncedSession {
         let at = match self.place_of(session) {
             Some(at) => at,
@@ -200,8 +200,8 @@ impl Inbound {
         &mut self.sessions[at]
     }
 
-    /// Opens a datagram of a source or relay from this address. Announcements of all sessions are admitted, statuses of all announced
-    /// ones, and data of the session that is followed.
+    /// Opens a datagram of a source or relay from this address. Admits announcements of all sessions, statuses of all announced
+    /// sessions, and data of the followed session.
     pub(crate) fn open<'a>(
         &mut self,
         bytes: &'a mut [u8],
@@ -213,7 +213,7 @@ impl Inbound {
             return Err(OpenError::NotForMe(kind));
         }
         if matches!(kind, Kind::Token | Kind::Invite) {
-            // Before there is a session there are no keys; it grants nothing.
+            // Before a session is announced there are no keys, and the message grants nothing.
             return if sealed {
                 Err(OpenError::NotForMe(kind))
             } else {
@@ -248,7 +248,7 @@ impl Inbound {
         Ok((session, message))
     }
 
-    /// Read an announcement that is not sealed.
+    /// Reads an announcement that is not sealed.
     fn parse_announce<'a>(
         &mut self,
         fixed: &Fixed,
@@ -323,8 +323,9 @@ impl Inbound {
     }
 }
 
-/// Returns the relay at this address that has sealed this data packet. One process is at an address at a time, but announcements of
-/// earlier ones may be late or replayed. So packets are tried with the keys of all, that of the newest packet first.
+/// Returns the relay at this address that has sealed this data packet. An address has one process at a time, but announcements of
+/// earlier processes may be late or replayed. So the packet is tried with the keys of all relays at the address, beginning with
+/// the sender of the newest packet.
 fn relay_at<'r>(
     relays: &'r mut [Relay],
     from: SocketAddr,
@@ -340,13 +341,13 @@ fn relay_at<'r>(
     let place = (0..=last)
         .rev()
         .find(|&at| relays[at].place == from && relays[at].flow.has_sealed(fixed, bytes, now, trial));
-    // The next one is tried at once.
+    // The next relay is tried immediately.
     let place = place.unwrap_or(last);
     relays[place..=last].rotate_left(1);
     Some(&mut relays[last])
 }
 
-/// The id and boot number of a relay.
+/// Reads the id and boot number of a relay.
 fn read_sender(fixed: &Fixed, reader: &mut Reader<'_>) -> Result<Option<Sender>, ParseError> {
     const _: () = assert!(ID_LEN + BOOT_LEN == 12, "what is read here");
     if !fixed.is_relayed() {
@@ -407,7 +408,7 @@ impl AnnouncedSession {
         }
     }
 
-    /// Open a data packet that came from this address.
+    /// Opens a data packet from this address.
     fn open_data<'a>(
         &mut self,
         fixed: &Fixed,
@@ -433,7 +434,7 @@ impl AnnouncedSession {
         flow.open_data(fixed, bytes, symbols, now)
     }
 
-    /// Open a status.
+    /// Opens a status.
     fn open_status<'a>(&mut self, fixed: &Fixed, bytes: &'a mut [u8]) -> Result<Message<'a>, OpenError> {
         if !fixed.header.sealed {
             let mut message = parse(bytes, &Newest::default())?.1;
@@ -447,7 +448,7 @@ impl AnnouncedSession {
         flow.open_status(fixed, clear, bytes, keys.content.as_ref())
     }
 
-    /// Open a page of hashes.
+    /// Opens a page of hashes.
     fn open_page<'a>(&mut self, fixed: &Fixed, bytes: &'a mut [u8]) -> Result<Message<'a>, OpenError> {
         if !fixed.header.sealed {
             return Ok(parse(bytes, &Newest::default())?.1);
@@ -456,7 +457,7 @@ impl AnnouncedSession {
         flow.open_page(fixed, clear, bytes)
     }
 
-    /// Open an agent's word. An agent announces nothing, so it is known by the first word of it that opens.
+    /// Opens an agent's message. An agent announces nothing, so the first message that opens makes it known.
     fn open_order<'a>(
         &mut self,
         fixed: &Fixed,
@@ -481,7 +482,8 @@ impl AnnouncedSession {
         Ok(message)
     }
 
-    /// Stores a relay of this session; the first is dropped when there are too many. Relays at one address are sorted by their newest data.
+    /// Stores a relay of this session. If there are too many, the first one is removed. Relays at one address are sorted by their
+    /// newest data.
     fn remember(&mut self, relay: Relay) {
         if self.relays.len() == RELAYS {
             self.relays.remove(0);
@@ -496,13 +498,13 @@ impl AnnouncedSession {
         let mut reader = Reader { bytes, at: HEADER_LEN };
         let flow = match read_sender(fixed, &mut reader)? {
             None => source,
-            // Relays announce before they pass anything on.
+            // Relays announce the session before they forward packets.
             Some(sender) => &mut relays.iter_mut().find(|relay| relay.sender == sender).ok_or(unknown)?.flow,
         };
         Ok((flow, keys, reader.at))
     }
 
-    /// A session has one salt.
+    /// Checks that the session keeps its salt.
     fn check_salt(&self, announce: &Announce) -> Result<(), OpenError> {
         match self.salt {
             Some(salt) if salt != announce.salt => Err(OpenError::TwoSources(self.session)),
@@ -510,7 +512,7 @@ impl AnnouncedSession {
         }
     }
 
-    /// Takes in the content of an announcement.
+    /// Stores the content of an announcement.
     fn learn(&mut self, announce: &Announce, relay: Option<Sender>, from: SocketAddr) {
         (self.salt, self.streams) = (Some(announce.salt), Streams::of(announce));
         if let (Some(keys), Some(sender)) = (&self.keys, relay) {
@@ -547,7 +549,7 @@ impl Flow {
         }
     }
 
-    /// Returns the newest numbers known of a packet's layer; the source's clock has advanced since.
+    /// Returns the newest numbers known of a packet's layer, with the time that has passed since at the source's clock.
     fn newest(&self, fixed: &Fixed, now: Time) -> Newest {
         let sent_at = self.sent_at + now.since(self.came_at);
         Newest { seq: self.newest[usize::from(fixed.header.layer.0)], sent_at }
@@ -600,7 +602,7 @@ impl Flow {
         Ok(message)
     }
 
-    /// Whether its keys open this data packet.
+    /// Whether this flow's keys open the data packet.
     fn has_sealed(&mut self, fixed: &Fixed, bytes: &[u8], now: Time, trial: &mut Vec<u8>) -> bool {
         let seq = Seq::unwrap(self.newest(fixed, now).seq, fixed.header.seq).0;
         self.keys.as_mut().is_some_and(|keys| is_sealed_by(keys.of(seq), fixed, bytes, seq, trial))
@@ -639,14 +641,14 @@ impl Flow {
         }
     }
 
-    /// The layers above the base layer are so far, whether their packets come here or not.
+    /// Takes over the numbers of the layers above the base layer, even if this host does not receive these layers.
     fn on_status(&mut self, status: &Status) {
         for (newest, next) in self.newest[1..].iter_mut().zip(&status.upper_seqs) {
             *newest = Seq(next.saturating_sub(1)).max(*newest);
         }
     }
 
-    /// Packets of this layer from `next` on were forged.
+    /// Forgets forged packets of this layer: those from `next` on.
     fn go_back(&mut self, layer: Layer, next: u64) {
         let layer = usize::from(layer.0);
         let Some(newest) = self.newest.get_mut(layer) else { return };
@@ -657,11 +659,11 @@ impl Flow {
     }
 }
 
-/// Upper halves of a number that are tried before the first packet of a kind: a source that sends a hundred statuses a second needs
-/// the next one every 16 months.
+/// Number of upper halves that are tried for the first packet of a kind. A source that sends a hundred statuses per second needs
+/// the next upper half after 16 months.
 const UPPER_HALVES: u64 = 4;
 
-/// The body of a sealed packet of a kind with numbers of its own, and its number.
+/// Returns the body and the number of a sealed packet whose kind has its own numbers.
 fn open_numbered<'a>(
     window: &ReplayWindow<3>,
     keys: Option<&mut PacketKeys>,

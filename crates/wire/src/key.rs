@@ -5,14 +5,14 @@
 //!                        +-- content key  symbols, end to end
 //! ```
 //!
-//! A holder of the group's key has both. A relay has the hop key alone.
+//! A holder of the group's key has both keys. A relay has only the hop key.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 use std::str::FromStr;
 use zeroize::{Zeroize, Zeroizing};
 
-/// First words of the lines of keys.
+/// First words of key lines.
 pub(crate) const GROUP: &str = "faircast-group-2";
 pub(crate) const RELAY: &str = "faircast-relay-2";
 pub(crate) const SIGN: &str = "faircast-sign-2";
@@ -29,20 +29,20 @@ const KINDS: [(&str, &str); 4] = [
 /// First word of a key's line in version 1.
 const VERSION_1: &str = "faircast-key-1";
 
-/// The group's key, 32 bytes. It is wiped when dropped, and never printed but by
-/// [`GroupKey::to_line`].
+/// The group's key, 32 bytes. It is wiped when dropped. Only [`GroupKey::to_line`] prints it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GroupKey(Secret32);
 
-/// A relay's key: it opens and writes all but the symbols. It comes from the group's and does not lead back to it.
+/// A relay's key: it opens and seals everything except the symbols. It is derived from the group's key, which cannot be computed
+/// from it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HopKey(Secret32);
 
-/// The keys of a group while one replaces another: a source seals with the first, receivers open all.
+/// The keys of a group during a change of keys: a source seals with the first one, receivers open packets of all.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyRing(Vec<GroupKey>);
 
-/// Distinguishes keys, and reveals nothing else about them. The group's key has that of its hop key.
+/// Distinguishes keys and reveals nothing else about them. The group's key has the id of its hop key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub u32);
 
@@ -52,63 +52,63 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// Why a text is not a key file.
+/// Reason why a text is not a key file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// There is no key in it.
+    /// The text has no key.
     #[error("no key found: the file needs a line \"{tag} <64 hexadecimal digits>\"")]
     NoKey {
-        /// The line's first word.
+        /// The expected first word of the line.
         tag: &'static str,
     },
-    /// A line that is neither a key, nor empty, nor a comment.
+    /// The line is neither a key, nor empty, nor a comment.
     #[error("line {line} does not start with \"{tag}\" or \"#\": not a key file of this kind")]
     UnknownLine {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
         /// Expected first word.
         tag: &'static str,
     },
-    /// A key for something else.
+    /// The key has another purpose.
     #[error("line {line} has {found}, but here belongs {expected}: give the other file")]
     OtherKind {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
         /// Kind of the key found.
         found: &'static str,
         /// Kind of the key expected.
         expected: &'static str,
     },
-    /// A key of the first version.
+    /// The key has the first version.
     #[error(
         "the key in line {line} is of version 1, which is no longer supported: make a new one for all hosts"
     )]
     Version1 {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
     },
-    /// The key is cut or too long.
+    /// The key is truncated or too long.
     #[error("the key in line {line} has {digits} characters instead of 64: copy the whole line")]
     WrongLength {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
-        /// How many characters it has.
+        /// Number of its characters.
         digits: usize,
     },
-    /// A character that is no hexadecimal digit.
+    /// The key has a character that is not a hexadecimal digit.
     #[error("character {position} of the key in line {line} is not a hexadecimal digit")]
     NotHex {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
-        /// Which character of the key, from 1 on.
+        /// Position of the character in the key, from 1.
         position: usize,
     },
-    /// More keys than may be valid at a time.
+    /// The text has more keys than may be valid at the same time.
     #[error("line {line} has one key too many: keep {most} at most")]
     TooMany {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
-        /// How many there may be.
+        /// Maximum number of keys.
         most: usize,
     },
     /// The operating system gave no random bytes.
@@ -126,7 +126,7 @@ impl Drop for Secret32 {
     }
 }
 
-/// In a time that does not depend on where they differ.
+/// Compares in constant time.
 impl PartialEq for Secret32 {
     fn eq(&self, other: &Secret32) -> bool {
         self.0.iter().zip(other.0).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
@@ -136,10 +136,10 @@ impl PartialEq for Secret32 {
 impl Eq for Secret32 {}
 
 impl GroupKey {
-    /// A new key from the operating system's random source.
+    /// Draws a new key from the operating system's random source.
     ///
     /// # Errors
-    /// When the operating system has no random bytes to give.
+    /// When the operating system provides no random bytes.
     pub fn generate() -> Result<GroupKey, KeyError> {
         let mut key = Secret32([0; 32]);
         SystemRandom::new().fill(&mut key.0).map_err(|_| KeyError::NoEntropy)?;
@@ -151,7 +151,7 @@ impl GroupKey {
         GroupKey(Secret32(bytes))
     }
 
-    /// Returns the key file's line, without a line break. Its holder is a member.
+    /// Returns the key file's line, without a line break. It makes its holder a member.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(GROUP, &self.0.0)
     }
@@ -166,20 +166,20 @@ impl GroupKey {
         Secret32(blake3::derive_key("faircast wire 3: content key", &self.0.0))
     }
 
-    /// Which key this is.
+    /// Returns the id of this key.
     pub fn id(&self) -> KeyId {
         self.hop().id()
     }
 }
 
 impl HopKey {
-    /// Returns the key file's line, without a line break. Its holder can speak for relays, receivers and, except for the content,
-    /// the source.
+    /// Returns the key file's line, without a line break. Its holder can send as any relay or receiver and, except for the
+    /// content, as the source.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(RELAY, &self.0.0)
     }
 
-    /// Which key this is.
+    /// Returns the id of this key.
     pub fn id(&self) -> KeyId {
         let hash = blake3::derive_key("faircast wire 2: id of a hop key", &self.0.0);
         KeyId(u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]))
@@ -191,20 +191,20 @@ impl HopKey {
 }
 
 impl KeyRing {
-    /// Keys that may be valid at a time, at most.
+    /// Maximum number of keys that are valid at the same time.
     pub const MAX_KEYS: usize = 4;
 
-    /// One key.
+    /// Returns a ring of one key.
     pub fn of(key: GroupKey) -> KeyRing {
         KeyRing(vec![key])
     }
 
-    /// The key that sources seal with.
+    /// Returns the key with which sources seal.
     pub fn first(&self) -> &GroupKey {
         &self.0[0]
     }
 
-    /// All of them, the first one first.
+    /// Returns all keys, in the order of the file.
     pub fn keys(&self) -> &[GroupKey] {
         &self.0
     }
@@ -228,7 +228,7 @@ pub(crate) fn line(tag: &str, key: &[u8; 32]) -> Zeroizing<String> {
     line
 }
 
-/// From a key file: lines with a group key, the one to seal with first; empty lines and lines that start with `#` are skipped.
+/// Reads a key file: lines with a group key, the sealing key first. Empty lines and lines that start with `#` are skipped.
 impl FromStr for KeyRing {
     type Err = KeyError;
 
@@ -238,7 +238,7 @@ impl FromStr for KeyRing {
     }
 }
 
-/// From a key file with one key.
+/// Reads a key file with one key.
 impl FromStr for GroupKey {
     type Err = KeyError;
 
@@ -247,7 +247,7 @@ impl FromStr for GroupKey {
     }
 }
 
-/// From a relay's key file.
+/// Reads a relay's key file.
 impl FromStr for HopKey {
     type Err = KeyError;
 
@@ -260,8 +260,8 @@ pub(crate) fn one(keys: Vec<Secret32>, tag: &'static str) -> Result<Secret32, Ke
     keys.into_iter().next().ok_or(KeyError::NoKey { tag })
 }
 
-/// The keys in lines that start with this word, in lower or upper case, `most` of them; at least one. Editors on Windows begin
-/// a file with a byte order mark.
+/// Reads the keys in lines that start with this word, in lower or upper case: at least one, at most `most`. A byte order mark at
+/// the beginning, as editors on Windows write it, is skipped.
 pub(crate) fn read(text: &str, tag: &'static str, most: usize) -> Result<Vec<Secret32>, KeyError> {
     let mut keys = Vec::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -317,7 +317,7 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// Exactly N bytes in hexadecimal.
+/// Decodes exactly N bytes in hexadecimal.
 pub(crate) fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {

@@ -1,20 +1,20 @@
-//! Where the layers of a session are: one multicast group each, in a row from the session's own.
+//! Groups of the layers of a session: one multicast group per layer, in order from the session's own group.
 
 use faircast_core::packet::Layer;
 use std::net::{IpAddr, SocketAddr};
 
-/// How the groups of the layers follow each other.
+/// Spacing of the layers' groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Spacing {
-    /// Layer `n` has the session's group address plus `n`, and the same port: routers see which layers a host wants.
+    /// Layer `n` has the session's group address plus `n` and the same port. Routers see which layers a host has joined.
     #[default]
     Address,
-    /// Layer `n` has the session's port plus `n`, and the same address: for networks that grant one group only. All layers
-    /// travel to whoever wants one.
+    /// Layer `n` has the session's port plus `n` and the same address: for networks that permit one group only. A host that joins
+    /// one layer receives all.
     Port,
 }
 
-/// The group of a layer; `None` when the addresses or ports do not reach so far.
+/// Returns the group of a layer; `None` if the range of addresses or ports ends before it.
 pub fn group_of(session: SocketAddr, layer: Layer, spacing: Spacing) -> Option<SocketAddr> {
     let mut group = session;
     match (spacing, session.ip()) {

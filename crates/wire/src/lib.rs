@@ -1,21 +1,20 @@
-//! faircast's native packet format: bytes to messages and back, in the open or sealed.
+//! faircast's native packet format: conversion between bytes and messages, unsealed or sealed.
 //!
-//! Every function that reads bytes is total: it never panics and never allocates more than the
-//! datagram's own size allows. Reading and writing data packets does not allocate at all. There is
-//! no clock, no socket and no global randomness here ([`key::GroupKey::generate`] asks the
-//! operating system, and nothing else does).
+//! Every function that reads bytes is total: it never panics and never allocates more than the datagram's own size. Reading and
+//! writing data packets allocates nothing. The crate uses no clock, no socket and no global randomness except in
+//! [`key::GroupKey::generate`], which asks the operating system for random bytes.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`message`] | what travels, as Rust types |
+//! | [`message`] | the messages, as Rust types |
 //! | [`mod@parse`] [`mod@encode`] | bytes to messages and back, with a CRC-32C |
-//! | `bodies` `marks` `reports` | what packets hold, field by field: each is declared once |
-//! | [`key`] [`seal`] | the group's key and its relays', and packets sealed under them |
+//! | `bodies` `marks` `reports` | the fields of packets, each declared once |
+//! | [`key`] [`seal`] | the group's key and its relays' key, and packets sealed under them |
 //! | [`sign`] | keys and statements of signed content |
 //! | [`source`] [`receiver`] | the codecs of both ends, and of a relay's two sides: encode, seal, open, replay protection |
 //! | [`mod@layers`] | the groups of a session's layers |
-//! | [`stamp`] | what schemes say, as packets of other formats carry it |
-//! | [`fields`] | the field table: `docs/wire.md` and the Wireshark dissector come from it |
+//! | [`stamp`] | fields of schemes in packets of other formats |
+//! | [`fields`] | the field table, from which `docs/wire.md` and the Wireshark dissector are generated |
 
 #[macro_use]
 mod declare;

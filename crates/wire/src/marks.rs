@@ -1,4 +1,4 @@
-//! The marks of data packets, as they are written: the upper half of the header's fourth byte selects one.
+//! The marks of data packets in their encoded form. The upper half of the header's fourth byte selects one.
 
 use crate::codec::Rounded;
 use crate::error::{EncodeError, ParseError};
@@ -76,10 +76,10 @@ const fn signals(number: u8) -> &'static [(Signal, u8)] {
     }
 }
 
-/// Maximum number of bytes that any mark takes.
+/// Maximum length of a mark, in bytes.
 pub(crate) const MAX_LEN: usize = max_len(LAYOUTS);
 
-/// The byte of flags: those that all packets may have, and the bits of a signal of packets with this mark.
+/// Returns the byte of flags: common flags, and the bits of a signal of packets with this mark.
 #[inline]
 pub(crate) fn flags_byte(mark: &Mark, flags: Flags, signal: Signal) -> Result<u8, EncodeError> {
     if flags.0 & !Flags::ALL.0 != 0 {
@@ -119,7 +119,7 @@ pub(crate) fn any_signal(mark: &Mark) -> impl proptest::strategy::Strategy<Value
     proptest::sample::select(declared.chain([Signal::None]).collect::<Vec<_>>())
 }
 
-/// Signals have bits of their own, all of which the mark's layout names.
+/// Signals have bits of their own, which the mark's layout names.
 const _: () = {
     let mut at = 0;
     while at < LAYOUTS.len() {

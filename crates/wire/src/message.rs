@@ -1,8 +1,7 @@
 //! Messages between a source and its receivers.
 //!
-//! On the wire a [`ReceiverId`] has 32 bits, and 0 means nobody: ids for a real network
-//! are drawn from `1..=u32::MAX`. Larger ones (the simulator may use them) are refused by
-//! the encoder.
+//! On the wire a [`ReceiverId`] has 32 bits, and 0 means no receiver. Ids for a real network are drawn from `1..=u32::MAX`. The
+//! encoder refuses larger ids, which the simulator may use.
 
 use crate::key::KeyId;
 use crate::layers::Spacing;
@@ -18,54 +17,54 @@ use std::str::FromStr;
 /// Version of the format.
 pub const VERSION: u8 = 3;
 
-/// One datagram.
+/// The content of one datagram.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message<'a> {
-    /// Source to all: one symbol, and the scheme's mark.
+    /// Source to all: one symbol, and the mark of the scheme.
     Data(DataPacket<'a>),
     /// Receiver to source: congestion control.
     Report(Report),
-    /// Source to all, every now and then: what is sent here and how to join.
+    /// Source to all, periodically: the content of the session and how to join it.
     Announce(Announce),
-    /// Source to all, every now and then: how far the session is, and who is confirmed.
+    /// Source to all, periodically: progress of the session, and confirmed receivers.
     Status(Status),
-    /// Receiver to source: how many symbols are missing.
+    /// Receiver to source: number of missing symbols.
     Request(Request),
-    /// Receiver to source: who I am and how far I am.
+    /// Receiver to source: its identity and progress.
     Member(Member),
-    /// Receiver to source: how far it may send before my buffers overflow.
+    /// Receiver to source: the limit of packets before the receiver's buffers overflow.
     Window(Window),
     /// Source to all: signed hashes of blocks.
     Hashes(Hashes),
-    /// Receiver to who announces: why this session is not followed here.
+    /// Receiver to the sender of an announcement: the reason why it does not follow this session.
     Refusal(Refusal),
-    /// Receiver to a host that may become its parent: serve me by unicast.
+    /// Receiver to a host that may become its parent: a request to be served by unicast.
     Attach(Attach),
-    /// The answer: say this again, so that I know that you are where you say.
+    /// The answer to [`Attach`]: the receiver must repeat it to prove its address.
     Token(Token),
-    /// A source to a host that waits for one: ask me to serve you.
+    /// Source to a host that waits for a session: an invitation to attach.
     Invite(Invite),
     /// Relay to source or relay: the relays below it.
     Tree(Tree),
-    /// A relay says which receivers behind it have everything.
+    /// Relay to source or relay: the receivers behind it that are complete.
     Verified(Verified),
-    /// Agent to one of its children: where it belongs, a question, or an answer.
+    /// Agent to one of its children: an assignment, a poll, or an answer.
     Order(Order),
-    /// Receiver to source, which relays pass on: the receiver has signed that it has everything.
+    /// Receiver to source, forwarded by relays: the receiver's signature that it is complete.
     Receipt(Receipt),
 }
 
-/// A data packet: the core's view of it, and the symbol it carries.
+/// A data packet: the part that the core reads, and a symbol.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataPacket<'a> {
-    /// The core's part of the packet. Its rate and its mark's numbers travel as [`faircast_core::half`]s; a rate of
-    /// zero ("the scheme does not say") is left out and saves two bytes.
+    /// The part that the core reads. Its rate and the numbers of its mark are encoded as [`faircast_core::half`]s. A rate of zero
+    /// means "not stated"; it is left out, which saves two bytes.
     pub data: Data,
     /// Its layer.
     pub layer: Layer,
-    /// Number of source symbols of its block; 0 when it carries none.
+    /// Number of source symbols of its block; 0 without a symbol.
     pub symbols: u16,
-    /// One symbol; empty if a relay sent one that does not open under the content key.
+    /// One symbol; empty if a relay sent a symbol that the content key does not open.
     pub payload: &'a [u8],
 }
 
@@ -74,46 +73,46 @@ pub struct DataPacket<'a> {
 pub struct Announce {
     /// Drawn at random when the source started; the session's keys depend on it.
     pub salt: [u8; 16],
-    /// When this announcement was sent, in seconds since 1970 (UTC).
+    /// Time of sending, in seconds since 1970 (UTC).
     pub unix_secs: u64,
-    /// When the source started, in nanoseconds since 1970 (UTC): an older session of the same name has older content.
+    /// Time at which the source started, in nanoseconds since 1970 (UTC). An older session of the same name has older content.
     pub started: u64,
     /// The source's address and port.
     pub source: SocketAddr,
-    /// Where this announcement comes from and feedback goes to: the source, or the relay that passed it on. One that comes from
-    /// elsewhere is somebody's recording.
+    /// Sender of this announcement and destination of feedback: the source, or the relay that forwarded it. An announcement from
+    /// another address is a recording.
     pub parent: SocketAddr,
-    /// Which transfer this session carries.
+    /// The transfer that this session carries.
     pub transfer: TransferId,
-    /// Bytes of the whole object stream (all files in a row); `None` for an open-ended stream.
+    /// Length of the whole object stream (all files in order), in bytes; `None` for an open-ended stream.
     pub stream_len: Option<u64>,
-    /// Bytes of the manifest. 0 with [`Announce::LIVE`]: each layer carries a stream of its own, blocks are numbered by
-    /// layer, and nobody asks for repairs.
+    /// Length of the manifest, in bytes. It is 0 with [`Announce::LIVE`] if each layer carries its own stream: then blocks are
+    /// numbered per layer, and receivers request no repairs.
     pub manifest_len: u32,
     /// Bytes of a symbol.
     pub symbol_size: u16,
-    /// Bytes of an IP packet with a symbol, headers included: what the source's scheme counts a packet as, and receivers' too.
+    /// Size of an IP packet with a symbol, headers included, in bytes: the packet size for the schemes of source and receivers.
     /// At least [`Announce::MIN_PACKET`].
     pub packet_size: u16,
     /// Source symbols of a full block.
     pub symbols_per_block: u16,
-    /// First block that is sent in this session.
+    /// First block of this session.
     pub first_block: u32,
-    /// Number of layer 0's next packet, unwrapped: a late joiner learns the upper half from it.
+    /// Number of layer 0's next packet, unwrapped. A late joiner takes the upper half from it.
     pub next_seq: u64,
     /// Congestion-control scheme.
     pub scheme: u8,
-    /// How many layers there may be; 1 for a session at one rate. Where they are: [`crate::layers`].
+    /// Maximum number of layers; 1 for a session at one rate. [`crate::layers`] gives their groups.
     pub layers: u8,
     /// The scheme's options that differ from its preset for real networks, separated by commas.
     pub options: Name,
     /// Relays between the source and here.
     pub hops: u8,
-    /// Feedback is spread over this window, in milliseconds.
+    /// Time over which feedback is spread, in milliseconds.
     pub spread_ms: u32,
     /// See [`Announce::LIVE`], [`Announce::REGISTER`] and [`Announce::ONE_WAY`].
     pub flags: u8,
-    /// The source's host or what it sends.
+    /// The source's host or the name of its content.
     pub name: Name,
     /// The fingerprint of the source's public key, when its content is signed; 0 otherwise.
     pub signer: u32,
@@ -122,18 +121,18 @@ pub struct Announce {
 }
 
 impl Announce {
-    /// Flag: a live stream; nobody waits for the head.
+    /// Flag: a live stream; receivers do not wait for its beginning.
     pub const LIVE: u8 = 1;
     /// Flag: receivers must register ([`Member`]) before they report.
     pub const REGISTER: u8 = 1 << 1;
-    /// Flag: layers differ by port; without it by address.
+    /// Flag: layers differ by port. Without the flag they differ by address.
     pub const LAYERS_BY_PORT: u8 = 1 << 2;
-    /// Flag: the source receives nothing; receivers send nothing, and complete blocks from later symbols.
+    /// Flag: the source receives nothing. Receivers send nothing, and complete blocks from later symbols.
     pub const ONE_WAY: u8 = 1 << 3;
     /// The smallest packet: headers of IPv4 and UDP, and a data packet without a rate, a mark and a symbol.
     pub const MIN_PACKET: u16 = 58;
 
-    /// Whether each layer carries a stream of its own, with blocks numbered by layer.
+    /// Whether each layer carries its own stream, with blocks numbered per layer.
     pub const fn has_streams(&self) -> bool {
         self.flags & Announce::LIVE != 0 && self.manifest_len == 0
     }
@@ -143,13 +142,13 @@ impl Announce {
         self.flags & Announce::ONE_WAY != 0
     }
 
-    /// How the groups of the layers follow each other.
+    /// Returns the spacing of the layers' groups.
     pub const fn spacing(&self) -> Spacing {
         if self.flags & Announce::LAYERS_BY_PORT != 0 { Spacing::Port } else { Spacing::Address }
     }
 }
 
-/// How far the session is.
+/// Progress of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
     /// Number of layer 0's next packet, unwrapped.
@@ -160,34 +159,35 @@ pub struct Status {
     pub blocks: Option<u32>,
     /// Root hash of the object stream, once known.
     pub root: Option<[u8; 32]>,
-    /// That a member of the group said the root and the number of blocks, and no relay. Codecs make it and check it.
+    /// Proof that a member of the group, and not a relay, stated the root and the number of blocks. Codecs make and check it.
     pub proof: Option<[u8; 16]>,
     /// The source's signature of the number of blocks, the number of withdrawn files and the root, when its content is signed.
     pub root_signature: Option<Signature>,
-    /// Once files were withdrawn, because they changed or could not be read while they were sent. The root covers them.
+    /// Present once files were withdrawn because they changed or could not be read during the transfer. The root covers them.
     pub withdrawn: Option<WithdrawnPart>,
-    /// Feedback is spread over this window, in milliseconds.
+    /// Time over which feedback is spread, in milliseconds.
     pub spread_ms: u32,
-    /// Receivers that the source knows of.
+    /// Number of receivers that the source knows.
     pub members: u32,
     /// See [`Status::CLOSING`], [`Status::backoff`], [`Status::HELD`], [`Status::BY_NUMBER`] and
     /// [`Status::RECEIPTS`].
     pub flags: u8,
     /// Largest round-trip time, in microseconds.
     pub rtt_max_us: u32,
-    /// Numbers of the next packets of layers 1, 2 and so on, unwrapped: who joins a layer late learns their upper halves.
+    /// Numbers of the next packets of layers 1, 2 and so on, unwrapped. A receiver that joins a layer late takes the upper halves
+    /// from them.
     pub upper_seqs: Vec<u64>,
-    /// Repairs that are under way: nobody needs to ask for them again.
+    /// Repairs in progress, which receivers need not request again.
     pub scheduled: Vec<Scheduled>,
-    /// Receivers whose completion has reached the source.
+    /// Receivers whose report of completion has reached the source.
     pub confirmed: Vec<ReceiverId>,
-    /// Receivers that ask, with the numbers that they have drawn: proof to them that this session continues.
+    /// Receivers that sent a request, with the nonces that they drew. For them this proves that the session continues.
     pub welcomed: Vec<Welcome>,
-    /// Receivers that hold the others up.
+    /// Receivers that delay the others.
     pub lagging: Vec<ReceiverId>,
-    /// Receivers that the source no longer waits for.
+    /// Receivers for which the source no longer waits.
     pub dropped: Vec<ReceiverId>,
-    /// Withdrawn files: a part of the list, and the next one in the next status. At most [`Status::MAX_WITHDRAWALS`].
+    /// A part of the list of withdrawn files, at most [`Status::MAX_WITHDRAWALS`]. The next status carries the next part.
     pub withdrawals: Vec<Withdrawn>,
 }
 
@@ -200,13 +200,13 @@ impl Status {
     pub const BACKOFF_LOW: u8 = 1 << 1;
     /// See [`Status::BACKOFF_LOW`].
     pub const BACKOFF_HIGH: u8 = 1 << 2;
-    /// Flag: no more data leaves until a receiver's window opens ([`Window`]).
+    /// Flag: no data is sent until a receiver's window opens ([`Window`]).
     pub const HELD: u8 = 1 << 3;
-    /// Flag: the source wants relays to report complete receivers by number ([`Verified`]), and confirms each of them.
+    /// Flag: relays must report complete receivers by number ([`Verified`]), and the source confirms each of them.
     pub const BY_NUMBER: u8 = 1 << 4;
     /// Flag: receipts are accepted, and answered like a join.
     pub const RECEIPTS: u8 = 1 << 5;
-    /// Flag of a session that ends: its source was stopped.
+    /// Flag of a session that ends: its source was stopped by its user.
     pub const STOPPED: u8 = 1 << 6;
 
     /// Number of files withdrawn so far.
@@ -215,13 +215,13 @@ impl Status {
         self.withdrawn.map_or(0, |part| part.total)
     }
 
-    /// How rarely receivers may ask for something, from 0 (as they like) to 3 (once in the spread).
+    /// Backoff of receivers' requests, from 0 (no limit) to 3 (one request per spread).
     #[must_use]
     pub const fn backoff(&self) -> u8 {
         (self.flags & (Status::BACKOFF_LOW | Status::BACKOFF_HIGH)) / Status::BACKOFF_LOW
     }
 
-    /// The flags of such a level.
+    /// Returns the flags of this backoff level.
     #[must_use]
     pub const fn backoff_flags(level: u8) -> u8 {
         (level * Status::BACKOFF_LOW) & (Status::BACKOFF_LOW | Status::BACKOFF_HIGH)
@@ -237,12 +237,12 @@ pub struct Welcome {
     pub nonce: u16,
 }
 
-/// A repair that is under way.
+/// A repair in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduled {
-    /// For this block,
+    /// The block.
     pub block: u32,
-    /// this many more symbols.
+    /// Number of further symbols.
     pub symbols: u16,
 }
 
@@ -251,41 +251,42 @@ pub struct Scheduled {
 pub struct Request {
     /// Sender of the request.
     pub from: ReceiverId,
-    /// For what.
+    /// Needed symbols.
     pub needs: Vec<Need>,
-    /// Symbols that it has of them, for a parent that cannot make new symbols: a relay.
+    /// Symbols of these blocks that the receiver has. A relay needs them, because it cannot make new symbols.
     pub held: Vec<SymbolMap>,
-    /// The newest packet it has.
+    /// Echo of the newest received packet.
     pub echo: Echo,
 }
 
-/// Each of a run of blocks needs more symbols; any symbols will do.
+/// A request for more symbols of each block in a run. Any symbols will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     /// First block.
     pub first: u32,
-    /// How many blocks from there on.
+    /// Number of blocks of the run.
     pub run: u16,
-    /// Symbols for each; 0 asks for a page with their hashes ([`Hashes`]).
+    /// Number of symbols for each block; 0 requests a page with their hashes ([`Hashes`]).
     pub symbols: u16,
-    /// Symbols of it did not verify: a relay must not answer with those in its cache, and fetches it again.
+    /// Whether received symbols of the block did not verify. A relay must then fetch the block again instead of sending symbols
+    /// from its cache.
     pub wrong: bool,
 }
 
-/// Which source symbols of a block a receiver has.
+/// The source symbols of a block that a receiver has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymbolMap {
     /// The block.
     pub block: u32,
-    /// Bit `k % 8` of byte `k / 8`: symbol `k`.
+    /// Bit `k % 8` of byte `k / 8` stands for symbol `k`.
     pub symbols: [u8; SymbolMap::BYTES],
 }
 
 impl SymbolMap {
-    /// Bytes of the map, for blocks of at most 256 source symbols.
+    /// Length of the map, in bytes, for blocks of at most 256 source symbols.
     pub const BYTES: usize = 32;
 
-    /// Whether this symbol is there; not of one beyond the map.
+    /// Whether the receiver has this symbol; `false` for a symbol outside the map.
     pub fn has(&self, symbol: u32) -> bool {
         self.symbols.get(symbol as usize / 8).is_some_and(|byte| byte >> (symbol % 8) & 1 == 1)
     }
@@ -294,37 +295,37 @@ impl SymbolMap {
 /// A receiver's membership in the session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its number.
+    /// The receiver's id.
     pub from: ReceiverId,
-    /// Drawn at random when it started: with its id, the number that a source must have heard to answer it.
+    /// Random number drawn at its start. Only a source that received it can answer with this number and the id.
     pub nonce: u16,
-    /// In which state.
+    /// The receiver's state.
     pub state: MemberState,
     /// Reason, in the transport's code; 0 without one.
     pub reason: u8,
-    /// Receivers that it speaks for: 1 for a receiver, those below it for a relay.
+    /// Number of represented receivers: 1 for a receiver, those below it for a relay.
     pub receivers: u32,
-    /// Those among them that have everything.
+    /// Number of these that are complete.
     pub done: u32,
-    /// Bytes that it has verified.
+    /// Number of verified bytes.
     pub verified_bytes: u64,
-    /// Blocks that it lacks.
+    /// Number of missing blocks.
     pub blocks_missing: u32,
     /// Received rate, in bit/s.
     pub rate: f32,
     /// Smoothed loss fraction, 0 to 1.
     pub loss: f32,
-    /// Datagrams that its own host dropped (socket buffer overflows).
+    /// Number of datagrams that its own host dropped (socket buffer overflows).
     pub dropped_local: u32,
     /// Activity of its host.
     pub activity: Activity,
-    /// How much of that is done, in percent.
+    /// Progress of that activity, in percent.
     pub percent: u8,
-    /// The newest packet it has.
+    /// Echo of the newest received packet.
     pub echo: Echo,
     /// Its host's name.
     pub host: Name,
-    /// Why it has failed, in words; otherwise nothing.
+    /// Reason of a failure, in words; otherwise empty.
     pub why: Words,
 }
 
@@ -333,18 +334,18 @@ pub struct Member {
 pub struct Window {
     /// Receiver with this window.
     pub from: ReceiverId,
-    /// The newest packet that it has taken out of its buffers.
+    /// Echo of the newest packet that left its buffers.
     pub echo: Echo,
-    /// Packets of the base layer below this number fit its buffers; [`Window::UNLIMITED`] when it sets no limit.
+    /// Packets of the base layer below this number fit its buffers; [`Window::UNLIMITED`] means no limit.
     pub limit: Seq,
 }
 
 impl Window {
-    /// The largest number that can be sent: no limit.
+    /// The largest number that can be encoded: no limit.
     pub const UNLIMITED: Seq = Seq((1 << 62) - 1);
 }
 
-/// A page: the hashes of blocks in a row, signed by themselves.
+/// A page: the hashes of consecutive blocks, signed by themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hashes {
     /// The first of these blocks.
@@ -355,13 +356,13 @@ pub struct Hashes {
     pub hashes: Vec<[u8; 32]>,
 }
 
-/// A receiver observes a session and does not follow it. Without the session's key it cannot be sealed and proves nothing, so the source
-/// only reports it.
+/// The reason why a receiver does not follow a session that it observes. Without the session's key the message cannot be sealed
+/// and proves nothing, so the source only reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// Receiver that refuses.
     pub from: ReceiverId,
-    /// Why.
+    /// The reason.
     pub reason: RefusalReason,
     /// The first of its keys; 0 without one.
     pub key: KeyId,
@@ -371,20 +372,20 @@ pub struct Refusal {
     pub source: Name,
     /// For a busy receiver: the content of that session.
     pub content: Name,
-    /// For a busy receiver: estimated seconds until that session ends; 0 when it has everything of that session.
+    /// For a busy receiver: estimated seconds until that session ends; 0 if the receiver has completed it.
     pub seconds: Option<u32>,
 }
 
 impl Refusal {
-    /// A refusal for this reason that names no other session.
+    /// Creates a refusal that names no other session.
     #[must_use]
     pub const fn new(from: ReceiverId, reason: RefusalReason, key: KeyId, host: Name) -> Refusal {
         Refusal { from, reason, key, host, source: Name::EMPTY, content: Name::EMPTY, seconds: None }
     }
 }
 
-/// A receiver (or relay) without multicast asks to be served by unicast. It is never sealed, because the session and its keys
-/// are learned afterwards; it grants nothing but announcements, and these only to a host that has repeated a [`Token`].
+/// A request of a receiver (or relay) without multicast to be served by unicast. It is never sealed, because the requester learns
+/// the session and its keys later. It grants only announcements, and these only to a host that has repeated a [`Token`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attach {
     /// Receiver that attaches.
@@ -399,30 +400,30 @@ pub struct Attach {
     pub host: Name,
 }
 
-/// A source asks a host to attach to it. It is never sealed, and proves nothing: the host answers with one [`Attach`], and
-/// continues when a [`Token`] comes back, which proves the address of the inviter.
+/// A request of a source that a host attaches to it. It is never sealed and proves nothing. The host answers with one [`Attach`].
+/// It continues when it receives a [`Token`], which proves the address of the inviter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invite {
     /// Drawn at random for this host; not 0.
     pub number: u64,
-    /// The source's host or what it sends.
+    /// The source's host or the name of its content.
     pub name: Name,
 }
 
-/// The relays below a relay, those behind others too, each before those behind it: all of them, or a part.
+/// The relays below a relay, direct and indirect ones, or a part of this list. Each relay precedes those behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     /// Sender of the message.
     pub from: ReceiverId,
-    /// How many relays come before those of this part.
+    /// Number of relays of the list before this part.
     pub first: u16,
-    /// How many there are in all parts together.
+    /// Number of relays of the whole list.
     pub count: u16,
     /// The relays of this part.
     pub relays: Vec<TreeNode>,
 }
 
-/// Complete receivers behind a relay, each by its number: so they are counted once, whichever relays report them.
+/// Complete receivers behind a relay, each by its number, so that each is counted once even if several relays report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// The relay that reports them.
@@ -431,28 +432,28 @@ pub struct Verified {
     pub receivers: Vec<ReceiverId>,
 }
 
-/// A relay, as the one that it is attached to knows it.
+/// A relay, as its parent knows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeNode {
-    /// Relays between it and the reporting one: 0 for one that is attached there. Less than 16.
+    /// Number of relays between it and the reporting one, below 16; 0 for a direct child.
     pub level: u8,
     /// Receivers below it.
     pub receivers: u32,
-    /// Those among them that have everything.
+    /// Number of these that are complete.
     pub done: u32,
     /// Receive rate, in bit/s.
     pub rate: f32,
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
     /// Its host name, in UTF-8, padded with zeros.
     pub host: [u8; 24],
 }
 
 impl TreeNode {
-    /// Bytes of a host's name.
+    /// Length of the field for a host's name, in bytes.
     pub const HOST: usize = 24;
 
-    /// The beginning of a name.
+    /// Returns the beginning of a name.
     pub fn cut(name: &str) -> [u8; 24] {
         let mut host = [0; TreeNode::HOST];
         let fits = (0..=name.len().min(TreeNode::HOST)).rev().find(|end| name.is_char_boundary(*end));
@@ -473,129 +474,130 @@ impl TreeNode {
 pub struct Token {
     /// Receiver that asked.
     pub to: ReceiverId,
-    /// To be repeated.
+    /// The bytes to repeat.
     pub token: [u8; 16],
     /// Whether the sender is an agent (MTCP), whose children receive the source as well.
     pub agent: bool,
 }
 
-/// A message of an agent to one of its children. In sealed sessions it is sealed as a relay's, under the agent's own key.
+/// A message of an agent to one of its children. In a sealed session it is sealed under the agent's own key, like a relay's
+/// message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// To whom.
+    /// Addressee.
     pub to: ReceiverId,
     /// Action of the order.
     pub action: OrderAction,
-    /// Of [`OrderAction::Join`] and [`OrderAction::Poll`]: its number, which is in the answer. Of [`OrderAction::Serves`]:
-    /// [`Order::BY_NUMBER`], or 0. Of [`OrderAction::Heard`] to an agent: the receiver below it that is known to be done; 0: the child itself.
+    /// Meaning by action. [`OrderAction::Join`] and [`OrderAction::Poll`]: number of the order, which the answer repeats.
+    /// [`OrderAction::Serves`]: [`Order::BY_NUMBER`] or 0. [`OrderAction::Heard`] to an agent: the receiver below it that is
+    /// known to be complete; 0 for the child itself.
     pub number: u32,
-    /// Of [`OrderAction::Join`]: which of the agent's groups. 0 is the session's, and the child hears the source; in 1 it hears the
-    /// agent alone.
+    /// The agent's group of [`OrderAction::Join`]. 0 is the session's group, where the child receives the source; in group 1 it
+    /// receives the agent only.
     pub group: u8,
-    /// Of [`OrderAction::Join`]: the first packet that comes there.
+    /// First packet in the group of [`OrderAction::Join`].
     pub from: Seq,
-    /// In answers: [`Member::nonce`] of the message that is answered.
+    /// In answers: [`Member::nonce`] of the answered message.
     pub nonce: u16,
 }
 
 impl Order {
-    /// [`Order::number`] of [`OrderAction::Serves`]: a downstream agent is to report complete receivers by number
-    /// ([`Verified`]), and receives the known ones.
+    /// [`Order::number`] of [`OrderAction::Serves`]: a downstream agent must report complete receivers by number ([`Verified`]),
+    /// and receives the numbers of the known ones.
     pub const BY_NUMBER: u32 = 1;
 }
 
-/// A request of an agent to a child, or its answer.
+/// Action of an agent's message to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderAction {
-    /// Be in this group and in no other.
+    /// The child must join this group and leave all others.
     Join,
-    /// Answer, and nothing else.
+    /// The child must answer.
     Poll,
-    /// The agent serves this child, or is still there.
+    /// The agent serves this child and is active.
     Serves,
-    /// It knows that the child is done, or has failed or left.
+    /// The agent knows that the child is complete, or has failed or left.
     Heard,
 }
 
 /// Reason why a receiver does not follow a session that it observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// The session is sealed, and there is no key.
+    /// The session is sealed, and the receiver has no key.
     NoKey,
-    /// The session is sealed under a key that is not there.
+    /// The session is sealed under a key that the receiver does not have.
     OtherKey,
-    /// There is a key, and the session is not sealed.
+    /// The receiver has a key, and the session is not sealed.
     Unsealed,
-    /// Only signed content is wanted.
+    /// The receiver accepts signed content only.
     Unsigned,
-    /// Content that other keys have signed is wanted.
+    /// The content is signed with a key that the receiver does not accept.
     OtherSigner,
     /// The signature of the announcement is wrong.
     WrongSignature,
-    /// Its version does not know the congestion control.
+    /// The receiver's version does not support the congestion control.
     UnknownScheme,
-    /// The announcement is impossible.
+    /// The announcement contradicts itself.
     Senseless,
-    /// It is of another version of the format: whoever gets this cannot read it, and sees whose version is another one.
+    /// The receiver supports another version of the format. The addressee cannot read the message, but sees this version.
     OtherVersion,
-    /// It is not accepted, by its source's name or its size.
+    /// The receiver does not accept the source's name or the session's size.
     NotAccepted,
-    /// Another session is followed.
+    /// The receiver follows another session.
     Busy,
 }
 
 /// State of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
-    /// It has joined and has nothing yet.
+    /// The receiver has joined and has no data yet.
     Joined,
-    /// It receives.
+    /// The receiver receives data.
     Receiving,
-    /// It has everything, verified.
+    /// The receiver has verified everything.
     Done,
-    /// It has given up.
+    /// The receiver has failed.
     Failed,
-    /// It leaves before the end.
+    /// The receiver leaves before the end.
     Leaving,
-    /// It asks whether the session goes on now, and has not joined: another one may be the one that it waits for.
+    /// The receiver asks whether the session is active. It has not joined, because it may wait for another session.
     Asking,
-    /// It is a relay, which speaks for others and is not waited for.
+    /// A relay: it represents others, and the source does not wait for it.
     Relaying,
 }
 
 /// Activity of a receiver's host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Activity {
-    /// Receives from the network.
+    /// Receiving from the network.
     #[default]
     Network,
-    /// It verifies the data of an earlier run.
+    /// Verifying the data of an earlier run.
     Verifying,
-    /// It gives files their times, owners and modes, and flushes them.
+    /// Setting times, owners and modes of files, and flushing them.
     Completing,
-    /// It renames files.
+    /// Renaming files.
     Renaming,
-    /// It makes links and directories.
+    /// Creating links and directories.
     Linking,
 }
 
-/// Content of a packet's fixed header. In a sealed packet nothing of it is authenticated before the packet
-/// is opened.
+/// Content of a packet's fixed header. In a sealed packet it is authenticated only when the packet is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Session.
+    /// The session.
     pub session: SessionId,
-    /// Low half of the sender's counter for this kind (and layer).
+    /// Low half of the sender's counter for this kind and layer.
     pub seq: u32,
-    /// Whether it is sealed.
+    /// Whether the packet is sealed.
     pub sealed: bool,
-    /// Kind.
+    /// Kind of the packet.
     pub kind: Kind,
-    /// Layer: of a data packet its own, of a report the one it is about, else the base layer.
+    /// Layer of a data packet, or the layer that a report describes; otherwise the base layer.
     pub layer: Layer,
 }
 
-/// The kinds of packet, as numbered on the wire.
+/// Kinds of packets, with their numbers in the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -634,7 +636,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// From its number.
+    /// Returns the kind with this number.
     pub const fn from_wire(number: u8) -> Option<Kind> {
         Some(match number {
             1 => Kind::Data,
@@ -657,7 +659,7 @@ impl Kind {
         })
     }
 
-    /// Whether receivers send it (and not the source).
+    /// Whether receivers send it, and not the source.
     pub const fn is_feedback(self) -> bool {
         matches!(
             self,
@@ -675,7 +677,7 @@ impl Kind {
 }
 
 impl Message<'_> {
-    /// Its kind.
+    /// Returns its kind.
     pub const fn kind(&self) -> Kind {
         match self {
             Message::Data(_) => Kind::Data,
@@ -697,7 +699,7 @@ impl Message<'_> {
         }
     }
 
-    /// The sender, if it is a receiver.
+    /// Returns the sender if it is a receiver.
     pub const fn from(&self) -> Option<ReceiverId> {
         match self {
             Message::Report(report) => Some(report.from),
@@ -719,7 +721,7 @@ impl Message<'_> {
         }
     }
 
-    /// The layer it belongs to or is about.
+    /// Returns the layer that the message belongs to or describes.
     pub const fn layer(&self) -> Layer {
         match self {
             Message::Data(packet) => packet.layer,
@@ -729,7 +731,7 @@ impl Message<'_> {
     }
 }
 
-/// Which transfer: the same content offered again has the same one, so that receivers can resume.
+/// Identifies a transfer. The same content has the same id when it is sent again, so that receivers can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct TransferId(pub [u8; 16]);
 

@@ -9,21 +9,21 @@ pub struct Name {
     bytes: [u8; Name::MAX], // zero behind `len`, so that equal names are equal
 }
 
-/// A name that does not fit.
+/// The name is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the name has {len} bytes; at most {max} fit: shorten it", max = Name::MAX)]
 pub struct NameTooLong {
-    /// Bytes it has.
+    /// Length of the name, in bytes.
     pub len: usize,
 }
 
 impl Name {
-    /// Maximum number of bytes that fit.
+    /// Maximum length, in bytes.
     pub const MAX: usize = 63;
-    /// No name.
+    /// The empty name.
     pub const EMPTY: Name = Name { len: 0, bytes: [0; Name::MAX] };
 
-    /// From a text.
+    /// Creates a name from a text.
     ///
     /// # Errors
     /// When it has more than [`Name::MAX`] bytes.
@@ -34,7 +34,8 @@ impl Name {
         Ok(Name::clipped(text))
     }
 
-    /// Creates a name from a text, without control characters (which a terminal obeys), cut at a character's edge.
+    /// Creates a name from a text. Control characters, which a terminal obeys, are removed. The text is cut between two
+    /// characters if necessary.
     pub fn clipped(text: &str) -> Name {
         let mut name = Name::EMPTY;
         for character in text.chars().filter(|character| !character.is_control()) {
@@ -46,26 +47,26 @@ impl Name {
         name
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)])
             .expect("made from a str, cut at its characters")
     }
 }
 
-/// A text of at most [`Words::MAX`] bytes of UTF-8 without control characters. It takes no memory when it is empty.
+/// A text of at most [`Words::MAX`] bytes of UTF-8 without control characters. An empty text allocates no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Words(Box<str>);
 
 impl Words {
-    /// Maximum number of bytes that fit.
+    /// Maximum length, in bytes.
     pub const MAX: usize = 250;
 
     /// Replacement for the rest of a text that does not fit.
     const REST: &str = "…";
 
-    /// From a text, without control characters (which a terminal obeys). One that does not fit is cut between two words and ends with an
-    /// ellipsis.
+    /// Creates a text without control characters, which a terminal obeys. A text that is too long is cut between two words and
+    /// ends with an ellipsis.
     pub fn clipped(text: &str) -> Words {
         let mut words: String = text.chars().filter(|character| !character.is_control()).collect();
         if words.len() > Words::MAX {
@@ -80,7 +81,7 @@ impl Words {
         Words(words.into())
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

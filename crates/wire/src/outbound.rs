@@ -1,4 +1,4 @@
-//! Outbound packets of a source or relay, numbered and sealed.
+//! Outbound packets of a source or relay: numbering and sealing.
 
 use crate::bodies::Fit;
 use crate::codec::at_most;
@@ -19,19 +19,19 @@ pub(crate) struct Numbers {
     statuses: u64,
     pages: u64,
     orders: u64,
-    /// By layer, the number that the next sealed data packet must have at least.
+    /// Per layer: lower bound of the number of the next sealed data packet.
     next: [u64; LAYERS],
-    /// At a relay that forwards packets under their numbers: the packets of the base layer that it has sealed.
+    /// At a relay that forwards packets under their numbers: the sealed packets of the base layer.
     passed: Option<Box<ForwardedWindow>>,
 }
 
-/// Packets that are older than this many newer ones are not forwarded any more.
+/// Window of forwarded packets. Older packets are not forwarded.
 type ForwardedWindow = ReplayWindow<33>;
 
-/// Keys with which an end seals.
+/// Keys with which an end seals packets.
 pub(crate) struct Sealer<'a> {
     pub(crate) session: SessionId,
-    /// Its id and boot number; `None`: it is the source.
+    /// Id and boot number of a relay; `None` for the source.
     pub(crate) relay: Option<(ReceiverId, u64)>,
     pub(crate) key_id: KeyId,
     pub(crate) secret: &'a Secret,
@@ -44,17 +44,18 @@ impl Numbers {
         Numbers { announced: 0, statuses: 0, pages: 0, orders: 0, next: [0; LAYERS], passed: None }
     }
 
-    /// Counts of messages of each kind that were written already.
+    /// Creates numbers after `sent` messages of each kind.
     pub(crate) fn after(sent: u64) -> Numbers {
         Numbers { announced: sent, statuses: sent, pages: sent, orders: sent, ..Numbers::new() }
     }
 
-    /// Numbers of the base layer come from elsewhere and need not grow: each is sealed once, as long as it is one of the latest 2048.
+    /// Permits base-layer numbers that do not grow, as a relay receives them. Each number is sealed once, and must be among the
+    /// latest 2048.
     pub(crate) fn pass_on(&mut self) {
         self.passed = Some(Box::new(ForwardedWindow::new()));
     }
 
-    /// The number of the next message of this kind; `None` for a kind that is not numbered here.
+    /// Returns the number of the next message of this kind; `None` for a kind that is not numbered here.
     pub(crate) const fn next(&mut self, kind: Kind) -> Option<u64> {
         let count = match kind {
             Kind::Announce => &mut self.announced,
@@ -68,7 +69,8 @@ impl Numbers {
         Some(seq)
     }
 
-    /// Append a sealed data packet, whose number must be higher than those of its layer before, or was not used ([`Numbers::pass_on`]).
+    /// Appends a sealed data packet. Its number must be above the earlier numbers of its layer, or unused after
+    /// [`Numbers::pass_on`].
     pub(crate) fn seal_data(
         &mut self,
         out: &mut Vec<u8>,
@@ -99,7 +101,7 @@ impl Numbers {
 }
 
 impl Sealer<'_> {
-    /// Append a message with this number in at most `limit` bytes; lists are cut to fit.
+    /// Appends a message with this number in at most `limit` bytes. Lists are cut to fit.
     pub(crate) fn seal_message(
         self,
         out: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Bytes to messages.
+//! Conversion of bytes to messages.
 //!
 //! ```text
 //!  0               1               2               3
@@ -15,8 +15,8 @@
 //! S: sealed   O: options come before the body   R: the body has a rate   L: a relay wrote it (sealed packets only)
 //! ```
 //!
-//! Numbers are big endian. `docs/wire.md` has every field. Both functions here are total: they take
-//! any bytes and either return what they mean or say what is wrong.
+//! Numbers are big endian. `docs/wire.md` has every field. Both functions are total: for any bytes they return a message or an
+//! error.
 
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
@@ -37,13 +37,13 @@ use faircast_core::time::Time;
 pub const MAGIC: u8 = 0xfc;
 /// Bytes of the fixed header, without the CRC.
 pub const HEADER_LEN: usize = 12;
-/// Layers are numbered below this.
+/// Upper bound of layer numbers.
 pub(crate) const LAYERS: usize = 16;
 /// Bytes of the CRC.
 pub const CRC_LEN: usize = 4;
-/// Options whose type has this bit must be understood, or the packet is refused.
+/// Bit of option types that must be understood. A packet with such an unknown option is refused.
 pub const MUST_UNDERSTAND: u8 = 0x80;
-/// Option: bytes without a meaning.
+/// Option for padding.
 pub const OPTION_PAD: u8 = 0;
 
 pub(crate) const SEALED: u8 = 1;
@@ -51,32 +51,32 @@ pub(crate) const OPTIONS: u8 = 1 << 1;
 pub(crate) const RATE: u8 = 1 << 2;
 pub(crate) const RELAYED: u8 = 1 << 3;
 
-/// The newest numbers known, from which a data packet's 32-bit ones are unwrapped.
+/// The newest known numbers, from which the 32-bit numbers of a data packet are unwrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Newest {
     /// Newest number of the packet's layer.
     pub seq: Seq,
-    /// Newest send time.
+    /// Newest time of sending.
     pub sent_at: Time,
 }
 
 impl Newest {
-    /// Take a data packet's numbers in.
+    /// Updates the numbers from a data packet.
     pub fn learn(&mut self, data: &Data) {
         self.seq = self.seq.max(data.seq);
         self.sent_at = self.sent_at.max(data.sent_at);
     }
 }
 
-/// Read the fixed header, and nothing behind it.
+/// Reads the fixed header only.
 ///
 /// # Errors
-/// When there are fewer than 12 bytes, or they are not a header of this version.
+/// When there are fewer than 12 bytes, or the bytes are not a header of this version.
 pub fn peek(bytes: &[u8]) -> Result<Header, ParseError> {
     Fixed::read(bytes).map(|fixed| fixed.header)
 }
 
-/// Read a packet that is not sealed.
+/// Reads a packet that is not sealed.
 ///
 /// # Errors
 /// When the bytes are not exactly one intact packet; [`ParseError::Sealed`] when it is sealed.
@@ -88,7 +88,7 @@ pub fn parse<'a>(bytes: &'a [u8], newest: &Newest) -> Result<(Header, Message<'a
     Ok((fixed.header, read_body(&fixed, from, reader, newest)?))
 }
 
-/// Read a data packet that is not sealed.
+/// Reads a data packet that is not sealed.
 pub(crate) fn parse_data<'a>(
     fixed: &Fixed,
     bytes: &'a [u8],
@@ -112,7 +112,7 @@ fn check_open<'a>(fixed: &Fixed, bytes: &'a [u8]) -> Result<Reader<'a>, ParseErr
     Ok(Reader { bytes, at: HEADER_LEN + CRC_LEN })
 }
 
-/// CRC-32C of a datagram of at least 16 bytes, its CRC field taken as zero.
+/// Returns the CRC-32C of a datagram of at least 16 bytes. Its CRC field counts as zero.
 pub(crate) fn checksum(datagram: &[u8]) -> u32 {
     let (head, rest) = datagram.split_at(HEADER_LEN);
     let mut start = [0; HEADER_LEN + CRC_LEN];
@@ -177,7 +177,7 @@ impl Fixed {
         self.flags & RATE != 0
     }
 
-    /// Whether a relay wrote it.
+    /// Whether a relay wrote the packet.
     pub(crate) const fn is_relayed(&self) -> bool {
         self.flags & RELAYED != 0
     }
@@ -221,7 +221,7 @@ pub(crate) fn read_body<'a>(
     }
 }
 
-/// Read a data packet's body: fields, mark and symbol.
+/// Reads a data packet's body: fields, mark and symbol.
 fn read_data<'a>(
     fixed: &Fixed,
     mut reader: Reader<'a>,
@@ -235,7 +235,7 @@ fn read_data<'a>(
     }
 }
 
-/// Read a data packet's options, fields and mark; it has no symbol yet.
+/// Reads a data packet's options, fields and mark, without the symbol.
 pub(crate) fn read_data_fields<'a>(
     fixed: &Fixed,
     r: &mut Reader<'_>,
@@ -258,13 +258,13 @@ pub(crate) fn read_data_fields<'a>(
     Ok(DataPacket { data, layer: fixed.header.layer, symbols, payload: &[] })
 }
 
-/// Unwrap a 32-bit number of microseconds: the moment nearest to the newest known one.
+/// Unwraps a 32-bit number of microseconds to the time nearest to the newest known one.
 fn unwrap_micros(newest: Time, wire: u32) -> Time {
     let micros = Seq::unwrap(Seq(newest.as_nanos() / 1_000), wire).0;
     Time::from_nanos(micros.saturating_mul(1_000))
 }
 
-/// The options, where there are any: type, length and value of each.
+/// Skips the options, if the packet has any: type, length and value of each.
 fn skip_options(fixed: &Fixed, r: &mut Reader<'_>) -> Result<(), ParseError> {
     if !fixed.has_options() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Receipts: statements that a receiver signs when it has verified everything.
+//! Receipts: statements that a receiver signs after it has verified everything.
 //!
 //! The statement has the context `faircast 2: receipt`, a byte of zero, session, salt, transfer and start as all statements about
 //! content ([`crate::sign`]). Then come the root, the receiver's number, its clock in seconds since 1970, and its host's name. Any holder
@@ -8,7 +8,7 @@ use crate::name::Name;
 use crate::signature::Signature;
 use faircast_core::packet::ReceiverId;
 
-/// A receiver's signed statement that it has verified the content. Relays pass it on.
+/// A receiver's signed statement that it has verified the content. Relays forward it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     /// Sender: the receiver, or a relay that forwards it.
@@ -17,14 +17,14 @@ pub struct Receipt {
     pub nonce: u16,
     /// Receiver that has signed it.
     pub receiver: ReceiverId,
-    /// When, by the clock of the receiver's host, in seconds since 1970.
+    /// Time of signing by the clock of the receiver's host, in seconds since 1970.
     pub unix_secs: u64,
     /// The root hash of the content.
     pub root: [u8; 32],
     /// The receiver's public key.
     pub key: [u8; 32],
-    /// Over all of it but `from` and `nonce`, and over the session.
+    /// Signature over all fields except `from` and `nonce`, and over the session.
     pub signature: Signature,
-    /// The receiver's host, as it calls itself.
+    /// The name of the receiver's host, as stated by itself.
     pub host: Name,
 }

@@ -12,10 +12,9 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
 
-/// Opens packets of sources, and turns one receiver's answers into datagrams.
+/// Opens packets of sources, and encodes one receiver's answers.
 ///
-/// Announcements of all sessions are admitted, statuses of announced ones, and data only of the session that is
-/// followed.
+/// It admits announcements of all sessions, statuses of announced sessions, and data of the followed session only.
 #[derive(Debug)]
 pub struct ReceiverCodec {
     inbound: Inbound,
@@ -25,18 +24,17 @@ pub struct ReceiverCodec {
 /// Outbound state of a receiver or relay, upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Feedback {
-    /// Messages sent so far, in all sessions: following one again must not start over.
+    /// Number of messages sent in all sessions. It never restarts, even if a session is followed a second time.
     sent: u64,
 }
 
 impl ReceiverCodec {
-    /// How far an announcement's time may be from ours where that counts, in seconds.
+    /// Maximum deviation of an announcement's time from this host's clock, where it is checked, in seconds.
     pub const SKEW: u64 = 600;
 
-    /// Creates a codec for one receiver. With keys only packets sealed under one of them are admitted, and answers are sealed.
+    /// Creates a codec for one receiver. With keys, it admits only packets sealed under one of them, and seals answers.
     ///
-    /// `boot` must be drawn at random at each start: it keeps two runs under the same id from sealing
-    /// different messages alike.
+    /// `boot` must be drawn at random at each start. Otherwise two runs under the same id would seal different messages alike.
     pub fn new(keys: &[GroupKey], me: ReceiverId, boot: u64) -> ReceiverCodec {
         ReceiverCodec {
             inbound: Inbound::of_member(keys, Me { id: me, boot }),
@@ -44,15 +42,15 @@ impl ReceiverCodec {
         }
     }
 
-    /// A codec for one relay. With a key only sealed packets are let in, and answers are sealed; symbols stay sealed
-    /// ([`DataPacket::payload`](crate::DataPacket::payload) is the sealed bytes).
+    /// Creates a codec for one relay. With a key, it admits only sealed packets and seals answers. Symbols stay sealed:
+    /// [`DataPacket::payload`](crate::DataPacket::payload) holds the sealed bytes.
     ///
     /// `boot` must be drawn at random at each start.
     pub fn of_relay(key: Option<&HopKey>, me: ReceiverId, boot: u64) -> ReceiverCodec {
         ReceiverCodec { inbound: Inbound::of_relay(key, Me { id: me, boot }), feedback: Feedback::default() }
     }
 
-    /// As if it had sent this many messages already, for tests of long sessions.
+    /// Continues as after this number of sent messages, for tests of long sessions.
     #[doc(hidden)]
     #[must_use]
     pub fn after(mut self, sent: u64) -> ReceiverCodec {
@@ -60,20 +58,20 @@ impl ReceiverCodec {
         self
     }
 
-    /// Returns the receiver that it speaks for.
+    /// Returns the receiver that the codec represents.
     pub const fn me(&self) -> ReceiverId {
         self.inbound.me().id
     }
 
-    /// Refuses announcements that were sent more than `skew` seconds from `unix_secs`, the present in seconds since 1970.
-    /// For sessions without answers; call it every few minutes then.
+    /// Refuses announcements that were sent more than `skew` seconds before or after `unix_secs`, the current time in seconds
+    /// since 1970. Sessions without answers need this call every few minutes.
     pub const fn check_time(&mut self, unix_secs: u64, skew: u64) {
         self.inbound.set_clock(unix_secs, skew);
     }
 
-    /// Sets the present, by any clock that does not leap. Packets carry 32 bits of the microseconds of their departure, read as the
-    /// moment nearest to the present of the source's clock. Without this call it is the moment nearest to that of the newest packet,
-    /// which is wrong after a silence of 36 minutes.
+    /// Sets the current time of a clock that does not jump. Packets carry 32 bits of their time of sending in microseconds. The
+    /// codec unwraps it to the time nearest to the source's current time. Without this call it uses the time nearest to the
+    /// newest packet, which is wrong after a silence of 36 minutes.
     pub const fn set_now(&mut self, now: Time) {
         self.inbound.set_now(now);
     }
@@ -93,13 +91,13 @@ impl ReceiverCodec {
         self.inbound.following()
     }
 
-    /// Follow a session from now on, and no other. Following the same one again changes nothing.
+    /// Follows this session and no other. A second call for the same session changes nothing.
     pub fn follow(&mut self, session: SessionId) {
         self.inbound.follow(session);
     }
 
-    /// The sender at this address has not sent packets of this layer from `next` on yet: those that were let in were not its own. Their
-    /// numbers are new again, and older ones than `next` are not let in any more.
+    /// Forgets packets of this layer from `next` on: the sender at this address has not sent these numbers, so admitted ones were
+    /// forged. The numbers count as new again, and numbers below `next` are no longer admitted.
     pub fn go_back(&mut self, from: SocketAddr, layer: Layer, next: u64) {
         self.inbound.go_back(from, layer, next);
     }
@@ -112,8 +110,9 @@ impl ReceiverCodec {
     /// Opens a source's datagram from this address. Sealed packets are decrypted in place.
     ///
     /// # Errors
-    /// When it is not an intact packet of a source; belongs to a session that is not followed, except for announcements and statuses;
-    /// is sealed and should not be, or the reverse; was admitted before; or announces a session that comes from another address.
+    /// When the datagram is not an intact packet of a source; belongs to a session that is not followed, except for announcements
+    /// and statuses; is sealed and should not be, or the reverse; was admitted before; or announces a session from another
+    /// address.
     pub fn open<'a>(
         &mut self,
         bytes: &'a mut [u8],
@@ -122,12 +121,12 @@ impl ReceiverCodec {
         self.inbound.open(bytes, from)
     }
 
-    /// Append a report, request, member or window message for `session`, which was announced, or a refusal of any session. A
+    /// Appends a report, request, member or window message for `session`, which must be announced, or a refusal of any session. A
     /// request's list is cut to fit [`FEEDBACK_LIMIT`].
     ///
     /// # Errors
-    /// When the message is of another kind or in another's name, when a number does not fit its field,
-    /// or when the answer must be sealed and the session was not announced yet.
+    /// When the message has another kind or another sender, a number does not fit its field, or the answer must be sealed and the
+    /// session was not announced yet.
     pub fn encode(
         &mut self,
         out: &mut Vec<u8>,
@@ -139,7 +138,7 @@ impl ReceiverCodec {
 }
 
 impl Feedback {
-    /// Append a message in this end's name.
+    /// Appends a message of this end.
     pub(crate) fn encode(
         &mut self,
         inbound: &mut Inbound,
@@ -158,7 +157,7 @@ impl Feedback {
         let keys = inbound.session_mut(session).and_then(|received| received.keys.as_mut());
         let keys = match keys.filter(|_| is_sealed) {
             Some(keys) => keys,
-            // There is no key, or none that both have.
+            // The receiver has no key, or both ends have no common key.
             None if !is_sealed || kind == Kind::Refusal => {
                 return encode(out, session, seq as u32, message, FEEDBACK_LIMIT);
             }

@@ -1,5 +1,4 @@
-//! Which numbers have been seen: a sliding window (in the manner of RFC 6479: a ring of words, of
-//! which one is always being refilled).
+//! Seen packet numbers: a sliding window as in RFC 6479, a ring of words of which one is always being refilled.
 
 /// Remembers the last `64 * (WORDS - 1)` numbers.
 #[derive(Debug, Clone)]
@@ -20,12 +19,12 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         self.newest.unwrap_or(0)
     }
 
-    /// Whether none has been seen.
+    /// Whether no number has been seen.
     pub(crate) const fn is_empty(&self) -> bool {
         self.newest.is_none()
     }
 
-    /// Whether `seq` is certainly new: not seen, and not too old to know.
+    /// Whether `seq` is certainly new: not seen, and within the window.
     pub(crate) fn is_new(&self, seq: u64) -> bool {
         match self.newest {
             Some(newest) if seq <= newest => {
@@ -35,7 +34,7 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         }
     }
 
-    /// Take `seq` in as seen. Older ones than the window reaches change nothing.
+    /// Marks `seq` as seen. Numbers older than the window change nothing.
     pub(crate) fn mark(&mut self, seq: u64) {
         match self.newest {
             None => self.newest = Some(seq),

@@ -83,7 +83,7 @@ choice! {
     }
 }
 
-/// Maximum number of bytes that any of them takes.
+/// Maximum length of a report's fields, in bytes.
 pub(crate) const MAX_LEN: usize = max_len(LAYOUTS);
 
 impl crate::codec::Quantised for Report {

@@ -9,28 +9,28 @@
 //! from a relay       | header 12 | from 4 | boot 8 | the rest as above |
 //! ```
 //!
-//! The **hop keys** seal every packet. They come from the hop key alone, which members and relays hold. All that comes before the
-//! sealed part is authenticated with it. The symbol in a data packet is sealed before that under the content key, so that a relay
-//! passes on what it cannot read, and detects every change that a stranger makes to it. To seal it a second time costs less than to
-//! authenticate it: `ring` hashes further authenticated data block by block.
+//! The **hop keys** seal every packet. They are derived from the hop key, which only members and relays have. All bytes before
+//! the sealed part are authenticated. Before that, the symbol of a data packet is sealed under the content key: a relay forwards
+//! symbols that it cannot read, and detects every change by a stranger. The second sealing costs less than authentication of the
+//! symbol, because `ring` hashes additional authenticated data block by block.
 //!
-//! * **announcements**: from the hop key alone, so that whoever holds it can join. The nonce is in the packet.
-//! * **the source's packets**: from the session's secret, which comes from (hop key, session, salt). The nonce is kind, layer and
-//!   the unwrapped 64-bit number.
-//! * **a receiver's or relay's packets**: from (session's secret, its id, boot). The boot number is random at each start:
-//!   without it, one that starts again under its old id would seal two messages under one nonce.
+//! * **announcements**: derived from the hop key alone, so that every holder can join. The packet carries the nonce.
+//! * **the source's packets**: derived from the session's secret, which is derived from (hop key, session, salt). The nonce is kind,
+//!   layer and the unwrapped 64-bit number.
+//! * **a receiver's or relay's packets**: derived from (session's secret, its id, boot). The boot number is random at each start.
+//!   Otherwise a receiver that restarts under its old id would seal two messages under one nonce.
 //!
-//! The **content key** of a session comes from (content key, session, salt), which members alone hold. The nonce is what the
-//! symbol is: stream, block, symbol, number of source symbols. So a symbol that is sent again is the same bytes, whoever sends
-//! it, and a relay can repair with what it has heard. One place never has two contents (`docs/wire.md`).
+//! The **content key** of a session is derived from (content key, session, salt), which only members have. The nonce identifies
+//! the symbol: stream, block, symbol, number of source symbols. So a repeated symbol has the same bytes from every sender, and a
+//! relay can repair with received symbols. A place never has two contents (`docs/wire.md`).
 //!
-//! **Later keys.** No key seals without an end. The upper bits of each sender's packet numbers of one kind (and layer), above
-//! `PACKETS_BITS`, select the key that seals them. For symbols these are the bits of the block's number above `BLOCKS_BITS`.
-//! Nothing has to be announced, and a late joiner knows the numbers. One key seals at most 2^35 blocks of 16 bytes, after which
-//! AES-GCM would leave an attacker an advantage of 2^-57 (RFC 9001, B.1.1).
+//! **Later keys.** Every key has a limit. The upper bits of each sender's packet numbers of one kind (and layer), above
+//! `PACKETS_BITS`, select the key. For symbols these are the bits of the block's number above `BLOCKS_BITS`. No announcement is
+//! necessary, because a late joiner knows the numbers. One key seals at most 2^35 blocks of 16 bytes. Beyond that, AES-GCM would
+//! leave an attacker an advantage of 2^-57 (RFC 9001, B.1.1).
 //!
-//! Sealing proves that a *member* wrote the content, and a member or a relay the rest. Members hold the same key and can
-//! speak in each other's name.
+//! Sealing proves that a *member* wrote the content, and that a member or relay wrote the rest. All members have the same key, so
+//! each can send as any other.
 
 use crate::error::ParseError;
 use crate::key::{GroupKey, HopKey, KeyId, Secret32};
@@ -42,78 +42,78 @@ use std::fmt;
 use std::net::SocketAddr;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Bytes of the authentication tag behind what is sealed.
+/// Length of the authentication tag after the sealed bytes.
 pub const TAG_LEN: usize = 16;
 /// Bytes of an announcement's nonce.
 pub const NONCE_LEN: usize = 12;
-/// Bytes of the number of the key in an announcement.
+/// Length of the key's id in an announcement, in bytes.
 pub const KEY_ID_LEN: usize = 4;
 /// Bytes of a receiver's boot number.
 pub const BOOT_LEN: usize = 8;
 
-/// Packets of one kind and layer have the same key if their numbers differ in this many lower bits only.
+/// Packets of one kind and layer have the same key if their numbers differ only in this many lower bits.
 pub(crate) const PACKETS_BITS: u32 = 18;
-/// Symbols, as long as their blocks do.
+/// Symbols have the same key if the numbers of their blocks differ only in this many lower bits.
 pub(crate) const BLOCKS_BITS: u32 = 12;
 
-/// Number of cached keys: layers and kinds need not be equally far.
+/// Number of cached keys. Layers and kinds advance at different speeds.
 const AT_HAND: usize = 32;
 
-/// Why a packet is not let in.
+/// Reason why a packet is not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum OpenError {
     /// The bytes are not a packet.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// It belongs to another session.
+    /// The packet belongs to another session.
     #[error("the packet belongs to session {0}")]
     OtherSession(SessionId),
-    /// It is meant for the other end.
+    /// The packet is for the other end.
     #[error("packets of kind {0:?} are not for this end")]
     NotForMe(Kind),
-    /// It is not sealed, and there is a key.
+    /// The packet is not sealed, and this end has a key.
     #[error("session {0} is not sealed, but a key was given: refuse it, or run without the key")]
     Unsealed(SessionId),
-    /// It is sealed, and there is no key.
+    /// The packet is sealed, and this end has no key.
     #[error("session {0} is sealed: give the group's key")]
     NeedsKey(SessionId),
-    /// It is sealed under a key that is not here.
+    /// The packet is sealed under a key that this end does not have.
     #[error("session {session} is sealed under key {key}, which was not given")]
     OtherKey {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The key that is needed.
         key: KeyId,
     },
-    /// It is sealed, and no announcement has given the session's salt yet.
+    /// The packet is sealed, and no announcement has stated the session's salt yet.
     #[error("session {0} is sealed and has not been announced yet: wait for its announcement")]
     NotAnnounced(SessionId),
-    /// It was not sealed with this key, or was changed on the way.
+    /// The packet was not sealed with this key, or was changed on the path.
     #[error("the packet does not open with this key: a forged or damaged packet")]
     Forged,
-    /// It was let in before, or is too old to know.
+    /// The packet was admitted before, or is older than the replay window.
     #[error("packet {0} was let in before, or is too old to know")]
     Replayed(u64),
-    /// An announcement that is not from where it says it is.
+    /// The announcement came from another address than it states.
     #[error(
         "the announcement says that it comes from {says} but came from {from}: a recording, or a translated address on the path"
     )]
     Elsewhere {
-        /// Where it says it is from.
+        /// The stated address.
         says: SocketAddr,
-        /// Where it came from.
+        /// The source address of the packet.
         from: SocketAddr,
     },
-    /// An announcement from another time.
+    /// The announcement has a wrong time.
     #[error(
         "the announcement was sent at {sent} (seconds since 1970) and it is {now} here; more than {skew} s apart: replayed, or a clock is wrong"
     )]
     Stale {
-        /// When it says it was sent, in seconds since 1970.
+        /// Stated time of sending, in seconds since 1970.
         sent: u64,
         /// Time at this host, in seconds since 1970.
         now: u64,
-        /// The difference allowed, in seconds.
+        /// Allowed difference, in seconds.
         skew: u64,
     },
     /// Two sources use the same session number.
@@ -125,28 +125,28 @@ pub enum OpenError {
 pub(crate) struct Cipher(LessSafeKey);
 
 impl Cipher {
-    /// The first 16 bytes of a derived key; all of it is wiped.
+    /// Takes the first 16 bytes of a derived key and wipes all of it.
     fn new(mut derived: [u8; 32]) -> Cipher {
         let key = UnboundKey::new(&AES_128_GCM, &derived[..16]).expect("AES-128 keys have 16 bytes");
         derived.zeroize();
         Cipher(LessSafeKey::new(key))
     }
 
-    /// Encrypt `out[start + clear..]`, authenticate `out[start..start + clear]` with it, append the tag.
+    /// Encrypts `out[start + clear..]`, authenticates `out[start..start + clear]` with it, and appends the tag.
     pub(crate) fn seal(&self, out: &mut Vec<u8>, start: usize, clear: usize, nonce: [u8; NONCE_LEN]) {
         let (clear, body) = out[start..].split_at_mut(clear);
         let tag = self.seal_in_place(clear, body, nonce);
         out.extend_from_slice(tag.as_ref());
     }
 
-    /// Encrypt `body` in place and authenticate `clear` with it.
+    /// Encrypts `body` in place and authenticates `clear` with it.
     pub(crate) fn seal_in_place(&self, clear: &[u8], body: &mut [u8], nonce: [u8; NONCE_LEN]) -> Tag {
         self.0
             .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(clear), body)
             .expect("a datagram is shorter than AES-GCM's limit of 64 GB")
     }
 
-    /// Decrypt `bytes[clear..]` in place; return all but the tag.
+    /// Decrypts `bytes[clear..]` in place and returns all bytes except the tag.
     pub(crate) fn open<'a>(
         &self,
         bytes: &'a mut [u8],
@@ -163,7 +163,7 @@ impl Cipher {
         Ok(&mut bytes[..have - TAG_LEN])
     }
 
-    /// Decrypt `body`, its tag behind it, in place.
+    /// Decrypts `body`, which ends with its tag, in place.
     pub(crate) fn open_in_place(
         &self,
         clear: &[u8],
@@ -193,7 +193,7 @@ impl Secret {
         Secret(Zeroizing::new(derive(context, &[key.bytes(), &session.0.to_be_bytes(), salt])))
     }
 
-    /// The key of this sender's packets in an epoch: of what a receiver or relay sends between one start and the next.
+    /// Returns the key of this sender's packets in an epoch. For a receiver or relay it is valid from one start to the next.
     fn cipher(&self, of: KeyOwner, epoch: u64) -> Cipher {
         let epoch_bytes = epoch.to_be_bytes();
         let derived = match of {
@@ -228,7 +228,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Sender whose packets a key seals.
+/// The sender whose packets a key seals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyOwner {
     Source,
@@ -236,7 +236,7 @@ pub(crate) enum KeyOwner {
     Member(ReceiverId, u64),
 }
 
-/// The keys of one sender's packets, those that were used last at hand.
+/// The keys of one sender's packets, with a cache of the latest.
 #[derive(Debug)]
 pub(crate) struct PacketKeys {
     of: KeyOwner,
@@ -249,18 +249,18 @@ impl PacketKeys {
         PacketKeys { of, secret: secret.clone(), ring: Ring::default() }
     }
 
-    /// The key of the packet with this unwrapped number.
+    /// Returns the key of the packet with this unwrapped number.
     pub(crate) fn of(&mut self, seq: u64) -> &Cipher {
         let PacketKeys { of, secret, ring } = self;
         ring.get(seq >> PACKETS_BITS, |epoch| secret.cipher(*of, epoch))
     }
 }
 
-/// Keys of epochs. A new one takes the place of the one that was used least recently.
+/// Keys of epochs. A new key replaces the least recently used one.
 #[derive(Debug, Default)]
 struct Ring {
     keys: Vec<Recent>,
-    /// The key that was used last.
+    /// The most recently used key.
     latest: usize,
     uses: u64,
 }
@@ -312,7 +312,7 @@ impl ContentKeys {
         ContentKeys { material, symbols: Ring::default(), prover }
     }
 
-    /// The key of this block's symbols.
+    /// Returns the key of this block's symbols.
     pub(crate) fn symbols_of(&mut self, block: u32) -> &Cipher {
         let ContentKeys { material, symbols, .. } = self;
         symbols.get((block >> BLOCKS_BITS).into(), |epoch| {
@@ -324,7 +324,7 @@ impl ContentKeys {
         })
     }
 
-    /// That a member of the group says that this number of blocks, less a number of withdrawn files, has this root.
+    /// Proves that a member of the group states this root for this number of blocks and withdrawn files.
     pub(crate) fn proof(&self, root: &[u8; 32], (blocks, withdrawn): (Option<u32>, u32)) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.prover.0);
         hasher.update(root).update(&blocks.unwrap_or(u32::MAX).to_be_bytes());
@@ -332,7 +332,7 @@ impl ContentKeys {
         *hasher.finalize().as_bytes().first_chunk().expect("a hash is longer than a proof")
     }
 
-    /// Whether this is the proof, in a time that does not depend on where it differs.
+    /// Whether this is the proof. The comparison takes constant time.
     pub(crate) fn proves(&self, proof: &[u8; 16], root: &[u8; 32], of: (Option<u32>, u32)) -> bool {
         let right = self.proof(root, of);
         right.iter().zip(proof).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
@@ -350,18 +350,19 @@ pub(crate) fn announcer(key: &HopKey) -> Cipher {
     Cipher::new(derive("faircast wire 3: announcements", &[key.bytes()]))
 }
 
-/// The nonce of any packet but an announcement.
+/// The nonce of any packet except an announcement.
 pub(crate) fn nonce(kind: Kind, layer: Layer, seq: u64) -> [u8; NONCE_LEN] {
     upper(u128::from(kind as u8) << 120 | u128::from(layer.0) << 112 | u128::from(seq) << 32)
 }
 
-/// The nonce of a symbol: what it is.
+/// The nonce of a symbol: its place.
 pub(crate) fn symbol_nonce(stream: u8, block: u32, symbol: u32, symbols: u16) -> [u8; NONCE_LEN] {
     let place = u128::from(block) << 88 | u128::from(symbol & 0x00ff_ffff) << 64 | u128::from(symbols) << 48;
     upper(u128::from(stream) << 120 | place)
 }
 
-/// The upper bytes. A nonce that is written byte by byte and read as words an instant later makes the processor wait.
+/// Returns the upper bytes. The processor would stall on a nonce that is written byte by byte and read as words immediately
+/// afterwards.
 fn upper(number: u128) -> [u8; NONCE_LEN] {
     *number.to_be_bytes().first_chunk().expect("16 bytes are more than 12")
 }
@@ -383,14 +384,14 @@ mod tests {
         nonce.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
     }
 
-    /// With `bits` bits of input: each sets one bit of the nonce, no two the same, and a nonce is the sum of its bits. Then no two
-    /// inputs have one nonce.
+    /// Checks an injective mapping of `bits` bits to nonces: each bit of the input sets one bit of the nonce, all different, and
+    /// a nonce is the sum of its bits.
     fn is_one_to_one(bits: u32, nonce: impl Fn(u128) -> [u8; NONCE_LEN]) {
         let nothing = number(nonce(0));
         let of: Vec<u128> = (0..bits).map(|bit| number(nonce(1 << bit)) ^ nothing).collect();
         assert!(of.iter().all(|bit| bit.count_ones() == 1), "{of:x?}");
         assert_eq!(of.iter().fold(0, |all, bit| all | bit).count_ones(), bits, "two bits fall together");
-        // Any two bits, and all of them, are where each is alone.
+        // Any two bits, and all bits, have the same positions as alone.
         for a in 0..bits {
             for b in 0..a {
                 let sum = of[a as usize] ^ of[b as usize] ^ nothing;
@@ -455,7 +456,7 @@ mod tests {
                 assert_eq!(tag(keys.of(first)), tag(keys.of(last)), "{of:?} {epoch}");
                 tags.push(tag(keys.of(first)));
             }
-            // Wherever it was before: as if it were asked for alone.
+            // The result does not depend on earlier requests.
             assert_eq!(
                 tag(keys.of(1 << PACKETS_BITS)),
                 tag(PacketKeys::new(&secret, of).of(1 << PACKETS_BITS))
@@ -475,8 +476,8 @@ mod tests {
 
     #[test]
     fn use_of_one_key_is_below_the_bound_of_quic() {
-        // RFC 9001, B.1.1: 2^35 blocks of the cipher; a datagram has at most 2^16 bytes, and a symbol 2^11 where a block has the
-        // most symbols there can be.
+        // RFC 9001, B.1.1: 2^35 blocks of the cipher. A datagram has at most 2^16 bytes. A symbol has at most 2^11 in a block of
+        // the maximum number of symbols.
         let cipher_blocks = |packets: u64, bytes: u64| packets * bytes.div_ceil(16);
         let kinds_and_layers = 3 + 16;
         assert!(kinds_and_layers * cipher_blocks(1 << PACKETS_BITS, 1 << 16) <= 1 << 35);

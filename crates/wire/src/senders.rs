@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
 
-/// One start of a receiver; of one that does not seal, its address.
+/// One start of a receiver; for a receiver that does not seal, its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SenderProcess {
     Sealing(ReceiverId, u64),
@@ -26,12 +26,11 @@ struct Sender {
     seen: ReplayWindow<3>,
 }
 
-/// The senders heard of, in two generations: when the young one is full, the old one is forgotten
-/// and the young one becomes old. So the [`Senders::GENERATION`] last heard ones are always known,
-/// and memory is bounded. Only packets that open add anything.
+/// The known senders, in two generations. When the young generation is full, the old one is removed and the young one becomes
+/// old. So the latest [`Senders::GENERATION`] senders are always known, and memory is bounded. Only packets that open add a
+/// sender.
 ///
-/// A sender that was forgotten starts afresh; until it is heard again, its old packets would be let
-/// in once more.
+/// A removed sender starts again without a replay window: its old packets would be admitted once more until its next packet.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     young: BTreeMap<SenderProcess, Box<Sender>>,
@@ -39,10 +38,10 @@ pub(crate) struct Senders {
 }
 
 impl Senders {
-    /// Senders in a generation.
+    /// Number of senders in a generation.
     const GENERATION: usize = 16_384;
 
-    /// Open a packet of feedback that is sealed; its unwrapped number.
+    /// Opens a sealed packet of feedback and returns its unwrapped number.
     pub(crate) fn open_sealed<'a>(
         &mut self,
         secret: &Secret,
@@ -61,7 +60,7 @@ impl Senders {
         })
     }
 
-    /// Read a packet of feedback that is not sealed; its unwrapped number.
+    /// Reads an unsealed packet of feedback and returns its unwrapped number.
     pub(crate) fn open_plain<'a>(
         &mut self,
         fixed: &Fixed,
@@ -74,7 +73,7 @@ impl Senders {
         self.once(who, fixed, || None, |_, _| Ok(message))
     }
 
-    /// Open what has not been let in before, and remember that when it opens.
+    /// Opens a packet that was not admitted before, and marks it as admitted.
     fn once<T>(
         &mut self,
         who: SenderProcess,

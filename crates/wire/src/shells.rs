@@ -1,5 +1,5 @@
-//! Data packets in two shells: the inner one is the symbol, which members open; the outer one is everything, which whoever holds
-//! the hop key opens. So a relay takes in no symbol that a holder of the hop key did not send.
+//! Data packets in two shells. The inner shell is the symbol, which members open. The outer shell is the whole packet, which
+//! every holder of the hop key opens. So a relay accepts no symbol of a sender without the hop key.
 
 use crate::encode::{put_data_fields, put_data_header, sealed_by};
 use crate::error::{EncodeError, ParseError};
@@ -12,24 +12,24 @@ use faircast_core::packet::{Payload, ReceiverId, SessionId};
 /// Treatment of symbols.
 #[derive(Debug)]
 pub(crate) enum Symbols<'a> {
-    /// They are sealed and opened.
+    /// Symbols are sealed and opened.
     Opened(&'a mut ContentKeys, Streams),
-    /// They stay sealed, their tags behind them: at a relay.
+    /// Symbols stay sealed, with their tags: at a relay.
     Passed,
 }
 
-/// How blocks are numbered.
+/// Numbering of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Streams {
     /// The session has one stream of blocks.
     #[default]
     One,
-    /// Each layer has its own.
+    /// Each layer has its own stream.
     PerLayer,
 }
 
 impl Streams {
-    /// As this announcement says.
+    /// Returns the numbering that this announcement states.
     pub(crate) const fn of(announce: &Announce) -> Streams {
         if announce.has_streams() { Streams::PerLayer } else { Streams::One }
     }
@@ -42,7 +42,7 @@ impl Streams {
     }
 }
 
-/// Append a data packet. Its number must be unwrapped and seal this packet alone.
+/// Appends a data packet. Its number must be unwrapped and unused.
 pub(crate) fn seal_data(
     out: &mut Vec<u8>,
     session: SessionId,
@@ -68,14 +68,14 @@ pub(crate) fn seal_data(
     Ok(())
 }
 
-/// Whether this key has sealed a data packet, which goes into `trial` for that and stays as it is.
+/// Whether this key has sealed a data packet. The packet is copied into `trial` for the test and stays unchanged.
 pub(crate) fn is_sealed_by(hop: &Cipher, fixed: &Fixed, bytes: &[u8], seq: u64, trial: &mut Vec<u8>) -> bool {
     trial.clear();
     trial.extend_from_slice(bytes);
     hop.open(trial, HEADER_LEN, nonce(Kind::Data, fixed.header.layer, seq)).is_ok()
 }
 
-/// Open a data packet with the unwrapped number `seq` in place.
+/// Opens a data packet with the unwrapped number `seq` in place.
 pub(crate) fn open_data<'a>(
     fixed: &Fixed,
     bytes: &'a mut [u8],
@@ -99,7 +99,7 @@ pub(crate) fn open_data<'a>(
     packet.payload = match symbols {
         Symbols::Passed => symbol,
         Symbols::Opened(keys, streams) => {
-            // A relay has sent a wrong symbol. The rest of the packet is authentic, and counts for the congestion control.
+            // A relay sent a wrong symbol. The rest of the packet is authentic and counts for the congestion control.
             let opened = keys.symbols_of(block).open_in_place(&[], symbol, streams.nonce(&packet));
             if opened.is_ok() { &symbol[..len] } else { &[] }
         }
@@ -131,7 +131,7 @@ mod tests {
         DataPacket { data, layer: Layer(3), symbols: 9, payload }
     }
 
-    /// A packet with these options, as a later version may write it.
+    /// Writes a packet with these options, as a later version may do.
     fn with_options(hop: &Cipher, keys: &mut ContentKeys, options: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let packet = packet(b"a symbol");

@@ -1,18 +1,18 @@
-//! Signed content: what only the source can say, also within a group whose members all hold the group's key.
+//! Signed content: statements that only the source can make, even in a group whose members all have the group's key.
 //!
-//! Three statements of the source are signed (Ed25519, RFC 8032), each over a context of its own and over what it is about:
+//! The source signs three statements (Ed25519, RFC 8032). Each covers its own context and its subject:
 //!
-//! | statement | context | and |
+//! | statement | context | covers |
 //! |---|---|---|
-//! | an announcement | `faircast 2: announcement` | session, and the announcement's fields that nobody on the way may change |
+//! | an announcement | `faircast 2: announcement` | session, and the announcement's fields that relays may not change |
 //! | a page of hashes | `faircast 2: page of hashes` | session, salt, transfer, start, the first block's number, the hashes |
-//! | the root | `faircast 2: root` | session, salt, transfer, start, how many blocks there are, the root |
+//! | the root | `faircast 2: root` | session, salt, transfer, start, number of blocks, the root |
 //!
-//! Receivers sign a fourth ([`crate::receipt`]).
+//! Receivers sign a fourth statement ([`crate::receipt`]).
 //!
-//! A context is followed by a byte of zero, so none begins another; what follows has one form for one meaning.
+//! A zero byte follows the context, so no context is a prefix of another. The rest has one encoding for each meaning.
 //!
-//! Files hold a key a line; empty lines and lines that start with `#` are skipped:
+//! Key files have one key per line. Empty lines and lines that start with `#` are skipped:
 //!
 //! ```text
 //! faircast-sign-2 <64 hexadecimal digits>        the private key's seed, for the source alone
@@ -35,29 +35,29 @@ use std::fmt;
 use std::str::FromStr;
 use zeroize::Zeroizing;
 
-/// Maximum number of keys in a file of public keys: the present one, the next one, and those of some sources.
+/// Maximum number of keys in a file of public keys: the present one, the next one, and keys of several sources.
 pub const MAX_KEYS: usize = 64;
 
-/// The session that statements about content belong to.
+/// The session of statements about content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signed {
     /// The session.
     pub session: SessionId,
-    /// Drawn at random when the source was started.
+    /// Random number of the source's start.
     pub salt: [u8; 16],
-    /// Transfer that is sent.
+    /// The transfer.
     pub transfer: TransferId,
-    /// When the source was started, in nanoseconds since 1970.
+    /// Time of the source's start, in nanoseconds since 1970.
     pub started: u64,
 }
 
-/// The source's private key. Its seed is wiped when it is dropped, and never printed but by [`SigningKey::to_line`].
+/// The source's private key. Its random seed is wiped when the key is dropped. Only [`SigningKey::to_line`] prints it.
 pub struct SigningKey {
     seed: Zeroizing<[u8; 32]>,
     pair: Ed25519KeyPair,
 }
 
-/// The public key that goes with a [`SigningKey`].
+/// The public key of a [`SigningKey`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct VerifyKey([u8; 32]);
 
@@ -66,45 +66,45 @@ pub struct VerifyKey([u8; 32]);
 pub struct VerifyKeys(Vec<VerifyKey>);
 
 impl SigningKey {
-    /// A new key from the operating system's random source.
+    /// Draws a new key from the operating system's random source.
     ///
     /// # Errors
-    /// When the operating system has no random bytes to give.
+    /// When the operating system provides no random bytes.
     pub fn generate() -> Result<SigningKey, KeyError> {
         let mut seed = Zeroizing::new([0; 32]);
         SystemRandom::new().fill(&mut *seed).map_err(|_| KeyError::NoEntropy)?;
         Ok(SigningKey::from_seed(*seed))
     }
 
-    /// From its seed.
+    /// Creates the key with this seed.
     pub fn from_seed(seed: [u8; 32]) -> SigningKey {
         let seed = Zeroizing::new(seed);
         let pair = Ed25519KeyPair::from_seed_unchecked(&*seed).expect("a seed has 32 bytes");
         SigningKey { seed, pair }
     }
 
-    /// Returns the key file's line, without a line break. Its holder can speak for the source.
+    /// Returns the key file's line, without a line break. Its holder can sign as the source.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(SIGN, &self.seed)
     }
 
-    /// The key that receivers need.
+    /// Returns the key that receivers need.
     pub fn verify_key(&self) -> VerifyKey {
         let public = self.pair.public_key().as_ref();
         VerifyKey(*public.first_chunk().expect("a public key has 32 bytes"))
     }
 
-    /// Sign a page: the hashes of blocks in a row.
+    /// Signs a page: the hashes of consecutive blocks.
     pub fn sign_page(&self, about: &Signed, first_block: u32, hashes: &[[u8; 32]]) -> Signature {
         self.sign(&about.page(first_block, hashes))
     }
 
-    /// Sign the root of this number of blocks, of which `withdrawn` files are no part.
+    /// Signs the root of this number of blocks without `withdrawn` files.
     pub fn sign_root(&self, about: &Signed, blocks: u32, withdrawn: u32, root: &[u8; 32]) -> Signature {
         self.sign(&about.root(blocks, withdrawn, root))
     }
 
-    /// Sign a part of the list of withdrawn files, from place `first` on.
+    /// Signs a part of the list of withdrawn files that begins at place `first`.
     pub fn sign_withdrawals(&self, about: &Signed, first: u32, files: &[Withdrawn]) -> Signature {
         self.sign(&about.withdrawals(first, files))
     }
@@ -142,7 +142,7 @@ impl VerifyKey {
         u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
     }
 
-    /// Whether a page was signed with this key's private half.
+    /// Whether this key's private half has signed the page.
     pub fn verifies_page(
         &self,
         about: &Signed,
@@ -153,7 +153,7 @@ impl VerifyKey {
         self.verifies(&about.page(first_block, hashes), signature)
     }
 
-    /// Whether a root was.
+    /// Whether this key's private half has signed the root.
     pub fn verifies_root(
         &self,
         about: &Signed,
@@ -164,7 +164,7 @@ impl VerifyKey {
         self.verifies(&about.root(blocks, withdrawn, root), signature)
     }
 
-    /// Whether a part of the list of withdrawn files was.
+    /// Whether this key's private half has signed a part of the list of withdrawn files.
     pub fn verifies_withdrawals(
         &self,
         about: &Signed,
@@ -175,7 +175,7 @@ impl VerifyKey {
         self.verifies(&about.withdrawals(first, files), signature)
     }
 
-    /// Whether everybody can sign for it: a point of small order, of which no private key is needed.
+    /// Whether signatures can be forged for this key: a point of small order needs no private key.
     pub fn is_weak(&self) -> bool {
         CompressedEdwardsY(self.0).decompress().is_some_and(|point| point.is_small_order())
     }
@@ -238,7 +238,7 @@ impl Signed {
 }
 
 impl Announce {
-    /// Sign it for this session.
+    /// Signs the announcement for this session.
     ///
     /// # Errors
     /// When a number does not fit its field.
@@ -248,7 +248,7 @@ impl Announce {
         Ok(())
     }
 
-    /// Whether it was signed, for this session, with this key's private half.
+    /// Whether this key's private half has signed it for this session.
     pub fn is_signed_by(&self, session: SessionId, key: &VerifyKey) -> bool {
         let (Some(signature), Ok(statement)) = (&self.signature, self.statement(session)) else {
             return false;
@@ -283,7 +283,7 @@ impl Announce {
 }
 
 impl Receipt {
-    /// The receiver `receiver` at `host` has verified the content with this root at `unix_secs`.
+    /// Signs a statement that the receiver `receiver` at `host` has verified the content with this root at `unix_secs`.
     pub fn sign(
         about: &Signed,
         root: [u8; 32],
@@ -299,7 +299,7 @@ impl Receipt {
         receipt
     }
 
-    /// Whether it was signed, about this session and content, with the private half of the key that it names.
+    /// Whether it is signed about this session and content, with the private half of the key that it names.
     pub fn is_signed(&self, about: &Signed) -> bool {
         VerifyKey::from_bytes(self.key).verifies(&self.statement(about), &self.signature)
     }
@@ -368,8 +368,8 @@ mod tests {
         assert_eq!(keys, VerifyKeys::from(key.verify_key()));
     }
 
-    /// The signature R = key, S = 0 verifies for any statement under the point of order one, and for every second one under that
-    /// of order two.
+    /// The signature R = key, S = 0 verifies for any statement under the point of order one, and for every second statement under
+    /// that of order two.
     #[test]
     fn a_key_of_small_order_verifies_nothing() {
         let of_order_one = std::array::from_fn(|at| u8::from(at == 0));

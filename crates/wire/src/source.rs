@@ -1,4 +1,4 @@
-//! The codec of a source, or of a relay towards those below it.
+//! The codec of a source, or of a relay towards its children.
 
 use crate::bodies::Fit;
 use crate::encode::{self, Form, encode_data};
@@ -14,7 +14,7 @@ use faircast_core::packet::{Mark, ReceiverId, SessionId};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-/// Turns what a source says into datagrams, and opens what receivers answer.
+/// Encodes a source's messages, and opens receivers' answers.
 #[derive(Debug)]
 pub struct SourceCodec {
     session: SessionId,
@@ -30,19 +30,19 @@ struct Sealing {
     secret: Secret,
     announcer: Cipher,
     packets: PacketKeys,
-    /// At a source only; a relay forwards symbols unchanged.
+    /// Present at a source only; a relay forwards symbols unchanged.
     content: Option<ContentKeys>,
     /// A relay's id and boot number.
     relay: Option<(ReceiverId, u64)>,
-    /// As announced; nothing is sealed before.
+    /// From the announcement; nothing is sealed before it.
     streams: Option<Streams>,
 }
 
 impl SourceCodec {
-    /// A codec for one session. With a key everything is sealed and nothing else is let in.
+    /// Creates a codec for one session. With a key, it seals everything and admits only sealed packets.
     ///
-    /// `salt` must be drawn at random for each start of a source: the session's keys depend on it,
-    /// and two starts with the same salt and session would seal different packets alike.
+    /// `salt` must be drawn at random at each start of a source. The session's keys depend on it: two starts with the same salt
+    /// and session would seal different packets alike.
     pub fn new(session: SessionId, key: Option<&GroupKey>, salt: [u8; 16]) -> SourceCodec {
         let sealing = key.map(|key| {
             let hop = key.hop();
@@ -55,11 +55,11 @@ impl SourceCodec {
         SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
     }
 
-    /// A codec for one relay of a session, which sends on what it has heard. In sealed sessions symbols stay sealed:
-    /// [`DataPacket::payload`] is the sealed bytes, and they are written as they are. So a symbol that was heard repairs the same
+    /// Creates a codec for one relay of a session, which forwards received packets. In sealed sessions symbols stay sealed:
+    /// [`DataPacket::payload`] holds the sealed bytes, which are written unchanged. So a received symbol can repair the same
     /// symbol later, in a packet with another number. A status needs the proof that came with its root.
     ///
-    /// `boot` must be drawn at random for each codec, and `salt` is the session's.
+    /// `boot` must be drawn at random for each codec; `salt` is the session's.
     pub fn of_relay(
         session: SessionId,
         key: Option<&HopKey>,
@@ -76,8 +76,8 @@ impl SourceCodec {
         SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
     }
 
-    /// As if it had written this many announcements, statuses and pages already, for tests of long sessions. Data packets have the numbers
-    /// that they are given.
+    /// Continues as after this number of announcements, statuses and pages, for tests of long sessions. Data packets keep their
+    /// given numbers.
     #[doc(hidden)]
     #[must_use]
     pub fn after(mut self, sent: u64) -> SourceCodec {
@@ -85,8 +85,8 @@ impl SourceCodec {
         self
     }
 
-    /// Data packets have the numbers that they came with, which need not grow: each is written once, as long as it is one of the
-    /// latest 2048 of the base layer. For who passes packets on one by one, as a router does.
+    /// Permits data packets with given numbers that need not grow, for a router that forwards packets. Each number is written
+    /// once, and must be among the latest 2048 of the base layer.
     #[must_use]
     pub fn with_given_numbers(mut self) -> SourceCodec {
         self.numbers.pass_on();
@@ -98,30 +98,31 @@ impl SourceCodec {
         self.session
     }
 
-    /// The key that packets are sealed under.
+    /// Returns the key under which packets are sealed.
     pub fn key_id(&self) -> Option<KeyId> {
         self.sealing.as_ref().map(|sealing| sealing.key_id)
     }
 
-    /// How packets travel.
+    /// Returns the protection of packets.
     pub const fn form(&self) -> Form {
         if self.sealing.is_some() { Form::Sealed } else { Form::Open }
     }
 
-    /// Bytes around a data packet's symbol: see [`encode::data_header_len`]. A relay's symbols bring their tags.
+    /// Returns the number of bytes around a data packet's symbol: see [`encode::data_header_len`]. A relay's symbols include
+    /// their tags.
     pub fn data_header_len(&self, mark: &Mark) -> usize {
         let passes = self.sealing.as_ref().is_some_and(|sealing| sealing.content.is_none());
         encode::data_header_len(mark, self.form()) - if passes { TAG_LEN } else { 0 }
     }
 
-    /// Append a data packet. `out` may hold packets already: a batch is laid out back to back.
+    /// Appends a data packet. `out` may hold earlier packets, so a batch is laid out back to back.
     ///
-    /// One place (block and symbol, and layer where each has a stream of its own) must have the same content whenever it is sent
-    /// in a session: its number is what it is sealed under.
+    /// A place (block and symbol, and layer if each layer has its own stream) must always have the same content in a session,
+    /// because it is the nonce of the symbol.
     ///
     /// # Errors
-    /// When a number does not fit its field, or, in a sealed session, when the layer's numbers do
-    /// not grow or nothing was announced yet; `out` is then as it was.
+    /// When a number does not fit its field, or, in a sealed session, when the layer's numbers do not grow or no announcement was
+    /// made. `out` is then unchanged.
     pub fn encode_data(&mut self, out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(), EncodeError> {
         let Some(sealing) = &mut self.sealing else {
             return encode_data(out, self.session, packet);
@@ -133,12 +134,12 @@ impl SourceCodec {
         self.numbers.seal_data(out, packet, sealer, symbols)
     }
 
-    /// Append an announcement, a status or a page, in at most `limit` bytes; lists are cut to fit (a page that is cut is worth
-    /// nothing: see [`encode::max_hashes`]).
+    /// Appends an announcement, a status or a page, in at most `limit` bytes. Lists are cut to fit. A page that is cut is
+    /// useless: see [`encode::max_hashes`].
     ///
     /// # Errors
-    /// When the message is of another kind, a number does not fit its field, the message without its
-    /// lists does not fit `limit`, or an announcement names another salt than this codec's.
+    /// When the message has another kind, a number does not fit its field, the message without its lists exceeds `limit`, or an
+    /// announcement has another salt than this codec.
     pub fn encode(
         &mut self,
         out: &mut Vec<u8>,
@@ -162,12 +163,12 @@ impl SourceCodec {
         sealing.parts(self.session).0.seal_message(out, seq, &message, limit)
     }
 
-    /// Open what a receiver sent from this address, and its number: of two packets the one with the higher number was written
-    /// later. Sealed packets are decrypted in place. A refusal that is not sealed is let in as often as it comes.
+    /// Opens a receiver's packet from this address and returns its number. A higher number was written later. Sealed packets are
+    /// decrypted in place. A refusal that is not sealed is admitted repeatedly.
     ///
     /// # Errors
-    /// When it is not an intact packet of this session's receivers, when it is sealed and should not
-    /// be or the other way round, or when it was let in before.
+    /// When it is not an intact packet of this session's receivers, when it is sealed and should not be or the reverse, or when
+    /// it was admitted before.
     pub fn open<'a>(
         &mut self,
         bytes: &'a mut [u8],
@@ -182,7 +183,7 @@ impl SourceCodec {
             return Err(OpenError::NotForMe(header.kind));
         }
         match (&self.sealing, header.sealed) {
-            // From a sender without a key, or with another one. It is only shown to people, so no state is stored for its sender.
+            // From a sender without the key. The message is only displayed, so no state is stored for its sender.
             (_, false) if matches!(header.kind, Kind::Refusal | Kind::Attach) => {
                 Ok((header.seq.into(), parse(bytes, &Newest::default())?.1))
             }
@@ -195,14 +196,14 @@ impl SourceCodec {
 }
 
 impl Sealing {
-    /// With what packets are sealed, and with what symbols are.
+    /// Returns the keys of packets and of symbols.
     fn parts(&mut self, session: SessionId) -> (Sealer<'_>, Option<&mut ContentKeys>) {
         let Sealing { key_id, secret, announcer, packets, relay, content, .. } = self;
         let sealer = Sealer { session, relay: *relay, key_id: *key_id, secret, announcer, packets };
         (sealer, content.as_mut())
     }
 
-    /// Proves a source's status that states the root.
+    /// Adds the proof to a source's status that states the root.
     fn prove<'m, 'p>(&self, message: &'m Message<'p>) -> Cow<'m, Message<'p>> {
         match (message, &self.content) {
             (Message::Status(status), Some(content)) if status.root.is_some() => {

@@ -1,6 +1,6 @@
-//! Fields of schemes, as bytes in packets of other formats: a source's [`Stamp`], and the content of a receiver's report.
+//! Fields of schemes in packets of other formats: a source's [`Stamp`], and the content of a receiver's report.
 //!
-//! Reading is total, like that of the native format's packets: any bytes are read or refused.
+//! Reading is total, as for the native format: any bytes are read or refused.
 
 use crate::codec::{Codec, Rounded};
 use crate::error::{EncodeError, ParseError};
@@ -9,16 +9,16 @@ use crate::reader::Reader;
 use crate::{marks, reports};
 use faircast_core::packet::{Flags, Mark, ReportContent, Signal};
 
-/// Fields of a source's scheme in each data packet, for receivers that run the scheme's other half.
+/// Fields of a source's scheme in each data packet, for receivers that run the receiver half of the scheme.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stamp {
     /// Number of the scheme in faircast's catalogue.
     pub scheme: u8,
-    /// The scheme's own number of this transmission, its low half: a repair has a new one.
+    /// Low half of the scheme's number of this transmission. A repair has a new number.
     pub seq: u32,
-    /// When it left, in microseconds of the source's clock.
+    /// Time of sending, in microseconds of the source's clock.
     pub micros: u32,
-    /// At what rate, in bit/s; zero when the scheme does not say.
+    /// Rate in bit/s; zero if the scheme does not state it.
     pub rate: f32,
     /// The scheme's flags.
     pub flags: Flags,
@@ -28,7 +28,7 @@ pub struct Stamp {
     pub mark: Mark,
 }
 
-/// The fields of a [`Stamp`] that stand before those of the mark.
+/// The fields of a [`Stamp`] before those of the mark.
 #[derive(Debug, Clone)]
 struct Fixed {
     scheme: u8,
@@ -52,22 +52,22 @@ group! {
 
 const FIXED: usize = len_of(fields_of(Fixed::SHAPE));
 
-/// Maximum number of bytes that a stamp takes.
+/// Maximum length of a stamp, in bytes.
 pub const MAX_STAMP: usize = FIXED + marks::MAX_LEN;
 
-/// Maximum number of bytes that the content of a report takes.
+/// Maximum length of the content of a report, in bytes.
 pub const MAX_CONTENT: usize = 1 + reports::MAX_LEN;
 
 impl Stamp {
-    /// Bytes of a stamp with this mark.
+    /// Returns the length of a stamp with this mark, in bytes.
     pub fn len_with(mark: &Mark) -> usize {
         FIXED + marks::len(mark)
     }
 
-    /// Append it.
+    /// Appends the stamp.
     ///
     /// # Errors
-    /// When a number has no room, or the mark has no such signal.
+    /// When a number does not fit its field, or the mark has no such signal.
     pub fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let fields = Fixed {
             scheme: self.scheme,
@@ -84,7 +84,7 @@ impl Stamp {
     /// Parses these bytes as a stamp.
     ///
     /// # Errors
-    /// When they are malformed, or more than one.
+    /// When they are malformed, or followed by other bytes.
     pub fn parse(bytes: &[u8]) -> Result<Stamp, ParseError> {
         whole(bytes, |r| {
             let Fixed { scheme, mark, flags, seq, micros, rate } = Fixed::read(r, "stamp")?;
@@ -94,10 +94,10 @@ impl Stamp {
     }
 }
 
-/// Append the content of a report: its number, and its fields.
+/// Appends the content of a report: its number and its fields.
 ///
 /// # Errors
-/// When a number has no room.
+/// When a number does not fit its field.
 pub fn put_content(out: &mut Vec<u8>, content: &ReportContent) -> Result<(), EncodeError> {
     crate::encode::put_content(out, content)
 }
@@ -105,7 +105,7 @@ pub fn put_content(out: &mut Vec<u8>, content: &ReportContent) -> Result<(), Enc
 /// Parses these bytes as the content of a report.
 ///
 /// # Errors
-/// When they are malformed, or more than one.
+/// When they are malformed, or followed by other bytes.
 pub fn parse_content(bytes: &[u8]) -> Result<ReportContent, ParseError> {
     whole(bytes, |r| {
         let number = u8::read(r, "content")?;

@@ -1,4 +1,4 @@
-//! Any messages, for property tests. They come from the declarations of what packets hold.
+//! Arbitrary messages for property tests, derived from the declarations of packet fields.
 
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Counter, Rounded};
@@ -24,7 +24,7 @@ pub fn any_content() -> BoxedStrategy<ReportContent> {
     reports::any()
 }
 
-/// Any data packet that can be written, without its symbol: what the core sees, and the block's number of symbols.
+/// Any data packet that can be written, without its symbol: the part for the core, and the block's number of symbols.
 pub fn any_data() -> BoxedStrategy<(Data, u16)> {
     let marked = any_mark().prop_flat_map(|mark| (Just(mark), marks::any_signal(&mark)));
     let fields = (DataFields::any(), 0..u64::MAX / 1_000, any::<bool>());
@@ -46,7 +46,7 @@ pub fn any_data() -> BoxedStrategy<(Data, u16)> {
         .boxed()
 }
 
-/// Any message but data.
+/// Any message except data.
 pub fn any_message() -> BoxedStrategy<Message<'static>> {
     let report = (ReceiverId::any(), 0..LAYERS as u8, any_content())
         .prop_map(|(from, layer, content)| Message::Report(Report { from, layer: Layer(layer), content }));

@@ -1,15 +1,15 @@
-//! Files that a source withdraws from a session, as its statuses list them (docs/design/delivery.md).
+//! Files that a source withdraws from a session, as statuses list them (docs/design/delivery.md).
 
 use crate::signature::Signature;
 
-/// Where `withdrawals` of a status are in the list of all withdrawn files.
+/// Position of a status's `withdrawals` in the list of all withdrawn files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WithdrawnPart {
     /// Number of files withdrawn so far.
     pub total: u32,
     /// Place of the first of `withdrawals` in the list.
     pub first: u32,
-    /// The source's signature of `first` and `withdrawals`, when its content is signed; otherwise zeros.
+    /// The source's signature of `first` and `withdrawals` if its content is signed; otherwise zeros.
     pub signature: Signature,
 }
 
@@ -36,8 +36,8 @@ impl WithdrawnPart {
 pub struct Withdrawn {
     /// Its entry in the manifest.
     pub entry: u32,
-    /// The first block with bytes of it: a relay, which has no manifest, gives up its symbols.
+    /// The first block with bytes of it. A relay, which has no manifest, discards the symbols of these blocks.
     pub first_block: u32,
-    /// The last one.
+    /// The last block with bytes of it.
     pub last_block: u32,
 }
