@@ -1,13 +1,13 @@
-//! Any discipline.
+//! A value for any discipline.
 
 use crate::discipline::Discipline;
 use crate::drop_tail::DropTail;
 use crate::qdisc::Qdisc;
 
-/// Any discipline, by how a link works with it. One from outside this crate goes into a box.
+/// Any discipline, by its interface to the link. A discipline from another crate is boxed.
 #[derive(Debug)]
 pub enum AnyDiscipline {
-    /// The one for which a link has a short way.
+    /// Drop-tail, for which a link has a fast path.
     DropTail(DropTail),
     /// Decides at arrival.
     AtArrival(Box<dyn Discipline>),

@@ -1,8 +1,9 @@
-//! Adaptive virtual queue (Kunniyur and Srikant 2001): a queue that is only counted is served a little slower than the link, and a
-//! packet that would overflow it is dropped or marked. Its service rate is adapted so that arrivals come to `gamma` of the link.
+//! Adaptive virtual queue (Kunniyur and Srikant 2001). A virtual queue, which is only a counter, has a service rate slightly
+//! below the link's. A packet that would overflow the virtual queue is dropped or marked. The service rate adapts so that
+//! arrivals approach `gamma` of the link's rate.
 //!
-//! [`Order::Paper`] updates the virtual rate at every arrival; [`Order::Ns2`] does as ns-2.35, where a packet that was dropped counts
-//! neither as arrived nor as a moment of adaptation. Paper 002, (5.14), is the same as a differential equation.
+//! [`Order::Paper`] updates the virtual rate at every arrival. [`Order::Ns2`] follows ns-2.35, where a dropped packet neither
+//! counts as an arrival nor updates the rate. Paper 002, (5.14), is the same law as a differential equation.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
@@ -16,28 +17,28 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// Arrivals that it steers to, as a share of the link's rate.
+        /// Target of the arrivals, as a share of the link's rate.
         gamma: f64 = 0.98
             => number["gamma", NumberRange::up_to(1.0), "arrivals that it steers to, as a share of the link's rate"];
-        /// How fast the virtual rate adapts.
+        /// Adaptation gain of the virtual rate.
         alpha: f64 = 0.15 => number["alpha", NumberRange::up_to(100.0), "speed of adaptation of the virtual rate"];
-        /// The virtual rate at the start, as a share of the link's (`ecnlim_`).
+        /// Initial virtual rate, as a share of the link's (`ecnlim_`).
         initial: f64 = 0.8 => number["initial", NumberRange::PART, "virtual rate at the start, as a share of the link's"];
         /// The virtual buffer, as a share of the real one (`buflim_`).
         buffer: f64 = 1.0 => number["buffer", NumberRange::up_to(100.0), "virtual buffer, as a share of the real one"];
-        /// Bytes of a usual packet: what a place of the virtual buffer holds.
+        /// Mean packet size in bytes: the unit of the virtual buffer.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
-        /// Whether every packet counts as a usual one.
+        /// Whether every packet counts as one of mean size.
         packets: bool = false => word["packets", "every packet counts as a usual one"];
         /// Effect of a dropped packet on the virtual rate.
         order: Order = Order::Paper
             => choice["order", { "paper" => Paper, "ns2" => Ns2 },
                 "whether a dropped packet counts as an arrival; under `ns2` those that may not be marked pass where others are"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Values of ns-2, in the paper's order.
+    /// Values of ns-2, with the paper's order.
     impl Default;
 
     impl Tabled for Config as "avq" {
@@ -49,12 +50,12 @@ table! {
     }
 }
 
-/// Effect of a dropped packet on the virtual rate, and treatment of packets that may not be marked.
+/// Effect of a dropped packet on the virtual rate, and treatment of packets that are not ECN-capable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// It counts as any other. Where others are marked, those that may not be are dropped.
+    /// A dropped packet counts as any other. With marks, packets that are not ECN-capable are dropped.
     Paper,
-    /// Nothing at all. Where others are marked, those that may not be pass.
+    /// A dropped packet has no effect. With marks, packets that are not ECN-capable pass.
     Ns2,
 }
 
@@ -64,24 +65,24 @@ pub struct Avq {
     config: Config,
     /// The link's rate.
     capacity: f64,
-    /// The virtual one; none before the first packet.
+    /// The virtual rate; 0 before the first packet.
     virtual_rate: f64,
     virtual_queue: f64,
-    /// When the virtual queue was served last.
+    /// Time of the latest service of the virtual queue.
     served: Time,
-    /// When the virtual rate was adapted last.
+    /// Time of the latest adaptation of the virtual rate.
     adapted: Option<Time>,
 }
 
 impl Avq {
-    /// For a link of this rate.
+    /// Creates the discipline for a link of this rate.
     pub fn new(config: Config, rate: Rate) -> Avq {
         let capacity = bytes_per_second(rate);
         let virtual_rate = config.initial * capacity;
         Avq { config, capacity, virtual_rate, virtual_queue: 0.0, served: Time::ZERO, adapted: None }
     }
 
-    /// The virtual rate, as a share of the link's.
+    /// Returns the virtual rate as a share of the link's.
     pub fn virtual_share(&self) -> f64 {
         self.virtual_rate / self.capacity
     }
@@ -132,7 +133,7 @@ impl Discipline for Avq {
     }
 }
 
-/// A wire without a transmitter counts as a very fast one.
+/// An unlimited rate counts as a very high one.
 fn bytes_per_second(rate: Rate) -> f64 {
     (rate.bps() / 8.0).clamp(1e-9, 1e15)
 }
@@ -143,7 +144,7 @@ mod tests {
     use crate::bench;
     use crate::discipline::Ecn;
 
-    /// A megabyte a second: a packet of 1000 bytes takes a millisecond.
+    /// A link of 1 MB/s: a packet of 1000 bytes takes a millisecond.
     fn avq(config: Config) -> Avq {
         Avq::new(config, Rate::from_mbps(8.0))
     }
@@ -165,7 +166,7 @@ mod tests {
         // 1200.15 - 79.98 + 1000 is beyond 2000, and a dropped packet changes nothing.
         assert_eq!(arrives(&mut avq, 1100), Decision::Drop(DropCause::Early));
         assert!((avq.virtual_queue - 1120.1653).abs() < 1e-6 && (avq.virtual_rate - 799_847.0).abs() < 1e-6);
-        // The next one adapts for the time since the last that was taken.
+        // The next packet adapts the rate for the time since the latest accepted packet.
         assert_eq!(arrives(&mut avq, 2000), Decision::Accept);
         assert!((avq.virtual_rate - (799_847.0 + 0.15 * 980.0 - 150.0)).abs() < 1e-6);
     }
@@ -191,7 +192,8 @@ mod tests {
 
     #[test]
     fn arrivals_above_gamma_slow_the_virtual_queue() {
-        // Every 1.01 ms are 99 % of the link: 0.15 * 0.01 of it are lost in each of 202 s. Every 1.03 ms are 97 %.
+        // Arrivals every 1.01 ms are 99 % of the link's rate: 0.15 * 0.01 of it is lost in each of 202 s. Arrivals every 1.03 ms
+        // are 97 %.
         for (gap, expected) in [(1010, 0.49..0.50), (1030, 0.99..1.01)] {
             let mut avq = avq(Config { packets: true, ecn: true, ..Config::default() });
             for arrival in 0..200_000 {

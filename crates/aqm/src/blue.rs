@@ -1,5 +1,5 @@
-//! BLUE (Feng, Kandlur, Saha and Shin 1999): the probability of a drop or mark grows when the queue overflows and shrinks when the
-//! link is idle, each at most once in a while ("freeze time"). It looks at nothing else.
+//! BLUE (Feng, Kandlur, Saha and Shin 1999). The probability of a drop or mark grows when the queue overflows and shrinks when
+//! the link is idle, each at most once per "freeze time". It has no other input.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
@@ -17,10 +17,10 @@ table! {
         increase: f64 = 0.02 => number["increase", NumberRange::up_to(1.0), "increase of the probability at an overflow"];
         /// Decrease of the probability on an idle link ("d2").
         decrease: f64 = 0.002 => number["decrease", NumberRange::up_to(1.0), "decrease of the probability on an idle link"];
-        /// Least time between two changes.
+        /// Minimum time between two changes.
         freeze: Span = Span::from_millis(100)
             => seconds["freeze", NumberRange::up_to(100.0), "minimum time between two changes"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -40,23 +40,23 @@ table! {
 pub struct Blue {
     config: Config,
     p: f64,
-    /// The earliest moment at which it may change.
+    /// Earliest time of the next change.
     frozen_until: Time,
 }
 
 impl Blue {
-    /// With probability zero.
+    /// Creates the discipline with probability zero.
     pub const fn new(config: Config) -> Blue {
         Blue { config, p: 0.0, frozen_until: Time::ZERO }
     }
 
-    /// The present probability.
+    /// Returns the present probability.
     pub const fn probability(&self) -> f64 {
         self.p
     }
 
-    /// The link was idle from `since` until now: a step when that began or the last change was long enough ago, and one after each
-    /// freeze time.
+    /// Handles an idle time from `since` to `now`: one step at its beginning, unless the latest change is too recent, and one
+    /// after each freeze time.
     fn idled(&mut self, since: Time, now: Time) {
         let first = self.frozen_until.max(since);
         if first > now || self.p == 0.0 {

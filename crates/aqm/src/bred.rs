@@ -1,5 +1,5 @@
-//! BRED, balanced RED (Anjum and Tassiulas 1999): every flow with packets in the queue has thresholds of its own, which follow from the buffer and
-//! from how many such flows there are. It balances what flows have in the queue, and so their rates.
+//! BRED, balanced RED (Anjum and Tassiulas 1999). Every flow with packets in the queue has its own thresholds, computed from the
+//! buffer and the number of such flows. This balances the flows' shares of the queue, and so their rates.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::flows::Flows;
@@ -16,10 +16,10 @@ table! {
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Probability between the first two thresholds ("p1").
         first: f64 = 0.1 => number["first", NumberRange::of(0.0, 1.0), "probability from half of a flow's share on"];
-        /// Probability between the second and the third ("p2").
+        /// Probability between the second and the third threshold ("p2").
         second: f64 = 0.5
             => number["second", NumberRange::of(0.0, 1.0), "probability from its share on; from twice of it on all are dropped"];
-        /// Whether packets that allow it are marked in place of random drops.
+        /// Whether ECN-capable packets are marked instead of random drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -34,7 +34,7 @@ table! {
     }
 }
 
-/// A flow with packets that wait.
+/// A flow with waiting packets.
 #[derive(Debug, Clone, Copy, Default)]
 struct Record {
     waiting: u32,
@@ -50,12 +50,12 @@ pub struct Bred {
 }
 
 impl Bred {
-    /// Without flows.
+    /// Creates the discipline without flows.
     pub fn new(config: Config) -> Bred {
         Bred { config, flows: Flows::with_room_for(config.limit.min(1000) as usize + 1) }
     }
 
-    /// Half of a flow's share of the buffer, the share, and twice of it: 1, 2 and 4 packets at least.
+    /// Returns half of a flow's share of the buffer, the share, and twice the share: at least 1, 2 and 4 packets.
     fn thresholds(&self) -> [f64; 3] {
         let share = f64::from(self.config.limit) / self.flows.len().max(1) as f64;
         [(share / 2.0).max(1.0), share.max(2.0), (2.0 * share).max(4.0)]
@@ -138,7 +138,7 @@ mod tests {
         let mut bred = Bred::new(Config { first: 1.0, second: 1.0, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (1..10).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
-        // Thresholds 5, 10 and 20: the seventh has a gap of six; below five nothing is dropped.
+        // Thresholds 5, 10 and 20: the seventh packet has a gap of six. Below five no packet is dropped.
         let fates: Vec<bool> =
             (0..12).map(|_| arrive(&mut bred, 0, 20, &mut rng) == Decision::Accept).collect();
         let dropped: Vec<usize> =

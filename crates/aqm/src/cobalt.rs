@@ -1,8 +1,8 @@
-//! COBALT, the discipline of CAKE's queues: CoDel whose count falls as it rose when packets wait less, and BLUE beside it, for flows that
-//! do not yield (Palmei and others 2019; Linux, `sch_cake`).
+//! COBALT, the discipline of CAKE's queues (Palmei and others 2019; Linux, `sch_cake`). It combines CoDel, whose count decreases
+//! gradually when delays fall, with BLUE for unresponsive flows.
 //!
-//! BLUE's probability grows when the buffer overflows or packets wait far too long, and falls when the queue is empty; it drops and
-//! never marks. One queue for all flows.
+//! BLUE's probability grows when the buffer overflows or delays are very long, and falls when the queue is empty. BLUE drops and
+//! never marks. All flows share one queue.
 
 use crate::codel;
 use crate::discipline::{Decision, DropCause, Offer};
@@ -19,23 +19,23 @@ table! {
     pub struct Config {
         /// Acceptable time in the queue.
         target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
-        /// How long a packet may wait longer than that before the first drop.
+        /// Duration for which packets may exceed the target before the first drop.
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
         limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
-        /// Overflows, or packets that waited longer than `blue`, that take BLUE's probability from nothing to one.
+        /// Number of overflows, or of packets delayed longer than `blue`, that raise BLUE's probability from 0 to 1.
         rise: u32 = 256 => whole["rise", 1, 1_000_000, "overflows that take BLUE's probability from 0 to 1"];
-        /// Empty queues that take it back.
+        /// Number of empty queues that lower BLUE's probability from 1 to 0.
         fall: u32 = 4096 => whole["fall", 1, 1_000_000, "empty queues that take it back"];
-        /// From which time in the queue on BLUE's probability grows.
+        /// Delay above which BLUE's probability grows.
         blue: Span = Span::from_millis(400)
             => seconds["blue", NumberRange::up_to(100.0), "time in the queue from which on it grows, too"];
-        /// Whether packets that allow it are marked in place of CoDel's drops.
+        /// Whether ECN-capable packets are marked instead of CoDel's drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Values of CAKE and of ns-3; a buffer of 1000 packets.
+    /// Values of CAKE and ns-3; a buffer of 1000 packets.
     impl Default;
 
     impl Tabled for Config as "cobalt" {
@@ -57,13 +57,13 @@ pub struct Cobalt {
     config: Config,
     packets: PacketQueue,
     state: State,
-    /// How often drops are due: `interval / sqrt(count)` apart.
+    /// Count of CoDel: drops have an interval of `interval / sqrt(count)`.
     count: u32,
-    /// When the next one is, or the next step of the count downwards.
+    /// Time of the next drop, or of the next decrease of the count.
     due: Time,
     /// BLUE's probability.
     p: f64,
-    /// The earliest moment at which it may change.
+    /// Earliest time of the next change.
     frozen_until: Time,
 }
 
@@ -82,7 +82,7 @@ enum Verdict {
 }
 
 impl Cobalt {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: Config) -> Cobalt {
         Cobalt {
             config,
@@ -95,7 +95,7 @@ impl Cobalt {
         }
     }
 
-    /// BLUE's probability.
+    /// Returns BLUE's probability.
     pub const fn probability(&self) -> f64 {
         self.p
     }
@@ -233,7 +233,7 @@ mod tests {
         cobalt
     }
 
-    /// Moments in milliseconds of drops and marks, with a packet that leaves every millisecond.
+    /// Returns the times of drops and marks in milliseconds. A packet leaves every millisecond.
     fn events(cobalt: &mut Cobalt, from: u64, to: u64) -> Vec<u64> {
         let (mut events, mut dropped) = (Vec::new(), Vec::new());
         for at in from..to {

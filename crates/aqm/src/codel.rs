@@ -1,7 +1,7 @@
-//! Controlled delay (RFC 8289): packets are dropped or marked at departure, by how long they have waited.
+//! Controlled delay (RFC 8289): packets are dropped or marked at departure according to their delay.
 //!
-//! Once packets have waited longer than the target for a whole interval, one is dropped. Further drops follow
-//! at intervals that shrink with the square root of their number, until a packet has waited less.
+//! After delays have exceeded the target for a whole interval, a packet is dropped. Further drops follow at intervals that shrink
+//! with the square root of their number, until a packet's delay is below the target.
 
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
@@ -17,14 +17,16 @@ table! {
     pub struct Config {
         /// Acceptable time in the queue (TARGET).
         target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
-        /// How long a packet may wait longer than that before the first drop; about the longest usual round-trip time (INTERVAL).
+        /// Duration for which packets may exceed the target before the first drop; about the longest usual round-trip time
+        /// (INTERVAL).
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
         limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
-        /// Bytes: nothing is dropped while no more than these wait. 0 for the largest packet so far, as the RFC and Linux have it.
+        /// Number of bytes that are never dropped: no drop while at most this many wait. 0 means the largest packet so far, as in
+        /// the RFC and Linux.
         keep: u32 = 0 => whole["keep", 0, 1_000_000, "bytes that are never dropped; 0: the largest packet"];
-        /// Whether packets that allow it are marked in place of drops.
+        /// Whether ECN-capable packets are marked instead of drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -44,7 +46,7 @@ table! {
     }
 }
 
-/// The target must be below the interval.
+/// Checks that the target is below the interval.
 pub(crate) fn below(target: Span, interval: Span) -> Result<(), String> {
     if target < interval {
         return Ok(());
@@ -60,15 +62,15 @@ pub struct Codel {
     packets: PacketQueue,
     /// The largest packet so far, in bytes (MAXPACKET).
     largest: u16,
-    /// When packets will have waited too long for an interval; `None` while they do not (first_above_time_).
+    /// Time at which delays will have exceeded the target for an interval; `None` while they are below it (first_above_time_).
     above_from: Option<Time>,
-    /// When the next one is dropped (drop_next_).
+    /// Time of the next drop (drop_next_).
     drop_next: Time,
-    /// Drops since the dropping state began (count_), and at its begin (lastcount_).
+    /// Number of drops since the dropping state began (count_), and at its beginning (lastcount_).
     count: u32,
     last_count: u32,
     state: State,
-    /// Bytes of the packet that was sent last.
+    /// Size of the latest sent packet, in bytes.
     latest_size: u16,
 }
 
@@ -78,14 +80,14 @@ enum State {
     Dropping,
 }
 
-/// The oldest packet, taken out, and whether it may be dropped.
+/// The oldest packet, removed from the queue, and whether it may be dropped.
 struct Head {
     packet: Queued,
     may_drop: bool,
 }
 
 impl Codel {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: Config) -> Codel {
         Codel {
             config,
@@ -100,7 +102,7 @@ impl Codel {
         }
     }
 
-    /// Take the oldest packet (dodequeue).
+    /// Removes the oldest packet (dodequeue).
     fn take(&mut self, now: Time) -> Option<Head> {
         let Some(packet) = self.packets.pop() else {
             self.above_from = None;
@@ -116,18 +118,17 @@ impl Codel {
         Some(Head { packet, may_drop: now >= above_from })
     }
 
-    /// Bytes that are not dropped.
+    /// Returns the number of bytes that are never dropped.
     fn kept(&self) -> u64 {
         if self.config.keep > 0 { u64::from(self.config.keep) } else { u64::from(self.largest) }
     }
 
-    /// When the next drop after one at `from` is due (control_law).
+    /// Returns the time of the next drop after one at `from` (control_law).
     fn next_after(&self, from: Time) -> Time {
         from + Span::from_secs_f64(self.config.interval.as_secs_f64() / f64::from(self.count.max(1)).sqrt())
     }
 
-    /// Packets wait too long: from now on they are dropped, at first as often as at the end of the last such time if that was
-    /// not long ago.
+    /// Enters the dropping state. If the previous one ended recently, drops continue at its rate.
     fn begin_dropping(&mut self, now: Time) {
         self.state = State::Dropping;
         let since_last = self.count.saturating_sub(self.last_count);
@@ -141,12 +142,12 @@ impl Codel {
         self.config.ecn && packet.ecn.may_be_marked()
     }
 
-    /// The oldest packet leaves to make room.
+    /// Removes the oldest packet to make room.
     pub(crate) fn lose_oldest(&mut self) -> Option<Queued> {
         self.packets.pop()
     }
 
-    /// Bytes of the packet that was sent last.
+    /// Size of the latest sent packet, in bytes.
     pub(crate) const fn latest_size(&self) -> u16 {
         self.latest_size
     }

@@ -4,56 +4,56 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Time};
 use std::fmt;
 
-/// A packet that wants to wait in a queue, and how the queue looks.
+/// A packet that arrives at a queue, and the state of the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Offer {
-    /// The moment of its arrival.
+    /// Time of its arrival.
     pub now: Time,
     /// Its size, in bytes.
     pub size: u16,
     /// The packet's flow, for disciplines that distinguish flows.
     pub flow: u32,
-    /// Whether it may be marked in place of an early drop (RFC 3168).
+    /// Its ECN field (RFC 3168).
     pub ecn: Ecn,
-    /// Packets that wait; the one in transmission does not count.
+    /// Number of waiting packets without the one in transmission.
     pub waiting: u32,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub waiting_bytes: u64,
     /// Bytes of the packet in transmission; 0 when the link is idle.
     pub in_transmission: u16,
-    /// Since when the link is idle; `None` when it is busy.
+    /// Beginning of the idle time of the link; `None` when it is busy.
     pub idle_since: Option<Time>,
 }
 
-/// Meaning of a packet's two bits for congestion marks (RFC 3168, 5; RFC 9331, 4.1).
+/// The ECN field of a packet (RFC 3168, 5; RFC 9331, 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ecn {
-    /// It may not be marked.
+    /// Not ECN-capable.
     #[default]
     NotEct,
-    /// ECT(0): its sender answers a mark as it answers a loss.
+    /// ECT(0): its sender responds to a mark as to a loss.
     Ect0,
-    /// ECT(1): its sender takes marks by their share, and wants a short queue (L4S).
+    /// ECT(1): its sender responds to the fraction of marks and needs a short queue (L4S).
     Ect1,
-    /// Marked already; the former value is unknown.
+    /// CE: marked already; the former value is unknown.
     Ce,
 }
 
 impl Ecn {
-    /// Whether a queue may mark it in place of an early drop.
+    /// Whether a queue may mark the packet instead of an early drop.
     #[inline]
     pub const fn may_be_marked(self) -> bool {
         !matches!(self, Ecn::NotEct)
     }
 
-    /// Whether it belongs to the queue of low latency (RFC 9332, 2.3).
+    /// Whether the packet belongs to the low-latency queue (RFC 9332, 2.3).
     #[inline]
     pub const fn is_l4s(self) -> bool {
         matches!(self, Ecn::Ect1 | Ecn::Ce)
     }
 }
 
-/// ECT(0) if it may be marked.
+/// ECT(0) if the packet may be marked.
 impl From<bool> for Ecn {
     #[inline]
     fn from(may_be_marked: bool) -> Ecn {
@@ -62,8 +62,8 @@ impl From<bool> for Ecn {
 }
 
 impl Offer {
-    /// Returns the effect of an early warning of congestion on this packet: a mark where the queue marks and
-    /// the packet may be marked, otherwise a drop.
+    /// Returns the decision for an early congestion signal on this packet: a mark if the queue marks and the packet is
+    /// ECN-capable, otherwise a drop.
     pub fn warned(&self, marks: bool) -> Decision {
         if marks && self.ecn.may_be_marked() { Decision::Mark } else { Decision::Drop(DropCause::Early) }
     }
@@ -72,71 +72,71 @@ impl Offer {
 /// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It waits.
+    /// The packet is queued.
     Accept,
-    /// It waits, with its congestion mark set.
+    /// The packet is queued with its congestion mark set.
     Mark,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop(DropCause),
 }
 
-/// Why a queue dropped a packet.
+/// Reason of a drop by a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropCause {
-    /// The buffer is full, or the discipline has no choice ("forced").
+    /// The buffer is full, or the discipline must drop ("forced").
     Overflow,
-    /// A discipline's early warning ("unforced").
+    /// An early congestion signal of the discipline ("unforced").
     Early,
 }
 
-/// A queue discipline that decides at arrival about packets that leave first in, first out. One that decides at departure,
-/// or in which order packets leave, is a [`Qdisc`](crate::qdisc::Qdisc).
+/// A queue discipline that decides at arrival about packets that leave first in, first out. A discipline that decides at
+/// departure, or reorders packets, is a [`Qdisc`](crate::qdisc::Qdisc).
 pub trait Discipline: fmt::Debug + Send {
-    /// Decide about this packet.
+    /// Decides about this packet.
     fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision;
-    /// Sets the link's rate, where the discipline needs it; called at the start and at every change.
+    /// Sets the link's rate, if the discipline needs it. Called at the start and at every change.
     fn set_rate(&mut self, _rate: Rate) {}
-    /// When [`Discipline::on_timer`] wants to be called next; it is called before any packet that arrives later.
+    /// Returns the time of the next call of [`Discipline::on_timer`]. It precedes every packet that arrives later.
     fn timer(&self) -> Time {
         Time::NEVER
     }
-    /// The timer has come, with this queue.
+    /// Handles the timer, with this state of the queue.
     fn on_timer(&mut self, _queue: &Offer) {}
-    /// Nothing waits from the present timer until `until`, and nothing arrives: a discipline in which nothing changes meanwhile
-    /// may move its timer beyond, so that a long silence costs no step for each period.
+    /// From the present timer until `until`, no packet waits or arrives. A discipline whose state does not change meanwhile may
+    /// move its timer beyond, so that a long silence does not cost a step for each period.
     fn on_silence(&mut self, _until: Time) {}
-    /// Returns the events besides arrivals that the discipline needs; called once.
+    /// Returns the events that the discipline needs in addition to arrivals. Called once.
     fn watches(&self) -> Watches {
         Watches::Arrivals
     }
-    /// A packet has left the queue. Called in order, before any later event.
+    /// Handles a packet that left the queue. Called in order, before any later event.
     fn on_departure(&mut self, _departure: &Departure) {}
-    /// The last packet's transmission has ended at this moment, and none waited: the link has been idle since.
+    /// The last packet's transmission ended at `since`, and no packet waited: the link has been idle since.
     fn on_idle(&mut self, _since: Time) {}
-    /// The link went down: all that waited is lost.
+    /// The link went down, and all waiting packets are lost.
     fn on_flush(&mut self) {}
 }
 
 /// Events of which a discipline is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watches {
-    /// Arrivals alone.
+    /// Arrivals only.
     Arrivals,
-    /// Departures and the beginning of idle times, too. The link then writes down every packet.
+    /// Departures and the beginning of idle times, too. The link then records every packet.
     Departures,
 }
 
-/// A packet's transmission begins.
+/// The beginning of a packet's transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Departure {
-    /// When.
+    /// Time of the beginning.
     pub at: Time,
     /// Its flow.
     pub flow: u32,
     /// Its size, in bytes.
     pub size: u16,
-    /// Packets that it leaves behind.
+    /// Number of packets left in the queue.
     pub waiting: u32,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub waiting_bytes: u64,
 }

@@ -14,7 +14,7 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// With a buffer of this size. The packet in transmission counts.
+    /// Creates a queue with a buffer of this size. The packet in transmission counts.
     pub const fn new(limit: Limit) -> DropTail {
         DropTail { limit }
     }

@@ -1,9 +1,9 @@
-//! Deficit round robin (Shreedhar and Varghese 1995): every flow has a queue of its own, and all send the same number of bytes.
+//! Deficit round robin (Shreedhar and Varghese 1995): every flow has its own queue, and all queues send the same number of bytes.
 //!
-//! Flows are hashed into a fixed number of queues, as in stochastic fairness queueing (McKenney 1990); two flows that fall into
-//! one share it. Queues with packets take turns. A turn adds a quantum to a queue's deficit counter, and the queue sends as long
-//! as its next packet is no longer than that. When the buffer is full, the longest queue loses its oldest packet (McKenney's
-//! buffer stealing; from the front, as ns-2 does).
+//! Flows are hashed into a fixed number of queues, as in stochastic fairness queueing (McKenney 1990). Flows with the same hash
+//! share a queue. Queues with packets are served in turns. A turn adds a quantum to a queue's deficit counter. The queue sends
+//! while its next packet fits the counter. When the buffer is full, the longest queue drops its oldest packet (McKenney's buffer
+//! stealing; from the front, as in ns-2).
 
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
@@ -17,16 +17,16 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Config {
-        /// Bytes that a queue may send more in each turn. At least the largest packet's, or some turns send nothing.
+        /// Bytes added to a queue's deficit in each turn. If it is smaller than the largest packet, some turns send nothing.
         quantum: u32 = 1514 => whole["quantum", 64, 1_000_000, "bytes that a queue may send more in each turn"];
         /// Buffer of all queues together, without the packet in transmission.
         limit: Limit = Limit::Packets(127)
             => option[limit::option!("buffer of all queues, without the packet in transmission")];
-        /// How many queues there are.
+        /// Number of queues.
         queues: u32 = 1024 => whole["queues", 1, 65_536, "queues that flows are hashed into"];
     }
 
-    /// An Ethernet packet's bytes, 127 packets and 1024 queues, as in Linux' `sfq`.
+    /// The size of an Ethernet packet, 127 packets and 1024 queues, as in Linux' `sfq`.
     impl Default;
 
     impl Tabled for Config as "drr" {
@@ -50,7 +50,7 @@ pub struct Drr {
     bytes: u64,
 }
 
-/// One queue.
+/// A queue.
 #[derive(Debug, Default)]
 struct FlowQueue {
     packets: PacketQueue,
@@ -65,15 +65,14 @@ enum Turn {
     GoesOn,
 }
 
-/// Returns the queue of a flow, out of `queues`. Consecutive numbers get different queues as far as possible
-/// (Fibonacci hashing).
+/// Returns the queue of a flow, out of `queues`. Consecutive numbers get different queues where possible (Fibonacci hashing).
 pub(crate) fn hashed(flow: u32, queues: usize) -> u32 {
     let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     ((mixed * queues as u64) >> 32) as u32
 }
 
 impl Drr {
-    /// Empty queues.
+    /// Creates empty queues.
     pub fn new(config: Config) -> Drr {
         let queues = std::iter::repeat_with(FlowQueue::default).take(config.queues.max(1) as usize).collect();
         let active = VecDeque::new();
@@ -84,7 +83,7 @@ impl Drr {
         hashed(flow, self.queues.len())
     }
 
-    /// Take a queue's oldest packet. Without packets, it loses its turn.
+    /// Removes a queue's oldest packet. An empty queue loses its turn.
     fn pop(&mut self, queue: u32) -> Option<Queued> {
         let it = &mut self.queues[queue as usize];
         let packet = it.packets.pop()?;
@@ -102,7 +101,7 @@ impl Drr {
         Some(packet)
     }
 
-    /// The queue with the most bytes; of several, the one whose turn comes first.
+    /// Returns the queue with the most bytes; of equal ones, the next in turn.
     fn longest(&self) -> Option<u32> {
         let bytes = |queue: &u32| self.queues[*queue as usize].packets.backlog().1;
         self.active.iter().copied().rev().max_by_key(bytes)

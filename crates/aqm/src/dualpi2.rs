@@ -1,5 +1,5 @@
-//! DualPI2 (RFC 9332; Linux, `sch_dualpi2`): two queues of which packets of L4S senders, ECT(1), have the one with low latency, and
-//! a PI controller whose probability is squared for the others. Both kinds of flows then get about the same.
+//! DualPI2 (RFC 9332; Linux, `sch_dualpi2`): two queues and a PI controller. Packets of L4S senders, ECT(1), use the low-latency
+//! queue. The controller's probability is squared for the classic queue. Both kinds of flows then get similar rates.
 //!
 //! ```text
 //!   ECT(1), CE ---- low latency ---- marked when they waited 1 ms, or with probability k p ----+
@@ -7,8 +7,7 @@
 //!   all others ---- classic -------- marked or dropped with probability p^2 -------------------+
 //! ```
 //!
-//! Above `p = 1 / k` marks carry no further information: then packets of both queues are dropped with probability
-//! p^2.
+//! Above `p = 1 / k` marks carry no further information. Then packets of both queues are dropped with probability p^2.
 
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
@@ -24,34 +23,35 @@ table! {
     pub struct Config {
         /// Buffer of both queues, in packets that wait.
         limit: u32 = 10_000 => whole["limit", 1, u32::MAX as u64, "buffer of both queues, in packets that wait"];
-        /// The delay that it steers the classic queue to.
+        /// Target delay of the classic queue.
         target: Span = Span::from_millis(15)
             => seconds["target", NumberRange::up_to(1.0), "time in the classic queue that it steers to"];
-        /// How often the probability is moved.
+        /// Interval between updates of the probability.
         update: Span = Span::from_millis(16)
             => seconds["update", NumberRange::up_to(1.0), "time between two updates of the probability"];
-        /// Increase of the probability at each move, for a second above the target.
+        /// Increase of the probability per update and second of delay above the target.
         alpha: f64 = 0.16 => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
-        /// Increase of the probability for a second more than the last time.
+        /// Increase of the probability per update and second of growth of the delay.
         beta: f64 = 3.2 => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
-        /// From which time in the queue on packets of low latency are marked in any case.
+        /// Delay above which low-latency packets are always marked.
         step: Span = Span::from_millis(1)
             => seconds["step", NumberRange::up_to(1.0), "time in the queue of low latency from which on all are marked"];
-        /// Packets of low latency that must be left behind it for that (RFC 9332, appendix A.1, `Th_len`; Linux, `min_qlen_step`): where a
-        /// transmission takes longer than the step, a packet that has only waited for another's end would be marked.
+        /// Minimum number of low-latency packets behind the packet for these marks (RFC 9332, appendix A.1, `Th_len`; Linux,
+        /// `min_qlen_step`). Otherwise a packet that waits for the end of one transmission would be marked on links where a
+        /// transmission takes longer than the step.
         step_from: u32 = 1
             => whole["step_from", 0, 1_000_000, "packets of low latency left behind one for it to be marked by `step`"];
-        /// How much more often packets of low latency are marked: `k p` beside `p^2`.
+        /// Coupling factor: low-latency packets are marked with `k p`, classic ones with `p^2`.
         coupling: f64 = 2.0
             => number["coupling", NumberRange::of(1.0, 100.0), "k: marks of low latency are k p, others p squared"];
-        /// Share of turns that the classic queue has while both have packets.
+        /// Share of turns of the classic queue while both have packets.
         classic: f64 = 0.1
             => number["classic", NumberRange::PART, "share of turns of the classic queue while both have packets"];
-        /// Bytes of two packets of the largest size: a shorter queue loses nothing.
+        /// Size of two packets of maximum size: a shorter queue drops nothing.
         min_bytes: u32 = 3000 => whole["least", 0, 1_000_000, "bytes below which nothing is dropped early"];
     }
 
-    /// Values of Linux, for round-trip times of up to 100 ms; but for `step_from`, which is RFC 9332's, and 0 in Linux.
+    /// Values of Linux, for round-trip times of up to 100 ms. `step_from` is RFC 9332's; Linux has 0.
     impl Default;
 
     impl Tabled for Config as "dualpi2" {
@@ -72,7 +72,7 @@ pub struct DualPi2 {
     p: f64,
     /// The delay at the last move.
     last: f64,
-    /// Bytes that the classic queue is owed: above zero, it is its turn.
+    /// Byte credit of the classic queue: above zero, it is its turn.
     credit: f64,
     ticks: Ticks,
 }
@@ -91,7 +91,7 @@ enum Verdict {
 }
 
 impl DualPi2 {
-    /// Empty queues.
+    /// Creates empty queues.
     pub fn new(config: Config) -> DualPi2 {
         DualPi2 {
             config,
@@ -104,12 +104,12 @@ impl DualPi2 {
         }
     }
 
-    /// The probability before it is squared or multiplied.
+    /// Returns the probability before it is squared or multiplied.
     pub const fn probability(&self) -> f64 {
         self.p
     }
 
-    /// The next packet of the queue whose turn it is.
+    /// Removes the next packet of the queue whose turn it is.
     fn take(&mut self) -> Option<(Kind, Queued)> {
         let share = self.config.classic;
         let (low, classic) = (self.low.backlog().0 > 0, self.classic.backlog().0 > 0);
@@ -295,7 +295,7 @@ mod tests {
         assert!((bench.queue.probability() - 0.051_36 - 0.16 * 0.017 - 3.2 * 0.016).abs() < 1e-12);
     }
 
-    /// The share of packets that are marked and dropped at this probability.
+    /// Returns the shares of marked and dropped packets at this probability.
     fn shares(ecn: Ecn, p: f64) -> (f64, f64) {
         let mut bench = Bench::new(Config { limit: 100_000, ..Config::default() });
         bench.arrive(40_000, ecn, Time::ZERO);
@@ -312,7 +312,7 @@ mod tests {
         near(shares(Ecn::Ect1, 0.2), 0.4, 0.0);
         near(shares(Ecn::Ect0, 0.2), 0.04, 0.0);
         near(shares(Ecn::NotEct, 0.2), 0.0, 0.04);
-        // Overload: p^2 are dropped of both, and the others of low latency are marked.
+        // Overload: p^2 of both kinds are dropped, and the other low-latency packets are marked.
         near(shares(Ecn::Ect1, 0.6), 0.64, 0.36);
         near(shares(Ecn::Ect0, 0.6), 0.0, 0.36);
     }

@@ -1,10 +1,10 @@
-//! First in, first out, with a buffer that drops from its tail or from its front.
+//! First in, first out, with a buffer that drops from its tail or its front.
 //!
-//! From the front, the oldest packet makes room for the one that arrives, and its sender learns of congestion by the time that
-//! packets wait earlier (Lakshman, Neidhardt and Ott 1996; Linux: `pfifo_head_drop`). From the tail it does what
-//! [`drop_tail`](crate::drop_tail) does, packet by packet; that one is faster, for it decides at arrival.
+//! From the front, the oldest packet makes room for the new one, and its sender learns of the congestion earlier by the queueing
+//! delay (Lakshman, Neidhardt and Ott 1996; Linux: `pfifo_head_drop`). From the tail it has the behaviour of
+//! [`drop_tail`](crate::drop_tail), which is faster because it decides at arrival.
 //!
-//! The limit counts the packet in transmission too.
+//! The limit includes the packet in transmission.
 
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
@@ -19,7 +19,7 @@ table! {
     pub struct Config {
         /// Buffer. The packet in transmission counts.
         limit: Limit = Limit::Packets(50) => option[limit::option!("buffer; the packet in transmission counts")];
-        /// Packet that is dropped at a full buffer.
+        /// Packet to drop at a full buffer.
         drops: Drops = Drops::Tail
             => choice["drops", { "tail" => Tail, "front" => Front },
                 "packets dropped when it is full: the arriving one, or the oldest ones"];
@@ -36,12 +36,12 @@ table! {
     }
 }
 
-/// Where a full buffer drops.
+/// End at which a full buffer drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drops {
-    /// The packet that arrives.
+    /// The arriving packet is dropped.
     Tail,
-    /// The oldest ones that wait.
+    /// The oldest waiting packets are dropped.
     Front,
 }
 
@@ -53,7 +53,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: Config) -> Fifo {
         Fifo { config, packets: PacketQueue::default() }
     }
@@ -76,7 +76,7 @@ impl Qdisc for Fifo {
     ) -> Decision {
         while !self.has_room(offer) {
             let oldest = if self.config.drops == Drops::Front { self.packets.pop() } else { None };
-            // Where the packet in transmission fills the buffer, nothing makes room.
+            // If the packet in transmission fills the buffer, no drop makes room.
             let Some(oldest) = oldest else { return Decision::Drop(DropCause::Overflow) };
             dropped.push(Dropped { ticket: oldest.ticket, cause: DropCause::Overflow });
         }

@@ -1,10 +1,10 @@
 //! State of a discipline for each flow that has packets in its queue.
 
-/// Records by flow, in open addressing: a look-up takes constant time on average, and nothing is allocated while no more flows
-/// than ever before are there at once.
+/// Records by flow, with open addressing. A look-up takes constant time on average. Memory is allocated only when the number of
+/// flows exceeds its earlier maximum.
 #[derive(Debug, Clone)]
 pub(crate) struct Flows<T> {
-    /// A power of two of places, less than half of them taken.
+    /// The slots, a power of two, less than half of them used.
     places: Vec<Option<(u32, T)>>,
     count: usize,
 }
@@ -15,24 +15,24 @@ impl<T: Copy + Default> Flows<T> {
         Flows { places: vec![None; (2 * flows + 2).next_power_of_two()], count: 0 }
     }
 
-    /// How many there are.
+    /// Returns the number of records.
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// All are forgotten.
+    /// Removes all records.
     pub fn clear(&mut self) {
         self.places.fill(None);
         self.count = 0;
     }
 
-    /// Where the search for a flow begins (Fibonacci hashing).
+    /// Returns the first slot of the search for a flow (Fibonacci hashing).
     fn home(&self, flow: u32) -> usize {
         let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         mixed as usize & (self.places.len() - 1)
     }
 
-    /// The place that the flow has, or would have.
+    /// Returns the slot that the flow has, or would have.
     fn place(&self, flow: u32) -> usize {
         let mut place = self.home(flow);
         while self.places[place].is_some_and(|(other, _)| other != flow) {
@@ -46,7 +46,7 @@ impl<T: Copy + Default> Flows<T> {
         self.places[self.place(flow)].as_ref().map(|(_, record)| record)
     }
 
-    /// The record of a flow, a new one if it has none.
+    /// Returns the record of a flow, a new one if it has none.
     pub fn entry(&mut self, flow: u32) -> &mut T {
         if 2 * (self.count + 1) >= self.places.len() {
             self.grow();
@@ -67,7 +67,7 @@ impl<T: Copy + Default> Flows<T> {
         }
     }
 
-    /// The flow has no record any more. Those behind it move up, so that no search ends too early.
+    /// Removes the flow's record. Later records move up, so that no search ends too early.
     pub fn remove(&mut self, flow: u32) {
         let mut hole = self.place(flow);
         if self.places[hole].is_none() {

@@ -1,7 +1,7 @@
-//! FQ-CoDel (RFC 8290): a queue with CoDel for every flow; queues take turns, and those of new flows go first.
+//! FQ-CoDel (RFC 8290): a queue with CoDel for every flow. Queues are served in turns, new flows first.
 //!
-//! Flows are hashed into a fixed number of queues. When all together hold more than the limit, the queue with the most bytes loses
-//! half of its packets, from its front, but not more than 64 at once.
+//! Flows are hashed into a fixed number of queues. If their total exceeds the limit, the queue with the most bytes drops half of
+//! its packets from its front, at most 64 at once.
 
 use crate::codel::{self, Codel};
 use crate::discipline::{Decision, DropCause, Offer};
@@ -17,7 +17,7 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Bytes that a queue may send more in each turn.
+        /// Bytes added to a queue's deficit in each turn.
         quantum: u32 = 1514 => whole["quantum", 64, 1_000_000, "bytes that a queue may send more in each turn"];
         /// Buffer of all queues together, in packets, without the one in transmission.
         limit: u32 = 10_240 => whole["limit", 1, u32::MAX as u64, "buffer of all queues, in packets that wait"];
@@ -25,12 +25,13 @@ table! {
         queues: u32 = 1024 => whole["queues", 1, 65_536, "queues that flows are hashed into"];
         /// Acceptable time in a queue.
         target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in a queue"];
-        /// How long a packet may wait longer than that before the first drop.
+        /// Duration for which packets may exceed the target before the first drop.
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
-        /// Bytes: nothing is dropped of a queue while no more than these wait in it. 0 for its largest packet so far.
+        /// Number of bytes of a queue that are never dropped: no drop while at most this many wait in it. 0 means its largest
+        /// packet so far.
         keep: u32 = 0 => whole["keep", 0, 1_000_000, "bytes of a queue that are never dropped; 0: its largest packet"];
-        /// Whether packets that allow it are marked in place of drops.
+        /// Whether ECN-capable packets are marked instead of drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -50,7 +51,7 @@ table! {
     }
 }
 
-/// Most packets that an overflow costs the longest queue at once (RFC 8290, 4.1.2; Linux).
+/// Maximum number of packets that the longest queue drops at an overflow (RFC 8290, 4.1.2; Linux).
 const BATCH: u32 = 64;
 
 /// The discipline's state.
@@ -58,26 +59,26 @@ const BATCH: u32 = 64;
 pub struct FqCodel {
     config: Config,
     queues: Vec<FlowQueue>,
-    /// Queues whose flow has just begun, and the others that have packets.
+    /// Queues of new flows, and the other queues with packets.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     packets: u32,
     bytes: u64,
-    /// What CoDel of one queue drops; used again.
+    /// Buffer for the drops of CoDel in one queue, reused.
     early: Vec<Dropped>,
 }
 
-/// One queue.
+/// A queue.
 #[derive(Debug)]
 struct FlowQueue {
     codel: Codel,
-    /// Bytes that it may send; none or less ends its turn.
+    /// Bytes that it may send. At zero or below its turn ends.
     deficit: i64,
     is_listed: bool,
 }
 
 impl FqCodel {
-    /// Empty queues.
+    /// Creates empty queues.
     pub fn new(config: Config) -> FqCodel {
         let Config { target, interval, keep, ecn, queues, .. } = config;
         let one = codel::Config { target, interval, limit: Limit::Packets(u32::MAX), keep, ecn };
@@ -93,7 +94,7 @@ impl FqCodel {
         }
     }
 
-    /// The queue with the most bytes loses packets from its front; whether `ticket` was among them.
+    /// Drops packets from the front of the queue with the most bytes. Returns whether `ticket` was among them.
     fn make_room(&mut self, ticket: Ticket, dropped: &mut Vec<Dropped>) -> Option<DropCause> {
         let listed = self.new.iter().chain(&self.old);
         let fattest = listed.copied().max_by_key(|queue| self.queues[*queue as usize].codel.backlog().1)?;
@@ -117,7 +118,7 @@ impl FqCodel {
         own
     }
 
-    /// The queue whose turn it is, with the list that it is in; turns that are over are ended.
+    /// Returns the queue whose turn it is, with its list. Ends turns without credit.
     fn turn(&mut self) -> Option<(u32, List)> {
         loop {
             let list = if self.new.is_empty() { List::Old } else { List::New };
@@ -186,7 +187,7 @@ impl Qdisc for FqCodel {
                 it.deficit -= i64::from(it.codel.latest_size());
                 return Some(sent);
             }
-            // A new flow's queue that is empty waits for a turn with the old ones, so that it cannot be new again at once.
+            // An empty queue of a new flow moves to the list of old flows, so that it cannot be new again immediately.
             self.list(list).pop_front();
             if list == List::New && !self.old.is_empty() {
                 self.old.push_back(queue);

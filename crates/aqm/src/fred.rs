@@ -1,8 +1,8 @@
-//! Flow random early drop (Lin and Morris 1997): RED that counts the packets of every flow in its queue. A flow below its share loses
-//! nothing early, and one that does not yield ("strikes") is held to its share.
+//! Flow random early drop (Lin and Morris 1997): RED that counts the packets of every flow in its queue. A flow below its share
+//! has no early drops. An unresponsive flow ("strikes") is limited to its share.
 //!
-//! Records are kept of flows with packets that wait alone, so their number is bounded by the buffer. The average moves at arrivals
-//! and departures.
+//! Only flows with waiting packets have records, so the buffer bounds their number. The average is updated at arrivals and
+//! departures.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::flows::Flows;
@@ -18,7 +18,7 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// Lower threshold of the average, and the most packets that a flow may have ("max_q").
+        /// Lower threshold of the average, and maximum number of packets of a flow ("max_q").
         min_th: f64 = 5.0 => number["min", NumberRange::POSITIVE, "lower threshold, and the maximum number of packets of a flow"];
         /// Upper threshold of the average.
         max_th: f64 = 15.0 => number["max", NumberRange::POSITIVE, "upper threshold, in packets"];
@@ -26,11 +26,11 @@ table! {
         w_q: f64 = 0.002 => number["w", NumberRange::up_to(0.999_999_999), "weight of the queue in its average"];
         /// Probability at the upper threshold.
         max_p: f64 = 0.1 => number["p", NumberRange::up_to(1.0), "probability at the upper threshold"];
-        /// Packets that every flow may have ("min_q"; 2 to 4 in the paper).
+        /// Number of packets that every flow may have ("min_q"; 2 to 4 in the paper).
         min_q: u32 = 2 => whole["share", 1, 1_000_000, "packets that every flow may have"];
-        /// Bytes of a usual packet: how many would have been sent while the link was idle.
+        /// Mean packet size in bytes, for the number of packets that an idle link would have sent.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
-        /// Whether packets that allow it are marked in place of random drops.
+        /// Whether ECN-capable packets are marked instead of random drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -59,38 +59,38 @@ pub struct Fred {
     config: Config,
     packets_per_second: f64,
     average: f64,
-    /// Robust packets since the last drop; `None` below the lower threshold.
+    /// Number of robust packets since the last drop; `None` below the lower threshold.
     count: Option<u32>,
     flows: Flows<Record>,
 }
 
-/// A flow with packets that wait.
+/// A flow with waiting packets.
 #[derive(Debug, Clone, Copy, Default)]
 struct Record {
     waiting: u32,
-    /// How often it had more than it may.
+    /// Number of times that it exceeded its limit.
     strikes: u32,
 }
 
 impl Fred {
-    /// For a link of this rate.
+    /// Creates the discipline for a link of this rate.
     pub fn new(config: Config, rate: Rate) -> Fred {
         let packets_per_second = crate::packets_per_second(rate, config.mean_packet_size);
         let flows = Flows::with_room_for(config.limit.min(1000) as usize + 1);
         Fred { config, packets_per_second, average: 0.0, count: None, flows }
     }
 
-    /// The average queue.
+    /// Returns the average queue.
     pub const fn average(&self) -> f64 {
         self.average
     }
 
-    /// Returns the packets of a flow if all have the same number ("avgcq").
+    /// Returns the mean number of packets per flow ("avgcq").
     fn share(&self) -> f64 {
         (self.average / self.flows.len().max(1) as f64).max(1.0)
     }
 
-    /// Whether a flow with this record has more than it may.
+    /// Whether a flow with this record exceeds its limit.
     fn is_beyond(&self, record: Record) -> bool {
         let (waiting, share) = (f64::from(record.waiting), self.share());
         let crowded = self.average >= self.config.max_th;
@@ -98,7 +98,7 @@ impl Fred {
         waiting >= most || (crowded && waiting > 2.0 * share) || (waiting >= share && record.strikes > 1)
     }
 
-    /// Whether RED would drop a packet of a flow that has its share.
+    /// Whether RED would drop a packet of a flow within its share.
     fn random(&mut self, rng: &mut Rng) -> bool {
         let Config { min_th, max_th, max_p, .. } = self.config;
         let count = self.count.map_or(0, |count| count.saturating_add(1));

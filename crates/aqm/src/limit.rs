@@ -1,15 +1,15 @@
-//! How much a buffer holds.
+//! Size of a buffer.
 
 use faircast_core::spec::SpecError;
 use std::fmt;
 use std::str::FromStr;
 
-/// How much a buffer holds.
+/// Size of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Packets.
+    /// Number of packets.
     Packets(u32),
-    /// Bytes.
+    /// Number of bytes.
     Bytes(u32),
 }
 
@@ -23,7 +23,7 @@ impl Limit {
         }
     }
 
-    /// Returns whether `packets` packets of `bytes` bytes in total are more than it holds.
+    /// Returns whether `packets` packets of `bytes` bytes in total exceed the buffer.
     #[inline]
     pub fn is_exceeded(&self, packets: u32, bytes: u64) -> bool {
         match *self {

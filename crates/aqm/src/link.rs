@@ -1,10 +1,9 @@
 //! A link: a queue in front of a transmitter of a given rate, then a wire with a delay and losses.
 //!
-//! With a first-in, first-out queue that decides at arrival, [`Link::offer`] returns at once when a packet will
-//! arrive at the other end. Otherwise the packet is queued, and the driver has two more duties. After every
-//! call that returns a moment it drains [`Link::dequeue`] until that returns nothing more. It calls
-//! [`Link::dequeue`] again at [`Link::next_dequeue`], before anything else that happens to the link at that
-//! moment. The driver stores the packets; the link stores only times, sizes and counts.
+//! With a first-in-first-out queue that decides at arrival, [`Link::offer`] immediately returns the packet's arrival time at the
+//! other end. Otherwise the packet is queued, and the driver has two more duties. After every call that returns a time it calls
+//! [`Link::dequeue`] until the result is `None`. It calls [`Link::dequeue`] again at [`Link::next_dequeue`], before any other
+//! event of the link at that time. The driver stores the packets; the link stores only times, sizes and counts.
 
 use crate::any::AnyDiscipline;
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Ecn, Offer, Watches};
@@ -20,10 +19,10 @@ use std::collections::VecDeque;
 
 mod queue;
 
-/// A link to be made.
+/// Specification of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkSpec {
-    /// Bit rate of the transmitter; [`Rate::UNLIMITED`] for a wire without one.
+    /// Bit rate of the transmitter; [`Rate::UNLIMITED`] for a link without transmission time.
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Span,
@@ -31,12 +30,13 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Losses on the wire, after the transmitter.
     pub loss: Option<LossSpec>,
-    /// Each packet propagates longer by a random time below this, but none overtakes: hosts and networks are not as regular as links.
+    /// Maximum random addition to the propagation delay of each packet. Packets stay in order. Hosts and networks are less
+    /// regular than links.
     pub jitter: Span,
 }
 
 impl LinkSpec {
-    /// A link that loses nothing and whose delay is always the same.
+    /// Creates a link without losses and with a constant delay.
     pub const fn new(rate: Rate, delay: Span, queue: QueueSpec) -> LinkSpec {
         LinkSpec { rate, delay, queue, loss: None, jitter: Span::ZERO }
     }
@@ -45,46 +45,46 @@ impl LinkSpec {
 /// Fate of a packet that is offered to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfferResult {
-    /// It comes out at the other end.
+    /// The packet arrives at the other end.
     Arrives {
-        /// When its last bit does.
+        /// Arrival time of its last bit.
         at: Time,
         /// Whether the queue set its congestion mark.
         marked: bool,
     },
-    /// It waits. [`Link::dequeue`] will say what became of it.
+    /// The packet waits. [`Link::dequeue`] will report its fate.
     Queued(Ticket),
-    /// It is lost.
+    /// The packet is lost.
     Lost(LossCause),
 }
 
 /// Fate of a packet that was queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dequeued {
-    /// Its transmission begins; it comes out at the other end.
+    /// Its transmission begins, and it will arrive at the other end.
     Arrives {
-        /// Which.
+        /// The packet's ticket.
         ticket: Ticket,
-        /// When its last bit does.
+        /// Arrival time of its last bit.
         at: Time,
         /// Whether the queue set its congestion mark.
         marked: bool,
     },
-    /// It is lost.
+    /// The packet is lost.
     Lost {
-        /// Which.
+        /// The packet's ticket.
         ticket: Ticket,
-        /// Why.
+        /// Reason of the loss.
         cause: LossCause,
     },
 }
 
-/// Where a packet was lost.
+/// Place of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossCause {
-    /// In the queue.
+    /// The queue dropped it.
     Queue(DropCause),
-    /// On the wire.
+    /// It was lost on the wire.
     Wire,
     /// The link is down.
     Down,
@@ -93,63 +93,63 @@ pub enum LossCause {
 /// Counters of a link since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkCounts {
-    /// Packets offered.
+    /// Number of offered packets.
     pub offered: u64,
-    /// Packets that the queue took and has not dropped.
+    /// Number of packets that the queue accepted and did not drop later.
     pub accepted: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub accepted_bytes: u64,
-    /// Dropped by a full buffer.
+    /// Number of drops by a full buffer.
     pub overflow: u64,
-    /// Dropped early by the discipline.
+    /// Number of early drops by the discipline.
     pub early: u64,
-    /// Marked.
+    /// Number of marked packets.
     pub marked: u64,
-    /// Lost on the wire or because the link was down.
+    /// Number of packets lost on the wire or because the link was down.
     pub lost: u64,
 }
 
-/// How many fractional bits a byte's transmission time has.
+/// Number of fractional bits of a byte's transmission time.
 const FRACTION: u32 = 20;
 
-/// The longest transmission time of a byte, 134 ms, so that 65,535 bytes fit 64 bits: rates below 60 bit/s count as that.
+/// Maximum transmission time of a byte, 134 ms, so that 65,535 bytes fit 64 bits. Rates below 60 bit/s count as 60 bit/s.
 const SLOWEST: u64 = u64::MAX >> 17;
 
-/// One direction of a link. State that every packet touches fits a cache line; the rest lies in a box.
+/// One direction of a link. State that every packet uses fits a cache line; the rest is in a box.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Link {
-    /// When the transmitter has sent all that it has taken so far.
+    /// End of the transmission of all accepted packets.
     free_at: Time,
     delay: Span,
-    /// As long as all packets that wait or are being sent are of one size: the transmission time of one. Their number
-    /// then follows from `free_at` alone.
+    /// Transmission time of a packet, if all waiting packets and the one in transmission have the same size. Their number then
+    /// follows from `free_at`.
     each: Span,
-    /// Longest time until `free_at` at which a drop-tail buffer takes one more packet of that size.
+    /// Maximum time until `free_at` at which a drop-tail buffer accepts another packet of that size.
     patience: Span,
     accepted_bytes: u64,
     rest: Box<Rest>,
-    /// Packets accepted, but for those that `Rest::accepted` counts.
+    /// Number of accepted packets that `Rest::accepted` does not include.
     accepted: u32,
-    /// That size.
+    /// The common size.
     size: u16,
     way: LinkPath,
-    /// Packets before the last one without a pause.
+    /// Number of packets without a pause before the latest one.
     streak: u8,
 }
 
 const _: () = assert!(size_of::<Link>() <= 56);
 
-/// How much of the long way a packet has to go.
+/// Path of a packet through the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkPath {
-    /// A drop-tail queue with packets of one size before a wire that loses nothing: the short way.
+    /// The fast path: a drop-tail queue with packets of one size, and a wire without losses.
     Short,
-    /// Anything else.
+    /// The path for all other cases.
     Long,
 }
 
-/// State that not every packet touches.
+/// State that only some packets use.
 #[derive(Debug)]
 struct Rest {
     /// Transmission time of a byte, in 2^-20 ns.
@@ -157,7 +157,7 @@ struct Rest {
     decides: Decides,
     rng: Rng,
     rate: Rate,
-    /// Packets accepted before `Link::accepted` was reset.
+    /// Number of packets accepted before `Link::accepted` was reset.
     accepted: u64,
     overflow: u64,
     rare: Option<Box<LinkExtras>>,
@@ -174,17 +174,17 @@ enum Decides {
     Holds(Box<Queue>),
 }
 
-/// State that most links never need.
+/// State that most links do not need.
 #[derive(Debug, Clone, Default)]
 struct LinkExtras {
-    /// Packets of several sizes wait, or the link was changed: all that wait, with their times.
+    /// All waiting packets with their times, if packets have several sizes or the link was changed.
     mixed: Mixed,
     loss: Option<Loss>,
-    /// If any: packets are then written down one by one, each with its own delay.
+    /// Jitter, if any: packets are then recorded one by one, each with its own delay.
     jitter: Span,
-    /// Known only on the long way.
+    /// Latest arrival; known only on the slow path.
     last_arrival: Time,
-    /// Bytes that were accepted and then lost because the link went down.
+    /// Bytes that were accepted and lost later because the link went down.
     flushed_bytes: u64,
     early: u64,
     marked: u64,
@@ -218,12 +218,12 @@ enum State {
     Down,
 }
 
-/// How packets of one size are known.
+/// Record of packets of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Record {
-    /// By their number alone.
+    /// Only their number.
     Number,
-    /// One by one: the link was changed or has jitter, or its discipline watches departures.
+    /// Each packet: the link was changed or has jitter, or its discipline watches departures.
     Each,
 }
 
@@ -232,7 +232,7 @@ enum Record {
 struct Mixed {
     packets: VecDeque<Waiting>,
     bytes: u64,
-    /// When the last packet arrives that is not among these any more.
+    /// Arrival of the latest packet that was removed from this list.
     sent_arrives: Time,
     reported: Reported,
 }
@@ -240,28 +240,28 @@ struct Mixed {
 /// State that a discipline that watches departures has received.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reported {
-    /// Packets that are still among [`Mixed::packets`] and whose departure was reported.
+    /// Number of packets in [`Mixed::packets`] whose departure was reported.
     packets: usize,
-    /// Their bytes.
+    /// Bytes of these packets.
     bytes: u64,
     /// Beginning of the latest idle time that was reported.
     idle: Time,
 }
 
-/// A packet that waits or is being sent.
+/// A packet that waits or is in transmission.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     begins: Time,
     ends: Time,
-    /// The propagation delay at the time it came.
+    /// Propagation delay at its arrival.
     delay: Span,
     flow: u32,
     size: u16,
 }
 
 impl Waiting {
-    /// When it arrives if the packet before it arrives at `last`. It never overtakes, and if it takes any time to be
-    /// sent it comes a nanosecond later at least, so that a moment is between the two.
+    /// Returns its arrival if the packet before it arrives at `last`. It never overtakes. With a transmission time above zero it
+    /// arrives at least a nanosecond later, so that a time exists between both arrivals.
     fn arrives_after(&self, last: Time) -> Time {
         let gap = self.ends.since(self.begins).min(Span::from_nanos(1));
         (self.ends + self.delay).max(last + gap)
@@ -269,12 +269,12 @@ impl Waiting {
 }
 
 impl Link {
-    /// An idle link; `rng` is its own random stream.
+    /// Creates an idle link with the random stream `rng`.
     pub fn new(spec: &LinkSpec, rng: Rng) -> Link {
         Link::with_discipline(spec, spec.queue.build(spec.rate, spec.delay), rng)
     }
 
-    /// The same with this discipline in place of the one that `spec` names.
+    /// Creates a link with this discipline instead of the one that `spec` names.
     pub fn with_discipline(spec: &LinkSpec, discipline: AnyDiscipline, rng: Rng) -> Link {
         let mut decides = match discipline {
             AnyDiscipline::DropTail(drop_tail) => Decides::DropTail(drop_tail),
@@ -318,7 +318,7 @@ impl Link {
         link
     }
 
-    /// A packet of `size` bytes of `flow` arrives at the queue. Times must not run backwards.
+    /// Offers a packet of `size` bytes of `flow`. Times must not run backwards.
     #[inline]
     pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn: impl Into<Ecn>) -> OfferResult {
         if self.way == LinkPath::Short && self.size == size {
@@ -334,20 +334,19 @@ impl Link {
         self.offer_long(now, size, flow, ecn.into())
     }
 
-    /// Where the packet that was taken last stands among packets of other links that arrive at the same moment: lower
-    /// comes first. It counts the packets before it without a pause; one that comes the very moment the link becomes
+    /// Returns the rank of the latest accepted packet among packets of other links that arrive at the same time: lower ranks
+    /// first. The rank is the number of packets before it without a pause. A packet that arrives exactly when the link becomes
     /// free makes no pause.
     ///
-    /// Returns the rank, as in ns-2, which executes events of the same moment in the order in which they were
-    /// caused. The end of a transmission is caused when it begins; an acknowledgement's arrival is caused when
-    /// it is sent over a link of about the same delay. So bursts come last on links whose delay is longer than
-    /// a packet's transmission, and first on others.
+    /// This follows ns-2, which executes simultaneous events in the order of their causes. The cause of the end of a transmission
+    /// is its beginning. The cause of an acknowledgement's arrival is its transmission over a link of about the same delay. So
+    /// bursts come last on links whose delay exceeds a packet's transmission time, and first on other links.
     #[inline]
     pub const fn rank(&self) -> u8 {
         if self.each.as_nanos() < self.delay.as_nanos() { self.streak } else { u8::MAX - self.streak }
     }
 
-    /// A packet is taken now: before [`Link::free_at`] moves.
+    /// Accepts a packet. Called before [`Link::free_at`] changes.
     #[inline]
     fn go_on(&mut self, now: Time) {
         self.streak = streak_at(now, self.free_at, self.streak);
@@ -408,13 +407,13 @@ impl Link {
         OfferResult::Arrives { at, marked }
     }
 
-    /// The link is idle: from now on all packets may be of this size.
+    /// The link is idle: all further packets may have this size.
     fn settle(&mut self, size: u16) {
         if self.rest.record == Record::Each {
             return;
         }
         if let Some(rare) = &mut self.rest.rare {
-            // Keep the memory: sizes that were mixed once will be mixed again.
+            // The memory is not freed, because the link will probably have mixed sizes again.
             rare.mixed.packets.clear();
             rare.mixed.bytes = 0;
         }
@@ -427,7 +426,7 @@ impl Link {
         transmission(self.rest.byte_time, size)
     }
 
-    /// The short way is open to a plain drop-tail link whose packets are all of one size.
+    /// The fast path is possible for a plain drop-tail link whose packets have one size.
     fn choose_way(&mut self) {
         self.way = LinkPath::Long;
         let rest = &*self.rest;
@@ -441,7 +440,7 @@ impl Link {
             Limit::Packets(limit) => limit,
             Limit::Bytes(limit) => limit / u32::from(self.size),
         };
-        // `free_at - now` is longer than `packets - 1` transmissions when at least `packets` are there.
+        // `free_at - now` is longer than `packets - 1` transmissions if at least `packets` packets are queued.
         if let Some(others) = packets.checked_sub(1) {
             self.patience = self.each * u64::from(others);
             self.way = LinkPath::Short;
@@ -470,8 +469,7 @@ impl Link {
         }
     }
 
-    /// Notifies a discipline that watches departures of the packets that have left until this moment, and of the
-    /// link's idle time.
+    /// Reports departures until `now`, and the link's idle time, to a discipline that watches departures.
     fn tell(&mut self, now: Time) {
         let rest = &mut *self.rest;
         let (Decides::AtArrival(discipline), Watches::Departures) = (&mut rest.decides, rest.watches) else {
@@ -496,7 +494,7 @@ impl Link {
         }
     }
 
-    /// The queue as a packet finds it.
+    /// Returns the state of the queue at a packet's arrival.
     fn look(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Offer {
         let (packets, bytes, in_transmission) = self.backlog(now);
         Offer {
@@ -511,7 +509,7 @@ impl Link {
         }
     }
 
-    /// Packets and bytes that have not left, and the size of the one in transmission.
+    /// Returns the packets and bytes that have not left, and the size of the packet in transmission.
     fn backlog(&self, now: Time) -> (u32, u64, u16) {
         let busy = self.free_at.since(now).as_nanos();
         if busy == 0 {
@@ -532,7 +530,7 @@ impl Link {
         }
     }
 
-    /// The packet waits, is sent, and occupies the transmitter until `free_at`. When it will arrive.
+    /// Queues and sends the packet, which occupies the transmitter until `free_at`. Returns its arrival time.
     fn take(&mut self, now: Time, size: u16, flow: u32) -> Time {
         let begins = self.free_at.max(now);
         let each = self.transmission(size);
@@ -554,7 +552,7 @@ impl Link {
         rare.last_arrival
     }
 
-    /// Packets of another size come, or the link changes: write down the packets that were known by their number alone.
+    /// Records the packets of which only the number is stored, because packets of another size arrive or the link changes.
     fn mix(&mut self, now: Time) {
         self.way = LinkPath::Long;
         if self.rest.mixed().is_some() || self.rest.record == Record::Each {
@@ -570,15 +568,15 @@ impl Link {
         mixed.packets.clear();
         mixed.packets.extend((0..u64::from(packets)).rev().map(|later| {
             let ends = free_at - each * later;
-            // A driver that asks for flows has had each packet recorded from the start.
+            // A driver that uses flows has had each packet recorded from the start.
             Waiting { begins: ends - each, ends, delay, flow: 0, size }
         }));
-        // A packet on the wire arrives by then; there may be no such packet.
+        // A packet on the wire arrives at this time or before; there may be no such packet.
         mixed.sent_arrives = mixed.packets.front().map_or(latest, |first| first.begins + delay);
     }
 
-    /// Packets that wait at this moment, without the one in transmission, and their bytes. `now` may lie in the past
-    /// as far as no packet was offered since.
+    /// Returns the number of packets that wait at this time, without the one in transmission, and their bytes. `now` may be in
+    /// the past if no packet was offered since.
     pub fn waiting(&self, now: Time) -> (u32, u64) {
         if let Decides::Holds(queue) = &self.rest.decides {
             return queue.backlog();
@@ -587,7 +585,7 @@ impl Link {
         (packets.saturating_sub(u32::from(in_transmission > 0)), bytes - u64::from(in_transmission))
     }
 
-    /// Bytes that have left the transmitter by this moment, in whole packets.
+    /// Returns the bytes that have left the transmitter by this time, in whole packets.
     pub fn departed_bytes(&self, now: Time) -> u64 {
         if let Decides::Holds(queue) = &self.rest.decides {
             return queue.departed_bytes(now);
@@ -628,19 +626,19 @@ impl Link {
         self.delay
     }
 
-    /// Packets that come from now on propagate this long. None overtakes an earlier one.
+    /// Sets the propagation delay of all further packets. They do not overtake earlier ones.
     pub fn set_delay(&mut self, now: Time, delay: Span) {
         self.begin_change(now);
         self.delay = delay;
     }
 
-    /// From now on packets are lost on the wire like this.
+    /// Sets the losses on the wire.
     pub fn set_loss(&mut self, loss: Option<LossSpec>) {
         self.rest.rare().loss = loss.map(Loss::new);
         self.choose_way();
     }
 
-    /// All that waits is written down, and the link stays on the long way.
+    /// Records all waiting packets. The link stays on the slow path.
     fn begin_change(&mut self, now: Time) {
         if self.queues() {
             self.rest.record = Record::Each;
@@ -652,8 +650,8 @@ impl Link {
         self.rest.rare().mixed.forget_sent(now);
     }
 
-    /// Changes the rate. Waiting packets are sent at the new one; the packet in transmission ends at the old
-    /// one. The driver corrects the arrivals of its packets with the returned shift.
+    /// Changes the rate. Waiting packets are sent at the new rate; the transmission in progress ends at the old one. The driver
+    /// corrects the arrivals of its packets with the returned shift.
     pub fn set_rate(&mut self, now: Time, rate: Rate) -> Shift {
         self.begin_change(now);
         let byte_time = byte_time(rate);
@@ -684,9 +682,9 @@ impl Link {
         shift
     }
 
-    /// Takes the link down. Packets that wait or are being sent are lost, and so is every packet that is
-    /// offered until the link is up again. The driver drops packets that arrive after [`Down::kept_until`]; for
-    /// those that were queued, [`Link::dequeue`] reports the loss.
+    /// Takes the link down. Waiting packets and the one in transmission are lost, and so is every packet that is offered before
+    /// the link is up again. The driver drops packets that arrive after [`Down::kept_until`]. For queued packets,
+    /// [`Link::dequeue`] reports the loss.
     pub fn set_down(&mut self, now: Time) -> Down {
         self.begin_change(now);
         self.free_at = self.free_at.min(now);
@@ -706,7 +704,7 @@ impl Link {
         Down { kept_until: rare.last_arrival }
     }
 
-    /// The link is up again, with an empty queue.
+    /// Brings the link up, with an empty queue.
     pub fn set_up(&mut self) {
         self.rest.state = State::Up;
     }
@@ -721,7 +719,7 @@ impl Decides {
         }
     }
 
-    /// When a discipline that decides at arrival wants to be called.
+    /// Returns the next timer of a discipline that decides at arrival.
     fn timer(&self) -> Option<Time> {
         let Decides::AtArrival(discipline) = self else { return None };
         Some(discipline.timer())
@@ -745,30 +743,30 @@ impl Mixed {
 /// New arrival times after a change of rate: pairs of old and new, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shift {
-    /// From, to.
+    /// Old and new arrival times.
     pub moves: Vec<(Time, Time)>,
 }
 
 /// Packets that survive when a link goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Down {
-    /// Packets that arrive until this moment are on the wire already and do arrive.
+    /// Packets that arrive until this time are on the wire and arrive.
     pub kept_until: Time,
 }
 
-/// Packets without a pause before one that is taken now.
+/// Returns the number of packets without a pause before a packet that is accepted now.
 #[inline]
 fn streak_at(now: Time, free_at: Time, streak: u8) -> u8 {
     if free_at < now { 0 } else { streak.saturating_add(1) }
 }
 
-/// How long a packet is sent.
+/// Returns the transmission time of a packet.
 #[inline]
 fn transmission(byte_time: u64, size: u16) -> Span {
     Span::from_nanos((u64::from(size) * byte_time) >> FRACTION)
 }
 
-/// In 2^-20 ns; zero for an unlimited rate.
+/// Returns the transmission time of a byte in 2^-20 ns; zero for an unlimited rate.
 fn byte_time(rate: Rate) -> u64 {
     if rate.bps() <= 0.0 {
         return SLOWEST;

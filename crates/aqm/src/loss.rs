@@ -6,16 +6,16 @@ use faircast_core::spec::{self, NumberRange, Opt, SpecError};
 use std::fmt;
 use std::str::FromStr;
 
-/// How packets get lost.
+/// Model of losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LossSpec {
-    /// Each with this probability, independently.
+    /// Each packet is lost with this probability, independently.
     Bernoulli(f64),
     /// Two states, good and bad (Gilbert 1960, Elliott 1963); one step of the chain per packet.
     GilbertElliott {
-        /// Probability to go from good to bad before a packet.
+        /// Probability of a transition from good to bad before a packet.
         to_bad: f64,
-        /// Probability to go from bad to good before a packet.
+        /// Probability of a transition from bad to good before a packet.
         to_good: f64,
         /// Loss probability in the good state.
         good: f64,
@@ -24,7 +24,7 @@ pub enum LossSpec {
     },
 }
 
-/// The chain of Gilbert and Elliott while it is read.
+/// Options of [`LossSpec::GilbertElliott`] during parsing.
 #[derive(Debug, Clone, Copy)]
 struct Gilbert {
     to_bad: Option<f64>,
@@ -51,7 +51,7 @@ const GILBERT: &[Opt<Gilbert>] = &[
 ];
 
 impl LossSpec {
-    /// This, if all are probabilities.
+    /// Returns the model if all its values are probabilities.
     ///
     /// # Errors The first invalid value.
     pub fn checked(self) -> Result<LossSpec, SpecError> {
@@ -110,7 +110,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// In the good state.
+    /// Creates the state of a wire, in the good state.
     pub const fn new(spec: LossSpec) -> Loss {
         Loss { spec, bad: false }
     }

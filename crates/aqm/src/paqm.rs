@@ -1,10 +1,10 @@
-//! PAQM (paper 002, chapter 5): the traffic of the next two short intervals is predicted, and as much of it is dropped or marked as brings
+//! PAQM (paper 002, chapter 5). It predicts the traffic of the next two short intervals, and drops or marks the part that brings
 //! the queue to its target.
 //!
-//! Paper gap: (5.1) as printed is the mean size of packets; what the text, the controller and the figures need is the amount that
-//! arrives in an interval, dropped packets with it.
+//! Paper gap: (5.1) as printed is the mean size of packets. The text, the controller and the figures need the amount that arrives
+//! in an interval, including dropped packets.
 //!
-//! Paper gap: the solution (5.11) and its cases C1 to C4 are not the optimum of (5.9); [`Solution`] has them beside it.
+//! Paper gap: the solution (5.11) and its cases C1 to C4 are not the optimum of (5.9). [`Solution`] has both.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::table;
@@ -24,32 +24,32 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// The queue that it steers to ("Q_opt").
+        /// Target of the queue ("Q_opt").
         target: f64 = 20.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
         /// Length of an interval ("tau"; 0.02 to 0.05 s in the paper).
         interval: Span = Span::from_millis(20)
             => seconds["interval", NumberRange::of(0.001, 10.0), "time between two predictions"];
-        /// How many intervals a prediction looks at ("n").
+        /// Number of intervals in a prediction ("n").
         order: u32 = 20 => whole["order", 1, 200, "intervals that a prediction looks at"];
-        /// How many intervals are remembered. As many as `order` are the printed formula.
+        /// Number of stored intervals. With the value of `order`, the predictor is the printed formula.
         history: u32 = 100 => whole["history", 4, 10_000, "intervals that are remembered"];
-        /// How the next intervals are predicted.
+        /// Predictor of the next intervals.
         predictor: Predictor = Predictor::Lmmse
             => choice["predictor", { "lmmse" => Lmmse, "adaptive" => Adaptive, "last" => Last },
                 "linear with the least squared error, one that learns, or the last interval"];
-        /// Cost of a drop in the first and in the second interval ("b_0", "b_1").
+        /// Cost of a drop in the first interval ("b_0").
         b0: f64 = 0.0 => number["b0", NumberRange::of(0.0, 1e6), "cost of drops in the next interval"];
-        /// The second.
+        /// Cost of a drop in the second interval ("b_1").
         b1: f64 = 0.0 => number["b1", NumberRange::of(0.0, 1e6), "cost of drops in the interval after that"];
-        /// How the controller's optimum is found.
+        /// Method for the controller's optimum.
         solution: Solution = Solution::Exact
             => choice["solution", { "exact" => Exact, "clamp" => Clamp, "literal" => Literal },
                 "the optimum, the one without bounds brought into them, or the printed cases"];
-        /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
+        /// Mean packet size in bytes: converts the link's rate to packets, and is the unit with `bytes`.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Whether amounts and the queue are counted in bytes.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -72,25 +72,25 @@ table! {
     }
 }
 
-/// How the next intervals are predicted.
+/// Predictor of the next intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Predictor {
-    /// Linearly, with the least mean squared error over what is remembered (5.2 to 5.5).
+    /// Linear, with the least mean squared error over the stored intervals (5.2 to 5.5).
     Lmmse,
-    /// By weights that learn from each error (5.7).
+    /// With weights that adapt to each error (5.7).
     Adaptive,
-    /// As the last one.
+    /// The latest value.
     Last,
 }
 
-/// How the controller's optimum is found.
+/// Method for the controller's optimum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Solution {
-    /// Exactly.
+    /// The exact optimum.
     Exact,
-    /// Without bounds, then brought into them: what figure 5.6 shows.
+    /// The optimum without bounds, clamped to them: the law of figure 5.6.
     Clamp,
-    /// As printed: (5.11), with its cases C1 to C4.
+    /// The printed solution: (5.11) with its cases C1 to C4.
     Literal,
 }
 
@@ -98,7 +98,7 @@ pub enum Solution {
 #[derive(Debug, Clone)]
 pub struct Paqm {
     config: Config,
-    /// Packets that the link sends in an interval ("C").
+    /// Number of packets that the link sends in an interval ("C").
     capacity: f64,
     /// Arrivals in this interval.
     arrived: f64,
@@ -109,7 +109,7 @@ pub struct Paqm {
 }
 
 impl Paqm {
-    /// For a link of this rate.
+    /// Creates the discipline for a link of this rate.
     pub fn new(config: Config, rate: Rate) -> Paqm {
         let mut paqm = Paqm {
             config,
@@ -124,7 +124,7 @@ impl Paqm {
         paqm
     }
 
-    /// The present probability.
+    /// Returns the present probability.
     pub const fn probability(&self) -> f64 {
         self.p
     }
@@ -139,7 +139,7 @@ impl Paqm {
     }
 }
 
-/// The probability for a queue, what is expected in two intervals, and what the link sends in one.
+/// Returns the probability for a queue, the expected arrivals of two intervals, and the link's capacity per interval.
 pub fn probability(config: &Config, queue: f64, expected: (f64, f64), capacity: f64) -> f64 {
     let x = queue + expected.0 - capacity - config.target;
     let problem = Problem { x, y: expected.1 - capacity, f: expected, b: (config.b0, config.b1) };

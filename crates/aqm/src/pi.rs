@@ -1,9 +1,9 @@
-//! PI (Hollot, Misra, Towsley and Gong 2001), with the arithmetic of ns-2.35. The probability of a drop or mark
-//! is moved many times a second by the present and the previous distance of the queue from its target.
+//! PI (Hollot, Misra, Towsley and Gong 2001), with the arithmetic of ns-2.35. The probability of a drop or mark is updated
+//! periodically from the present and the previous distance of the queue from its target.
 //!
-//! Its two constants belong to a number of flows, a round-trip time and a link. ns-2's defaults were computed for 60 flows, 0.246 s
-//! and 3750 packets/s; with [`Config::design`] they are computed by the same rule for the link that the queue is before
-//! ([`pi`](crate::analysis::control::pi)). The queue is of packets that wait, without the one in transmission.
+//! Its two constants depend on the number of flows, the round-trip time and the link. ns-2's defaults were computed for 60 flows,
+//! 0.246 s and 3750 packets/s. [`Config::design`] computes them by the same rule for the link of the queue
+//! ([`pi`](crate::analysis::control::pi)). The queue length does not include the packet in transmission.
 
 use crate::analysis::control::{self, Flows};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
@@ -19,24 +19,24 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// The queue that it steers to (`qref_`).
+        /// Target of the queue (`qref_`).
         target: f64 = 50.0 => number["target", NumberRange::POSITIVE, "queue that it steers to, in packets"];
-        /// Increase of the probability for each packet of present distance from the target (`a_`); 0: by the design rule.
+        /// Increase of the probability per packet of the present distance from the target (`a_`); 0: by the design rule.
         a: f64 = 0.0 => number["a", NumberRange::PART, "weight of the present distance from it; 0: by the design rule"];
-        /// Decrease for each packet of the distance before that (`b_`); 0: by the design rule.
+        /// Decrease per packet of the previous distance (`b_`); 0: by the design rule.
         b: f64 = 0.0 => number["b", NumberRange::PART, "weight of the last distance from it; 0: by the design rule"];
-        /// Moves of the probability in a second (`w_`).
+        /// Updates of the probability per second (`w_`).
         hz: f64 = 170.0 => number["hz", NumberRange::of(0.1, 1e6), "moves of the probability in a second"];
         /// Design rule: least number of flows.
         flows: f64 = 60.0 => number["flows", NumberRange::POSITIVE, "of the design rule: minimum number of flows"];
         /// Design rule: longest round-trip time.
         rtt: Span = Span::from_millis(246)
             => seconds["rtt", NumberRange::up_to(100.0), "of the design rule: longest round-trip time"];
-        /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
+        /// Mean packet size in bytes: converts the link's rate to packets, and is the unit with `bytes`.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -66,12 +66,12 @@ table! {
 }
 
 impl Config {
-    /// The constants that ns-2 has as defaults, for 60 flows, 0.246 s and 3750 packets/s.
+    /// The constants of ns-2's defaults, for 60 flows, 0.246 s and 3750 packets/s.
     pub const fn ns2() -> Config {
         Config { a: 1.822e-5, b: 1.816e-5, ..Config::DEFAULT }
     }
 
-    /// The constants by the design rule, for the link that it is before, 60 flows and 0.246 s unless it is said otherwise.
+    /// The constants by the design rule for the link of the queue; 60 flows and 0.246 s unless other values are set.
     pub const fn design() -> Config {
         Config::DEFAULT
     }
@@ -80,16 +80,16 @@ impl Config {
 /// The discipline's state.
 #[derive(Debug, Clone)]
 pub struct Pi {
-    /// With nothing left to be chosen by the link.
+    /// The configuration after the link's values were filled in.
     config: Config,
-    /// The probability, and the queue when it was moved last.
+    /// The probability.
     p: f64,
     last: f64,
     ticks: Ticks,
 }
 
 impl Pi {
-    /// For a link of this rate, which fills in the constants that the configuration leaves to it.
+    /// Creates the discipline for a link of this rate, which determines the constants by the design rule.
     pub fn new(config: Config, rate: Rate) -> Pi {
         let mut config = config;
         if config.a <= 0.0 {
@@ -104,12 +104,12 @@ impl Pi {
         Pi { config, p: 0.0, last: 0.0, ticks: Ticks::every(Span::from_secs_f64(1.0 / config.hz)) }
     }
 
-    /// The present probability.
+    /// Returns the present probability.
     pub const fn probability(&self) -> f64 {
         self.p
     }
 
-    /// The constants a and b.
+    /// Returns the constants a and b.
     pub const fn gains(&self) -> (f64, f64) {
         (self.config.a, self.config.b)
     }

@@ -1,8 +1,8 @@
-//! Proportional integral controller enhanced (RFC 8033): PI on the time that packets wait, with gains that grow with the
-//! probability, and a burst after a quiet time that passes.
+//! Proportional integral controller enhanced (RFC 8033): PI on the queueing delay, with gains that grow with the probability.
+//! After a quiet time a burst may pass.
 //!
-//! The delay is that of the packet that left last ([`Delay::Stamps`], RFC 8033, 5.2, as in ns-3 and FreeBSD), or the queue's length over the
-//! link's rate ([`Delay::Length`]), which needs no account of departures.
+//! The delay is that of the latest departed packet ([`Delay::Stamps`], RFC 8033, 5.2, as in ns-3 and FreeBSD), or the queue's
+//! length over the link's rate ([`Delay::Length`]), which does not need departures.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::text::table;
@@ -18,28 +18,28 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 1000 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// The delay that it steers to (QDELAY_REF).
+        /// Target delay (QDELAY_REF).
         target: Span = Span::from_millis(15)
             => seconds["target", NumberRange::up_to(1.0), "time in the queue that it steers to"];
-        /// How often the probability is moved (T_UPDATE).
+        /// Interval between updates of the probability (T_UPDATE).
         update: Span = Span::from_millis(15)
             => seconds["update", NumberRange::up_to(1.0), "time between two updates of the probability"];
-        /// Increase of the probability for a second above the target (alpha).
+        /// Increase of the probability per update and second of delay above the target (alpha).
         alpha: f64 = 0.125 => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
-        /// Increase of the probability for a second more than the last time (beta).
+        /// Increase of the probability per update and second of growth of the delay (beta).
         beta: f64 = 1.25 => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
-        /// How long a burst after a quiet time passes (MAX_BURST).
+        /// Duration of a burst that may pass after a quiet time (MAX_BURST).
         burst: Span = Span::from_millis(150)
             => seconds["burst", NumberRange::of(0.0, 10.0), "time for which a burst passes after a quiet time"];
-        /// Marks in place of drops only while the probability is below this (mark_ecnth).
+        /// Upper bound of the probability for marks; above it packets are dropped (mark_ecnth).
         mark_p: f64 = 0.1 => number["mark", NumberRange::PART, "marks in place of drops below this probability"];
         /// Whether drops are spread evenly (RFC 8033, 5.4).
         even: bool = false => word["even", "drops are spread evenly"];
-        /// How the delay is known.
+        /// Measurement of the delay.
         delay: Delay = Delay::Stamps
             => choice["delay", { "stamps" => Stamps, "length" => Length },
                 "of the packet that left last, or the queue's length over the link's rate"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -55,18 +55,18 @@ table! {
     }
 }
 
-/// How the delay is known.
+/// Measurement of the delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delay {
-    /// From the packet that left last.
+    /// Delay of the latest departed packet.
     Stamps,
     /// From the queue's length and the link's rate.
     Length,
 }
 
-/// Largest step up once the probability is 0.1 or more (RFC 8033, 5.5).
+/// Maximum increase once the probability is at least 0.1 (RFC 8033, 5.5).
 const CAP: f64 = 0.02;
-/// How long quiet must last until a burst passes again.
+/// Duration of quiet before another burst may pass.
 const QUIET: Span = Span::from_millis(1500);
 
 /// The discipline's state. The names in brackets are the RFC's.
@@ -75,31 +75,31 @@ pub struct Pie {
     config: Config,
     rate: Rate,
     p: f64,
-    /// The delay of the packet that left last, and the one at the last move (qdelay_old).
+    /// The delay of the latest departed packet.
     delay: f64,
     old_delay: f64,
-    /// Probabilities since the last drop (accu_prob).
+    /// Sum of the probabilities since the last drop (accu_prob).
     due: f64,
     burst: Burst,
-    /// Remainder of a burst that passes (burst_allowance).
+    /// Remaining duration of a burst that may pass (burst_allowance).
     allowance: Span,
     ticks: Ticks,
-    /// When those that wait came; only with stamps.
+    /// Arrival times of the waiting packets; only with stamps.
     stamps: VecDeque<Time>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Burst {
-    /// The next one passes.
+    /// The next burst may pass.
     Awaited,
-    /// It passes, or passed.
+    /// A burst passes or has passed.
     Passes,
-    /// Quiet since this number of moves.
+    /// Quiet for this number of updates.
     Quiet(u64),
 }
 
 impl Pie {
-    /// For a link of this rate.
+    /// Creates the discipline for a link of this rate.
     pub fn new(config: Config, rate: Rate) -> Pie {
         Pie {
             config,
@@ -115,12 +115,12 @@ impl Pie {
         }
     }
 
-    /// The present probability.
+    /// Returns the present probability.
     pub const fn probability(&self) -> f64 {
         self.p
     }
 
-    /// Whether this packet is to be warned (drop_early).
+    /// Whether this packet gets an early signal (drop_early).
     fn is_unlucky(&mut self, waiting: u32, rng: &mut Rng) -> bool {
         if self.allowance > Span::ZERO {
             return false;
@@ -145,7 +145,7 @@ impl Pie {
         rng.chance(self.p)
     }
 
-    /// How far the probability moves for this delay.
+    /// Returns the change of the probability for this delay.
     fn step(&self, delay: f64) -> f64 {
         let Config { alpha, beta, target, .. } = self.config;
         let step = alpha * (delay - target.as_secs_f64()) + beta * (delay - self.old_delay);

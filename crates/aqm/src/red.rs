@@ -1,12 +1,12 @@
 //! Random early detection (Floyd and Jacobson 1993), with the arithmetic of ns-2.35.
 //!
-//! An average of the queue's length moves a little with every arrival; between two thresholds packets are dropped or
-//! marked with a probability that grows with it, spread so that the gaps between drops are uniform, not geometric.
-//! Above the upper threshold the probability rises to one at once, or gently over as much again. The average is of
-//! packets that wait, without the one in transmission.
+//! An average of the queue's length is updated at every arrival. Between two thresholds packets are dropped or marked with a
+//! probability that grows with the average. The drops are spread so that the gaps between them have a uniform distribution
+//! instead of a geometric one. Above the upper threshold the probability rises to one, immediately or gently up to twice the
+//! threshold. The average does not include the packet in transmission.
 //!
-//! With [`Config::adaptive`] the largest probability is moved every half second so that the average stays in the middle
-//! between the thresholds (Floyd, Gummadi and Shenker 2001).
+//! With [`Config::adaptive`] the maximum probability is updated every half second, so that the average stays midway between the
+//! thresholds (Floyd, Gummadi and Shenker 2001).
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::text::{preset, table};
@@ -20,31 +20,31 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 50 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// Lower threshold of the average; 0 for `max(5, half of what the link sends in 5 ms)`.
+        /// Lower threshold of the average; 0 means `max(5, half of the packets that the link sends in 5 ms)`.
         min_th: f64 = 0.0 => number["min", NOT_NEGATIVE, "lower threshold, in packets; 0: by the link"];
-        /// Upper threshold of the average; 0 for three times the lower one.
+        /// Upper threshold of the average; 0 means three times the lower one.
         max_th: f64 = 0.0
             => number["max", NOT_NEGATIVE, "upper threshold, in packets; 0: three times the lower one; as min: one step"];
-        /// Weight of the queue in its average, at each arrival; 0 for a time constant of ten round trips, which are taken as
+        /// Weight of the queue in its average at each arrival; 0 means a time constant of ten round trips, which count as
         /// `max(100 ms, 3 (delay + a packet's transmission))`.
         w_q: f64 = 0.0 => number["w", NumberRange::of(0.0, 1.0), "weight of the queue in its average; 0: by the link"];
         /// Probability at the upper threshold.
         max_p: f64 = 0.1 => number["p", NumberRange::up_to(1.0), "probability at the upper threshold"];
-        /// Bytes of a usual packet: how many would have been sent while the link was idle, and the unit with `bytes`.
+        /// Mean packet size in bytes, for the number of packets that an idle link would have sent, and as the unit with `bytes`.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
-        /// Marks in place of drops only while the probability, before it is spread, is below this (ns-2 `mark_p_`, 0.1
-        /// there since 2005); 1 for always.
+        /// Upper bound of the probability before spreading for marks; above it packets are dropped (ns-2 `mark_p_`, 0.1 there
+        /// since 2005). 1 means no bound.
         mark_p: f64 = 1.0 => number["mark", NumberRange::PART, "marks in place of drops below this probability"];
-        /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, or at once.
+        /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, instead of immediately.
         gentle: bool = true => word["gentle", "1 is reached at twice the upper threshold"]
             => not["abrupt", "1 is reached at the upper threshold"];
-        /// Whether at least as many packets pass after a drop as are expected before the next one would be due.
+        /// Whether the number of packets between drops is at least the expected one ("wait").
         wait: bool = true => word["wait", "drops are spread evenly"]
             => not["nowait", "drops may follow one another"];
         /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"]
             => not["packets", "the queue is counted in packets"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
         /// Whether `max_p` adapts.
         adaptive: bool = false => word["adaptive", "p follows the average"];
@@ -87,7 +87,7 @@ table! {
 }
 
 impl Config {
-    /// All thresholds from the link, as ns-2 does since 2001, in packets of 1000 bytes; a buffer of 50.
+    /// All thresholds from the link, as in ns-2 since 2001, in packets of 1000 bytes; a buffer of 50.
     pub const fn auto() -> Config {
         Config::DEFAULT
     }
@@ -97,13 +97,15 @@ impl Config {
         Config { min_th: 5.0, max_th: 15.0, w_q: 0.002, ..Config::auto() }
     }
 
-    /// The defaults of ns-2.1b7a (October 2000) and its neighbours: as [`Config::red_parameters`], with usual packets of 500
-    /// bytes, and not gentle. ns-2 became gentle on 23 April 2001 and took its thresholds from the link on 29 December 2001.
+    /// The defaults of ns-2.1b7a (October 2000) and versions of that time: [`Config::red_parameters`] with a mean packet size of
+    /// 500 bytes, not gentle. ns-2 became gentle on 23 April 2001, and computes its thresholds from the link since 29 December
+    /// 2001.
     pub const fn ns21b7a() -> Config {
         Config { gentle: false, mean_packet_size: 500, ..Config::red_parameters() }
     }
 
-    /// For a buffer of this many packets: thresholds a sixth and a half of it, weight 0.002, probability 0.1, gentle.
+    /// Parameters for a buffer of this number of packets: thresholds of a sixth and a half of it, weight 0.002, probability 0.1,
+    /// gentle.
     pub fn experiments_e2e(buffer: u32) -> Config {
         let size = f64::from(buffer);
         Config { limit: buffer, min_th: size / 6.0, max_th: size / 2.0, ..Config::red_parameters() }
@@ -112,12 +114,12 @@ impl Config {
 
 const NOT_NEGATIVE: NumberRange = NumberRange::of(0.0, f64::INFINITY);
 
-/// How often `max_p` adapts.
+/// Interval between adaptations of `max_p`.
 const INTERVAL: Span = Span::from_millis(500);
-/// Most that `max_p` grows by, and what it shrinks by.
+/// Maximum increase of `max_p`, and the factor of its decrease.
 const INCREASE: f64 = 0.01;
 const DECREASE: f64 = 0.9;
-/// No increase from above the first; no decrease from below the second, or below 80 kbit/s over the link's rate.
+/// Bounds of adaptation: no increase above the first; no decrease below the second, or below 80 kbit/s over the link's rate.
 const TOP: f64 = 0.5;
 const BOTTOM: f64 = 0.01;
 const BOTTOM_RATE: f64 = 80_000.0;
@@ -125,11 +127,11 @@ const BOTTOM_RATE: f64 = 80_000.0;
 /// The discipline's state.
 #[derive(Debug, Clone)]
 pub struct Red {
-    /// With nothing left to be chosen by the link, and thresholds in bytes if the queue is.
+    /// The configuration after the link's values were filled in, with thresholds in bytes if the queue is counted in bytes.
     config: Config,
     /// Buffer, in the unit of the thresholds.
     limit: f64,
-    /// Packets of the mean size that the link sends in a second.
+    /// Packets of the mean size that the link sends per second.
     packet_rate: f64,
     average: f64,
     /// The present `max_p`.
@@ -138,7 +140,7 @@ pub struct Red {
     /// Packets since the last drop or mark, and their bytes.
     count: u64,
     count_bytes: u64,
-    /// Where the average was at the last arrival.
+    /// Zone of the average at the latest arrival.
     zone: Zone,
     adapt_at: Time,
 }
@@ -146,14 +148,14 @@ pub struct Red {
 /// Whether early drops are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Zone {
-    /// Below the lower threshold, or hardly any packet waits.
+    /// The average is below the lower threshold, or almost no packet waits.
     Calm,
-    /// Above it.
+    /// The average is above the lower threshold.
     Alert,
 }
 
 impl Red {
-    /// For a link of this rate and delay, which fill in what the configuration leaves to them.
+    /// Creates the discipline for a link of this rate and delay, which determine the values that the configuration leaves open.
     pub fn new(config: Config, rate: Rate, delay: Span) -> Red {
         let packet_rate = packets_per_second(config, rate);
         let mut config = complete(config, packet_rate, delay);
@@ -197,25 +199,25 @@ impl Red {
         self.config.w_q
     }
 
-    /// One arrival finds `queue`; `idle` slots before it would have found nothing.
+    /// Updates the average for an arrival that finds `queue` after `idle` empty slots.
     fn average_in(&mut self, queue: f64, idle: u32) {
         let keep = 1.0 - self.config.w_q;
         self.average = self.average * power(keep, idle.saturating_add(1)) + self.config.w_q * queue;
     }
 
-    /// The average allows no packet at all.
+    /// Whether the average requires a drop of every packet.
     fn is_hopeless(&self) -> bool {
         let ceiling = if self.config.gentle { 2.0 * self.config.max_th } else { self.config.max_th };
         self.average >= ceiling
     }
 
-    /// The probability of the average alone.
+    /// Returns the probability from the average alone.
     fn probability(&self) -> f64 {
         let Config { min_th, max_th, gentle, .. } = self.config;
         let p = if self.average < max_th {
             self.max_p * (self.average - min_th) / (max_th - min_th)
         } else if gentle {
-            // As in ns-2 this line stays where it was at the start, also where the lower part adapts.
+            // As in ns-2, this line keeps its initial values even if the lower part adapts.
             self.config.max_p + (1.0 - self.config.max_p) * (self.average - max_th) / max_th
         } else {
             1.0
@@ -223,7 +225,7 @@ impl Red {
         p.min(1.0)
     }
 
-    /// The same, changed by how long the last drop was ago, and by the packet's size.
+    /// Returns the probability after spreading by the number of packets since the last drop, and by the packet's size.
     fn spread(&self, p: f64, size: u16) -> f64 {
         let unit = self.config.mean_packet_size;
         let count = if self.config.bytes { self.count_bytes / u64::from(unit.max(1)) } else { self.count };
@@ -289,7 +291,7 @@ impl Discipline for Red {
         decision
     }
 
-    /// Thresholds and weight stay as they were chosen at the start.
+    /// Thresholds and weight keep the values that were computed at the start.
     fn set_rate(&mut self, rate: Rate) {
         self.packet_rate = packets_per_second(self.config, rate);
         self.bottom = bottom(rate);
@@ -332,7 +334,7 @@ fn complete(config: Config, packet_rate: f64, delay: Span) -> Config {
     Config { min_th, max_th, w_q, ..config }
 }
 
-/// By squaring, the same on every machine.
+/// Computes a power by squaring, with the same result on every machine.
 pub(crate) fn power(mut base: f64, mut exponent: u32) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {

@@ -1,9 +1,9 @@
-//! REM (Athuraliya, Li, Low and Yin 2001), with the arithmetic of ns-2.35. A price grows with arrivals beyond
-//! the link's rate and with the queue beyond a target. The probability of a drop or mark is `1 - phi^-price`.
+//! REM (Athuraliya, Li, Low and Yin 2001), with the arithmetic of ns-2.35. A price grows with the excess of arrivals over the
+//! link's rate and of the queue over a target. The probability of a drop or mark is `1 - phi^-price`.
 //!
-//! ns-2 marks packets when they leave the queue and drops them when they come. With [`Marks::Departure`] this queue does so, too,
-//! and then holds its packets; packets that may not be marked are not warned in that mode. Paper 002, (5.12) and (5.13), has the
-//! same price with its own names.
+//! ns-2 marks packets at departure and drops them at arrival. [`Marks::Departure`] does the same; then the queue holds its
+//! packets, and packets that are not ECN-capable get no early signal. Paper 002, (5.12) and (5.13), has the same price with its
+//! own names.
 
 use crate::any::AnyDiscipline;
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
@@ -20,22 +20,22 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// The queue that it steers to (`pbo_`).
+        /// Target of the queue (`pbo_`).
         target: f64 = 20.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
-        /// Weight of a packet of the queue beside one of the arrivals ("alpha"; 0.1 in ns-2).
+        /// Weight of a queued packet relative to an arrival ("alpha"; 0.1 in ns-2).
         alpha: f64 = 0.1
             => number["alpha", NumberRange::of(0.0, 1e3), "weight of a waiting packet relative to an arriving one"];
-        /// How fast the price moves, for each packet.
+        /// Change of the price per packet.
         gamma: f64 = 0.001 => number["gamma", NumberRange::up_to(1e3), "gain of the price"];
         /// Base of the probability.
         phi: f64 = 1.001 => number["phi", NumberRange::of(1.000_000_001, 1e6), "base of the probability"];
-        /// How often the price moves.
+        /// Interval between updates of the price.
         update: Span = Span::from_millis(2) => seconds["update", NumberRange::up_to(10.0), "time between two updates of the price"];
-        /// Bytes of a usual packet: the link's rate in packets.
+        /// Mean packet size in bytes: converts the link's rate to packets.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
-        /// When they are marked.
+        /// Time of marking.
         marks: Marks = Marks::Arrival
             => choice["marks", { "arrival" => Arrival, "departure" => Departure },
                 "when they are; at departure, packets that do not allow it are not dropped early"];
@@ -59,12 +59,12 @@ table! {
     }
 }
 
-/// When packets are marked.
+/// Time of marking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
-    /// When they come.
+    /// At arrival.
     Arrival,
-    /// When they leave.
+    /// At departure.
     Departure,
 }
 
@@ -74,15 +74,15 @@ pub struct Rem {
     config: Config,
     packets_per_second: f64,
     price: f64,
-    /// The probability of that price.
+    /// The probability for the price.
     p: f64,
-    /// Arrivals since the price was moved.
+    /// Number of arrivals since the latest update of the price.
     arrivals: u32,
     ticks: Ticks,
 }
 
 impl Rem {
-    /// For a link of this rate.
+    /// Creates the discipline for a link of this rate.
     pub fn new(config: Config, rate: Rate) -> Rem {
         let packets_per_second = crate::packets_per_second(rate, config.mean_packet_size);
         Rem {
@@ -95,12 +95,12 @@ impl Rem {
         }
     }
 
-    /// The present price.
+    /// Returns the present price.
     pub const fn price(&self) -> f64 {
         self.price
     }
 
-    /// The present probability.
+    /// Returns the present probability.
     pub const fn probability(&self) -> f64 {
         self.p
     }
@@ -121,7 +121,7 @@ impl Rem {
         }
     }
 
-    /// Whether there is room for a packet that comes.
+    /// Counts an arrival. Returns whether there is room for it.
     fn count(&mut self, waiting: u32) -> bool {
         self.arrivals = self.arrivals.saturating_add(1);
         waiting < self.config.limit
@@ -153,7 +153,7 @@ impl Discipline for Rem {
     }
 }
 
-/// The same with marks when packets leave.
+/// REM with marks at departure.
 #[derive(Debug)]
 struct MarksAtDeparture {
     rem: Rem,
@@ -225,7 +225,7 @@ mod tests {
         // 0.5 (5 + 0.1 (30 - 20) - 2) = 2, and 1 - 2^-2.
         rem.on_timer(&bench::busy(30));
         assert!((rem.price() - 2.0).abs() < 1e-12 && (rem.probability() - 0.75).abs() < 1e-12);
-        // Nothing came: 2 + 0.5 (0 + 0 - 2).
+        // Without arrivals: 2 + 0.5 (0 + 0 - 2).
         rem.on_timer(&bench::busy(20));
         assert!((rem.price() - 1.0).abs() < 1e-12 && (rem.probability() - 0.5).abs() < 1e-12);
         rem.on_timer(&bench::busy(0)); // 1 + 0.5 (0 - 2 - 2) is below zero

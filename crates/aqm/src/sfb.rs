@@ -1,7 +1,8 @@
-//! Stochastic fair BLUE (Feng, Kandlur, Saha and Shin 1999): BLUE in every bin of a few levels, in each of which a hash puts a flow into one bin. A flow is dropped with
-//! the least probability of its bins; one whose bins all have come to 1 does not yield and passes at a small rate.
+//! Stochastic fair BLUE (Feng, Kandlur, Saha and Shin 1999): BLUE in every bin of several levels. In each level a hash assigns a
+//! flow to a bin. A flow is dropped with the smallest probability of its bins. A flow whose bins all reach 1 is unresponsive and
+//! gets a small rate.
 //!
-//! Constants of Linux (`sch_sfb`). Other than there, hashes are not changed from time to time.
+//! Constants of Linux (`sch_sfb`). In contrast to Linux, hashes do not change over time.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::text::table;
@@ -19,17 +20,17 @@ table! {
         levels: u32 = 2 => whole["levels", 1, 16, "levels of bins"];
         /// Bins of a level ("N").
         bins: u32 = 23 => whole["bins", 1, 65536, "bins of a level"];
-        /// Packets of a bin from which on its probability grows.
+        /// Number of packets in a bin above which its probability grows.
         size: u32 = 20 => whole["size", 1, u32::MAX as u64, "packets of a bin from which on its probability grows"];
         /// Increase of a bin's probability at an arrival that finds it full ("d1").
         increase: f64 = 0.001
             => number["increase", NumberRange::up_to(1.0), "increase of the probability at an arrival at a full bin"];
         /// Decrease of a bin's probability when it is empty ("d2").
         decrease: f64 = 0.00017 => number["decrease", NumberRange::up_to(1.0), "decrease at an arrival at an empty bin"];
-        /// Packets a second of all flows that do not yield.
+        /// Rate of all unresponsive flows together, in packets per second.
         penalty: f64 = 10.0
             => number["penalty", NumberRange::of(0.0, 1e9), "packets a second of all flows that do not yield"];
-        /// Whether packets that allow it are marked in place of random drops.
+        /// Whether ECN-capable packets are marked instead of random drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -44,7 +45,7 @@ table! {
     }
 }
 
-/// Packets that flows which do not yield may send at once, after a silence.
+/// Maximum burst of unresponsive flows after a silence, in packets.
 const PENALTY_BURST: f64 = 20.0;
 
 /// A bin.
@@ -58,21 +59,21 @@ struct Bin {
 #[derive(Debug, Clone)]
 pub struct Sfb {
     config: Config,
-    /// Level by level.
+    /// The bins, level by level.
     bins: Vec<Bin>,
-    /// Packets that flows which do not yield may send, and when that was counted.
+    /// Tokens of unresponsive flows, in packets.
     tokens: f64,
     counted_at: Time,
 }
 
 impl Sfb {
-    /// With probability zero everywhere.
+    /// Creates the discipline with probability zero in all bins.
     pub fn new(config: Config) -> Sfb {
         let bins = vec![Bin::default(); config.levels as usize * config.bins as usize];
         Sfb { config, bins, tokens: PENALTY_BURST, counted_at: Time::ZERO }
     }
 
-    /// The flow's bin of a level: another hash for each.
+    /// Returns the flow's bin of a level. Each level has another hash.
     fn place(&self, flow: u32, level: u32) -> usize {
         // The finalizer of SplitMix64.
         let mut hash = (u64::from(flow) | u64::from(level + 1) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -82,12 +83,12 @@ impl Sfb {
         level as usize * self.config.bins as usize + (hash % u64::from(self.config.bins)) as usize
     }
 
-    /// The flow's probability.
+    /// Returns the flow's probability.
     pub fn probability(&self, flow: u32) -> f64 {
         (0..self.config.levels).map(|level| self.bins[self.place(flow, level)].p).fold(1.0, f64::min)
     }
 
-    /// Its bins learn from an arrival.
+    /// Updates the flow's bins at an arrival. Returns its probability.
     fn learn(&mut self, flow: u32) -> f64 {
         let Config { size, increase, decrease, levels, .. } = self.config;
         for level in 0..levels {
@@ -102,7 +103,7 @@ impl Sfb {
         self.probability(flow)
     }
 
-    /// Whether a flow that does not yield may send a packet now.
+    /// Whether an unresponsive flow may send a packet now.
     fn spares(&mut self, now: Time) -> bool {
         let since = now.since(self.counted_at).as_secs_f64();
         self.tokens = (self.tokens + since * self.config.penalty).min(PENALTY_BURST);

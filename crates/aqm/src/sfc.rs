@@ -1,12 +1,12 @@
-//! SFC (paper 002, chapter 6). The probability of a drop or mark is a linear function of the state: of the
-//! queue and of the rate of arrivals. It is `p = bias + k1 (q - q0) + k2 (R - C) / C`.
+//! SFC (paper 002, chapter 6). The probability of a drop or mark is a linear function of the queue and of the arrival rate: `p =
+//! bias + k1 (q - q0) + k2 (R - C) / C`.
 //!
-//! The design is in deviations from an equilibrium with the probability p0, but the algorithm of figure 6.6 has no p0. Taken literally
-//! ([`Config::literal`]) the queue would have to stand p0 / k1 packets above its target, which is more than the buffer; what keeps it lower
-//! is that the probability cannot be negative, so a noisy rate has a positive mean effect. [`Config::product`] adds an integral
-//! of the queue's distance from its target, which finds p0.
+//! The design uses deviations from an equilibrium with the probability p0, but the algorithm of figure 6.6 has no p0. With the
+//! printed algorithm ([`Config::literal`]) the equilibrium queue would be p0 / k1 packets above its target, which exceeds the
+//! buffer. It is lower in fact, because the probability cannot be negative, so a noisy rate has a positive mean effect.
+//! [`Config::product`] adds an integral of the queue's distance from its target, which converges to p0.
 //!
-//! Paper gap: neither the bias nor how the rate of arrivals is measured is said (paper 002, 6.5).
+//! Paper gap: neither the bias nor the measurement of the arrival rate is specified (paper 002, 6.5).
 
 use crate::analysis::sfc::{Link, Model};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
@@ -22,14 +22,14 @@ table! {
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped ("Q_lim").
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
-        /// The queue that it steers to ("q0").
+        /// Target of the queue ("q0").
         target: f64 = 50.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
-        /// Increase of the probability for a packet above the target.
+        /// Increase of the probability per packet above the target.
         k1: f64 = 0.0005
             => number["k1", NumberRange::of(0.0, 1e3), "gain for the queue above the target, per packet"];
         /// Increase of the probability for arrivals at twice the link's rate.
         k2: f64 = 0.2 => number["k2", NumberRange::of(0.0, 1e3), "gain for arrivals at twice the link's rate"];
-        /// How the rate of arrivals is measured.
+        /// Measurement of the arrival rate.
         measured: Measured = Measured::Average(Span::from_millis(100))
             => option[Opt::formed(
                 "measured",
@@ -45,7 +45,7 @@ table! {
         bias: Bias = Bias::Integral
             => choice["bias", { "none" => None, "design" => Design, "integral" => Integral },
                 "the probability at the target: none, by `flows` and `rtt`, or found by an integral"];
-        /// Increase of the integral in a second, for a packet above the target.
+        /// Increase of the integral per second and packet above the target.
         ki: f64 = 2e-4
             => number["ki", NumberRange::of(0.0, 1e3), "gain of the integral, per packet above the target and second"];
         /// Designed bias: number of flows.
@@ -53,12 +53,12 @@ table! {
         /// Designed bias: round-trip time.
         rtt: Span = Span::from_millis(240)
             => seconds["rtt", NumberRange::up_to(100.0), "of the designed bias: round-trip time"];
-        /// Designed bias: packets for each acknowledgement ("b").
+        /// Designed bias: packets per acknowledgement ("b").
         per_ack: f64 = 1.0
             => number["per_ack", NumberRange::of(1.0, 16.0), "of the designed bias: packets for each acknowledgement"];
-        /// Bytes of a usual packet: the link's rate in packets.
+        /// Mean packet size in bytes: converts the link's rate to packets.
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
@@ -78,25 +78,25 @@ table! {
     }
 }
 
-/// How the rate of arrivals is measured.
+/// Measurement of the arrival rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measured {
-    /// This number of gaps between the latest arrivals.
+    /// From this number of gaps between the latest arrivals.
     Gaps(u32),
-    /// Averaged exponentially with this time constant, as in core-stateless fair queueing.
+    /// Exponential average with this time constant, as in core-stateless fair queueing.
     Average(Span),
-    /// Counted in a window of this length.
+    /// Count in a window of this length.
     Window(Span),
 }
 
-/// Probability at the target with arrivals of the link's rate.
+/// Probability at the target if arrivals have the link's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bias {
     /// Zero, as printed.
     None,
-    /// That of the design's equilibrium.
+    /// The probability of the design's equilibrium.
     Design,
-    /// Found by an integral of the distance from the target.
+    /// An integral of the distance from the target.
     Integral,
 }
 
@@ -121,12 +121,12 @@ impl Measured {
 }
 
 impl Config {
-    /// As printed in figure 6.6, with a rate over two gaps.
+    /// The printed algorithm of figure 6.6, with a rate over two gaps.
     pub const fn literal() -> Config {
         Config { measured: Measured::Gaps(2), bias: Bias::None, ..Config::product() }
     }
 
-    /// With an averaged rate and the integral.
+    /// The algorithm with an averaged rate and the integral.
     pub const fn product() -> Config {
         Config::DEFAULT
     }
@@ -139,7 +139,7 @@ const QUIET: Span = Span::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Sfc {
     config: Config,
-    /// Packets of the mean size that the link sends in a second ("C0").
+    /// Packets of the mean size that the link sends per second ("C0").
     capacity: f64,
     rate: Arrivals,
     integral: f64,
@@ -147,14 +147,14 @@ pub struct Sfc {
     p: f64,
 }
 
-/// The measured rate, in packets a second.
+/// The measured rate, in packets per second.
 #[derive(Debug, Clone)]
 struct Arrivals {
     measured: Measured,
-    /// The latest ones; only as many as are needed.
+    /// The latest arrival times that the measurement needs.
     times: VecDeque<Time>,
     average: f64,
-    /// Arrivals at the very moment of the latest one.
+    /// Number of arrivals at the time of the latest one.
     together: f64,
 }
 
@@ -164,7 +164,7 @@ impl Arrivals {
         Arrivals { measured, times: VecDeque::with_capacity(room), average: 0.0, together: 0.0 }
     }
 
-    /// Counts an arrival, `gap` after the one before it. Returns `None` while nothing is known.
+    /// Counts an arrival, `gap` after the previous one. Returns `None` until the rate is known.
     fn count(&mut self, now: Time, gap: Option<Span>) -> Option<f64> {
         let is_quiet = gap.is_some_and(|gap| gap > QUIET);
         if is_quiet {
@@ -203,14 +203,14 @@ impl Arrivals {
 }
 
 impl Sfc {
-    /// For a link of this rate.
+    /// Creates the discipline for a link of this rate.
     pub fn new(config: Config, rate: Rate) -> Sfc {
         let capacity = crate::packets_per_second(rate, config.mean_packet_size);
         let rate = Arrivals::new(config.measured);
         Sfc { config, capacity, rate, integral: 0.0, latest: None, p: 0.0 }
     }
 
-    /// The latest probability.
+    /// Returns the latest probability.
     pub const fn probability(&self) -> f64 {
         self.p
     }
@@ -233,7 +233,7 @@ impl Sfc {
         (self.bias() + k1 * (queue - target) + k2 * (rate / self.capacity - 1.0)).clamp(0.0, 1.0)
     }
 
-    /// The integral goes on, but not below an empty queue that nothing is dropped from.
+    /// Updates the integral. It does not fall further while the queue is empty and no packet is dropped.
     fn integrate(&mut self, queue: f64, gap: Span) {
         if queue > 0.0 || self.p > 0.0 {
             let step = self.config.ki * (queue - self.config.target) * gap.as_secs_f64();

@@ -1,4 +1,4 @@
-//! The list of disciplines: one line for each; its file has the details.
+//! The list of disciplines: one line each. Their files have the details.
 
 use crate::any::AnyDiscipline;
 use crate::limit::Limit;
@@ -10,34 +10,34 @@ use crate::{
 use faircast_core::spec::{self, Described, SpecError};
 use faircast_core::time::{Rate, Span};
 
-/// Reads, checks, shows and makes every discipline: the variants of an enum that hold one [`Written`] each.
+/// Reads, checks, displays and builds every discipline. The variants of an enum each hold one [`Written`].
 macro_rules! disciplines {
     ($($(#[$doc:meta])* $variant:ident($held:ty)),+ $(,)?) => {
-        /// A discipline to be made.
+        /// Specification of a discipline.
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub enum QueueSpec {
             $($(#[$doc])* $variant($held),)+
         }
 
         impl QueueSpec {
-            /// This, if it makes sense.
+            /// Returns the specification if its values are valid.
             ///
             /// # Errors
-            /// The first value that does not.
+            /// For the first invalid value.
             pub fn checked(self) -> Result<QueueSpec, SpecError> {
                 match &self {
                     $(QueueSpec::$variant(held) => held.check().map(|()| self),)+
                 }
             }
 
-            /// The discipline, for a link of this rate and propagation delay.
+            /// Builds the discipline for a link of this rate and propagation delay.
             pub fn build(&self, rate: Rate, delay: Span) -> AnyDiscipline {
                 match self {
                     $(QueueSpec::$variant(held) => held.make(rate, delay).into(),)+
                 }
             }
 
-            /// How each discipline is written, with its options.
+            /// Returns the textual form of each discipline, with its options.
             pub fn known() -> Vec<(&'static str, Vec<Described>)> {
                 vec![$((<$held>::FORM, <$held>::described())),+]
             }
@@ -56,7 +56,7 @@ macro_rules! disciplines {
             }
         }
 
-        /// In full, so that it reads back as the same.
+        /// Writes all options, so that the text reads back as the same value.
         impl std::fmt::Display for QueueSpec {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 match self {
@@ -68,10 +68,10 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    /// First in, first out, and the arriving packet is dropped when the buffer is full. The limit counts the packet
-    /// in transmission too: a buffer holds a packet until its last bit has left.
+    /// First in, first out; the arriving packet is dropped when the buffer is full. The limit includes the packet in transmission
+    /// until its last bit has left.
     DropTail(Limit),
-    /// First in, first out, in two phases; drops from the tail or from the front.
+    /// First in, first out as a [`Qdisc`](crate::qdisc::Qdisc); drops from the tail or the front.
     Fifo(fifo::Config),
     /// Random early detection.
     Red(red::Config),
@@ -110,9 +110,9 @@ disciplines! {
 }
 
 impl QueueSpec {
-    /// Whether it marks packets that allow it.
+    /// Whether it marks ECN-capable packets.
     pub fn marks(&self) -> bool {
-        // Where marks are an option, they are called so.
+        // Every option for marks has this name.
         matches!(self, QueueSpec::DualPi2(_)) || self.to_string().split(',').any(|option| option == "ecn")
     }
 

@@ -21,23 +21,23 @@ table! {
         list: u32 = 1000 => whole["list", 1, 1_000_000, "entries of the list of flows seen"];
         /// Weight of an arrival in the hit frequency ("alpha"; paper 002, 5.5: 0.001).
         alpha: f64 = 0.001 => number["alpha", NumberRange::up_to(1.0), "weight of an arrival in the hit frequency"];
-        /// Probability that an entry that was no hit is overwritten.
+        /// Probability that an entry without a hit is overwritten.
         replace: f64 = 0.25
             => number["replace", NumberRange::PART, "probability that an entry that was no hit is overwritten"];
-        /// Probability of a drop with a third of the buffer or more taken, and few flows ("pmax").
+        /// Probability of a drop if at least a third of the buffer is used and there are few flows ("pmax").
         max_p: f64 = 0.15
             => number["p", NumberRange::up_to(1.0), "probability from a third of the buffer on, with few flows"];
-        /// Number of flows from which on the probability does not fall any more.
+        /// Number of flows above which the probability stays constant.
         flows: f64 = 256.0 => number["flows", NumberRange::POSITIVE, "number of flows from which on that is reached"];
-        /// Which of the rules.
+        /// Variant of the algorithm.
         mode: Mode = Mode::Full
             => choice["mode", { "simple" => Simple, "full" => Full, "drcl" => Drcl },
                 "whether hits are dropped more often; a third of the buffer in place of `flows`"];
-        /// Whether packets that allow it are marked in place of early drops.
+        /// Whether ECN-capable packets are marked instead of early drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Values of paper 002 where it gives them, otherwise of SRED's own paper.
+    /// Values of paper 002 if it gives them, otherwise of SRED's own paper.
     impl Default;
 
     impl Tabled for Config as "sred" {
@@ -49,14 +49,14 @@ table! {
     }
 }
 
-/// How the probability follows from the hits.
+/// Computation of the probability from the hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// From the hit frequency alone.
     Simple,
-    /// Larger for a packet that was a hit itself.
+    /// From the hit frequency, and larger for a packet that was a hit.
     Full,
-    /// The same with a third of the buffer in place of [`Config::flows`], as DRCL's simulator of the time.
+    /// As `Full`, with a third of the buffer instead of [`Config::flows`], as in DRCL's simulator of the time.
     Drcl,
 }
 
@@ -64,7 +64,7 @@ pub enum Mode {
 #[derive(Debug, Clone)]
 pub struct Sred {
     config: Config,
-    /// Flows that were seen. Nothing but overwriting asks how often, so their counts are not kept.
+    /// Recently seen flows. The algorithm does not use their counts, which are therefore not stored.
     list: Vec<u32>,
     /// The hit frequency ("P").
     frequency: f64,
@@ -77,12 +77,12 @@ enum Hit {
 }
 
 impl Sred {
-    /// With an empty list.
+    /// Creates the discipline with an empty list.
     pub fn new(config: Config) -> Sred {
         Sred { config, list: Vec::with_capacity(config.list as usize), frequency: 0.0 }
     }
 
-    /// How many flows there seem to be; infinitely many before the first hit.
+    /// Returns the estimated number of flows; infinite before the first hit.
     pub fn flows(&self) -> f64 {
         1.0 / self.frequency
     }
@@ -112,7 +112,7 @@ impl Sred {
         }
     }
 
-    /// The probability for a packet that finds this queue (p_zap).
+    /// Returns the probability for a packet that arrives at this queue (p_zap).
     fn probability(&self, waiting: u32, hit: Hit) -> f64 {
         let flows = match self.config.mode {
             Mode::Simple | Mode::Full => self.config.flows,

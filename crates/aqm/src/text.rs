@@ -1,4 +1,4 @@
-//! Disciplines as text: how they are read, written and built from the table in each discipline's file.
+//! Disciplines as text: parsing, writing and building from the table in each discipline's file.
 
 use faircast_core::spec::{self, Described, Opt, SpecError};
 use faircast_core::time::{Rate, Span};
@@ -7,37 +7,37 @@ use faircast_core::time::{Rate, Span};
 pub(crate) trait Written: Sized {
     /// Its name.
     const NAME: &'static str;
-    /// How it is written, for those who wrote something else.
+    /// Its syntax, for error messages.
     const FORM: &'static str;
-    /// Its options, for people.
+    /// Returns a description of its options.
     fn described() -> Vec<Described>;
-    /// The discipline itself.
+    /// Type of the discipline.
     type Built;
-    /// From what stands behind the name.
+    /// Reads the text after the name.
     fn read(options: &str) -> Result<Self, SpecError>;
-    /// Whether the values fit one another and make sense.
+    /// Checks that the values are valid and fit one another.
     fn check(&self) -> Result<(), SpecError>;
-    /// Returns the options behind the name, in full: the text reads back as the same.
+    /// Returns the options after the name, complete: the text reads back as the same value.
     fn options(&self) -> String;
-    /// Make it, for a link of this rate and propagation delay.
+    /// Builds the discipline for a link of this rate and propagation delay.
     fn make(&self, rate: Rate, delay: Span) -> Self::Built;
 }
 
-/// A discipline whose options are one table: all of [`Written`] but what is its own.
+/// A discipline whose options are one table: the specific parts of [`Written`].
 pub(crate) trait Tabled: Sized + Default + 'static {
     /// Its name.
     const NAME: &'static str;
-    /// How it is written.
+    /// Its syntax.
     const FORM: &'static str;
     /// Its options.
     const OPTIONS: &'static [Opt<Self>];
-    /// The discipline itself.
+    /// Type of the discipline.
     type Built;
-    /// Whether values that are in their ranges fit one another; otherwise what does not.
+    /// Checks values that are in their ranges against one another. The error names the conflict.
     fn fits(&self) -> Result<(), String> {
         Ok(())
     }
-    /// Make it, for a link of this rate and propagation delay.
+    /// Builds the discipline for a link of this rate and propagation delay.
     fn build(&self, rate: Rate, delay: Span) -> Self::Built;
 }
 
@@ -56,7 +56,7 @@ impl<T: Tabled> Written for T {
     }
 
     fn check(&self) -> Result<(), SpecError> {
-        // Those that are made in code are held to the same ranges.
+        // Configurations made in code have the same ranges.
         T::read(&self.options())?;
         self.fits().map_err(|what| SpecError::Unfit { of: <T as Tabled>::NAME, what })
     }
@@ -70,13 +70,14 @@ impl<T: Tabled> Written for T {
     }
 }
 
-/// A word that stands before all options and sets every field.
+/// A word before all options that sets every field.
 pub(crate) const fn preset<C>(name: &'static str, set: fn(&mut C), meaning: &'static str) -> Opt<C> {
     Opt::first(Opt::word(name, |_| false, set, meaning))
 }
 
-/// Declares the configuration of a discipline: for each field its meaning, its type, its default and the options that set it, in
-/// the order of the table; presets, which stand before the options; and the rest of its [`Tabled`]. Options are written as in `configuration!` of the congestion-control schemes.
+/// Declares the configuration of a discipline: for each field its meaning, type, default and options, in the order of the table;
+/// presets, which precede the options; and the rest of its [`Tabled`]. Options are written as in `configuration!` of the
+/// congestion-control schemes.
 macro_rules! table {
     (
         $(#[$about:meta])*

@@ -1,8 +1,8 @@
-//! The moments at which a discipline does something periodically.
+//! Periodic times of a discipline.
 
 use faircast_core::time::{Span, Time};
 
-/// Every period, from one period after the start of time on.
+/// Times at every period, from one period after the start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticks {
     next: Time,
@@ -10,28 +10,28 @@ pub(crate) struct Ticks {
 }
 
 impl Ticks {
-    /// With this period; one of zero counts as a nanosecond.
+    /// Creates times with this period; a period of zero counts as a nanosecond.
     pub fn every(period: Span) -> Ticks {
         let period = period.max(Span::from_nanos(1));
         Ticks { next: Time::ZERO + period, period }
     }
 
-    /// The next one.
+    /// Returns the next time.
     pub const fn next(&self) -> Time {
         self.next
     }
 
-    /// The period.
+    /// Returns the period.
     pub const fn period(&self) -> Span {
         self.period
     }
 
-    /// It has come.
+    /// Advances to the next time.
     pub fn advance(&mut self) {
         self.next += self.period;
     }
 
-    /// The next one is the last that is not later than `until`, or a later one if it is already.
+    /// Skips to the last time that is not later than `until`, unless the next time is later already.
     pub fn skip_to(&mut self, until: Time) {
         let periods = until.since(self.next).as_nanos() / self.period.as_nanos();
         self.next += self.period * periods;

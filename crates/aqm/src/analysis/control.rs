@@ -1,15 +1,14 @@
-//! Queues as feedback loops: designs of PI and RED for a link, and how far a loop is from swinging.
+//! Queues as feedback loops: design of PI and RED for a link, and stability margins.
 //!
-//! The plant is TCP's window, linearised (Hollot, Misra, Towsley and Gong 2001). For a probability of one its
-//! gain is `(R C)^3 / (2 N)^2` packets of queue; its poles are `2 N / (R^2 C)` and `1 / R`; its delay is a
-//! round trip `R`.
+//! The plant is TCP's window, linearised (Hollot, Misra, Towsley and Gong 2001). For a probability of one its gain is `(R C)^3 /
+//! (2 N)^2` packets of queue. Its poles are `2 N / (R^2 C)` and `1 / R`. Its delay is a round trip `R`.
 
 use faircast_core::time::Span;
 
 /// Long flows over one link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flows {
-    /// How many ("N").
+    /// Number of flows ("N").
     pub count: f64,
     /// Their round-trip time ("R").
     pub rtt: Span,
@@ -24,12 +23,12 @@ impl Flows {
         2.0 * self.count / (rtt * rtt * self.packets_per_second)
     }
 
-    /// Packets of queue for a probability of one, at rest.
+    /// Static gain: packets of queue for a probability of one.
     fn gain(&self) -> f64 {
         (self.rtt.as_secs_f64() * self.packets_per_second).powi(3) / (4.0 * self.count * self.count)
     }
 
-    /// The loop of these flows and a queue that turns packets into a probability by `gain`, with these zeros, poles and integrators.
+    /// The loop of these flows and a queue that maps packets to a probability with `gain`, these zeros, poles and integrators.
     fn closed_by(&self, gain: f64, zeros: Vec<f64>, poles: Vec<f64>, integrators: u32) -> Loop {
         let rtt = self.rtt.as_secs_f64();
         let poles = [poles, vec![self.window_pole(), 1.0 / rtt]].concat();
@@ -40,16 +39,16 @@ impl Flows {
 /// A designed PI queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pi {
-    /// Weight of the present distance from the target at each move.
+    /// Weight of the present distance from the target in each update.
     pub a: f64,
-    /// Weight of the distance at the move before.
+    /// Weight of the distance at the previous update.
     pub b: f64,
     /// The loop.
     pub open: Loop,
 }
 
-/// Returns PI for these flows (the fewest flows and the longest round trip), moved once in `period` seconds.
-/// The controller's zero cancels the windows' pole, and the loop has gain one at the lower of both poles.
+/// Returns PI for these flows (the smallest number of flows and the longest round trip), updated once in `period` seconds. The
+/// controller's zero cancels the windows' pole, and the loop has gain one at the lower of both poles.
 pub fn pi(flows: &Flows, period: f64) -> Pi {
     let rtt = flows.rtt.as_secs_f64();
     let zero = flows.window_pole();
@@ -66,19 +65,19 @@ pub fn pi(flows: &Flows, period: f64) -> Pi {
 pub struct Red {
     /// Weight of the queue in its average.
     pub w: f64,
-    /// The probability at the upper threshold that was given.
+    /// The given probability at the upper threshold.
     pub max_p: f64,
     /// The loop.
     pub open: Loop,
 }
 
-/// RED with these thresholds and this probability for these flows: its average is so slow that the loop's gain is below one at a
-/// tenth of the lower pole (Hollot and others, proposition 1).
+/// Returns RED with these thresholds and this probability for these flows. Its average is so slow that the loop's gain is below
+/// one at a tenth of the lower pole (Hollot and others, proposition 1).
 pub fn red(flows: &Flows, (min, max): (f64, f64), max_p: f64) -> Red {
     let slope = max_p / (max - min);
     let crossover = 0.1 * flows.window_pole().min(1.0 / flows.rtt.as_secs_f64());
     let excess = (slope * flows.gain()).powi(2) - 1.0;
-    // Without gain to take away, the average need not be slow.
+    // A loop without excess gain needs no slow average.
     let pole = if excess > 0.0 { crossover / excess.sqrt() } else { flows.packets_per_second };
     let w = 1.0 - (-pole / flows.packets_per_second).exp();
     Red { w, max_p, open: flows.closed_by(slope, Vec::new(), vec![pole], 0) }
@@ -87,31 +86,31 @@ pub fn red(flows: &Flows, (min, max): (f64, f64), max_p: f64) -> Red {
 /// An open loop: `gain * product(1 + s/zero) / (s^integrators * product(1 + s/pole)) * exp(-s delay)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loop {
-    /// At rest, without the integrators.
+    /// Static gain without the integrators.
     pub gain: f64,
-    /// In rad/s.
+    /// Zeros in rad/s.
     pub zeros: Vec<f64>,
-    /// In rad/s.
+    /// Poles in rad/s.
     pub poles: Vec<f64>,
-    /// How many.
+    /// Number of integrators.
     pub integrators: u32,
-    /// In seconds.
+    /// Delay in seconds.
     pub delay: f64,
 }
 
-/// How far a loop is from swinging.
+/// Stability margins of a loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Margins {
-    /// Distance of the phase from -180 degrees where the gain is one, in degrees; infinite where it never is.
+    /// Distance of the phase from -180 degrees at gain one, in degrees; infinite if the gain never reaches one.
     pub phase_deg: f64,
-    /// Distance of the gain from one where the phase is -180 degrees, in dB.
+    /// Distance of the gain from one at a phase of -180 degrees, in dB.
     pub gain_db: f64,
-    /// Where the gain is one, in rad/s.
+    /// Frequency at gain one, in rad/s.
     pub crossover: f64,
 }
 
 impl Loop {
-    /// The gain at this frequency, in rad/s.
+    /// Returns the gain at this frequency, in rad/s.
     pub fn magnitude(&self, frequency: f64) -> f64 {
         let factor = |corner: &f64| (1.0 + (frequency / corner).powi(2)).sqrt();
         let up: f64 = self.zeros.iter().map(factor).product();
@@ -119,7 +118,7 @@ impl Loop {
         self.gain * up / down / frequency.powi(self.integrators as i32)
     }
 
-    /// The phase there, in radians, without turns left out.
+    /// Returns the phase at this frequency, in radians, without wrapping.
     pub fn phase(&self, frequency: f64) -> f64 {
         let angle = |corner: &f64| (frequency / corner).atan();
         let up: f64 = self.zeros.iter().map(angle).sum();
@@ -127,13 +126,13 @@ impl Loop {
         up - down - f64::from(self.integrators) * std::f64::consts::FRAC_PI_2 - frequency * self.delay
     }
 
-    /// Real and imaginary part at this frequency.
+    /// Returns the real and imaginary part at this frequency.
     pub fn response(&self, frequency: f64) -> (f64, f64) {
         let (size, angle) = (self.magnitude(frequency), self.phase(frequency));
         (size * angle.cos(), size * angle.sin())
     }
 
-    /// The frequencies, from one thousandth to a thousand turns per delay, at which `value` first falls below zero.
+    /// Returns the first frequency at which `value` falls below zero, from a thousandth of a turn to a thousand turns per delay.
     fn first_below(&self, value: impl Fn(f64) -> f64) -> Option<f64> {
         let delay = self.delay.max(1e-9);
         let (mut low, steps) = (1e-5 / delay, 20_000);
@@ -156,7 +155,7 @@ impl Loop {
         None
     }
 
-    /// How far it is from swinging. Negative margins: the closed loop is not stable.
+    /// Returns the margins. With a negative margin the closed loop is unstable.
     pub fn margins(&self) -> Margins {
         let pi = std::f64::consts::PI;
         let crossover = self.first_below(|frequency| self.magnitude(frequency) - 1.0);

@@ -1,4 +1,4 @@
-//! Models behind the design of queues, as functions: for gains, margins and figures.
+//! Models for the design of queues, as functions for gains, margins and figures.
 //!
 //! | module | what it computes |
 //! |---|---|

@@ -1,16 +1,17 @@
-//! SFC's model of TCP, its equilibrium and where its gains are stable (paper 002, chapter 6).
+//! SFC's model of TCP, its equilibrium and its stable gains (paper 002, chapter 6).
 //!
-//! In one round trip `b` packets are acknowledged at a time; the window is `w`, and `w'` packets sent a round trip before are
+//! In one round trip `b` packets are acknowledged at a time. The window is `w`. The `w'` packets of the round trip before are
 //! acknowledged, each lost with probability `p`.
 //!
-//! Paper gap: the coefficient of the small term in (6.2) is twice what follows from (6.1); [`Model`] has both readings (paper 002, 6.2).
+//! Paper gap: the coefficient of the small term in (6.2) is twice the value that follows from (6.1). [`Model`] has both readings
+//! (paper 002, 6.2).
 //!
-//! Paper gap: (6.17) and (6.18) lack a factor each; [`Link::printed_k1`] has them as printed (paper 002, 6.4).
+//! Paper gap: (6.17) and (6.18) each lack a factor. [`Link::printed_k1`] has the printed form (paper 002, 6.4).
 
 use super::control::Loop;
 use faircast_core::time::Span;
 
-/// Which expected change of the window.
+/// Law of the expected change of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     /// (6.2) as printed.
@@ -24,7 +25,7 @@ pub enum Model {
 /// Flows over one link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// How many ("N").
+    /// Number of flows ("N").
     pub flows: f64,
     /// Their round-trip time, with the queue at its target ("tau").
     pub rtt: Span,
@@ -34,26 +35,26 @@ pub struct Link {
     pub per_ack: f64,
 }
 
-/// Where nothing changes.
+/// Equilibrium of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Equilibrium {
     /// The window in packets.
     pub window: f64,
-    /// Probability of a drop or mark. Above one: no equilibrium exists.
+    /// Probability of a drop or mark. If it is above one, no equilibrium exists.
     pub loss: f64,
 }
 
 /// Gains of the queue and of the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gains {
-    /// For each packet of queue.
+    /// Gain per packet of queue.
     pub k1: f64,
-    /// For each packet of window, as in the stability region.
+    /// Gain per packet of window, as in the stability region.
     pub k2: f64,
 }
 
-/// The expected change of the window in a round trip, (6.1) or (6.2): window, packets acknowledged, loss, packets for each
-/// acknowledgement.
+/// Returns the expected change of the window in a round trip, (6.1) or (6.2), from window, acknowledged packets, loss probability
+/// and packets per acknowledgement.
 pub fn drift(model: Model, w: f64, acked: f64, p: f64, b: f64) -> f64 {
     match model {
         Model::Exact => {
@@ -75,7 +76,7 @@ impl Link {
         self.rtt.as_secs_f64() * self.packets_per_second / self.flows
     }
 
-    /// (6.11), or what the other models have in its place (paper 002, 6.3).
+    /// Returns the equilibrium: (6.11), or the equivalent of the other models (paper 002, 6.3).
     pub fn equilibrium(&self, model: Model) -> Equilibrium {
         let (w, b) = (self.window(), self.per_ack);
         let loss = match model {
@@ -93,7 +94,7 @@ impl Link {
         Equilibrium { window: w, loss }
     }
 
-    /// The most flows for which there is an equilibrium.
+    /// Returns the largest number of flows with an equilibrium.
     pub fn max_flows(&self, model: Model) -> f64 {
         let b = self.per_ack;
         let min_window = match model {
@@ -104,7 +105,7 @@ impl Link {
         self.rtt.as_secs_f64() * self.packets_per_second / min_window
     }
 
-    /// (6.13): how fast a window that is off comes back, in 1/s, and what a probability does to it.
+    /// (6.13): rate of return of a deviating window, in 1/s, and its response to a probability.
     fn linear(&self, model: Model) -> (f64, f64) {
         let Equilibrium { window: w, loss: p } = self.equilibrium(model);
         let (b, rtt) = (self.per_ack, self.rtt.as_secs_f64());
@@ -129,8 +130,8 @@ impl Link {
         Loop { gain, zeros, poles: vec![back], integrators, delay: rtt }
     }
 
-    /// The gain per packet of window that a gain per share of the link's rate is: the algorithm's k2 multiplies `R / C`, and R is
-    /// a window of every flow in a round trip.
+    /// Converts a gain per share of the link's rate to a gain per packet of window. The algorithm's k2 multiplies `R / C`, and R
+    /// is a window of every flow per round trip.
     pub fn per_window(&self, k2: f64) -> f64 {
         k2 / self.window()
     }
@@ -157,7 +158,7 @@ impl Link {
         odd_roots(on_edge).map(k1).fold(f64::INFINITY, f64::min)
     }
 
-    /// The same with (6.17) and (6.18) as printed.
+    /// Returns this k1 with (6.17) and (6.18) as printed.
     pub fn printed_k1(&self, k2: f64) -> f64 {
         let (alpha, b) = (self.window(), self.per_ack);
         let d = b * alpha * alpha + alpha - 1.0;
@@ -188,17 +189,17 @@ fn odd_roots(value: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
     (0..last).filter_map(root)
 }
 
-/// The fluid model with the law, packets being marked and not dropped: the probability at the target, gains of
-/// the queue and of the arrivals' excess over the link, and the size of the buffer.
+/// The fluid model with the law, if packets are marked and not dropped. Its parameters are the probability at the target, the
+/// gains of the queue and of the arrivals' excess over the link, and the size of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fluid {
-    /// The link; its round-trip time is without a queue.
+    /// The link, with the round-trip time of an empty queue.
     pub link: Link,
-    /// The probability at the target with arrivals of the link's rate.
+    /// The probability at the target if arrivals have the link's rate.
     pub bias: f64,
-    /// For each packet of queue.
+    /// Gain per packet of queue.
     pub k1: f64,
-    /// For arrivals of twice the link's rate.
+    /// Gain for arrivals at twice the link's rate.
     pub k2: f64,
     /// The target, in packets.
     pub target: f64,

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Packets of 1000 bytes.
+/// A queue with packets of 1000 bytes.
 struct Bench {
     codel: Codel,
     rng: Rng,
@@ -42,13 +42,13 @@ impl Bench {
         while self.dequeue(now).0.is_some() {}
     }
 
-    /// Returns the packet that leaves now, and those that were dropped before it.
+    /// Returns the packet that leaves now, and the packets dropped before it.
     fn dequeue(&mut self, now: Time) -> (Option<Sent>, Vec<u32>) {
         let sent = self.codel.dequeue(now, &mut self.rng, &mut self.dropped);
         (sent, self.dropped.drain(..).map(|dropped| dropped.ticket.0).collect())
     }
 
-    /// A packet leaves every millisecond from `from` to `to`, of a queue that is long enough: when there was a drop or mark.
+    /// Returns the times of drops and marks. A packet leaves every millisecond from `from` to `to`, and the queue never empties.
     fn events(&mut self, from: u64, to: u64) -> Vec<u64> {
         let mut events = Vec::new();
         for at in from..to {
@@ -65,7 +65,7 @@ impl Bench {
 fn nothing_is_dropped_before_an_interval_above_the_target() {
     let mut bench = Bench::new(Config::default());
     bench.fill(1000, Time::ZERO, false);
-    // The packet at 5 ms is the first that has waited for the target, so the first drop is due at 105 ms.
+    // The packet at 5 ms is the first with a delay of the target, so the first drop is at 105 ms.
     assert_eq!(bench.events(0, 105), []);
     assert_eq!(bench.events(105, 106), [105]);
 }
@@ -87,7 +87,7 @@ fn a_packet_that_waited_less_ends_the_drops() {
     assert_eq!(bench.events(0, 108), [105]);
     assert_eq!(bench.codel.state, State::Dropping);
     bench.fill(50, millis(108), false);
-    // Two old packets are left; the next has waited for 2 ms.
+    // Two old packets remain; the next has a delay of 2 ms.
     assert_eq!(bench.events(108, 110), []);
     assert_eq!(bench.codel.state, State::Dropping);
     assert_eq!(bench.events(110, 111), []);
@@ -97,7 +97,7 @@ fn a_packet_that_waited_less_ends_the_drops() {
 #[test]
 fn a_queue_of_one_packet_is_never_too_long() {
     let mut bench = Bench::new(Config::default());
-    // Each waits for a second, but only one is left behind: less than the largest packet would be needed for a standing queue.
+    // Each has a delay of a second, but only one remains in the queue. A standing queue needs more than the largest packet.
     bench.fill(2, Time::ZERO, false);
     for second in 1..20 {
         assert_eq!(bench.dequeue(millis(1000 * second)).1, []);
@@ -113,8 +113,8 @@ fn drops_begin_where_they_ended_when_that_was_not_long_ago() {
     bench.empty(millis(470));
     assert_eq!((bench.codel.state, bench.codel.count, bench.codel.last_count), (State::Idle, 7, 1));
     bench.fill(400, millis(500), false);
-    // The queue is too long from 505 on, so the first drop is at 605. 7 drops less 1 are 6: the next after 100 / sqrt(6) = 40.8
-    // ms, then 100 / sqrt(7) = 37.8.
+    // Delays are too long from 505 ms on, so the first drop is at 605. The count starts at 7 - 1 = 6. The next drops follow after
+    // 100 / sqrt(6) = 40.8 ms and 100 / sqrt(7) = 37.8 ms.
     assert_eq!(bench.events(500, 690), [605, 646, 684]);
 }
 
@@ -145,7 +145,7 @@ fn a_late_departure_makes_up_for_several_drops() {
     let mut bench = Bench::new(Config::default());
     bench.fill(1000, Time::ZERO, false);
     bench.events(0, 106);
-    // Due at 205, 275.7, 333.4 and 383.4 ms.
+    // Drops at 205, 275.7, 333.4 and 383.4 ms.
     let (sent, dropped) = bench.dequeue(millis(400));
     assert_eq!(
         (dropped, sent),

@@ -13,7 +13,7 @@ impl Bench {
         Bench { drr: Drr::new(config), rng: Rng::new(1, 1), tickets: 0, dropped: Vec::new() }
     }
 
-    /// A packet of this flow and size comes; tickets count from zero.
+    /// Adds a packet of this flow and size. Tickets count from zero.
     fn enqueue(&mut self, flow: u32, size: u16) -> Decision {
         let offer = Offer {
             now: Time::ZERO,

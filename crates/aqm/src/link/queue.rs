@@ -11,21 +11,21 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// The discipline, and the link's state of the packets that it holds.
+/// The discipline, and the link's state of the packets in it.
 #[derive(Debug)]
 pub(super) struct Queue {
     qdisc: Box<dyn Qdisc>,
-    /// By ticket.
+    /// The waiting packets, by ticket.
     held: Vec<QueuedPacket>,
     free: Vec<u32>,
     /// Pending reports to the driver.
     news: VecDeque<Dequeued>,
-    /// Packets that wait, and the discipline's next timer: as it says itself, for every packet asks.
+    /// Number of waiting packets, and the discipline's next timer, cached because every packet needs them.
     waiting: u32,
     timer: Time,
     sending: Option<Sending>,
     last_arrival: Time,
-    /// The latest moment at which something happened.
+    /// Time of the latest event.
     latest: Time,
     /// Beginning of the latest idle time that was reported to the discipline.
     reported_idle: Time,
@@ -39,11 +39,11 @@ pub(super) struct Queue {
 /// A packet that waits.
 #[derive(Debug, Clone, Copy)]
 struct QueuedPacket {
-    /// The propagation delay at the time it came.
+    /// Propagation delay at its arrival.
     delay: Span,
     flow: u32,
     size: u16,
-    /// Whether it was marked when it came.
+    /// Whether it was marked at its arrival.
     marked: bool,
 }
 
@@ -58,7 +58,7 @@ struct Transmitter<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Sending {
     packet: Waiting,
-    /// When the one before it arrives.
+    /// Arrival of the packet before it.
     before: Time,
     fate: Dequeued,
 }
@@ -104,7 +104,7 @@ impl Queue {
         self.sending.filter(|sending| sending.packet.ends > now).map_or(0, |sending| sending.packet.size)
     }
 
-    /// Returns the moment of the next report, on a link that is free from `free_at` on.
+    /// Returns the time of the next report if the link is free from `free_at` on.
     #[inline]
     fn next(&self, free_at: Time) -> Time {
         if !self.news.is_empty() {
@@ -169,8 +169,8 @@ impl Queue {
         self.dropped = dropped;
     }
 
-    /// The transmitter is free: the discipline selects the next packet. The answer is a pending report, unless
-    /// packets that were dropped before it come first.
+    /// The transmitter is free, and the discipline selects the next packet. The result is a pending report, unless packets that
+    /// were dropped before it come first.
     #[inline]
     fn send_next(
         &mut self,
@@ -215,7 +215,7 @@ impl Queue {
         None
     }
 
-    /// Loses all packets but those sent until now; returns when the last of these arrives.
+    /// Loses all packets except those sent before `now`. Returns the arrival of the last of these.
     pub fn go_down(&mut self, now: Time) -> Time {
         let in_transmission = self.in_transmission(now);
         if let Some(sending) = self.sending.take().filter(|_| in_transmission > 0) {
@@ -239,7 +239,7 @@ impl Link {
         matches!(self.rest.decides, Decides::Holds(_))
     }
 
-    /// When [`Link::dequeue`] wants to be called; [`Time::NEVER`] while nothing waits.
+    /// Returns the time of the next call of [`Link::dequeue`]; [`Time::NEVER`] while no packet waits.
     #[inline]
     pub fn next_dequeue(&self) -> Time {
         match &self.rest.decides {
@@ -248,8 +248,8 @@ impl Link {
         }
     }
 
-    /// Returns the fate of one queued packet until this moment; call it until it returns `None`. A ticket that
-    /// was reported here may be given again. A late call reports the events at the times when they were due.
+    /// Returns the fate of one queued packet until `now`. Call it until it returns `None`. A reported ticket may be reused. A
+    /// late call reports events with the times at which they were due.
     pub fn dequeue(&mut self, now: Time) -> Option<Dequeued> {
         let Link { free_at, streak, rest, .. } = self;
         let Rest { decides: Decides::Holds(queue), byte_time, rng, rare, .. } = &mut **rest else {
@@ -274,7 +274,7 @@ impl Link {
         Some(news)
     }
 
-    /// A packet is offered to a link that queues.
+    /// Offers a packet to a link that queues.
     pub(super) fn offer_queued(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> OfferResult {
         debug_assert!(self.next_dequeue() > now, "what is due must be taken before the next offer");
         let each = self.transmission(size);
@@ -320,7 +320,7 @@ impl Link {
         OfferResult::Queued(ticket)
     }
 
-    /// The rate has changed. A packet whose transmission begins at this very moment is sent at the new one.
+    /// Handles a change of the rate. A packet whose transmission begins at this time is sent at the new rate.
     pub(super) fn retime(&mut self, now: Time) -> Shift {
         let mut shift = Shift { moves: Vec::new() };
         let Decides::Holds(queue) = &self.rest.decides else { return shift };

@@ -1,15 +1,15 @@
-//! How much to drop in the next interval (paper 002, 5.3).
+//! Amount to drop in the next interval (paper 002, 5.3).
 //!
-//! Let `x = Q + f1 - C - Q_opt` and `y = f2 - C`. The queue is `x - u1` beyond its target after one interval in
-//! which `u1` is dropped, and `x + y - u1 - u2` after two. The solver minimises `(x - u1)^2 + (x + y - u1 -
-//! u2)^2 + b0 u1^2 + b1 u2^2` within `0 <= u1 <= f1` and `0 <= u2 <= f2`.
+//! Let `x = Q + f1 - C - Q_opt` and `y = f2 - C`. The queue exceeds its target by `x - u1` after one interval with drops of `u1`,
+//! and by `x + y - u1 - u2` after two. The solver minimises `(x - u1)^2 + (x + y - u1 - u2)^2 + b0 u1^2 + b1 u2^2` within `0 <=
+//! u1 <= f1` and `0 <= u2 <= f2`.
 
 use super::Solution;
 
 /// The state and the weights of the controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Problem {
-    /// The queue beyond its target after one interval without drops.
+    /// Excess of the queue over its target after one interval without drops.
     pub x: f64,
     /// Excess of the second interval's arrivals over the capacity.
     pub y: f64,
@@ -25,19 +25,19 @@ impl Problem {
         (x - one).powi(2) + (x + y - one - two).powi(2) + b.0 * one * one + b.1 * two * two
     }
 
-    /// The least without bounds, with these weights.
+    /// Returns the minimum without bounds, with these weights.
     fn free(&self, (b0, b1): (f64, f64)) -> (f64, f64) {
         let Problem { x, y, .. } = *self;
         let divisor = 1.0 + b0 + 2.0 * b1 + b0 * b1;
         (((1.0 + 2.0 * b1) * x + b1 * y) / divisor, (b0 * x + (1.0 + b0) * y) / divisor)
     }
 
-    /// The best second drop for this first one, without bounds.
+    /// Returns the best second drop for this first one, without bounds.
     fn second_for(&self, one: f64) -> f64 {
         (self.x + self.y - one) / (1.0 + self.b.1)
     }
 
-    /// The best first drop for this second one, without bounds.
+    /// Returns the best first drop for this second one, without bounds.
     fn first_for(&self, two: f64) -> f64 {
         (2.0 * self.x + self.y - two) / (2.0 + self.b.0)
     }
@@ -72,11 +72,11 @@ impl Problem {
         }
     }
 
-    /// As printed: (5.11), in which each weight stands with the factor -2, and its four cases. They keep the drop that is within its
-    /// bounds and try the bounds of the other.
+    /// The printed solution: (5.11), with the factor -2 at each weight, and its four cases. A case keeps the drop that is within
+    /// its bounds and tries the bounds of the other one.
     ///
-    /// Paper gap: (5.11) divides by zero for some weights, such as b1 = 1/4 with b0 = 0; nothing is dropped then. In C4 the second
-    /// drop's bound is read where the first one's is printed twice.
+    /// Paper gap: (5.11) divides by zero for some weights, such as b1 = 1/4 with b0 = 0; the amounts are zero then. C4 prints the
+    /// bound of the first drop twice; one is read as the bound of the second drop.
     fn literal(&self) -> (f64, f64) {
         let (one, two) = self.free((-2.0 * self.b.0, -2.0 * self.b.1));
         let (most_one, most_two) = self.f;

@@ -1,16 +1,16 @@
-//! How much comes in the next two intervals (paper 002, 5.2).
+//! Prediction of the arrivals in the next two intervals (paper 002, 5.2).
 
 use super::Predictor;
 use faircast_core::estimate::prediction::{self, Adaptive};
 
-/// Paper gap: how much of the variance is added to it, so that the normal equations have one solution.
+/// Paper gap: ridge, as a share of the variance that is added to it, so that the normal equations have one solution.
 const RIDGE: f64 = 1e-6;
 /// No prediction exceeds this many times the largest value.
 const MAX: f64 = 4.0;
-/// Step of the predictor that learns, as a share of the power of its values.
+/// Step of the adaptive predictor, as a share of the power of its values.
 const STEP: f64 = 0.5;
 
-/// The latest values, and room for what is computed of them.
+/// The latest values, and buffers for the computation.
 #[derive(Debug, Clone)]
 pub(super) struct History {
     predictor: Predictor,
@@ -35,12 +35,12 @@ impl History {
         }
     }
 
-    /// Whether all that is remembered is nothing.
+    /// Whether all stored values are zero.
     pub fn is_silent(&self) -> bool {
         self.values.iter().all(|value| *value == 0.0)
     }
 
-    /// The next value.
+    /// Adds a value.
     pub fn push(&mut self, value: f64) {
         if self.predictor == Predictor::Adaptive {
             self.adaptive.learn(value, self.values.iter().rev().copied());
@@ -52,7 +52,7 @@ impl History {
         self.values.push(value);
     }
 
-    /// The next two values, not negative.
+    /// Returns a prediction of the next two values, not negative.
     pub fn predict(&mut self) -> (f64, f64) {
         let newest = self.values.last().copied().unwrap_or(0.0);
         let (one, two) = match self.predictor {
@@ -69,10 +69,10 @@ impl History {
         (one.clamp(0.0, most), two.clamp(0.0, most))
     }
 
-    /// The linear predictions with the least mean squared error.
+    /// Returns the linear predictions with the least mean squared error.
     ///
-    /// Paper gap: (5.4) has as many values as the order, of which the last covariance is an empty sum. Here there are more; as many
-    /// as the order are read as printed.
+    /// Paper gap: (5.4) has `order` values, so the last covariance is an empty sum. Here the history is longer; with `order`
+    /// values it is the printed formula.
     fn linear(&mut self) -> (f64, f64) {
         let count = self.values.len();
         let mean = self.values.iter().sum::<f64>() / count as f64;
@@ -130,7 +130,7 @@ mod tests {
         let mut histories = predictors.map(|predictor| History::new(predictor, 100, 20));
         let mut noise = [0.0; 2];
         for step in 0..20_000 {
-            // A moving average: the last value alone says little.
+            // A moving average, for which the latest value alone is a poor predictor.
             noise = [rng.unit() - 0.5, noise[0]];
             let value = 10.0 + 4.0 * (noise[0] - 0.9 * noise[1]);
             for (history, error) in histories.iter_mut().zip(&mut errors) {

@@ -7,7 +7,7 @@ fn with(solution: Solution) -> Config {
     Config { solution, ..Config::default() }
 }
 
-/// Figure 5.6's law: nothing below, one above, and a line between.
+/// Figure 5.6's law: zero below, one above, and a line between.
 #[test]
 fn the_probability_has_three_regions() {
     for solution in [Solution::Clamp, Solution::Exact, Solution::Literal] {
@@ -25,14 +25,14 @@ fn without_traffic_nothing_is_dropped() {
 
 #[test]
 fn the_next_interval_alone_decides_unless_a_bound_is_in_the_way() {
-    // f2 < C: nothing need be dropped in the second interval, so the first may leave some of its excess to it.
+    // f2 < C: the second interval needs no drops, so the first may leave a part of its excess to it.
     let p = |solution| probability(&with(solution), 30.0, (60.0, 40.0), 50.0);
     assert!((p(Solution::Clamp) - 20.0 / 60.0).abs() < 1e-12);
-    // u2 = 0: the least of (20 - u)^2 + (10 - u)^2 is at 15.
+    // u2 = 0: the minimum of (20 - u)^2 + (10 - u)^2 is at 15.
     assert!((p(Solution::Exact) - 15.0 / 60.0).abs() < 1e-12);
 }
 
-/// A queue that is served at the link's rate and fed with a random amount beyond it.
+/// A queue with service at the link's rate and random arrivals above it.
 #[test]
 fn the_queue_comes_to_its_target() {
     let mut paqm = Paqm::new(Config { limit: 1000, ..Config::default() }, RATE);

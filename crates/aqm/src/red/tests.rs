@@ -24,20 +24,20 @@ fn with_average(config: Config, average: f64) -> Red {
     Red { average, ..red(config) }
 }
 
-/// Returns the decisions on `arrivals` arrivals at a queue whose average does not move.
+/// Returns the decisions on `arrivals` arrivals at a queue with a constant average.
 fn decisions(mut red: Red, offer: Offer, arrivals: usize) -> Vec<Decision> {
     let mut rng = Rng::new(1, 1);
     (0..arrivals).map(|_| red.on_arrival(&offer, &mut rng)).collect()
 }
 
-/// Numbers of arrivals from each drop to the next, the drop included.
+/// Returns the number of arrivals from each drop to the next, the drop included.
 fn gaps(decisions: &[Decision]) -> Vec<usize> {
     let drops = decisions.iter().enumerate().filter(|(_, d)| **d == Decision::Drop(DropCause::Early));
     let at: Vec<_> = drops.map(|(i, _)| i).collect();
     at.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Thresholds 5 and 15, and a weight so small that the average stays.
+/// Thresholds 5 and 15, and a weight so small that the average is constant.
 fn frozen() -> Config {
     Config { w_q: 1e-12, limit: 1000, ..Config::red_parameters() }
 }

@@ -10,7 +10,7 @@ fn near(found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() < 1.5e-3, "{found} beside {expected}");
 }
 
-/// Independent losses of w' packets, one by one: the first loss halves the window, and those before it opened it.
+/// Independent losses of w' packets, one by one. The first loss halves the window, which the packets before it opened.
 #[test]
 fn the_first_order_model_has_the_slope_of_the_exact_one() {
     for (w, b) in [(2.0, 1.0), (5.0, 2.0), (8.0, 2.0), (30.0, 1.0)] {
@@ -28,7 +28,7 @@ fn the_equilibrium_of_the_example_is_known_in_both_readings() {
     near(link.equilibrium(Model::Paper).window, 2.5);
     near(link.equilibrium(Model::Paper).loss, 0.142_857);
     near(link.equilibrium(Model::Corrected).loss, 0.150_943);
-    // Where nothing changes, nothing changes.
+    // At the equilibrium the drift is zero.
     for model in [Model::Paper, Model::Corrected, Model::Exact] {
         let rest = link.equilibrium(model);
         assert!(drift(model, rest.window, rest.window, rest.loss, 2.0).abs() < 1e-9, "{model:?}");
@@ -76,7 +76,7 @@ fn the_example_has_these_bounds_of_k1() {
             near(example(per_ack).max_k1(Model::Paper, *k2), expected);
         }
     }
-    // Only as printed does one get the paper's "k1 < 0.0007 at k2 = 0.2".
+    // Only the printed form gives the paper's "k1 < 0.0007 at k2 = 0.2".
     near(example(2.0).printed_k1(0.2), 7.01e-4);
 }
 
