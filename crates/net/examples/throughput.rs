@@ -1,4 +1,4 @@
-//! How fast the sockets are, on this host or between two.
+//! Measures the speed of the sockets, on this host or between two.
 //!
 //! ```text
 //! throughput both IFACE [SECONDS [SEGMENT [COUNT]]]   send and receive in one process, two threads
@@ -6,8 +6,8 @@
 //! throughput recv IFACE ...                           only receive
 //! throughput wake                                     how late a wait ends
 //! ```
-//! `COUNT` datagrams of `SEGMENT` bytes go in one call; a `COUNT` below zero cuts them here instead of in
-//! the kernel.
+//! `COUNT` datagrams of `SEGMENT` bytes are sent per call. A negative `COUNT` segments them in user space instead of in the
+//! kernel.
 
 use faircast_net::*;
 use std::net::SocketAddr;
@@ -120,7 +120,7 @@ fn receive(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How late waits of 100 microseconds end, and how late those of a millisecond.
+/// Measures the lateness of waits of 100 microseconds and of a millisecond.
 fn wake() -> Result<(), Failure> {
     let mut waiter = Waiter::new();
     for span in [20, 100, 1000].map(Duration::from_micros) {
@@ -147,7 +147,7 @@ fn speed(bytes: u64, time: f64, cpu: f64) -> String {
     format!("{rate:.2} GB/s, {cost:.3} ns of processor a byte ({:.0} % of one)", 100.0 * cpu / time)
 }
 
-/// The processor time of this thread so far, kernel included.
+/// Returns the processor time of this thread so far, kernel included.
 fn cpu_seconds() -> Result<f64, Failure> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos: f64 = text.split_whitespace().next().ok_or("no processor time is told")?.parse()?;

@@ -7,19 +7,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Bytes of one slot: the largest datagram, or as many coalesced ones.
+/// Length of a slot in bytes: the largest datagram, or as many coalesced ones.
 pub const SLOT: usize = 64 * 1024;
 
-/// Received datagrams and the memory they are in. Made once and used again for each receive call.
+/// Received datagrams and their memory, which is reused for each receive call.
 ///
-/// The memory is `slots` times [`SLOT`], but the system provides only the pages that are ever
-/// touched.
+/// The memory is `slots` times [`SLOT`], but the system provides only pages that are written.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Box<[u8]>,
     heads: Box<[Head]>,
     slots: Vec<Slot>,
-    /// The slot that is taken from next, and where in it.
+    /// The next slot, and the position in it.
     taken: (usize, usize),
     cut: bool,
     truncated: u64,
@@ -30,14 +29,13 @@ pub struct Batch {
 pub struct Meta {
     /// Its sender.
     pub from: SocketAddr,
-    /// Where it was sent to: the group, or an address of this host.
+    /// Its destination: the group, or an address of this host.
     pub to: IpAddr,
     /// Its congestion mark.
     pub ecn: Ecn,
-    /// When the kernel received it, on the clock of [`Instant`]. Coalesced datagrams share one time,
-    /// the first one's.
+    /// Time at which the kernel received it, on the clock of [`Instant`]. Coalesced datagrams share the time of the first one.
     pub received_at: Instant,
-    /// The same moment in nanoseconds since 1970, as the kernel reported it.
+    /// This time in nanoseconds since 1970, as the kernel reported it.
     pub received_at_unix_ns: u64,
     /// Index among the datagrams that were coalesced with it.
     pub segment: u16,
@@ -51,7 +49,7 @@ struct Slot {
 }
 
 impl Batch {
-    /// Room for `slots` datagrams (or coalesced runs of them), at least 1 and at most 64.
+    /// Creates a batch for `slots` datagrams (or coalesced runs of them), at least 1 and at most 64.
     pub fn new(slots: usize) -> Batch {
         let slots = slots.clamp(1, MAX_CALL);
         Batch {
@@ -64,8 +62,7 @@ impl Batch {
         }
     }
 
-    /// The datagrams of the last receive call, in the order of arrival. The bytes may be changed, as
-    /// decryption in place does.
+    /// Returns the datagrams of the last receive call in the order of arrival. The bytes are mutable, for decryption in place.
     pub fn segments(&mut self) -> impl Iterator<Item = (&mut [u8], Meta)> + '_ {
         self.bytes.chunks_exact_mut(SLOT).zip(&self.slots).flat_map(|(bytes, slot)| {
             let parts = bytes[..slot.len].chunks_mut(slot.segment).enumerate();
@@ -73,8 +70,8 @@ impl Batch {
         })
     }
 
-    /// When the next datagram that [`Batch::take`] gives was received; `None` when all were taken. With it
-    /// the datagrams of several sockets can be taken in the order of their arrival.
+    /// Returns the time at which the next datagram of [`Batch::take`] was received; `None` if no datagram is left. It allows
+    /// taking the datagrams of several sockets in the order of arrival.
     pub fn next_at(&mut self) -> Option<Instant> {
         while self.slots.get(self.taken.0).is_some_and(|slot| self.taken.1 >= slot.len) {
             self.taken = (self.taken.0 + 1, 0);
@@ -82,7 +79,7 @@ impl Batch {
         self.slots.get(self.taken.0).map(|slot| slot.meta.received_at)
     }
 
-    /// The next datagram of the last receive call, once; `None` when all were taken.
+    /// Takes the next datagram of the last receive call; `None` if no datagram is left.
     pub fn take(&mut self) -> Option<(&mut [u8], Meta)> {
         self.next_at()?;
         let (at, from) = self.taken;
@@ -98,22 +95,22 @@ impl Batch {
         self.slots.len() == self.heads.len()
     }
 
-    /// How many datagrams the last receive call brought, coalesced ones counted each.
+    /// Returns the number of datagrams of the last receive call. Each coalesced datagram counts.
     pub fn len(&self) -> usize {
         self.slots.iter().map(|slot| slot.len.div_ceil(slot.segment)).sum()
     }
 
-    /// Whether the last receive call brought nothing.
+    /// Whether the last receive call returned no datagram.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Datagrams thrown away so far because they were longer than [`SLOT`].
+    /// Returns the number of datagrams that were discarded because they were longer than [`SLOT`].
     pub fn truncated(&self) -> u64 {
         self.truncated
     }
 
-    /// Whether control data of the last receive call was cut short.
+    /// Whether control data of the last receive call was truncated.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
     }
@@ -147,13 +144,13 @@ impl Slot {
             received_at_unix_ns,
             segment: 0,
         };
-        // A datagram that has no sender or was cut becomes a slot without datagrams.
+        // A datagram without a sender, or a truncated one, becomes a slot without datagrams.
         let len = if head.truncated() || from.is_none() { 0 } else { head.len.min(SLOT) };
         Slot { len, segment: control.segment.unwrap_or(SLOT), meta }
     }
 }
 
-/// The moment of a receive call, on both clocks.
+/// The time of a receive call, on both clocks.
 #[derive(Debug, Clone, Copy)]
 struct ReadAt {
     instant: Instant,
@@ -166,8 +163,8 @@ impl ReadAt {
         ReadAt { instant: Instant::now(), unix_ns: since_1970.as_nanos() as u64 }
     }
 
-    /// A wall-clock time in the past on the clock of [`Instant`]. Times in the future or long ago
-    /// mean that the wall clock was set meanwhile; they count as now.
+    /// Converts a wall-clock time in the past to the clock of [`Instant`]. A time in the future or long ago means that the wall
+    /// clock was set meanwhile; it counts as now.
     fn instant_of(self, unix_ns: u64) -> Instant {
         const LONG_AGO: Duration = Duration::from_secs(10);
         let age = Duration::from_nanos(self.unix_ns.saturating_sub(unix_ns));
@@ -188,7 +185,7 @@ mod tests {
         assert_eq!(read_at.instant - received_at, age);
     }
 
-    /// Returns a batch as a receive call leaves it: slots of these lengths, coalesced from segments of 3.
+    /// Returns a batch in the state after a receive call: slots of these lengths, coalesced from segments of 3.
     fn holding(lens: &[usize]) -> Batch {
         let mut batch = Batch::new(4);
         for (at, &len) in lens.iter().enumerate() {

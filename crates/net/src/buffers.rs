@@ -1,6 +1,6 @@
 //! Socket buffers: requested size, granted size, and fill level.
 
-/// A receive buffer below this is refused, in bytes: it would not hold one coalesced receive.
+/// Minimum receive buffer in bytes. A smaller one would not hold one coalesced receive, so it is refused.
 pub const MIN_RECEIVE_BUFFER: usize = 64 * 1024;
 
 /// Requested and granted size of a buffer, in bytes.
@@ -22,8 +22,8 @@ pub struct Backlog {
     pub used_bytes: usize,
     /// Bytes of kernel memory allowed; twice the granted size.
     pub capacity_bytes: usize,
-    /// Datagrams dropped since the socket was opened because the buffer was full, counted as the
-    /// kernel does: coalesced datagrams that were dropped as one count as one.
+    /// Number of datagrams dropped at a full buffer since the socket was opened, as the kernel counts: coalesced datagrams that
+    /// were dropped together count as one.
     pub drops: u32,
 }
 
@@ -43,7 +43,7 @@ impl Granted {
 }
 
 impl Backlog {
-    /// The part of the buffer in use, 0 to 1 (the last datagram may exceed it a little).
+    /// Returns the used share of the buffer, 0 to 1 (the last datagram may exceed it slightly).
     pub fn fill(&self) -> f64 {
         if self.capacity_bytes == 0 { 0.0 } else { self.used_bytes as f64 / self.capacity_bytes as f64 }
     }

@@ -6,8 +6,7 @@ use std::cell::Cell;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// Reports changes of interfaces, of their addresses or of their carrier; the program then calls
-/// [`crate::choose_again`].
+/// Reports changes of interfaces, of their addresses or of their carrier. The program then calls [`crate::choose_again`].
 ///
 /// On Linux the kernel reports changes (rtnetlink); elsewhere a change is assumed every two seconds.
 #[derive(Debug)]
@@ -21,26 +20,26 @@ const ASSUMED_EVERY: Duration = Duration::from_secs(2);
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InterfaceChange {
-    /// Nothing, as far as is known.
+    /// No known change.
     Nothing,
-    /// Other interfaces.
+    /// A change of other interfaces.
     Elsewhere,
-    /// The interface that was asked about, perhaps among others.
+    /// A change of the given interface, perhaps with others.
     Here,
 }
 
-/// Bytes of a message that are read, from its beginning.
+/// Number of bytes of a message that are read.
 const MESSAGE: usize = 64;
 
 /// The interface's number follows the header (16 bytes) and 4 bytes of the body, in messages about links (`ifinfomsg`) as
 /// in those about addresses (`ifaddrmsg`).
 const INDEX_AT: usize = 20;
 
-/// Messages that are read in one call, at most; the others are read at the next call.
+/// Maximum number of messages per call; the rest is read at the next call.
 const MAX_MESSAGES: usize = 256;
 
 impl Changes {
-    /// Listen from now on.
+    /// Starts to listen.
     pub fn listen() -> Changes {
         Changes { reported: sys::listen_for_changes().ok(), assumed_at: Cell::new(Instant::now()) }
     }
@@ -59,7 +58,7 @@ impl Changes {
             let mut socket: &Socket = socket;
             news = match socket.read(&mut buffer) {
                 Ok(len) => news.max(about(&buffer[..len], index)),
-                // More has happened than the socket could hold.
+                // The socket's buffer overflowed.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => InterfaceChange::Here,
                 Err(_) => break,
             };

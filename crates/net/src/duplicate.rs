@@ -1,4 +1,4 @@
-//! Whether another host has an address of this one (RFC 5227, RFC 4862).
+//! Detection of another host with an address of this one (RFC 5227, RFC 4862).
 
 use crate::error::NetError;
 use crate::interface::Choice;
@@ -9,22 +9,22 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-/// Probes that are sent, and the time from one to the next. RFC 5227, 2.1.1 waits for longer, before an address is used.
+/// Number of probes, and the interval between them. RFC 5227, 2.1.1 waits longer, because there the address is not in use yet.
 const PROBES: u32 = 3;
 const PROBE_EVERY: Duration = Duration::from_millis(150);
 
-/// An ARP packet for IPv4 on Ethernet (RFC 826).
+/// Length of an ARP packet for IPv4 on Ethernet (RFC 826).
 const LEN: usize = 28;
-/// Its beginning: Ethernet, IPv4, and their lengths.
+/// Beginning of the packet: Ethernet, IPv4, and the lengths of their addresses.
 const KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const REQUEST: [u8; 2] = [0, 1];
 
-/// Another host that has an address of this one.
+/// Another host with an address of this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicate {
-    /// It answers from this hardware address.
+    /// The other host answers from this hardware address.
     Hardware([u8; 6]),
-    /// The kernel has found it when the address was added, and does not use the address.
+    /// The kernel detected the other host when the address was added, and does not use the address.
     Refused,
 }
 
@@ -39,11 +39,11 @@ impl fmt::Display for Duplicate {
     }
 }
 
-/// Look whether another host has the address that packets are sent from. IPv4 is probed by ARP, which takes half a second and the
-/// right to open packet sockets; IPv6 is known to the kernel.
+/// Checks whether another host has the source address of this host's packets. For IPv4 it sends ARP probes, which takes half a
+/// second and needs permission to open packet sockets. For IPv6 it asks the kernel.
 ///
 /// # Errors
-/// [`NetError::System`] when there is no such right, or the interface is not an Ethernet.
+/// [`NetError::System`] without this permission, or if the interface is not an Ethernet.
 pub fn duplicate(choice: &Choice) -> Result<Option<(IpAddr, Duplicate)>, NetError> {
     let name = choice.chosen.name.as_str();
     if let Some(address) = sys::refused_addresses().into_iter().find(|(_, of)| of == name) {
@@ -78,7 +78,7 @@ fn probe(index: u32, address: Ipv4Addr) -> Result<Option<[u8; 6]>, NetError> {
     Ok(None)
 }
 
-/// A probe: the sender's own IP address is zero, so that no cache learns from it (RFC 5227, 1.1).
+/// Returns a probe. Its sender IP address is zero, so that caches do not learn from it (RFC 5227, 1.1).
 fn question(own: [u8; 6], address: Ipv4Addr) -> [u8; LEN] {
     let mut packet = [0; LEN];
     packet[..6].copy_from_slice(&KIND);

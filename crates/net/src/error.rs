@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// An error of the network or of the system below it.
+/// An error of the network or of the operating system.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
     /// No interface has this name or address.
@@ -11,7 +11,7 @@ pub enum NetError {
     NoSuchInterface {
         /// Requested name or address.
         wanted: String,
-        /// The names that exist.
+        /// Names of the existing interfaces.
         exist: Vec<String>,
     },
     /// The interface is administratively down.
@@ -42,13 +42,13 @@ pub enum NetError {
         /// Interfaces that could carry it.
         candidates: Vec<String>,
     },
-    /// The kernel does not know where to send the group's packets.
+    /// The kernel has no route for the group's packets.
     #[error("no route to the group {group}: name another interface, or {}", route(group))]
     NoMulticastRoute {
         /// The group.
         group: IpAddr,
     },
-    /// The kernel does not know the way to a host.
+    /// The kernel has no route to a host.
     #[error("no route to {host}: name another interface, or look at `ip route get {host}`")]
     NoRoute {
         /// The host.
@@ -60,7 +60,7 @@ pub enum NetError {
         /// The address.
         address: IpAddr,
     },
-    /// Addresses of different families where one family is needed.
+    /// Two addresses have different families.
     #[error("{one} and {other} are not of the same address family")]
     MixedFamilies {
         /// One address.
@@ -68,13 +68,13 @@ pub enum NetError {
         /// The other.
         other: IpAddr,
     },
-    /// Another program holds the port for itself.
+    /// Another program uses the port exclusively.
     #[error("{address} is taken by another program that does not share it; choose another port")]
     PortTaken {
         /// The address and port.
         address: SocketAddr,
     },
-    /// The host has joined as many groups as it allows.
+    /// The host has reached its limit of memberships.
     #[error(
         "joining {group} failed: this host's limit of memberships is reached; raise the sysctl \
          net.ipv4.igmp_max_memberships (many groups) or net.ipv4.igmp_max_msf (many sources)"
@@ -83,29 +83,29 @@ pub enum NetError {
         /// The group.
         group: IpAddr,
     },
-    /// A datagram is larger than the interface carries in one piece.
+    /// A datagram exceeds the MTU of the interface.
     #[error(
         "a datagram of {size} bytes is too large: the interface carries at most {mtu}; use smaller packets"
     )]
     TooLarge {
-        /// Bytes of UDP payload that were to be sent.
+        /// Size of the UDP payload, in bytes.
         size: usize,
-        /// Bytes of UDP payload that fit.
+        /// Maximum size of the UDP payload, in bytes.
         mtu: usize,
     },
     /// A packet filter on this host refused the packet.
     #[error("this host's packet filter does not let packets to {to} out; allow UDP to it")]
     Denied {
-        /// Where to.
+        /// Destination.
         to: SocketAddr,
     },
-    /// The interface accepts nothing for a while.
+    /// The interface has accepted no packets for some time.
     #[error("interface {name} takes no packets (is its cable plugged in?)")]
     Stuck {
         /// Its name.
         name: String,
     },
-    /// An interface has lost the address that a session is known by.
+    /// An interface has lost the address that identifies a session.
     #[error("interface {name} has lost the address {address}, which this session is known by")]
     AddressGone {
         /// The address.
@@ -113,13 +113,13 @@ pub enum NetError {
         /// The interface's name.
         name: String,
     },
-    /// There is no way to a unicast address.
+    /// There is no route to a unicast address.
     #[error("{to} cannot be reached from this host")]
     Unreachable {
-        /// Where to.
+        /// Destination.
         to: SocketAddr,
     },
-    /// The receive buffer is too small to work with.
+    /// The receive buffer is too small.
     #[error(
         "the system granted a receive buffer of {granted} bytes, at least {needed} are needed; raise \
          the sysctl net.core.rmem_max"
@@ -133,7 +133,7 @@ pub enum NetError {
     /// The kernel's metadata of a datagram exceeded its buffer: a bug of this crate.
     #[error("the control data of a received datagram was cut short; its ECN mark is not known")]
     ControlTruncated,
-    /// A system call failed in a way that has no better name.
+    /// Another failure of a system call.
     #[error("{doing} failed")]
     System {
         /// Operation that failed.
@@ -144,17 +144,17 @@ pub enum NetError {
     },
 }
 
-/// Which kind of ending an error means for a program.
+/// Class of an error for a program's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitClass {
-    /// The request does not exist or does not fit: another choice by the user helps.
+    /// The request cannot be fulfilled: the user must choose another one.
     Usage,
-    /// The network, or the system below it.
+    /// The network or the operating system failed.
     System,
 }
 
 impl NetError {
-    /// The kind of ending this error means: whether the user's choice or the system has to change.
+    /// Returns the class of this error: the user's choice or the system must change.
     pub fn exit_class(&self) -> ExitClass {
         match self {
             NetError::NoSuchInterface { .. }
@@ -164,8 +164,8 @@ impl NetError {
         }
     }
 
-    /// Whether the error may be transient: an interface that is down, removed or without its address, a route that has
-    /// vanished, a packet filter, a full queue.
+    /// Whether the error may be transient: an interface that is down, removed or without its address, a missing route, a packet
+    /// filter, a full queue.
     pub fn may_pass(&self) -> bool {
         match self {
             NetError::NoSuchInterface { .. }
@@ -195,8 +195,8 @@ impl NetError {
     }
 }
 
-/// Errors of the kernel while the network below a socket has changed. A socket bound to an address that the
-/// host has lost, or a route of type blackhole, give EINVAL in some kernels.
+/// Whether the kernel's error can result from a change of the network. If a socket is bound to an address that the host has lost,
+/// or a route has the type blackhole, some kernels return EINVAL.
 fn passes(code: i32) -> bool {
     matches!(
         code,
@@ -224,7 +224,7 @@ fn family(address: &IpAddr) -> &'static str {
     }
 }
 
-/// Returns advice about a missing route. Linux makes IPv6's own on every interface but loopback.
+/// Returns advice about a missing route. Linux creates IPv6 multicast routes on every interface except loopback.
 fn route(group: &IpAddr) -> String {
     match group {
         IpAddr::V4(_) => format!("add a route (`ip route add {group} dev IFACE`)"),

@@ -16,17 +16,17 @@ use std::sync::Arc;
 /// Sources from which packets to the group are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Membership {
-    /// Everybody's (any-source multicast).
+    /// All sources (any-source multicast).
     #[default]
     AnySource,
-    /// Only this host's (source-specific multicast, RFC 4607).
+    /// This source only (source-specific multicast, RFC 4607).
     OnlyFrom(IpAddr),
 }
 
-/// How a [`GroupSocket`] is set up.
+/// Options of a [`GroupSocket`].
 #[derive(Debug, Clone)]
 pub struct GroupOptions {
-    /// Bytes of receive buffer to request.
+    /// Size of the receive buffer to request, in bytes.
     pub receive_buffer: usize,
 }
 
@@ -38,12 +38,12 @@ impl Default for GroupOptions {
 
 /// Receives one group on one interface, and sends feedback from a second, unicast socket.
 ///
-/// Several sockets on one host, in one or several programs, can receive the same group and each
-/// gets every packet. Packets to other groups on the same port are not received.
+/// Several sockets on one host, in one or several programs, can receive the same group, and each gets every packet. A socket does
+/// not receive packets to other groups on the same port.
 #[derive(Debug)]
 pub struct GroupSocket {
     udp: Udp,
-    /// Shared with the sockets opened beside this one.
+    /// Shared with the sockets opened by [`GroupSocket::open_beside`].
     feedback: Arc<UnicastSocket>,
     group: SocketAddr,
     membership: Membership,
@@ -51,12 +51,11 @@ pub struct GroupSocket {
 }
 
 impl GroupSocket {
-    /// Join `group` on the chosen interface. Dropping the socket leaves the group.
+    /// Joins `group` on the chosen interface. Dropping the socket leaves the group.
     ///
     /// # Errors
-    /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`] when a
-    /// program that does not share it holds the port, [`NetError::TooManyMemberships`],
-    /// [`NetError::BufferTooSmall`], or [`NetError::System`] when the system refuses.
+    /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`] if a program uses the port exclusively,
+    /// [`NetError::TooManyMemberships`], [`NetError::BufferTooSmall`], or [`NetError::System`] if the system refuses.
     pub fn open(
         group: SocketAddr,
         membership: Membership,
@@ -73,8 +72,8 @@ impl GroupSocket {
         GroupSocket::with_feedback(feedback, group, membership, choice, options.receive_buffer)
     }
 
-    /// Joins another group (a layer) on the same interface, with the same membership and the same requested
-    /// receive buffer. Feedback leaves from the same socket for both.
+    /// Joins another group (a layer) on the same interface, with the same membership and the same requested receive buffer. Both
+    /// share the feedback socket.
     ///
     /// # Errors
     /// As [`GroupSocket::open`].
@@ -84,8 +83,8 @@ impl GroupSocket {
         GroupSocket::with_feedback(feedback, group, self.membership, &self.choice, buffer)
     }
 
-    /// Join the same group with the same membership on another interface, or on one that has been made again or has
-    /// another address; feedback leaves from there.
+    /// Joins the same group with the same membership on another interface, or on one that was created again or has another
+    /// address. Feedback leaves from this interface.
     ///
     /// # Errors
     /// As [`GroupSocket::open`].
@@ -113,8 +112,7 @@ impl GroupSocket {
         Ok(socket)
     }
 
-    /// Joins again, as after [`GroupSocket::leave`] or for routers that have lost the
-    /// membership.
+    /// Joins again after [`GroupSocket::leave`], or because routers have lost the membership.
     ///
     /// # Errors
     /// [`NetError::TooManyMemberships`], or [`NetError::System`].
@@ -123,8 +121,7 @@ impl GroupSocket {
         self.join()
     }
 
-    /// Leaves the group but keeps the socket. Leaving again has no effect, nor has
-    /// leaving on an interface that was removed.
+    /// Leaves the group but keeps the socket. It has no effect if the group was left already or the interface was removed.
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -160,7 +157,7 @@ impl GroupSocket {
         self.udp.receive(batch, self.group)
     }
 
-    /// Send one datagram of feedback to `to`, from [`GroupSocket::feedback`].
+    /// Sends one datagram of feedback to `to`, from [`GroupSocket::feedback`].
     ///
     /// # Errors
     /// As [`UnicastSocket::send_to`].
@@ -168,7 +165,7 @@ impl GroupSocket {
         self.feedback.send_to(bytes, to)
     }
 
-    /// The socket that feedback is sent from, and that answers to it come to.
+    /// Returns the socket for feedback and answers to it.
     pub fn feedback(&self) -> &UnicastSocket {
         &self.feedback
     }
@@ -186,7 +183,7 @@ impl GroupSocket {
         self.udp.receive_buffer()
     }
 
-    /// The group's address and port.
+    /// Returns the group's address and port.
     pub fn group(&self) -> SocketAddr {
         self.group
     }
@@ -196,7 +193,7 @@ impl GroupSocket {
         self.membership
     }
 
-    /// The interface in use.
+    /// Returns the interface in use.
     pub fn choice(&self) -> &Choice {
         &self.choice
     }

@@ -1,4 +1,4 @@
-//! Which network interface carries a group.
+//! Choice of the network interface for a group.
 
 pub use crate::sys::Interface;
 
@@ -8,20 +8,20 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// The interface that will carry a group, and how it was chosen.
+/// The interface for a group, and the reason of the choice.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// The interface.
     pub chosen: Interface,
-    /// Its address that packets are sent from.
+    /// Its address, the source address of packets.
     pub local: IpAddr,
     /// Other interfaces that could carry the group.
     pub alternatives: Vec<Interface>,
-    /// How it was chosen.
+    /// Reason of the choice.
     pub why: Why,
 }
 
-/// How an interface was chosen.
+/// Reason of the choice of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The user has named it.
@@ -30,7 +30,7 @@ pub enum Why {
     Route,
     /// It is the only one that can carry multicast.
     OnlyOne,
-    /// There is no network: only programs on this host can meet.
+    /// There is no network: only programs on this host can communicate.
     Loopback,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// All network interfaces of this host (of this network namespace), in the kernel's order.
+/// Returns all network interfaces of this host (of this network namespace), in the kernel's order.
 ///
 /// # Errors
 /// [`NetError::System`] when the system does not list them.
@@ -53,8 +53,8 @@ pub fn interfaces() -> Result<Vec<Interface>, NetError> {
     sys::interfaces().map_err(NetError::system("listing the network interfaces"))
 }
 
-/// Whether sessions of this host can use IPv6 only, judging by its addresses: no interface that carries multicast has an IPv4
-/// address, and one has an IPv6 address of more than its link. With an interface named, by name or address, that one alone counts.
+/// Whether sessions of this host can use only IPv6. This is the case if no multicast interface has an IPv4 address, and one has
+/// an IPv6 address beyond link scope. If an interface is named, by name or address, only this one counts.
 pub fn is_ipv6_only(wanted: Option<&str>) -> bool {
     interfaces().is_ok_and(|all| without_ipv4(&all, wanted))
 }
@@ -72,13 +72,12 @@ fn without_ipv4(all: &[Interface], wanted: Option<&str>) -> bool {
     !addresses().any(IpAddr::is_ipv4) && addresses().any(is_wide)
 }
 
-/// Choose the interface for `group`: the one that is `wanted` (a name or an address); else the one
-/// that the kernel would route the group through; else the only one that can carry it; else
-/// loopback.
+/// Chooses the interface for `group`: the `wanted` one (a name or an address); otherwise the one of the kernel's route to the
+/// group; otherwise the only one that can carry it; otherwise loopback.
 ///
 /// # Errors
-/// That the interface does not exist, is down, has no address of the group's family or carries no
-/// multicast; [`NetError::WhichInterface`] when several are equally good.
+/// When the interface does not exist, is down, has no address of the group's family or carries no multicast;
+/// [`NetError::WhichInterface`] if several are equally good.
 pub fn choose(group: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
     if !group.is_multicast() {
         return Err(NetError::NotMulticast { address: group });
@@ -90,7 +89,7 @@ pub fn choose(group: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
     }
 }
 
-/// Chooses the interface towards a host: the one that is `wanted` (a name or an address), else the one of the kernel's route.
+/// Chooses the interface towards a host: the `wanted` one (a name or an address), otherwise the one of the kernel's route.
 ///
 /// # Errors
 /// As [`choose`], and [`NetError::NoRoute`] when there is no route.
@@ -109,12 +108,12 @@ fn towards(all: &[Interface], host: IpAddr, routed: Option<IpAddr>) -> Result<Ch
     Ok(choice(all, host, chosen, local, Why::Route))
 }
 
-/// Chooses again for a session that began on the interface of `before`, after a change. It is that interface
-/// by its name, even if it was made again or has other addresses; its earlier address is preferred. When the
-/// user named no interface, the one of the routing table's present route is used while the old one cannot be.
+/// Chooses again after a change, for a session that began on the interface of `before`. The choice is the interface of that name,
+/// even if it was created again or has other addresses; its earlier address is preferred. If the user named no interface and the
+/// old one is not usable, the choice is the one of the present route.
 ///
 /// # Errors
-/// As [`choose`], about the interface of `before`.
+/// As [`choose`], for the interface of `before`.
 pub fn choose_again(group: IpAddr, wanted: Option<&str>, before: &Choice) -> Result<Choice, NetError> {
     again(&interfaces()?, group, wanted, before, || routed(group))
 }
@@ -126,7 +125,7 @@ fn again(
     before: &Choice,
     routed: impl FnOnce() -> Option<IpAddr>,
 ) -> Result<Choice, NetError> {
-    // An interface that was named by an address which has moved is the one that has the address now.
+    // If the user named an address that has moved, the choice is the interface that has the address now.
     let named = wanted.filter(|wanted| wanted.parse::<IpAddr>().is_ok());
     if let Some(Ok(choice)) = named.map(|address| asked(all, group, address)) {
         return Ok(choice);
@@ -206,8 +205,8 @@ fn can_carry(interface: &Interface, group: IpAddr) -> bool {
     interface.up && interface.multicast && !interface.loopback && address_for(interface, group).is_some()
 }
 
-/// The interface's address to send to the group from: of the same family, and for IPv6 link-local
-/// only when the group is, or when there is no other.
+/// Returns the interface's source address for the group. It has the group's family. It is an IPv6 link-local address only if the
+/// group has link scope, or if there is no other address.
 fn address_for(interface: &Interface, group: IpAddr) -> Option<IpAddr> {
     let mut same = interface.addrs.iter().copied().filter(|a| a.is_ipv4() == group.is_ipv4());
     let wants_link_local = matches!(group, IpAddr::V6(g) if is_link_scope(g));
@@ -220,7 +219,7 @@ fn is_link_scope(group: Ipv6Addr) -> bool {
     matches!(group.segments()[0] & 0x000f, 1 | 2)
 }
 
-/// The address from which the kernel would send to the group; nothing is sent.
+/// Returns the source address that the kernel would use for the group, without sending a packet.
 fn routed(group: IpAddr) -> Option<IpAddr> {
     let domain = if group.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).ok()?;
@@ -231,7 +230,8 @@ fn routed(group: IpAddr) -> Option<IpAddr> {
 }
 
 impl Choice {
-    /// For a socket that listens at this address: the interface that has it, or the host's own where all are meant.
+    /// Chooses for a socket that listens at this address: the interface with this address, or the host's default for an
+    /// unspecified address.
     ///
     /// # Errors
     /// When no interface has it.
@@ -247,7 +247,7 @@ impl Choice {
         Ok(Choice { chosen, local: at, alternatives: Vec::new(), why: Why::Asked })
     }
 
-    /// `address` on this interface: IPv6 addresses of link scope get its index as their zone.
+    /// Returns `address` on this interface: an IPv6 address of link scope gets the interface's index as its zone.
     pub(crate) fn here(&self, address: IpAddr, port: u16) -> SocketAddr {
         match address {
             IpAddr::V6(v6) if v6.is_unicast_link_local() || (v6.is_multicast() && is_link_scope(v6)) => {
@@ -402,7 +402,7 @@ mod tests {
         assert!(!without_ipv4(&all, Some("lo")) && !without_ipv4(&all, Some("192.0.2.5")));
         all.push(interface("eth1", 3, &["198.51.100.5"]));
         assert!(!without_ipv4(&all, None) && without_ipv4(&all, Some("eth0")));
-        // One that has an address of its link alone may still wait for IPv4.
+        // An interface that has only a link-local address may still get an IPv4 address.
         assert!(!without_ipv4(&[interface("eth0", 2, &["fe80::5"])], None));
     }
 

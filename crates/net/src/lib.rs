@@ -11,15 +11,13 @@
 //! | [`Batch`] | the buffers of one receive call: coalesced datagrams, ECN, kernel receive times |
 //! | [`Waiter`] | sleeps until a socket is ready or a moment has come, to some ten microseconds |
 //!
-//! All sockets are non-blocking. Linux has everything; on other Unix systems datagrams go one a call,
-//! without ECN marks and kernel receive times, and none of that is tested. The unsafe code of the crate
-//! is in one module, `sys`.
+//! All sockets are non-blocking. Linux has all features. On other Unix systems each call sends one datagram, without ECN marks
+//! and kernel receive times; none of that is tested. All unsafe code of the crate is in the module `sys`.
 //!
-//! Measured on two virtual cores of Linux 6.18 shared with other work, 44 datagrams of 1,472 bytes
-//! a call: 3 to 9 GB/s sent over loopback or a virtual cable at 0.07 ns of processor time a byte,
-//! and received at 0.08. Datagrams cut and joined in software, as before a plain network card: 2.2
-//! GB/s at 0.39 and 0.17. Each datagram alone through the kernel: 0.5 GB/s at 1.1 and 0.75
-//! (`examples/throughput.rs`).
+//! Measured on two virtual cores of Linux 6.18 shared with other work, with 44 datagrams of 1,472 bytes per call: 3 to 9 GB/s
+//! sent over loopback or a veth pair at 0.07 ns of processor time per byte, and received at 0.08 ns. With segmentation and
+//! coalescing in software, as before a plain network card: 2.2 GB/s at 0.39 and 0.17 ns. With one datagram per call: 0.5 GB/s at
+//! 1.1 and 0.75 ns (`examples/throughput.rs`).
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The source's socket: to the group, and the unicast feedback back.
+//! The source's socket: it sends to the group and receives unicast feedback.
 
 use crate::batch::Batch;
 use crate::buffers::{Backlog, Granted};
@@ -13,32 +13,31 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// The UDP port that a [`SourceSocket`] is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Port {
-    /// One that the system chooses.
+    /// A port that the system chooses.
     #[default]
     Any,
-    /// This one; while another program has it, one that the system chooses.
+    /// This port; if another program uses it, one that the system chooses.
     Preferred(u16),
-    /// This one and no other.
+    /// This port only.
     Fixed(u16),
 }
 
-/// How a [`SourceSocket`] is set up.
+/// Options of a [`SourceSocket`].
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
-    /// How many routers a packet may pass, plus one: 1 stays on the local network.
+    /// Time to live: number of routers that a packet may pass, plus one. 1 stays on the local network.
     pub ttl: u8,
-    /// Bytes of send buffer to request.
+    /// Size of the send buffer to request, in bytes.
     pub send_buffer: usize,
-    /// Bytes of receive buffer to request, for feedback.
+    /// Size of the receive buffer for feedback to request, in bytes.
     pub receive_buffer: usize,
-    /// Differentiated services code point, 0 to 63; `None` leaves it at 0.
+    /// Differentiated services code point, 0 to 63; `None` means 0.
     pub dscp: Option<u8>,
-    /// Congestion marking of packets: [`Ecn::Ect0`] invites routers to mark instead of
-    /// dropping.
+    /// ECN field of packets: [`Ecn::Ect0`] permits routers to mark instead of dropping.
     pub ect: Ecn,
     /// UDP port to send from and to receive feedback on.
     pub port: Port,
-    /// For a socket towards one host: receives from that host alone, and shares address and port with a listener.
+    /// Whether the socket is for one host only: it receives from that host, and shares address and port with a listener.
     pub connected: bool,
 }
 
@@ -68,7 +67,7 @@ pub struct SourceSocket {
 }
 
 impl SourceSocket {
-    /// Open a socket that sends to `group`, or to one host, from the chosen interface.
+    /// Opens a socket that sends to `group`, or to one host, from the chosen interface.
     ///
     /// # Errors
     /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`],
@@ -99,7 +98,7 @@ impl SourceSocket {
         Ok(SourceSocket { udp, group: choice.here(like, group.port()), local, choice: choice.clone() })
     }
 
-    /// Listens at this address, or at all of this host's when it is unspecified, and answers from there: for a receiver
+    /// Listens at this address, or at all addresses of this host if it is unspecified, and answers from there: for a receiver
     /// that waits for an invitation.
     ///
     /// # Errors
@@ -114,7 +113,7 @@ impl SourceSocket {
         Ok(SourceSocket { udp, group: at, local, choice })
     }
 
-    /// Limits packets to groups from now on to this many routers, plus one.
+    /// Sets the time to live of further packets to groups.
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -127,18 +126,17 @@ impl SourceSocket {
         done.map_err(NetError::system("setting how far multicast goes"))
     }
 
-    /// Send `bytes` to the group as datagrams of `segment` bytes each, the last one shorter if need
-    /// be; up to 64 datagrams (and 64 KiB) in one system call, larger batches in several.
+    /// Sends `bytes` to the group as datagrams of `segment` bytes; the last one may be shorter. A system call sends up to 64
+    /// datagrams (and 64 KiB); larger batches need several calls.
     ///
     /// # Errors
-    /// [`NetError::TooLarge`] when a datagram does not fit the interface; nothing is fragmented.
-    /// [`NetError::NoMulticastRoute`] when the interface has gone. News about single receivers
-    /// (ICMP) is not an error.
+    /// [`NetError::TooLarge`] if a datagram does not fit the interface; datagrams are not fragmented.
+    /// [`NetError::NoMulticastRoute`] if the interface was removed. ICMP errors about single receivers are not errors.
     pub fn send_batch(&self, bytes: &[u8], segment: usize) -> Result<SendOutcome, NetError> {
         self.udp.send_batch(self.group, bytes, segment)
     }
 
-    /// The same to another group (a layer) or to a host.
+    /// Sends a batch to another group (a layer) or to a host.
     ///
     /// # Errors
     /// As [`SourceSocket::send_batch`].
@@ -151,7 +149,7 @@ impl SourceSocket {
         self.udp.send_batch(self.choice.here(to.ip(), to.port()), bytes, segment)
     }
 
-    /// Send one datagram to `to`.
+    /// Sends one datagram to `to`.
     ///
     /// # Errors
     /// As [`SourceSocket::send_batch`], and [`NetError::Unreachable`].
@@ -159,7 +157,7 @@ impl SourceSocket {
         self.udp.send_to(bytes, to)
     }
 
-    /// Receive the feedback that is there; 0 when none is.
+    /// Receives the waiting feedback; 0 without any.
     ///
     /// # Errors
     /// [`NetError::ControlTruncated`], or [`NetError::System`].
@@ -167,33 +165,32 @@ impl SourceSocket {
         self.udp.receive(batch, self.local)
     }
 
-    /// The group's address and port.
+    /// Returns the group's address and port.
     pub fn group(&self) -> SocketAddr {
         self.group
     }
 
-    /// The address and port that packets come from and feedback goes to.
+    /// Returns the source address and port of packets, which is the destination of feedback.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The interface in use.
+    /// Returns the interface in use.
     pub fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    /// The largest payload of a datagram, in bytes: the interface's MTU without IP and UDP headers.
+    /// Returns the maximum payload of a datagram, in bytes: the interface's MTU without IP and UDP headers.
     pub fn largest_datagram(&self) -> usize {
         self.udp.largest()
     }
 
-    /// Whether the kernel cuts batches into datagrams (GSO). Turns false for good when it refuses;
-    /// sending then costs more processor time.
+    /// Whether the kernel segments batches (GSO). It stays false after a refusal; sending then takes more processor time.
     pub fn segments_in_kernel(&self) -> bool {
         self.udp.segments()
     }
 
-    /// From now on, cut batches here instead of in the kernel.
+    /// Segments all further batches here instead of in the kernel.
     pub fn stop_segments_in_kernel(&self) {
         self.udp.stop_segments();
     }
@@ -203,7 +200,7 @@ impl SourceSocket {
         self.udp.receive_buffer()
     }
 
-    /// How full the receive buffer is.
+    /// Returns the fill level of the receive buffer.
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -218,7 +215,7 @@ impl AsFd for SourceSocket {
     }
 }
 
-/// Bind to the address of the interface alone: sockets of other groups and addresses may have the same port.
+/// Binds to the address of the interface alone, so that sockets of other groups and addresses may have the same port.
 fn bind(udp: &Udp, choice: &Choice, port: Port) -> Result<(), NetError> {
     let at = |port| choice.here(choice.local, port);
     match port {
@@ -231,7 +228,7 @@ fn bind(udp: &Udp, choice: &Choice, port: Port) -> Result<(), NetError> {
     }
 }
 
-/// That the group is one and of the local address's family.
+/// Checks that the group is a multicast address of the local address's family.
 pub(crate) fn check(group: IpAddr, choice: &Choice) -> Result<(), NetError> {
     if !group.is_multicast() {
         return Err(NetError::NotMulticast { address: group });
@@ -242,7 +239,7 @@ pub(crate) fn check(group: IpAddr, choice: &Choice) -> Result<(), NetError> {
     Ok(())
 }
 
-/// Multicast leaves by the chosen interface, goes this far and comes back to this host too.
+/// Sends multicast from the chosen interface with this time to live, with copies to receivers on this host.
 fn send_from(udp: &Udp, choice: &Choice, ttl: u8) -> Result<(), NetError> {
     let (socket, index, hops) = (udp.socket(), choice.chosen.index, u32::from(ttl));
     let done = match choice.local {

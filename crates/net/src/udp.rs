@@ -16,12 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a blocked batch has to be sent again from where it stopped"]
 pub enum SendOutcome {
-    /// All of it was handed to the network.
+    /// The kernel has accepted the whole batch.
     Sent,
-    /// The socket's or the interface's queue is full: wait until the socket is writable (or a
-    /// little), then go on.
+    /// The queue of the socket or the interface is full. Continue when the socket is writable, or after a short time.
     Blocked {
-        /// Datagrams that did go.
+        /// Number of datagrams sent.
         sent: usize,
     },
 }
@@ -35,7 +34,7 @@ const MAX_BYTES: usize = 65_535 - 48;
 #[derive(Debug)]
 pub(crate) struct Udp {
     socket: Socket,
-    /// The largest payload that fits the interface, in bytes.
+    /// Maximum payload that fits the interface, in bytes.
     largest: usize,
     /// Cleared once the kernel or the device refuses segmentation.
     segments: AtomicBool,
@@ -43,7 +42,7 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    /// A socket of the group's family, not bound yet.
+    /// Creates a socket of the group's family, not bound yet.
     pub(crate) fn new(like: IpAddr, choice: &Choice, receive_buffer: usize) -> Result<Udp, NetError> {
         let domain = if like.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
         let made = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP));
@@ -59,7 +58,7 @@ impl Udp {
         sys::ask_for_metadata(udp.as_fd(), like)
             .map_err(NetError::system("asking for ECN, receive time and destination"))?;
         sys::never_fragment(udp.as_fd(), like).map_err(NetError::system("forbidding fragmentation"))?;
-        // Coalescing is a matter of speed only, and old kernels do without.
+        // Coalescing affects only the speed, and old kernels do not support it.
         let _ = sys::coalesce(udp.as_fd());
         Ok(udp)
     }
@@ -79,13 +78,13 @@ impl Udp {
         })
     }
 
-    /// Others may be bound to the same address and port.
+    /// Permits other sockets at the same address and port.
     pub(crate) fn share_port(&self) -> Result<(), NetError> {
         let shared = self.socket.set_reuse_address(true).and_then(|()| self.socket.set_reuse_port(true));
         shared.map_err(NetError::system("sharing a UDP port"))
     }
 
-    /// Receives from this host alone, and before a socket that receives from all.
+    /// Receives from this host only. This socket precedes one that receives from all hosts.
     pub(crate) fn connect(&self, host: SocketAddr) -> Result<(), NetError> {
         self.socket.connect(&host.into()).map_err(NetError::system("connecting a UDP socket"))
     }
@@ -96,7 +95,7 @@ impl Udp {
         address.map_err(NetError::system("asking for the socket's own address"))
     }
 
-    /// The type of service or traffic class of everything sent.
+    /// Sets the type of service or traffic class of all packets.
     pub(crate) fn set_traffic_class(&self, like: IpAddr, dscp: u8, ect: Ecn) -> Result<(), NetError> {
         let octet = libc::c_int::from(dscp << 2 | ect.bits());
         let done = if like.is_ipv4() {
@@ -107,7 +106,7 @@ impl Udp {
         done.map_err(NetError::system("setting the traffic class"))
     }
 
-    /// Requests a send buffer, in bytes; less may be granted, which only means blocking earlier.
+    /// Requests a send buffer, in bytes. If less is granted, the socket only blocks earlier.
     pub(crate) fn set_send_buffer(&self, bytes: usize) -> Result<(), NetError> {
         let size = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX / 2);
         if sys::force_send_buffer(self.as_fd(), size).is_ok() {
@@ -124,7 +123,7 @@ impl Udp {
         self.largest
     }
 
-    /// Whether batches are still cut by the kernel.
+    /// Whether the kernel segments batches.
     pub(crate) fn segments(&self) -> bool {
         self.segments.load(Ordering::Relaxed)
     }
@@ -137,7 +136,7 @@ impl Udp {
         sys::backlog(self.as_fd()).map_err(NetError::system("asking how full the receive buffer is"))
     }
 
-    /// Send datagrams of `segment` bytes each, the last one shorter if need be.
+    /// Sends datagrams of `segment` bytes; the last one may be shorter.
     pub(crate) fn send_batch(
         &self,
         to: SocketAddr,
@@ -191,7 +190,7 @@ impl Udp {
         sys::send_each(self.socket.as_fd(), to, part, size)
     }
 
-    /// Send one datagram.
+    /// Sends one datagram.
     pub(crate) fn send_to(&self, bytes: &[u8], to: SocketAddr) -> Result<SendOutcome, NetError> {
         self.send_batch(to, bytes, bytes.len())
     }
@@ -223,7 +222,7 @@ impl Udp {
         loop {
             match batch.fill(self.socket.as_fd(), own) {
                 Ok(_) if batch.is_cut() => return Err(NetError::ControlTruncated),
-                // Empty datagrams only, which no endpoint of ours sends: look behind them.
+                // Only empty datagrams, which no faircast endpoint sends: read further.
                 Ok(0) if !batch.is_empty() && tries > 0 => tries -= 1,
                 Ok(count) => return Ok(count),
                 Err(e) => match classify(&e) {
@@ -258,18 +257,17 @@ fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
     Ok(Granted { asked, granted })
 }
 
-/// How many pieces of news about others, or calls that bring only empty datagrams, one call puts up
-/// with.
+/// Maximum number of ICMP errors, or of reads with empty datagrams only, that one call skips.
 const MAX_TRIES: u32 = 64;
 
 /// Meaning of an error of a socket call.
 enum Trouble {
-    /// Nothing to receive or no room to send.
+    /// There is no datagram to receive or no room to send.
     Full,
-    /// A signal, or an error of an earlier datagram to one receiver: not of this call. The kernel
-    /// forgets it after reporting it, so the call is repeated.
+    /// A signal, or an error of an earlier datagram to one receiver, which does not concern this call. The kernel reports it
+    /// once, so the call is repeated.
     Others,
-    /// About this call.
+    /// An error of this call.
     Real,
 }
 
@@ -313,7 +311,7 @@ mod tests {
         let (to, options) = (group(47201), GroupOptions::default());
         let receiver = GroupSocket::open(to, Membership::AnySource, &loopback(), &options).expect("joins");
         let udp = sender();
-        // Without checksums the kernel cannot segment: it answers EINVAL.
+        // Without checksums the kernel cannot segment and returns EINVAL.
         udp.set(libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).expect("may be set");
         assert!(udp.segments());
         let bytes: Vec<u8> = (0..100u8).flat_map(|n| [n; 300]).collect();

@@ -1,4 +1,4 @@
-//! The feedback socket: unicast from the chosen interface.
+//! The feedback socket: unicast on the chosen interface.
 
 use crate::batch::Batch;
 use crate::buffers::Granted;
@@ -8,12 +8,12 @@ use crate::udp::{SendOutcome, Udp};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// How a [`UnicastSocket`] is set up.
+/// Options of a [`UnicastSocket`].
 #[derive(Debug, Clone)]
 pub struct UnicastOptions {
-    /// Bytes of receive buffer to request.
+    /// Size of the receive buffer to request, in bytes.
     pub receive_buffer: usize,
-    /// UDP port; 0 lets the system choose.
+    /// UDP port; 0 means that the system chooses.
     pub port: u16,
 }
 
@@ -32,7 +32,7 @@ pub struct UnicastSocket {
 }
 
 impl UnicastSocket {
-    /// Open a socket on the chosen interface's address.
+    /// Opens a socket on the chosen interface's address.
     ///
     /// # Errors
     /// [`NetError::PortTaken`], [`NetError::BufferTooSmall`], or [`NetError::System`].
@@ -43,14 +43,14 @@ impl UnicastSocket {
         Ok(UnicastSocket { udp, local, choice: choice.clone() })
     }
 
-    /// Listen at this address, or at all of this host's when it is unspecified, and share the port with sockets that are
+    /// Listens at this address, or at all addresses of this host if it is unspecified. Shares the port with sockets that are
     /// connected to one host each ([`SourceOptions::connected`](crate::SourceOptions::connected)).
     ///
     /// # Errors
     /// As [`UnicastSocket::open`].
     pub fn listen(at: SocketAddr, receive_buffer: usize) -> Result<UnicastSocket, NetError> {
         let choice = Choice::of_listener(at.ip())?;
-        // The port is shared within this program only: another listener here would get a part of the packets.
+        // The port is shared within this program only: another listener on this host would receive a part of the packets.
         Udp::new(at.ip(), &choice, receive_buffer)?.bind(at)?;
         let udp = Udp::new(at.ip(), &choice, receive_buffer)?;
         udp.share_port()?;
@@ -59,7 +59,7 @@ impl UnicastSocket {
         Ok(UnicastSocket { udp, local, choice })
     }
 
-    /// Send one datagram to `to`.
+    /// Sends one datagram to `to`.
     ///
     /// # Errors
     /// [`NetError::TooLarge`], [`NetError::Unreachable`], [`NetError::Denied`], or
@@ -76,12 +76,12 @@ impl UnicastSocket {
         self.udp.receive(batch, self.local)
     }
 
-    /// The address and port that datagrams come from.
+    /// Returns the source address and port of datagrams.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The largest payload of a datagram, in bytes.
+    /// Returns the maximum payload of a datagram, in bytes.
     pub fn largest_datagram(&self) -> usize {
         self.udp.largest()
     }

@@ -7,11 +7,11 @@ use faircast_net::*;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// Fits the smallest interface that IPv6 allows (1,280 bytes).
+/// Size of a datagram, which fits the smallest MTU of IPv6 (1,280 bytes).
 const SEGMENT: usize = 1200;
 const BATCH: usize = 44;
 
-/// Groups of the tests, each its own so that they can run side by side.
+/// Returns a group. Each test has its own, so that tests can run in parallel.
 fn group(last: u8, port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::from([239, 255, 77, last]), port)
 }
@@ -25,13 +25,13 @@ fn place(group: SocketAddr) -> Choice {
     choose(group.ip(), Some(&name)).expect("the interface exists")
 }
 
-/// An interface that carries IPv6 multicast.
+/// Returns an interface that carries IPv6 multicast.
 fn interface_v6() -> Option<String> {
     let able = |i: &Interface| i.up && i.multicast && !i.loopback && i.addrs.iter().any(IpAddr::is_ipv6);
     interfaces().expect("this host lists its interfaces").into_iter().find(able).map(|i| i.name)
 }
 
-/// A group of each family, IPv6 only where it can be; CI must have both.
+/// Returns a group of each family, IPv6 only if the host supports it; CI must have both.
 fn both(last: u8, port: u16) -> Vec<SocketAddr> {
     if interface_v6().is_some() {
         return vec![group(last, port), group_v6(last.into(), port + 100)];
@@ -59,12 +59,12 @@ fn join(group: SocketAddr, membership: Membership) -> GroupSocket {
     GroupSocket::open(group, membership, &place(group), &options).expect("a receiver joins")
 }
 
-/// `count` datagrams of `SEGMENT` bytes, each filled with its number.
+/// Returns `count` datagrams of `SEGMENT` bytes, each filled with its number.
 fn numbered(count: usize) -> Vec<u8> {
     (0..count).flat_map(|n| [n as u8; SEGMENT]).collect()
 }
 
-/// Everything that arrives within the next moments, at least `expected` datagrams if they come.
+/// Returns the datagrams that arrive within a short time, or until there are `expected` ones.
 fn collect(socket: &GroupSocket, expected: usize) -> Vec<(Vec<u8>, Meta)> {
     let (mut batch, mut waiter, mut got) = (Batch::new(8), Waiter::new(), Vec::new());
     let timeout = if expected == 0 { Duration::from_millis(100) } else { Duration::from_secs(5) };
@@ -297,7 +297,7 @@ fn socket_of_a_layer_has_its_own_group_and_shared_feedback() {
         let sent = source.send_batch_to(&numbered(3), SEGMENT, layer).expect("sends");
         assert_eq!(sent, SendOutcome::Sent);
         assert_eq!(collect(&first, 0).len(), 0, "the other group's packets");
-        // Packets received before the group was left can still be read, and no others follow.
+        // Packets received before the group was left can still be read, but no further packets arrive.
         beside.leave().expect("leaves");
         let sent = source.send_batch_to(&numbered(2), SEGMENT, layer).expect("sends");
         assert_eq!(sent, SendOutcome::Sent);
@@ -320,7 +320,7 @@ fn sources_and_receivers_of_one_host_share_the_groups_port() {
         let options = SourceOptions { ttl: 0, ..with(Port::Fixed(port)) };
         let third = SourceSocket::open(group, &place(group), &options);
         assert!(matches!(third, Err(NetError::PortTaken { .. })), "{third:?}");
-        // Each gets its own answers, and receivers get what is sent to the group.
+        // Each source receives its own answers, and receivers receive the packets to the group.
         for (number, source) in [&first, &second].into_iter().enumerate() {
             let answer = [number as u8; SEGMENT];
             let _sent = near.send_to(&answer, source.local_addr()).expect("sends");

@@ -1,7 +1,6 @@
-//! Networks made for the purpose: each test runs itself again in a network namespace of its own.
+//! Tests of networks: each test runs itself again in its own network namespace.
 //!
-//! That needs root or unprivileged user namespaces; where neither is allowed, the tests say that they
-//! are skipped, and fail in CI.
+//! They need root or unprivileged user namespaces. Without both they report a skip, which fails in CI.
 
 use faircast_net::*;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,16 +9,16 @@ use std::time::{Duration, Instant};
 
 const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 79, 1));
 const PORT: u16 = 47301;
-/// A cable with both ends in the namespace.
+/// A veth pair with both ends in the namespace.
 const CABLE: &str = "ip link add fc0 type veth peer name fc1; ip link set fc0 up; ip link set fc1 up
     ip addr add 10.98.0.1/24 dev fc0; ip addr add 10.98.1.1/24 dev fc1";
-/// Half of it: one interface with an address, and another without.
+/// One interface with an address, and another without.
 const ONE_END: &str = "ip link add fc0 type veth peer name fc1; ip link set fc0 up; ip link set fc1 up
     ip addr add 10.98.0.1/24 dev fc0";
 
 const INSIDE: &str = "FAIRCAST_TEST_IN_NAMESPACE";
 
-/// Run the test called `name` once more inside a new namespace after `setup` (shell), and there `body`.
+/// Runs the test `name` again inside a new namespace after `setup` (shell), and there `body`.
 fn in_namespace(name: &str, setup: &str, body: impl FnOnce()) {
     if std::env::var(INSIDE).is_ok_and(|inside| inside == name) {
         return body();
@@ -121,7 +120,7 @@ fn unusable_interfaces_are_refused_with_a_reason() {
 #[test]
 fn only_the_selected_interface_receives_the_group() {
     let name = "only_the_selected_interface_receives_the_group";
-    // Both ends are this host's, so the far end must not mind hearing from its own address.
+    // Both ends belong to this host, so the far end must accept packets from its own address.
     let setup = format!("{CABLE}\necho 1 > /proc/sys/net/ipv4/conf/fc1/accept_local");
     in_namespace(name, &setup, || {
         let (near, far, loopback) = (receiver("fc0"), receiver("fc1"), receiver("lo"));

@@ -7,7 +7,7 @@ use std::mem;
 /// The protocol, as it is written in frames.
 const ETH_P_ARP: u16 = (libc::ETH_P_ARP as u16).to_be();
 
-/// An address of the link layer on this interface: everybody's.
+/// Returns the link-layer broadcast address on this interface.
 fn broadcast(index: u32) -> SockAddr {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: `sockaddr_ll` is plain data, and no larger than the storage.
@@ -21,7 +21,7 @@ fn broadcast(index: u32) -> SockAddr {
     unsafe { SockAddr::new(storage, mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t) }
 }
 
-/// A socket that receives ARP on this interface, without waiting, and the hardware address of the interface.
+/// Opens a non-blocking socket that receives ARP on this interface. Returns it with the hardware address of the interface.
 pub(crate) fn open_arp(index: u32) -> io::Result<(Socket, [u8; 6])> {
     let protocol = Protocol::from(libc::c_int::from(ETH_P_ARP));
     let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(protocol))?;
@@ -38,7 +38,7 @@ pub(crate) fn open_arp(index: u32) -> io::Result<(Socket, [u8; 6])> {
     Ok((socket, hardware))
 }
 
-/// Send this ARP packet to everybody on the interface.
+/// Broadcasts this ARP packet on the interface.
 pub(crate) fn send_arp(socket: &Socket, index: u32, packet: &[u8]) -> io::Result<()> {
     socket.send_to(packet, &broadcast(index)).map(drop)
 }

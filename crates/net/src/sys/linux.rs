@@ -1,4 +1,4 @@
-//! Linux: many datagrams in one call, and all that the kernel knows about each.
+//! Linux: many datagrams per call, with all metadata of the kernel.
 //!
 //! Addresses and control messages that the kernel writes are parsed as bytes, in safe code.
 
@@ -40,7 +40,7 @@ impl Head {
         self.flags & libc::MSG_TRUNC != 0
     }
 
-    /// Whether there was more control data than room.
+    /// Whether the control data exceeded its buffer.
     pub(crate) fn control_truncated(&self) -> bool {
         self.flags & libc::MSG_CTRUNC != 0
     }
@@ -57,9 +57,8 @@ impl Head {
 /// Length of a control message's header: its length, level and type.
 const CONTROL_HEADER: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
 
-/// Parse a sequence of control messages (`cmsg(3)`): each a length (header included), a level, a
-/// type and data, padded to the size of a word. Messages that are not known or cut short are
-/// skipped.
+/// Parses a sequence of control messages (`cmsg(3)`): each has a length (header included), a level, a type and data, padded to
+/// the size of a word. Unknown and truncated messages are skipped.
 fn parse_control(mut bytes: &[u8]) -> Control {
     let mut control = Control::default();
     while let Some((len, level, kind)) = parse_control_header(bytes) {
@@ -111,7 +110,7 @@ fn parse_timespec(data: &[u8]) -> Option<u64> {
     u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(u64::try_from(nanos).ok()?)
 }
 
-/// The address family of a socket, for options that each family has its own name for.
+/// The address family of a socket, which determines the names of its options.
 #[derive(Debug, Clone, Copy)]
 enum Family {
     V4,
@@ -143,8 +142,7 @@ pub(crate) fn ask_for_metadata(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<(
     }
 }
 
-/// Datagrams that do not fit are an error, never fragments; claims of others about the path's size
-/// (ICMP) are not believed.
+/// Disables fragmentation: a datagram that does not fit is an error. ICMP messages about the path MTU are ignored.
 pub(crate) fn never_fragment(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()> {
     match Family::of(like) {
         Family::V4 => set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
@@ -155,13 +153,13 @@ pub(crate) fn never_fragment(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()>
     }
 }
 
-/// Let the kernel hand over runs of datagrams in one piece. A matter of speed only; old kernels do
-/// without.
+/// Enables coalescing of received datagrams (GRO). It affects only the speed, and old kernels do not support it.
 pub(crate) fn coalesce(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// Without this, a socket gets the packets of every group that anybody on the host has joined.
+/// Restricts a socket to its own groups. By default it receives the packets of every group that any program on the host has
+/// joined.
 pub(crate) fn only_own_groups(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()> {
     let socket = SockRef::from(&fd);
     match Family::of(like) {
@@ -170,23 +168,23 @@ pub(crate) fn only_own_groups(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()
     }
 }
 
-/// Size the receive buffer beyond the system's limit; needs privileges.
+/// Sets the receive buffer beyond the system's limit; needs privileges.
 pub(crate) fn force_receive_buffer(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
 }
 
-/// Size the send buffer beyond the system's limit; needs privileges.
+/// Sets the send buffer beyond the system's limit; needs privileges.
 pub(crate) fn force_send_buffer(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes)
 }
 
-/// Returns the size of a receive buffer in the caller's terms: the kernel doubles the requested size, to
-/// count its overhead, and reports that.
+/// Returns the size of a receive buffer in the caller's terms. The kernel doubles the requested size, to count its overhead, and
+/// reports the result.
 pub(crate) fn usable(reported: usize) -> usize {
     reported / 2
 }
 
-/// How full the receive buffer is.
+/// Returns the fill level of the receive buffer.
 pub(crate) fn backlog(fd: BorrowedFd<'_>) -> io::Result<Backlog> {
     const WORDS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
     let words = words::<WORDS>(fd, libc::SOL_SOCKET, libc::SO_MEMINFO)?;
@@ -198,7 +196,7 @@ pub(crate) fn backlog(fd: BorrowedFd<'_>) -> io::Result<Backlog> {
     })
 }
 
-/// Read a socket option of up to `N` 32-bit words; words that the kernel does not know are 0.
+/// Reads a socket option of up to `N` 32-bit words; words that the kernel does not know are 0.
 fn words<const N: usize>(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<[u32; N]> {
     let mut value = [0u32; N];
     let mut len = size_of_val(&value) as libc::socklen_t;
@@ -227,7 +225,7 @@ impl SegmentControl {
     }
 }
 
-/// Send one datagram, or with `segment` several of that size in one call. Does not block.
+/// Sends one datagram, or, with `segment`, several of that size in one call. Does not block.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     to: &SockAddr,
@@ -335,8 +333,7 @@ fn message(part: &mut libc::iovec) -> libc::msghdr {
     message
 }
 
-/// Waits until a descriptor is ready or the time is over; `None` waits without limit. Returns how many are
-/// ready.
+/// Waits until a descriptor is ready or the time is over; `None` waits without a limit. Returns the number of ready descriptors.
 pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
     let timeout = timeout.map(|t| libc::timespec {
         tv_sec: t.as_secs().min(i32::MAX as u64) as _,
@@ -350,7 +347,7 @@ pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> i
     if ready >= 0 { Ok(ready as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A socket that becomes readable when interfaces or their addresses change (rtnetlink(7)).
+/// Opens a socket that becomes readable when interfaces or their addresses change (rtnetlink(7)).
 pub(crate) fn listen_for_changes() -> io::Result<Socket> {
     let kind = Type::RAW.nonblocking().cloexec();
     let socket =
@@ -365,7 +362,7 @@ pub(crate) fn listen_for_changes() -> io::Result<Socket> {
     if done == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Let the calling thread's timers fire on time instead of up to 50 microseconds late.
+/// Sets the timer slack of the calling thread to 1 ns. The default is 50 microseconds.
 pub(crate) fn sharpen_timers() -> io::Result<()> {
     const ONE_NANOSECOND: libc::c_ulong = 1;
     // SAFETY: this request takes one number and touches no memory.
@@ -373,13 +370,13 @@ pub(crate) fn sharpen_timers() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// IPv6 addresses that the kernel does not use because another host has them, and their interfaces.
+/// Returns IPv6 addresses that the kernel does not use because another host has them, and their interfaces.
 pub(crate) fn refused_addresses() -> Vec<(Ipv6Addr, String)> {
     let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
     table.lines().filter_map(refused_address).collect()
 }
 
-/// A line of the table: address, index, length of the prefix, scope, flags, name; in hexadecimal.
+/// Parses a line of the table: address, index, length of the prefix, scope, flags, name; in hexadecimal.
 fn refused_address(line: &str) -> Option<(Ipv6Addr, String)> {
     const DAD_FAILED: u32 = 0x08;
     let words: Vec<&str> = line.split_whitespace().collect();

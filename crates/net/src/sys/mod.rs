@@ -1,7 +1,7 @@
 //! The system calls that `socket2` does not cover. All unsafe code of the crate is here.
 //!
-//! `linux` has everything. `other` is what all Unix systems share: one datagram a call, no ECN, no
-//! receive times; it exists so that programs can be built there.
+//! `linux` has all features. `other` has the common part of all Unix systems: one datagram per call, no ECN, no receive times. It
+//! exists so that programs can be built on these systems.
 
 use socket2::SockAddr;
 use std::ffi::CStr;
@@ -33,15 +33,15 @@ pub struct Interface {
     pub index: u32,
     /// Its addresses.
     pub addrs: Vec<IpAddr>,
-    /// The largest IP packet it carries, in bytes.
+    /// Maximum IP packet that it carries, in bytes.
     pub mtu: u32,
     /// Whether it is administratively up.
     pub up: bool,
-    /// Whether it is connected: a cable, a network that it has joined.
+    /// Whether it has a carrier: a connected cable, or a joined wireless network.
     pub connected: bool,
     /// Whether it carries multicast.
     pub multicast: bool,
-    /// Whether it is the host's own loopback.
+    /// Whether it is a loopback interface.
     pub loopback: bool,
 }
 
@@ -51,17 +51,17 @@ pub(crate) const MAX_CALL: usize = 64;
 /// The control data of one datagram, parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Control {
-    /// The traffic class or type of service octet.
+    /// The traffic-class or type-of-service octet.
     pub(crate) tos: Option<u8>,
-    /// When the kernel received it, in nanoseconds since 1970.
+    /// Time at which the kernel received it, in nanoseconds since 1970.
     pub(crate) received_unix_ns: Option<u64>,
-    /// Where it was sent to.
+    /// Its destination.
     pub(crate) to: Option<IpAddr>,
-    /// The size of each of the datagrams that were coalesced into it.
+    /// Size of each datagram that was coalesced into it.
     pub(crate) segment: Option<usize>,
 }
 
-/// Parse a `sockaddr_in` or `sockaddr_in6`.
+/// Parses a `sockaddr_in` or `sockaddr_in6`.
 fn parse_address(name: &[u8]) -> Option<SocketAddr> {
     #[cfg(target_os = "linux")]
     let family = libc::c_int::from(u16::from_ne_bytes(*name.first_chunk()?));
@@ -83,7 +83,7 @@ fn parse_address(name: &[u8]) -> Option<SocketAddr> {
     }
 }
 
-/// Set a socket option whose value is a plain C structure or an int.
+/// Sets a socket option whose value is a plain C structure or an int.
 pub(crate) fn set_option<T: Copy>(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -96,7 +96,7 @@ pub(crate) fn set_option<T: Copy>(
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A group membership on one interface, from any source or from one.
+/// Changes a group membership on one interface, for any source or for one.
 pub(crate) fn membership(
     fd: BorrowedFd<'_>,
     interface: u32,
@@ -149,7 +149,7 @@ fn storage(address: SocketAddr) -> libc::sockaddr_storage {
     storage
 }
 
-/// The multicast interface of an IPv4 socket, by index, with the address to send from.
+/// Sets the multicast interface of an IPv4 socket, by index, with the source address.
 pub(crate) fn set_multicast_interface_v4(
     fd: BorrowedFd<'_>,
     interface: u32,
@@ -163,7 +163,7 @@ pub(crate) fn set_multicast_interface_v4(
     set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
 }
 
-/// All network interfaces with their addresses.
+/// Returns all network interfaces with their addresses.
 pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
     let mut first: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: `first` is valid for the write of one pointer.
@@ -225,8 +225,8 @@ fn address_of(entry: &libc::ifaddrs) -> Option<IpAddr> {
     if entry.ifa_addr.is_null() {
         return None;
     }
-    // SAFETY: a non-null `ifa_addr` points to at least a `sockaddr`; the family is in all of them.
-    // It is read unaligned because the list promises no more.
+    // SAFETY: a non-null `ifa_addr` points to at least a `sockaddr`, and every address has the family. It is read unaligned
+    // because the list guarantees no alignment.
     let family = unsafe { (&raw const (*entry.ifa_addr).sa_family).read_unaligned() };
     let len = match libc::c_int::from(family) {
         libc::AF_INET => size_of::<libc::sockaddr_in>(),
@@ -246,7 +246,7 @@ fn mtu(fd: BorrowedFd<'_>, name: &CStr) -> Option<u32> {
         return None;
     }
     request.ifr_name.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from as libc::c_char);
-    // SAFETY: the request wants an `ifreq`, which is valid for reads and writes during the call.
+    // SAFETY: the request requires an `ifreq`, which is valid for reads and writes during the call.
     if unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) } != 0 {
         return None;
     }

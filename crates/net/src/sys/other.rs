@@ -19,12 +19,12 @@ pub(crate) struct Head {
 impl Head {
     pub(crate) const EMPTY: Head = Head { from: None, len: 0 };
 
-    /// Not known here.
+    /// Unknown on these systems.
     pub(crate) fn truncated(&self) -> bool {
         false
     }
 
-    /// There is no control data here.
+    /// These systems have no control data.
     pub(crate) fn control_truncated(&self) -> bool {
         false
     }
@@ -38,32 +38,32 @@ impl Head {
     }
 }
 
-/// Nothing more than the sender is known here.
+/// These systems report the sender only.
 pub(crate) fn ask_for_metadata(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// The system's own behaviour.
+/// The system's default.
 pub(crate) fn never_fragment(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Not here.
+/// Not supported on these systems.
 pub(crate) fn coalesce(_fd: BorrowedFd<'_>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Sockets bound to a group get no others here.
+/// On these systems a socket bound to a group receives no others.
 pub(crate) fn only_own_groups(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Not here.
+/// Not supported on these systems.
 pub(crate) fn force_receive_buffer(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Not here.
+/// Not supported on these systems.
 pub(crate) fn force_send_buffer(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -78,7 +78,7 @@ pub(crate) fn backlog(_fd: BorrowedFd<'_>) -> io::Result<Backlog> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Send one datagram; several are refused as the systems without segmentation do.
+/// Sends one datagram. Several are refused, as by systems without segmentation.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     to: &SockAddr,
@@ -129,7 +129,7 @@ pub(crate) fn receive_each(
     Ok(received)
 }
 
-/// Waits until a descriptor is ready or the time is over, to a millisecond; `None` waits without limit.
+/// Waits until a descriptor is ready or the time is over, with a precision of a millisecond; `None` waits without a limit.
 pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
     let millis =
         timeout.map_or(-1, |t| t.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int);
@@ -138,17 +138,17 @@ pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> i
     if ready >= 0 { Ok(ready as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Not here.
+/// Not supported on these systems.
 pub(crate) fn sharpen_timers() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Not here.
+/// Not supported on these systems.
 pub(crate) fn listen_for_changes() -> io::Result<Socket> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// No packet sockets.
+/// These systems have no packet sockets.
 pub(crate) fn open_arp(_index: u32) -> io::Result<(Socket, [u8; 6])> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -157,7 +157,7 @@ pub(crate) fn send_arp(_socket: &Socket, _index: u32, _packet: &[u8]) -> io::Res
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Not known.
+/// Unknown on these systems.
 pub(crate) fn refused_addresses() -> Vec<(Ipv6Addr, String)> {
     Vec::new()
 }
