@@ -248,7 +248,7 @@ impl Window {
             self.slow_at = Some(now);
             let delay = if self.is_small_group() { DELAY } else { DELAY.max(self.turns() * 2) };
             self.size = (self.look.rate * delay.as_secs_f64()).max(MIN_WINDOW);
-        } else {
+        } else if self.buffer.capacity > 0 {
             let looks = (span.as_secs_f64() / LOOK.as_secs_f64()).min(100.0);
             self.size = self.size.min(self.whole()) * GROWTH.powf(looks);
         }
@@ -416,6 +416,20 @@ mod tests {
             Some(Seq(91 + room)),
             "what waits in the socket does not count twice"
         );
+    }
+
+    /// The first packets may arrive before the driver states the size of the buffer.
+    #[test]
+    fn window_is_the_whole_buffer_if_packets_precede_its_size() {
+        let mut late = Window::new(1500, 0.0);
+        late.on_status(0, 1, Span::from_millis(1), false);
+        for seq in 0..30 {
+            late.on_packet(Seq(seq), at(seq * 1_000), at(seq * 1_000));
+        }
+        assert_eq!(late.due(at(30_000)), None, "the size is unknown");
+        late.on_backlog(backlog(0), at(30_000));
+        assert_eq!(late.room(), window(1).room());
+        assert_eq!(late.due(at(30_000)), Some(Seq(30 + late.room())));
     }
 
     #[test]
