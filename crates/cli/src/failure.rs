@@ -179,7 +179,7 @@ pub enum Usage {
     #[error("standard input is a terminal; pipe something in, as in `tar c DIR | faircast {0}`")]
     StdinIsTerminal(&'static str),
     /// A path does not exist.
-    #[error("there is nothing at {}; check the path", .0.display())]
+    #[error("{} does not exist; check the path", .0.display())]
     NoSuchPath(PathBuf),
     /// The minimum rate is above the maximum rate.
     #[error("`--min` ({min}) is above `--max` ({max}); swap them, or leave one out")]
@@ -260,11 +260,11 @@ pub enum Usage {
     #[error("the source {0} is a multicast address; give the address of the sending host")]
     SourceIsGroup(std::net::IpAddr),
     /// The key file already exists.
-    #[error("{} exists; choose another name, or overwrite it with --force (hosts that have the old key will be left out)", .0.display())]
+    #[error("{} exists; choose another name, or overwrite it with --force (hosts with the old key can then join no session)", .0.display())]
     KeyExists(PathBuf),
     /// An option belongs to another format.
     #[error(
-        "`--{option}` means something over {} only; add `--wire {}`, or leave it out",
+        "`--{option}` has a meaning with `--wire {}` only; add it, or leave the option out",
         .format.declaration().title, .format.declaration().name
     )]
     NeedsFormat {
@@ -295,7 +295,7 @@ pub enum Usage {
     },
     /// An option requires a session without feedback.
     #[error(
-        "`{0}` means something with `--one-way` and in formats without feedback only; add `--one-way`, or leave it out"
+        "`{0}` has a meaning with `--one-way` and in formats without feedback only; add `--one-way`, or leave it out"
     )]
     NeedsOneWay(&'static str),
     /// A session without feedback needs a rate.

@@ -40,7 +40,7 @@ pub fn dropped(count: u64) -> String {
 
 /// Returns the phrase for `count` lines or events that were dropped.
 pub fn not_read(count: u64) -> String {
-    format!("{} dropped here: the output was not read in time", units::count(count, "line"))
+    format!("{} dropped: the output was not read in time", units::count(count, "line"))
 }
 
 /// Returns the text in place of a number of dropped lines.

@@ -301,7 +301,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             };
             let resumed = match resumed_bytes {
                 0 => String::new(),
-                bytes => format!("; {} of it are here already", units::bytes(*bytes)),
+                bytes => format!("; {} of it are stored already", units::bytes(*bytes)),
             };
             (Level::Normal, Words::Plain(format!("content: {what}{resumed}")))
         }
@@ -349,17 +349,17 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             let limit = units::rate(rate.bps());
             let text = match action {
                 SlowAction::Follow if *rate == Rate::ZERO => {
-                    format!("{host} accepts no more data; the session goes on without it")
+                    format!("{host} accepts no more data; the session continues without it")
                 }
                 SlowAction::Follow => {
-                    format!("{host} takes only {limit}, and all other receivers wait for it; see --slow")
+                    format!("{host} can receive only {limit}, and all other receivers wait for it; see --slow")
                 }
-                action => format!("{host} takes only {limit} and is {action}"),
+                action => format!("{host} can receive only {limit} and is {action}"),
             };
             (Level::Normal, Words::Warning(text))
         }
         Event::Layers(Subscription { joined, of }) => {
-            (Level::Verbose, Words::Plain(format!("takes {joined} of {of} layers")))
+            (Level::Verbose, Words::Plain(format!("has joined {joined} of {of} layers")))
         }
         Event::Output { layer, flow: Flow::Starts, to, .. } => {
             let to = to.as_ref().map_or_else(String::new, |to| format!(", to {to}"));

@@ -91,7 +91,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
         paths => Some(receipts.root_of(paths, &typed.preserve).map_err(faircast::Error::from)?),
     };
     if receipts.signed.is_empty() {
-        faults.push("there is no receipt in it".to_owned());
+        faults.push("it has no receipt".to_owned());
     }
     if wrong > 0 {
         let all = units::count(receipts.signed.len() as u64, "receipt");
@@ -118,7 +118,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
         return Err(Failure::Incomplete(faults.join(", ")));
     }
     if !typed.json {
-        let about = if root.is_some() { "that they have this content" } else { "the root of this report" };
+        let about = if root.is_some() { "receipt of this content" } else { "the root of this report" };
         let count = units::count(used.len() as u64, "key");
         writeln!(out, "all receipts verify: {count} signed {about}").map_err(unwritten)?;
         writeln!(out, "{}", uncovered(&report)).map_err(unwritten)?;

@@ -672,7 +672,7 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
     lines.extend(report.layers.map(|layers| {
         let LayersReport { of, highest, joins, leaves } = layers;
         format!(
-            "took up to {highest} of {of} layers; joined layers {}, left them {}",
+            "joined up to {highest} of {of} layers; joins {}, leaves {}",
             units::count(joins, "time"),
             units::count(leaves, "time"),
         )

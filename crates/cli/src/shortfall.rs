@@ -49,7 +49,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     }
     if report.missing > 0 {
         parts.push(format!(
-            "{} of the {} that were expected have come",
+            "{} of the {} expected receivers have joined",
             report.receivers,
             units::count(report.receivers + report.missing, "receiver")
         ));
@@ -134,12 +134,12 @@ fn remedy(report: &SendReport) -> String {
     }
     if let Some(host) = is(reasons::OLDER) {
         return format!(
-            "to put this content over the newer on {host}, run `recv --overwrite` there and send again"
+            "to replace the newer content on {host}, run `recv --overwrite` there and send again"
         );
     }
     if let Some(host) = is(reasons::OTHER_SOURCE) {
         return format!(
-            "to put this content in place of the other on {host}, run `recv --overwrite` there and send again"
+            "to replace the other content on {host}, run `recv --overwrite` there and send again"
         );
     }
     "run both commands again, receivers resume where they were".to_owned()

@@ -58,9 +58,9 @@ fn secs(time: Duration) -> String {
 /// Describes the data that a failed receiver has stored, with advice.
 pub fn stored(verified_bytes: u64, resumes: bool) -> String {
     match (units::bytes(verified_bytes), resumes) {
-        (bytes, true) => format!("{bytes} are verified and kept, {RESUME}"),
-        _ if verified_bytes == 0 => "nothing was verified, run the same command again".to_owned(),
-        (bytes, false) => format!("{bytes} were verified and are not kept, run the same command again"),
+        (bytes, true) => format!("{bytes} are verified and stored, {RESUME}"),
+        _ if verified_bytes == 0 => "no data was verified, run the same command again".to_owned(),
+        (bytes, false) => format!("{bytes} were verified and are not stored, run the same command again"),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn error(error: &Error) -> String {
             secs(*waited)
         ),
         Error::Start(StartError::NoHost { invited, waited }) => format!(
-            "none of the {invited} hosts came within {} (--join-timeout); does `faircast recv --listen` run there, with the same key, \
+            "none of the {invited} hosts joined within {} (--join-timeout); does `faircast recv --listen` run there, with the same key, \
              and does UDP reach them?",
             secs(*waited)
         ),
@@ -183,10 +183,10 @@ fn setting(error: &Error) -> String {
                     "give each layer a stream of its own (--layer base.ts --layer more.ts), or choose another --cc",
                 ),
                 Unlayered::SlowPolicy => {
-                    ("--slow", "slow receivers take fewer layers and cost the others nothing, leave it out")
+                    ("--slow", "slow receivers join fewer layers and do not slow the others, leave it out")
                 }
                 Unlayered::Unicast => {
-                    ("--listen or --invite", "each host has a rate of its own, choose a --cc at one rate")
+                    ("--listen or --invite", "each host has its own rate, choose a --cc at one rate")
                 }
                 Unlayered::OneWay => ("--one-way", "leave out --cc, or use --wire alc"),
                 _ => return error.to_string(),
@@ -240,9 +240,9 @@ mod tests {
         };
         assert_eq!(
             error(true),
-            "the source has been silent for 20 s; 92.2 MB are verified and kept, run the same command again to resume"
+            "the source has been silent for 20 s; 92.2 MB are verified and stored, run the same command again to resume"
         );
-        assert!(!error(false).contains("resume") && error(false).contains("not kept"), "{}", error(false));
+        assert!(!error(false).contains("resume") && error(false).contains("not stored"), "{}", error(false));
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn invalid_arguments_exit_with_2_and_a_hint() {
         (vec!["send", "Cargo.toml", "--ttl", "0"], "TTL of 0"),
         (vec!["send", "Cargo.toml", "--group", "192.0.2.1"], "not a multicast address"),
         (vec!["send", "Cargo.toml", "--min", "9M", "--max", "8M"], "`--min` (9.0 Mbit/s) is above `--max`"),
-        (vec!["send", "no/such/file"], "there is nothing at no/such/file"),
+        (vec!["send", "no/such/file"], "no/such/file does not exist"),
         (vec!["recv", "--key", "no/such/key"], "cannot read the key file"),
         (vec!["send", "Cargo.toml", "--no-key", "--iface", "nosuch0"], "nosuch0"),
         (vec!["schemes", "nosuch"], "there is no scheme"),

@@ -40,7 +40,7 @@ pub enum CocoonError {
         path: PathBuf,
     },
     /// The pinned objects were made by another version.
-    #[error("cocoon: what is loaded as {name} is of another version ({what}); unload it and load it again")]
+    #[error("cocoon: {name} is loaded in another version ({what}); unload it and load it again")]
     OtherVersion {
         /// The name asked for.
         name: String,

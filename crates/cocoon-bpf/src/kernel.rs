@@ -254,7 +254,7 @@ impl Loaded {
         let atom = GroupKey::atom(destination, netns);
         let value = self.assigned.lookup(&atom.to_bytes(), MapFlags::ANY);
         let value =
-            value.map_err(|source| CocoonError::Bpf { what: "read who is in which group", source })?;
+            value.map_err(|source| CocoonError::Bpf { what: "read the members of the groups", source })?;
         Ok(match value.and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes) {
             Some(number) => GroupKey { which: Which::Measured(number), netns },
             None => GroupKey::of(destination, netns, &self.settings),
@@ -291,7 +291,7 @@ impl Loaded {
                 Some(number) => self.assigned.update(&key, &number.to_ne_bytes(), MapFlags::ANY),
                 None => self.assigned.delete(&key).or_else(absent),
             };
-            done.map_err(|source| CocoonError::Bpf { what: "write who is in which group", source })?;
+            done.map_err(|source| CocoonError::Bpf { what: "write the members of the groups", source })?;
         }
         let control = self.control()?;
         // 0 stands for "nobody was ever put anywhere".
@@ -304,7 +304,7 @@ impl Loaded {
     /// When the map cannot be written.
     pub fn forget(&self, atom: &GroupKey) -> Result<(), CocoonError> {
         let done = self.atoms.delete(&atom.to_bytes()).or_else(absent);
-        done.map_err(|source| CocoonError::Bpf { what: "forget an atom", source })
+        done.map_err(|source| CocoonError::Bpf { what: "remove an atom", source })
     }
 
     /// Begin to count atoms, from nothing, or (`false`) end it.
@@ -325,13 +325,13 @@ impl Loaded {
     fn control(&self) -> Result<Control, CocoonError> {
         let value = self.control.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let value =
-            value.map_err(|source| CocoonError::Bpf { what: "read what the programs are told", source })?;
+            value.map_err(|source| CocoonError::Bpf { what: "read the parameters of the programs", source })?;
         Ok(value.and_then(|bytes| Control::from_bytes(&bytes)).unwrap_or_default())
     }
 
     fn set_control(&self, control: Control) -> Result<(), CocoonError> {
         let done = self.control.update(&0u32.to_ne_bytes(), &control.to_bytes(), MapFlags::ANY);
-        done.map_err(|source| CocoonError::Bpf { what: "tell the programs", source })
+        done.map_err(|source| CocoonError::Bpf { what: "write the parameters of the programs", source })
     }
 
     /// Switch events on or off. The counters beside the switch lose what is counted meanwhile, a few microseconds.

@@ -452,7 +452,7 @@ pub enum SpecError {
         known: String,
     },
     /// An option that changes all others follows another option.
-    #[error("option {option:?} changes all others, so it goes first")]
+    #[error("option {option:?} changes all others, so it must be first")]
     NotFirst {
         /// Name of the option.
         option: &'static str,

@@ -480,7 +480,7 @@ fn no_network(group: SocketAddr) -> Event {
         let can_carry = interface.up && interface.multicast && !interface.loopback;
         can_carry && interface.addrs.iter().any(|address| address.is_ipv4() != group.is_ipv4())
     });
-    let alone = "only programs on this host take part";
+    let alone = "only programs on this host can join";
     match of_other_family {
         Some(interface) => {
             let (family, other) = match group.is_ipv4() {

@@ -237,7 +237,7 @@ fn of_invited(host: &HostReport) -> ReceiverReport {
     let (outcome, reason) = match host.outcome {
         HostOutcome::Done => (ReceiverOutcome::Verified, None),
         HostOutcome::Incomplete => (ReceiverOutcome::Incomplete, Some("incomplete when the session ended")),
-        HostOutcome::Unanswered => (ReceiverOutcome::Absent, Some("it has never answered the invitation")),
+        HostOutcome::Unanswered => (ReceiverOutcome::Absent, Some("it did not answer the invitation")),
     };
     ReceiverReport {
         address: Some(host.address),

@@ -82,7 +82,7 @@ pub enum PlanError {
     },
     /// It would take more memory than it may.
     #[error(
-        "too large: {refused}; make it smaller, or let it take so much, if there is so much: --max-memory {}",
+        "too large: {refused}; make the network smaller, or allow the memory if this host has it: --max-memory {}",
         .refused.enough()
     )]
     TooLarge {

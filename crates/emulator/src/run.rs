@@ -65,7 +65,7 @@ pub enum EmulatorError {
         why: String,
     },
     /// Reading or waiting failed.
-    #[error("cannot go on emulating: {0}")]
+    #[error("cannot continue the emulation: {0}")]
     Broken(io::Error),
 }
 

@@ -12,7 +12,7 @@ pub enum EditError {
     NotToml(String),
     /// The path ends before it should.
     #[error(
-        "the path `{path}` leads nowhere: there is no `{part}`; write keys by name, flows by their `name`, other \
+        "the path `{path}` does not exist: there is no `{part}`; write keys by name, flows by their `name`, other \
          tables of a list by their number from 1, as in `flow.multicast.scheme` or `link.1.delay`"
     )]
     Nowhere {

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// # Ok::<(), faircast::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-#[must_use = "nothing is received before `start` or `run`"]
+#[must_use = "a receiver does not run before `start` or `run`"]
 pub struct Receiver {
     config: ReceiveConfig,
 }

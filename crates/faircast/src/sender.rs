@@ -28,7 +28,7 @@ use std::time::Duration;
 /// # Ok::<(), faircast::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-#[must_use = "nothing is sent before `start` or `run`"]
+#[must_use = "a sender does not run before `start` or `run`"]
 pub struct Sender {
     config: SendConfig,
 }

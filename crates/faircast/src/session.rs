@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 ///
 /// [`Session::join`] waits for the end of the session. This value is also a future with the same result, for any runtime.
 #[derive(Debug)]
-#[must_use = "a session that is dropped is stopped"]
+#[must_use = "dropping a session stops it"]
 pub struct Session<Report> {
     events: Events,
     stop: Stop,

@@ -41,7 +41,7 @@ pub enum FecError {
     #[error("symbols of {0} bytes; use a multiple of {ALIGNMENT} above 0")]
     SymbolSize(u16),
     /// The block is not `K * T` bytes long.
-    #[error("a block of {found} bytes where {expected} belong; pad it first")]
+    #[error("a block of {found} bytes instead of {expected}; pad it first")]
     BlockLength {
         /// `K * T`.
         expected: usize,
@@ -49,7 +49,7 @@ pub enum FecError {
         found: usize,
     },
     /// The id is not that of a repair symbol.
-    #[error("{esi} is no repair symbol of a block of {symbols}; repair symbols are {symbols} to {}", MAX_ESI - 1)]
+    #[error("{esi} is not a repair symbol of a block of {symbols}; repair symbols are {symbols} to {}", MAX_ESI - 1)]
     NotARepair {
         /// Requested symbol.
         esi: u32,
@@ -57,7 +57,7 @@ pub enum FecError {
         symbols: u16,
     },
     /// The buffer for one symbol is not `T` bytes long.
-    #[error("room for {found} bytes where a symbol takes {expected}")]
+    #[error("room for {found} bytes, but a symbol has {expected}")]
     Room {
         /// `T`.
         expected: usize,

@@ -30,7 +30,7 @@ pub enum AlcError {
     },
     /// The groups of the layers exceed the last address or port.
     #[error(
-        "layer {layer} of the group {group} would be no multicast group; choose a lower address, or fewer layers"
+        "layer {layer} of the group {group} would not be a multicast address; choose a lower one, or fewer layers"
     )]
     Layer {
         /// The layer.

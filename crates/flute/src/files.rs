@@ -52,7 +52,7 @@ impl Found {
             return Err(ObjectError::Unreadable { path, reason }.into());
         }
         for skipped in object.skipped() {
-            found.warnings.push(format!("{} is no file and is not sent", skipped.path.display()));
+            found.warnings.push(format!("{} is not a file, so it is not sent", skipped.path.display()));
         }
         for entry in object.manifest().entries() {
             match entry.kind {
@@ -65,7 +65,7 @@ impl Found {
                 }
                 Kind::Symlink { .. } => {
                     found.warnings.push(format!(
-                        "{} is a symbolic link, which FLUTE does not know; it is not sent",
+                        "{} is a symbolic link, which FLUTE does not support; it is not sent",
                         entry.name()
                     ));
                 }

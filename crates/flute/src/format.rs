@@ -37,9 +37,9 @@ impl Format for Alc {
             (Feature::Layers, "its layers carry parts of the same files"),
             (Feature::Metadata, "FLUTE's tables have names and sizes only"),
             (Feature::Links, "FLUTE carries no links"),
-            (Feature::Encryption, "ALC has no encryption here"),
-            (Feature::Signatures, "ALC has no signatures here"),
-            (Feature::Receipts, "ALC has no receipts"),
+            (Feature::Encryption, "ALC sessions are not encrypted"),
+            (Feature::Signatures, "ALC sessions are not signed"),
+            (Feature::Receipts, "ALC sessions have no receipts"),
             (Feature::SlowPolicy, SILENT),
             (Feature::Expected, SILENT),
             (Feature::ReceiverReport, SILENT),
@@ -147,7 +147,7 @@ impl Outcome for AlcReceiveReport {
         )];
         if self.layers > 1 {
             lines.push(format!(
-                "took up to {} of {} layers; joined layers {}, left them {}",
+                "joined up to {} of {} layers; joins {}, leaves {}",
                 self.highest_layer + 1,
                 self.layers,
                 units::count(self.joins, "time"),

@@ -22,7 +22,7 @@ pub(super) enum Unfit {
     Name(#[from] faircast_transport::object::PathError),
     #[error("{0}")]
     Names(#[from] faircast_transport::object::NameError),
-    #[error("it is compressed ({0}), which is not undone here")]
+    #[error("it is compressed ({0}), which is not supported")]
     Compressed(String),
     #[error("the table lacks its symbol sizes, or has them in an unknown form")]
     NoOti,
@@ -30,7 +30,7 @@ pub(super) enum Unfit {
     Blocks(u32, u16),
     #[error("its blocks are cut into {0} sub-blocks, which is not supported")]
     SubBlocks(u16),
-    #[error("{0} bytes of content travel as {1}, although nothing is compressed")]
+    #[error("its content of {0} bytes takes {1} bytes on the network, although it is not compressed")]
     Lengths(u64, u64),
     #[error("with its {0} bytes the session would exceed its limit of {1}")]
     TooMuch(u64, u64),
@@ -329,7 +329,7 @@ impl Assembly {
             Some(part) => part,
             None => Part::create(place, None, self.toi)?,
         };
-        let failed = |error| ObjectError::io(place.path.join(&self.path), "read what has come", error);
+        let failed = |error| ObjectError::io(place.path.join(&self.path), "read the received data", error);
         let right = match self.md5 {
             Some(md5) => md5_of(&part.file, self.oti.transfer_length).map_err(failed)? == md5,
             None => true,

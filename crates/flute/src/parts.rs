@@ -82,7 +82,7 @@ impl OutputDirectory {
         let mut tree = Tree::new(&SYSTEM, &self.out, &self.path);
         let (above, name) = tree.place(path)?;
         rustix::fs::renameat(&self.parts, names.part(), above, name)
-            .map_err(|error| ObjectError::io(self.path.join(path), "put this file in its place", error))?;
+            .map_err(|error| ObjectError::io(self.path.join(path), "move this file to its final name", error))?;
         names.discard(self);
         Ok(())
     }

@@ -368,7 +368,7 @@ impl AlcReceiver {
             return Ok(());
         }
         if packet.extensions.encoding.is_some_and(|encoding| encoding != 0) {
-            self.warn_once("the table of files is compressed, which is not undone here");
+            self.warn_once("the table of files is compressed, which is not supported");
             return Ok(());
         }
         let at = match self.tables.iter().position(|(instance, _)| *instance == header.instance) {
@@ -421,7 +421,7 @@ impl AlcReceiver {
                 Object::Open(Box::new(assembly))
             }
             Err(why) => {
-                self.warn_once(&format!("{} is not taken: {why}", file.location.escape_debug()));
+                self.warn_once(&format!("{} is not accepted: {why}", file.location.escape_debug()));
                 Object::Skipped
             }
         }
@@ -465,7 +465,7 @@ impl AlcReceiver {
             if self.objects.len() >= MAX_OBJECTS {
                 self.report.known += 1;
                 self.warn_once(&format!(
-                    "the tables have more than {MAX_OBJECTS} files; the others are not taken"
+                    "the tables have more than {MAX_OBJECTS} files; the others are ignored"
                 ));
                 break;
             }
@@ -565,7 +565,7 @@ impl AlcReceiver {
                 self.promised -= assembly.len();
                 self.objects.insert(toi, Object::Skipped);
                 self.open -= 1;
-                self.warn_once(&format!("a file is not taken: {error}"));
+                self.warn_once(&format!("a file is not accepted: {error}"));
                 return Ok(());
             }
             other => other?,
@@ -707,7 +707,7 @@ impl Reporting for AlcReceiver {
             Some(Ended::Stopped) if !report.ok => return Err(Error::Transfer(TransferError::Stopped)),
             _ if report.ok || !report.skipped.is_empty() => return Ok(report),
             Some(Ended::Closed) => "the source ended the session",
-            _ => "the source fell silent",
+            _ => "the source stopped sending",
         };
         Err(AlcError::Ended { why, files: report.files, known: report.known, stored }.into())
     }

@@ -69,7 +69,7 @@ pub enum NetError {
         other: IpAddr,
     },
     /// Another program uses the port exclusively.
-    #[error("{address} is taken by another program that does not share it; choose another port")]
+    #[error("{address} is in use by another program that does not share it; choose another port")]
     PortTaken {
         /// The address and port.
         address: SocketAddr,
@@ -100,13 +100,13 @@ pub enum NetError {
         to: SocketAddr,
     },
     /// The interface has accepted no packets for some time.
-    #[error("interface {name} takes no packets (is its cable plugged in?)")]
+    #[error("interface {name} accepts no packets (is its cable plugged in?)")]
     Stuck {
         /// Its name.
         name: String,
     },
     /// An interface has lost the address that identifies a session.
-    #[error("interface {name} has lost the address {address}, which this session is known by")]
+    #[error("interface {name} has lost the address {address}, which identifies this session")]
     AddressGone {
         /// The address.
         address: IpAddr,

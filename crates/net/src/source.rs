@@ -123,7 +123,7 @@ impl SourceSocket {
             IpAddr::V4(_) => socket.set_multicast_ttl_v4(hops.into()),
             IpAddr::V6(_) => socket.set_multicast_hops_v6(hops.into()),
         };
-        done.map_err(NetError::system("setting how far multicast goes"))
+        done.map_err(NetError::system("setting the time to live of multicast"))
     }
 
     /// Sends `bytes` to the group as datagrams of `segment` bytes; the last one may be shorter. A system call sends up to 64

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Result of sending a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "a blocked batch has to be sent again from where it stopped"]
+#[must_use = "a blocked batch must be sent again from its first unsent datagram"]
 pub enum SendOutcome {
     /// The kernel has accepted the whole batch.
     Sent,
@@ -51,7 +51,7 @@ impl Udp {
         let largest = (choice.chosen.mtu as usize).saturating_sub(headers).min(65_535 - headers);
         socket.set_nonblocking(true).map_err(NetError::system("making a socket non-blocking"))?;
         if like.is_ipv6() {
-            socket.set_only_v6(true).map_err(NetError::system("keeping to IPv6"))?;
+            socket.set_only_v6(true).map_err(NetError::system("restricting a socket to IPv6"))?;
         }
         let receive = grant_receive(&socket, receive_buffer)?;
         let udp = Udp { socket, largest, segments: AtomicBool::new(true), receive };
@@ -133,7 +133,7 @@ impl Udp {
     }
 
     pub(crate) fn backlog(&self) -> Result<Backlog, NetError> {
-        sys::backlog(self.as_fd()).map_err(NetError::system("asking how full the receive buffer is"))
+        sys::backlog(self.as_fd()).map_err(NetError::system("reading the fill level of the receive buffer"))
     }
 
     /// Sends datagrams of `segment` bytes; the last one may be shorter.
@@ -249,7 +249,7 @@ fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
     if forced.is_err() {
         socket.set_recv_buffer_size(asked).map_err(NetError::system("sizing the receive buffer"))?;
     }
-    let reported = socket.recv_buffer_size().map_err(NetError::system("asking for the receive buffer"))?;
+    let reported = socket.recv_buffer_size().map_err(NetError::system("reading the size of the receive buffer"))?;
     let granted = sys::usable(reported);
     if granted < MIN_RECEIVE_BUFFER {
         return Err(NetError::BufferTooSmall { granted, needed: MIN_RECEIVE_BUFFER });

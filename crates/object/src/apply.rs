@@ -166,11 +166,11 @@ impl<'a> Apply<'a> {
         let owner = "owner and group differ from those at the source; giving files away takes root with CAP_CHOWN (a service may lack it), or a group that this user is in";
         let lines = [
             self.owners.words(owner),
-            self.special.words("set-user-ID or set-group-ID left out, as the file is not whose it was; preserve the owner too, as root"),
+            self.special.words("set-user-ID or set-group-ID left out, because the file has another owner; preserve the owner too, as root"),
             self.unwanted_special.words("set-user-ID, set-group-ID or sticky bits left out; preserve setid to have them"),
             self.acls.words("without the access control list"),
             self.attributes.words("without all extended attributes"),
-            self.copies.words("a copy and no hard link"),
+            self.copies.words("a copy instead of a hard link"),
         ];
         lines.into_iter().flatten().collect()
     }

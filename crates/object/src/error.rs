@@ -141,7 +141,7 @@ pub enum ObjectError {
         why: PathError,
     },
     /// The path is not a file, a directory or a symbolic link.
-    #[error("{path}: is neither a file nor a directory; use `-` to send what a pipe delivers", path = path.display())]
+    #[error("{path}: is neither a file nor a directory; use `-` to send the output of a pipe", path = path.display())]
     Special {
         /// The path.
         path: PathBuf,
@@ -191,7 +191,7 @@ pub enum ObjectError {
         blocks: u32,
     },
     /// The length of the data does not fit the position of the block in the object stream.
-    #[error("block {index} has {found} bytes where {expected} belong; the source is faulty or not genuine")]
+    #[error("block {index} has {found} bytes instead of {expected}; the source is faulty or not genuine")]
     BlockLength {
         /// Number of the block.
         index: u32,
@@ -227,14 +227,14 @@ pub enum ObjectError {
         offered: u64,
     },
     /// The rest of the work on files was cancelled.
-    #[error("{path}: stopped while files got their names; run again to finish", path = path.display())]
+    #[error("{path}: stopped while files were renamed; run again to finish", path = path.display())]
     Cancelled {
         /// The output directory.
         path: PathBuf,
     },
     /// Directories, names and attributes take more space than allowed.
     #[error(
-        "{entries} files, links and directories take {bytes} bytes in addition to their content, more than the {most} that are allowed; allow more, or send an archive of them"
+        "{entries} files, links and directories take {bytes} bytes in addition to their content, more than the {most} that are allowed; raise the limit, or send an archive of them"
     )]
     TooManyEntries {
         /// Number of entries.

@@ -56,7 +56,7 @@ pub enum GeometryError {
     },
     /// A block has no room for data before its trailer.
     #[error(
-        "blocks of {0} bytes have no room beside their {TRAILER} bytes of trailer; use larger or more symbols"
+        "blocks of {0} bytes have no room for data and {TRAILER} bytes of trailer; use larger or more symbols"
     )]
     NoRoom(usize),
     /// The manifest is empty, too large or longer than the object stream.
@@ -71,7 +71,7 @@ pub enum GeometryError {
         blocks: u64,
     },
     /// The object has more blocks than 32-bit block numbers allow.
-    #[error("a object of {0} bytes takes too many blocks; use larger blocks")]
+    #[error("an object of {0} bytes takes too many blocks; use larger blocks")]
     TooManyBlocks(u64),
 }
 

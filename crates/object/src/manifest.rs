@@ -139,7 +139,7 @@ pub enum PathError {
     #[error("the path has more than {MAX_PATH_LEN} bytes, or a name in it more than {MAX_NAME_LEN}")]
     TooLong,
     /// Too many directories are above the path.
-    #[error("the path lies below more than {MAX_DEPTH} directories")]
+    #[error("the path is below more than {MAX_DEPTH} directories")]
     TooDeep,
     /// The path is inside the receiver's state directory.
     #[error("\"{STATE_DIR}\" is where receivers keep their state; rename it")]
@@ -164,10 +164,10 @@ pub enum ManifestError {
     )]
     Version(u8),
     /// The manifest has version 2, but no entry needs it.
-    #[error("it has version 2 and nothing that needs it")]
+    #[error("it has version 2 without a feature of that version")]
     Unneeded,
     /// A number has more than 64 bits, or is not in its shortest form.
-    #[error("the number at byte {at} is not in its only form")]
+    #[error("the number at byte {at} is not in its shortest form")]
     Number {
         /// Offset of the number.
         at: usize,
@@ -180,7 +180,7 @@ pub enum ManifestError {
     TooMuchText,
     /// Too many directories are not entries.
     #[error(
-        "entry {entry}: the paths up to it lie below more than {MAX_UNNAMED_DIRS} directories that are not listed"
+        "entry {entry}: the paths up to it are below more than {MAX_UNNAMED_DIRS} directories that are not listed"
     )]
     TooManyDirs {
         /// Number of the entry.
@@ -213,7 +213,7 @@ pub enum ManifestError {
         entry: usize,
     },
     /// An entry is below an entry that is not a directory.
-    #[error("entry {entry}: lies below \"{above}\", which is no directory")]
+    #[error("entry {entry}: is below \"{above}\", which is not a directory")]
     BelowFile {
         /// Number of the entry.
         entry: usize,

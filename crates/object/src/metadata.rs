@@ -174,10 +174,10 @@ pub enum MetadataError {
     #[error("the name of its owner or group is not valid")]
     OwnerName,
     /// A reference to an owner or set that has not been defined.
-    #[error("it refers to owner or attributes number {0}, which have not come")]
+    #[error("it refers to owner or attributes number {0}, which are not defined yet")]
     Unknown(u64),
     /// An owner or set that was defined before under another number.
-    #[error("owner or attributes number {0} have come before")]
+    #[error("owner or attributes number {0} are defined twice")]
     Twice(u64),
     /// The manifest has more owners or sets than allowed.
     #[error("more than {0} different owners or sets of attributes")]

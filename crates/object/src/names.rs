@@ -39,7 +39,7 @@ pub enum NameError {
     TooLong(String),
     /// Another entry already has the escaped name.
     #[error(
-        "\"{0}\" has control characters, and there is an entry that is called so already; receive it with names kept"
+        "\"{0}\" has control characters, and another entry has that name already; receive it with names kept"
     )]
     Clash(String),
 }

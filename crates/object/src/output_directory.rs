@@ -108,11 +108,11 @@ impl OutputDirectory {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let state = || self.out_path.join(STATE_DIR);
         let file = self.disk.openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
-        let file: File = file.map_err(|e| ObjectError::io(state(), "create files in it", e))?.into();
+        let file: File = file.map_err(|e| ObjectError::io(state(), "create files in this directory", e))?.into();
         match file.metadata() {
             Ok(meta) if meta.is_file() && meta.nlink() == 1 => Ok(file),
             Ok(_) => Err(ObjectError::InTheWay { path: state().join(name), obstacle: Obstacle::NotOwn }),
-            Err(e) => Err(ObjectError::io(state(), "look at files in it", e)),
+            Err(e) => Err(ObjectError::io(state(), "examine files in this directory", e)),
         }
     }
 
@@ -120,7 +120,7 @@ impl OutputDirectory {
         match rustix::fs::statat(&self.state, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
-            Err(e) => Err(ObjectError::io(self.out_path.join(STATE_DIR), "look into it", e)),
+            Err(e) => Err(ObjectError::io(self.out_path.join(STATE_DIR), "read it", e)),
         }
     }
 
@@ -166,7 +166,7 @@ impl OutputDirectory {
         for name in [FINISHING, PUBLISHED] {
             self.disk.unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
         }
-        let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "tidy it up", e);
+        let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "clean it up", e);
         for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
             let part = part.map_err(failed)?;
             if !matches!(part.file_name().to_bytes(), b"." | b"..") {

@@ -283,7 +283,7 @@ pub fn tidied(out: &Path, keep: KeepPartial, goes_on: Option<TransferId>) -> Opt
     match let_go_beyond(out, keep, goes_on, file_time()) {
         Ok(LetGo { transfers: 0, .. }) => None,
         Ok(LetGo { transfers, bytes }) => Some(format!(
-            "{}: {transfers} partial transfers of earlier sessions deleted ({bytes} bytes), beyond what is kept",
+            "{}: {transfers} partial transfers of earlier sessions deleted ({bytes} bytes), beyond the limit",
             out.display()
         )),
         Err(error) => Some(format!("partial transfers of earlier sessions were not deleted: {error}")),

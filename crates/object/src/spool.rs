@@ -71,7 +71,7 @@ impl Spool {
                 Ok(0) => self.ended = Ended::Yes,
                 Ok(n) => {
                     let keep = self.stored.write_all_at(&room[..n], self.len);
-                    keep.map_err(|e| ObjectError::writing(&self.dir, "keep the stream in it", e, n as u64))?;
+                    keep.map_err(|e| ObjectError::writing(&self.dir, "store the stream in it", e, n as u64))?;
                     self.len += n as u64;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -80,7 +80,7 @@ impl Spool {
         }
         let len = |end: u64| end.saturating_sub(offset).min(buf.len() as u64) as usize;
         let (len, stored) = (len(self.len), len(before));
-        let failed = |e| ObjectError::io(&self.dir, "read the kept stream", e);
+        let failed = |e| ObjectError::io(&self.dir, "read the stored stream", e);
         Disk::default().read_at(&self.stored, &mut buf[..stored], offset).map_err(failed)?;
         Ok(len)
     }

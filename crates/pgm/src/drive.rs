@@ -64,7 +64,7 @@ impl Configuration for PgmSend {
         });
         if !self.scheme.works_over(Wire::Pgm) {
             let message = format!(
-                "{} gets no reports from receivers of other programs: use le-sbcc for OpenPGM and ZeroMQ",
+                "{} receives no reports from receivers of other programs: use le-sbcc for OpenPGM and ZeroMQ",
                 self.scheme.name()
             );
             host.emit(Event::warning_of(Setting::Scheme, message));

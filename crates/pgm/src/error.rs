@@ -21,7 +21,7 @@ pub enum PgmError {
         most: usize,
     },
     /// A PGM source sends only one file or stream.
-    #[error("cannot send {what} over PGM, which knows no files; send one file or stream, such as an archive")]
+    #[error("cannot send {what} over PGM, which carries one file or stream; send an archive")]
     Content {
         /// The requested value.
         what: String,

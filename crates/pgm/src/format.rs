@@ -71,7 +71,7 @@ impl Format for Pgm {
             (Feature::SlowPolicy, "PGM receivers do not report their progress"),
             (Feature::Expected, SILENT),
             (Feature::ReceiverReport, "PGM receivers do not report their progress"),
-            (Feature::Port, "receivers answer to the port that both ends name (nak-port)"),
+            (Feature::Port, "receivers answer to the port that both ends set (nak-port)"),
             (Feature::Unicast, "PGM is multicast"),
             (Feature::OneWay, ANSWERS),
             (Feature::FixedRate, ANSWERS),
@@ -144,7 +144,7 @@ impl Outcome for PgmSendReport {
     fn shortfall(&self) -> Option<String> {
         (!self.ok).then(|| {
             let packets = units::count(self.too_late, "packet");
-            format!("{packets} requested again had left the window; some receivers are incomplete")
+            format!("{packets} were requested after they had left the window; some receivers are incomplete")
         })
     }
 }

@@ -69,7 +69,7 @@ impl Clock {
 
 /// A clock that would be off by too much.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("a clock cannot be off by {ppm} ppm; the most is {LIMIT} either way")]
+#[error("a clock error of {ppm} ppm is not possible; use -{LIMIT} to {LIMIT}")]
 pub struct ClockError {
     /// In millionths.
     pub ppm: f64,

@@ -41,7 +41,7 @@ pub struct LinkSnapshot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// The run has not come so far.
-    #[error("the run has come to {reached:?}, not to {at:?}: go on with Engine::run_until first")]
+    #[error("the run has reached {reached:?}, not {at:?}: go on with Engine::run_until first")]
     NotReached {
         /// The moment of the snapshot.
         at: Time,
@@ -49,7 +49,7 @@ pub enum SnapshotError {
         reached: Time,
     },
     /// Nothing was kept for this moment, and hosts and links may be beyond it.
-    #[error("{at:?} is no multiple of Options::{period}, so nothing was kept for it")]
+    #[error("{at:?} is not a multiple of Options::{period}, so no state was stored for it")]
     NotKept {
         /// The moment of the snapshot.
         at: Time,

@@ -31,7 +31,7 @@ pub struct Estimate {
 
 /// It would take more than it may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} of memory would be taken, and {} may be: {largest}", Bytes(*.total), Bytes(*.limit))]
+#[error("{} of memory are needed, and {} are allowed: {largest}", Bytes(*.total), Bytes(*.limit))]
 pub struct TooLarge {
     /// How many bytes.
     pub total: u64,

@@ -45,7 +45,7 @@ pub enum LineError {
     #[error("needs {0}")]
     Missing(&'static str),
     /// An option that is not known here.
-    #[error("`{0}` is not known here; there are {1}")]
+    #[error("`{0}` is not known here; choose one of {1}")]
     UnknownOption(String, &'static str),
     /// A value that cannot be read.
     #[error("`{value}` is not {expected}")]
@@ -56,10 +56,10 @@ pub enum LineError {
         expected: &'static str,
     },
     /// A name that is taken.
-    #[error("there is a `{0}` already")]
+    #[error("`{0}` exists already")]
     Twice(String),
     /// A link to nowhere.
-    #[error("there is no `{0}`; hosts and routers stand before their links")]
+    #[error("there is no `{0}`; hosts and routers must precede their links")]
     NoNode(String),
     /// An option of a link.
     #[error(transparent)]

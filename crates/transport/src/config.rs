@@ -581,7 +581,7 @@ pub enum BadLimits {
     },
     /// The rate below which receivers count as slow exceeds the maximum rate.
     #[error(
-        "receivers below {rate} would be slow, and the highest rate is {max}, so every receiver would be; lower it"
+        "the rate of slow receivers ({rate}) is above the highest rate ({max}), so every receiver would be slow; lower it"
     )]
     SlowAboveMax {
         /// Configured rate below which receivers count as slow.

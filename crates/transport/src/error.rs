@@ -42,8 +42,7 @@ pub enum JoinObstacle {
     Unsealed,
     /// A session was found whose packets appear to be minutes old.
     #[error(
-        "a session was found whose clock differs from this host's by minutes: set the clocks, or let the source hear this host, which \
-         needs none"
+        "a session was found whose clock differs from this host's by minutes: set the clocks, or let this host answer the source, which then needs no clock"
     )]
     Stale,
     /// A session was found that is sealed under another key.
@@ -56,7 +55,7 @@ pub enum JoinObstacle {
     Version(u8),
     /// An announcement came from another address than it states.
     #[error(
-        "a session is announced from {from} in the name of {says}: a recording, or addresses are translated on the way"
+        "a session is announced from {from} in the name of {says}: a recording, or addresses are translated on the path"
     )]
     Elsewhere {
         /// The stated address.
@@ -100,7 +99,7 @@ pub enum JoinObstacle {
     NoAgents,
     /// An active router found a session that it does not support.
     #[error(
-        "a session was found that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
+        "a session was found that does not use `{0}`, the scheme of this router: it is left to the kernel's forwarding"
     )]
     NoRouter(&'static str),
     /// A session without feedback was found, and this receiver requires answers of sources.
@@ -112,14 +111,14 @@ pub enum JoinObstacle {
     #[error("a session was found that is not accepted here: its source has another name, or it is too large")]
     NotAccepted,
     /// A session was found whose packet size and symbol size contradict each other.
-    #[error("a session was found whose announced packet size does not go with its symbols")]
+    #[error("a session was found whose announced packet size does not fit its symbols")]
     PacketSize,
     /// A session was found with an invalid announcement.
-    #[error("a session was found whose announcement makes no sense")]
+    #[error("a session was found whose announcement contradicts itself")]
     Senseless,
     /// A session was found whose source does not answer.
     #[error(
-        "a session is announced by {0} that does not answer: is the way back to it blocked, or is it a recording?"
+        "a session is announced by {0}, which does not answer: is the reverse path blocked, or is it a recording?"
     )]
     Unanswering(std::net::SocketAddr),
     /// Packets of another format arrived.
@@ -158,9 +157,9 @@ pub fn amount(bytes: u64) -> String {
 /// Describes the verified data of a failed receiver, and whether the next run resumes from it.
 fn stored(verified_bytes: u64, resumes: bool) -> String {
     match (verified_bytes, resumes) {
-        (0, _) => "nothing was verified, start the receiver again".to_owned(),
+        (0, _) => "no data was verified, start the receiver again".to_owned(),
         (bytes, true) => {
-            format!("{} are verified and kept, a receiver that is started again resumes", amount(bytes))
+            format!("{} are verified and stored, a receiver that is started again resumes", amount(bytes))
         }
         (bytes, false) => {
             format!("{} were verified, a restarted receiver begins again", amount(bytes))
@@ -209,7 +208,7 @@ fn all_are_absent(invited: usize, waited: Duration) -> String {
              key, and does UDP reach this host?"
         ),
         invited => format!(
-            "none of {invited} hosts came within {waited} of being invited; do receivers wait there, with the same key, and does \
+            "none of {invited} hosts joined within {waited} of the invitation; do receivers wait there, with the same key, and does \
              UDP reach them?"
         ),
     }
@@ -242,10 +241,10 @@ pub enum EndReason {
     #[error("this host was too slow, and its source drops slow receivers")]
     TooSlow,
     /// The source has completed its repetitions, and receives no feedback.
-    #[error("it has ended its repetitions, and receives nothing")]
+    #[error("it has ended its repetitions, and receives no answers")]
     SentEnough,
     /// The source has stopped waiting.
-    #[error("it had waited long enough")]
+    #[error("its waiting time was over")]
     WaitedEnough,
     /// The source was stopped.
     #[error("it was stopped")]
@@ -287,9 +286,9 @@ impl Unlayered {
         match self {
             Unlayered::LiveStream => "give each layer a stream of its own, or choose another scheme",
             Unlayered::SlowPolicy => {
-                "slow receivers take fewer layers and cost the others nothing, follow them"
+                "slow receivers join fewer layers and do not slow the others, follow them"
             }
-            Unlayered::Unicast => "choose a scheme at one rate: each host has a rate of its own",
+            Unlayered::Unicast => "choose a scheme at one rate: each host has its own rate",
             Unlayered::OneWay => {
                 "it is sent at a fixed rate: leave out the scheme, or send in a format without feedback"
             }
@@ -348,7 +347,7 @@ pub enum ConfigError {
     Limits(#[from] BadLimits),
     /// A datagram size that leaves no room for symbols, or that exceeds the interface's MTU.
     #[error(
-        "datagrams of {datagram} bytes: the interface carries {largest} at most, and below {least} there is no room for symbols"
+        "datagrams of {datagram} bytes: the interface carries at most {largest}, and symbols need at least {least}"
     )]
     DatagramSize {
         /// The requested size.
@@ -414,11 +413,11 @@ pub enum ConfigError {
     },
     /// Streams in layers cannot be signed.
     #[error(
-        "streams in layers cannot be signed: their blocks are given up sooner than pages of hashes could come; send one stream, or do not sign"
+        "streams in layers cannot be signed: their blocks expire before pages of hashes arrive; send one stream, or do not sign"
     )]
     LayersUnsigned,
     /// An option that requires feedback, in a session without feedback.
-    #[error("{what} cannot be sent without feedback: send files, by multicast, at a rate above nothing")]
+    #[error("{what} cannot be sent without feedback: send files, by multicast, at a rate above 0")]
     NotOneWay {
         /// The option.
         what: &'static str,
@@ -430,7 +429,7 @@ pub enum ConfigError {
     LiveReceipts,
     /// The relay has no destination other than the origin of its packets.
     #[error(
-        "what comes to {group} on {interface} would be passed on to where it came from and nowhere else; name another interface or group"
+        "packets to {group} on {interface} would be passed on only to the interface on which they arrived; name another interface or group"
     )]
     NoBranch {
         /// The group.
@@ -449,7 +448,7 @@ pub enum ConfigError {
         limit: u64,
     },
     /// Content other than a single file cannot be written as one stream.
-    #[error("the session carries {files} files, which one output cannot take; receive into a directory")]
+    #[error("the session carries {files} files, more than one output can take; receive into a directory")]
     NotAStream {
         /// Number of files in the session.
         files: u64,
@@ -569,7 +568,7 @@ pub enum TransferError {
     },
     /// All places for sessions at this host were taken, and a session of another source has replaced this one.
     #[error(
-        "the session of {source_address} gave its place to one of another host; {verified_bytes} bytes are verified and kept"
+        "a session of another host replaced the session of {source_address}; {verified_bytes} bytes are verified and stored"
     )]
     GaveWay {
         /// Address of the source of the replaced session.
@@ -595,7 +594,7 @@ pub enum StorageError {
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// A failure of a stream of content, such as standard input or output.
-    #[error("cannot read what is sent or write what is received: {0}")]
+    #[error("cannot read the content to send or write the received content: {0}")]
     Pipe(#[source] std::io::Error),
 }
 
@@ -629,7 +628,7 @@ pub enum SystemError {
     Wire(#[from] faircast_wire::EncodeError),
     /// A scheme requested an effect that is not supported here.
     #[error(
-        "the congestion control's {role} wants what cannot be done for it here ({effect}): that is an error of the scheme, please report it"
+        "the congestion control's {role} requests an action that is not possible here ({effect}): this is an error of the scheme, please report it"
     )]
     Effect {
         /// Role of the scheme at this host.
@@ -641,7 +640,7 @@ pub enum SystemError {
     #[error("cannot start a thread for the session: {0}")]
     Thread(#[source] std::io::Error),
     /// The thread of the session has panicked.
-    #[error("the thread of the session has panicked; that is an error of faircast, please report it")]
+    #[error("the thread of the session has panicked: this is an error of faircast, please report it")]
     Panicked,
 }
 

@@ -458,7 +458,7 @@ impl ReceiverReport {
             rate: Rate::ZERO,
             loss: 0.0,
             repair_symbols: 0,
-            reason: Some("it has not come".to_owned()),
+            reason: Some("it did not join".to_owned()),
             receipt: None,
         }
     }
@@ -469,7 +469,7 @@ pub mod reasons {
     /// The disk is full.
     pub const DISK_FULL: &str = "its disk is full";
     /// The directory or a file is not writable.
-    pub const PERMISSION: &str = "it may not write there";
+    pub const PERMISSION: &str = "it has no permission to write there";
     /// The host has newer content.
     pub const OLDER: &str = "it has content of a newer session";
     /// The host has content of another source under the same name.

@@ -140,7 +140,7 @@ pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
         return Err(Error::Config(ConfigError::NotOneWay { what: "a live stream" }));
     }
     if config.one_way.is_some_and(|one_way| !one_way.rate.is_usable()) {
-        return Err(Error::Config(ConfigError::NotOneWay { what: "a rate of nothing" }));
+        return Err(Error::Config(ConfigError::NotOneWay { what: "a rate of 0" }));
     }
     if config.receipts.is_some() && matches!(config.content, Content::Live { .. } | Content::Layers { .. }) {
         return Err(Error::Config(ConfigError::LiveReceipts));

@@ -7,7 +7,7 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId, Signal};
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ParseError {
     /// The datagram ends too early.
-    #[error("{field} ends at byte {need}, but the datagram has {have} bytes: it was cut off")]
+    #[error("{field} ends at byte {need}, but the datagram has {have} bytes: it is truncated")]
     Truncated {
         /// The expected field.
         field: &'static str,
@@ -20,7 +20,7 @@ pub enum ParseError {
     #[error("the first byte is {0:#04x} and not 0xfc: not a faircast packet")]
     NotOurs(u8),
     /// The format has another version.
-    #[error("format version {0}; this program speaks version {VERSION}: update the older end")]
+    #[error("format version {0}; this program supports version {VERSION}: update the older end")]
     Version(u8),
     /// The packet kind is not known.
     #[error("packet kind {0} is not known")]
@@ -29,7 +29,7 @@ pub enum ParseError {
     #[error("mark kind {0} is not known")]
     UnknownMark(u8),
     /// The packet was damaged on the path.
-    #[error("the CRC is {found:#010x} but the bytes give {computed:#010x}: damaged on the way")]
+    #[error("the CRC is {found:#010x} but the bytes give {computed:#010x}: damaged on the path")]
     Damaged {
         /// Value in the packet.
         found: u32,
@@ -110,7 +110,7 @@ pub enum EncodeError {
     #[error("there are no flags {0:#04x}")]
     UnknownFlags(u8),
     /// Packets with this mark have no bits for the signal.
-    #[error("packets with the mark {mark} cannot say {signal:?}: declare the signal with the mark")]
+    #[error("packets with the mark {mark} cannot carry {signal:?}: declare the signal with the mark")]
     NoSuchSignal {
         /// The mark's name.
         mark: &'static str,
@@ -131,7 +131,7 @@ pub enum EncodeError {
     #[error("this end does not send packets of kind {0:?}")]
     NotMine(Kind),
     /// The message names another sender.
-    #[error("the message is from {from} but this codec speaks for {me}")]
+    #[error("the message is from {from} but this codec sends as {me}")]
     NotMe {
         /// Sender of the message.
         from: ReceiverId,

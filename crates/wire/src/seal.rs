@@ -89,7 +89,7 @@ pub enum OpenError {
     #[error("session {0} is sealed and has not been announced yet: wait for its announcement")]
     NotAnnounced(SessionId),
     /// The packet was not sealed with this key, or was changed on the path.
-    #[error("the packet does not open with this key: a forged or damaged packet")]
+    #[error("the packet cannot be decrypted with this key: it is forged or damaged")]
     Forged,
     /// The packet was admitted before, or is older than the replay window.
     #[error("packet {0} was let in before, or is too old to know")]

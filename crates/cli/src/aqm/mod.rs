@@ -34,7 +34,7 @@ fn characterize(typed: &Characterize, out: &mut impl Write, stop: &AtomicBool) -
     let (silent, all) = bench.silent();
     writeln!(
         out,
-        "{all} runs; the queue did not act in {silent} of them, which the report marks\nwrote {} with runs.csv and figures beside it",
+        "{all} runs; the queue did not act in {silent} of them, which the report marks\nwrote {}, with runs.csv and figures in the same directory",
         directory.join("index.html").display()
     )
     .map_err(unwritten)
@@ -59,7 +59,7 @@ fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         writeln!(out, "{}: {}\n\n{}", load.name, load.about, bench.table(number).text())
             .map_err(unwritten)?;
     }
-    writeln!(out, "wrote {} with runs.csv and figures beside it", directory.join("index.html").display())
+    writeln!(out, "wrote {}, with runs.csv and figures in the same directory", directory.join("index.html").display())
         .map_err(unwritten)
 }
 

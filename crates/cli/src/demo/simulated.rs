@@ -101,7 +101,7 @@ pub fn grid(all: &[Simulated]) -> Grid {
     let mut grid = Grid::new(&[
         ("simulated receivers", Align::Left),
         ("multicast", Align::Right),
-        ("TCP beside it", Align::Right),
+        ("Competing TCP", Align::Right),
         ("loss", Align::Right),
         ("reports", Align::Right),
         ("suppressed", Align::Right),
@@ -129,8 +129,7 @@ pub fn page(all: &[Simulated], transfer: &str) -> String {
         all.iter().map(|one| one.panel.clone()),
     );
     let said = "One multicast session and one TCP flow share a bottleneck of 4 Mbit/s with 20 ms of delay and a queue of \
-                40 packets, for 60 s: once with few receivers, once with very many. Reports are all that the receivers \
-                say about congestion; suppressed ones were not sent, because the source would not have needed them.";
+                40 packets, for 60 s: once with few receivers, once with very many. The receivers send reports about congestion. Suppressed reports were not sent, because the source did not need them.";
     let body = format!(
         "<h1>faircast: the demonstration</h1>\n<h2>Simulated</h2>\n{}<figure>\n{}</figure>\n{}\
          <h2>A real transfer on this host</h2>\n<pre>{}</pre>\n{}",

@@ -21,7 +21,7 @@ pub fn membership(group: IpAddr, interface: Option<&str>) -> Option<Check> {
         IpAddr::V6(_) => ("MLD", mld_version(interface)),
     };
     let advice = format!(
-        "if receivers get the start and then nothing, a switch snoops {name} without a querier:\n\
+        "if receivers get only the start of a session, a switch snoops {name} without a querier:\n\
          enable the querier on the switch or router, or switch snooping off"
     );
     let check = match (name, version.as_str()) {
@@ -117,7 +117,7 @@ fn clock_at(unix_secs: u64) -> Check {
         return Check::new(
             "clock",
             Verdict::Note,
-            "the clock was never set; `recv --one-way` and file times need it, everything else works without",
+            "the clock was never set; only `recv --one-way` and file times need it",
         )
         .advise("timedatectl set-ntp true\nor date -u -s TIME; --with HOST compares two clocks");
     }
@@ -128,7 +128,7 @@ fn clock_at(unix_secs: u64) -> Check {
 pub fn open_files() -> Check {
     match getrlimit(Resource::Nofile).current {
         Some(limit) if limit < FILES_WANTED => {
-            let found = format!("{limit} may be open, {FILES_WANTED} are wanted");
+            let found = format!("at most {limit} may be open, {FILES_WANTED} are needed");
             Check::new("files", Verdict::Warn, found).advise(format!("ulimit -n {FILES_WANTED}"))
         }
         Some(limit) => Check::new("files", Verdict::Ok, format!("{limit} may be open")),

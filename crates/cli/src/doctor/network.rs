@@ -229,7 +229,7 @@ pub fn address(choice: &Choice) -> Option<Check> {
                 Verdict::Fail,
                 format!("another host has {address} of {name}, too: {other}"),
             )
-            .advise("give one of them another address; until then they take each other's packets"),
+            .advise("give one of them another address; until then each receives packets for the other"),
         ),
         Ok(None) if local.is_ipv4() => {
             Some(Check::new("address", Verdict::Ok, format!("no other host has {local}")))
@@ -255,7 +255,7 @@ pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
         if limit >= wanted {
             Check::new("buffers", Verdict::Ok, format!("up to {} to send", kib(limit)))
         } else {
-            Check::new("buffers", Verdict::Warn, format!("{} to send, {} wanted", kib(limit), kib(wanted)))
+            Check::new("buffers", Verdict::Warn, format!("{} to send, {} needed", kib(limit), kib(wanted)))
                 .advise(format!("sysctl -w net.core.wmem_max={wanted}"))
         }
     });
@@ -267,7 +267,7 @@ fn to_receive(granted: usize, asked: usize) -> Check {
     if granted >= asked {
         return Check::new("buffers", Verdict::Ok, format!("{} to receive", kib(granted)));
     }
-    let found = format!("{} to receive, {} wanted", kib(granted), kib(asked));
+    let found = format!("{} to receive, {} needed", kib(granted), kib(asked));
     let verdict = if granted < MIN_BUFFER { Verdict::Fail } else { Verdict::Warn };
     Check::new("buffers", verdict, found).advise(format!(
         "sysctl -w net.core.rmem_max={asked}\nand the same line in /etc/sysctl.d/, for the next start"

@@ -72,24 +72,24 @@ pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
     let by_this = local.as_ref().is_ok_and(|local| choice.chosen.addrs.contains(&local.ip()));
     let mend = super::host::loosen(name);
     match (by_this, is_strict && source.is_ipv4(), local) {
-        (true, ..) => Check::new("way back", Verdict::Ok, format!("{source} is behind {name}")),
+        (true, ..) => Check::new("return path", Verdict::Ok, format!("{source} is behind {name}")),
         (false, true, Ok(_)) => Check::new(
-            "way back",
+            "return path",
             Verdict::Fail,
             format!("the route to {source} uses another interface than {name}, whose strict reverse path filter drops the packets of that source"),
         )
         .advise(mend),
         (false, true, Err(error)) => Check::new(
-            "way back",
+            "return path",
             Verdict::Fail,
             format!("there is no route to {source} ({error}), and the strict reverse path filter of {name} drops its packets"),
         )
         .advise(mend),
         (false, false, Ok(_)) => {
-            Check::new("way back", Verdict::Ok, format!("the route to {source} uses another interface than {name}"))
+            Check::new("return path", Verdict::Ok, format!("the route to {source} uses another interface than {name}"))
         }
         (false, false, Err(error)) => Check::new(
-            "way back",
+            "return path",
             Verdict::Fail,
             format!("there is no route to {source} ({error}), so no answers arrive"),
         )

@@ -119,6 +119,6 @@ impl Receiver {
         }
         let counts = one.valid && receipt.known != Some(false);
         (counts && self.outcome != ReceiverOutcome::Verified)
-            .then(|| format!("{host} has signed that it has everything, and its `outcome` is another"))
+            .then(|| format!("{host} has signed that it is complete, but its `outcome` is another"))
     }
 }

@@ -261,7 +261,7 @@ fn failed_send_names_one_remedy() {
         SendReport { verified: 1, receivers: 1, refused_hosts: vec![refused], ..SendReport::default() };
     for (report, remedy) in [
         (incomplete("its disk is full: 8 GB are needed"), "free space on pc2"),
-        (incomplete("it may not write there: /srv"), "let `recv` write on pc2"),
+        (incomplete("it has no permission to write there: /srv"), "let `recv` write on pc2"),
         (incomplete("it has content of a newer session"), "run `recv --overwrite` there"),
         (incomplete("silent"), "run both commands again, receivers resume"),
         (refused, "give pc1 this session's key"),

@@ -359,7 +359,7 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
     const MAX_SEEDS: u64 = 100_000;
     let wanted = || {
         format!(
-            "`{text}` is not a number of seeds; write how many (1 to {MAX_SEEDS}), or which, as in 3,7,9 or 9001..9010"
+            "`{text}` is not a number of seeds; write a number from 1 to {MAX_SEEDS}, or a list of seeds, as in 3,7,9 or 9001..9010"
         )
     };
     if let Ok(count) = text.trim().parse() {
@@ -453,7 +453,7 @@ fn shard(text: &str) -> Result<Shard, String> {
 
 fn above_zero(text: &str) -> Result<f64, String> {
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| format!("`{text}` is no number above 0"))
+    number.ok_or_else(|| format!("`{text}` is not a number above 0"))
 }
 
 fn round_trip(text: &str) -> Result<Span, String> {
@@ -464,11 +464,11 @@ fn round_trip(text: &str) -> Result<Span, String> {
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
     let fits = seconds.filter(|seconds| (1e-5..=100.0).contains(seconds));
     fits.map(Span::from_secs_f64)
-        .ok_or_else(|| format!("`{text}` is no round-trip time; write 280ms or 0.28"))
+        .ok_or_else(|| format!("`{text}` is not a round-trip time; write 280ms or 0.28"))
 }
 
 fn interval(text: &str) -> Result<f64, String> {
-    let wanted = || format!("`{text}` is no interval; write seconds from 0.000001 to 1000, as in 0.01");
+    let wanted = || format!("`{text}` is not an interval; write seconds from 0.000001 to 1000, as in 0.01");
     above_zero(text).ok().filter(|seconds| (1e-6..=1e3).contains(seconds)).ok_or_else(wanted)
 }
 

@@ -189,7 +189,7 @@ impl Comparison {
         writeln!(out, "{}\n", table::what_would_run(&first.scenario))?;
         writeln!(
             out,
-            "What takes the place of `{}`, what it gets, and what is left for the others:\n",
+            "Replacements of `{}`, the rate of each, and the rates of the other flows:\n",
             self.flow
         )?;
         for (number, point) in self.points().iter().enumerate() {

@@ -73,7 +73,7 @@ fn list(typed: &ReproList, out: &mut impl Write) -> io::Result<()> {
     if !typed.json {
         writeln!(
             out,
-            "\nRepeat one with `faircast repro run ID`; open: needs something that is not there yet."
+            "\nRepeat one with `faircast repro run ID`. Status `open`: it needs a feature that does not exist yet."
         )?;
     }
     Ok(())
@@ -149,7 +149,7 @@ fn decide(outcome: &ReproOutcome, quick: bool, out: &mut impl Write, json: bool)
         return verdict(&outcome.claims);
     }
     if !json {
-        writeln!(out, "A quick run shows that it works; its verdicts mean nothing.").map_err(unwritten)?;
+        writeln!(out, "A quick run shows that the experiment works; its verdicts have no meaning.").map_err(unwritten)?;
     }
     Ok(())
 }
@@ -228,7 +228,7 @@ fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Resul
     let outcomes: Vec<&ReproOutcome> = all.iter().map(|done| &done.outcome).collect();
     if !typed.json {
         let path = typed.out.join("index.html");
-        writeln!(out, "\n{}\nwrote {} and report.md beside it", page::counts(&outcomes), path.display())
+        writeln!(out, "\n{}\nwrote {}, with report.md in the same directory", page::counts(&outcomes), path.display())
             .map_err(unwritten)?;
     }
     let claims = all.iter().flat_map(|done| done.outcome.claims.iter().cloned()).collect();
@@ -246,7 +246,7 @@ fn progress(done: &Reproduction, took: Duration, out: &mut impl Write) -> io::Re
 
 fn report(all: &[Reproduction], typed: &ReproVerify) -> Result<(), Failure> {
     let heading = match typed.quick {
-        true => "Reproduction, quick runs that decide nothing",
+        true => "Reproduction, quick runs without meaningful verdicts",
         false => "Reproduction",
     };
     let directory: &Path = &typed.out;

@@ -35,14 +35,14 @@ pub enum NoSeries {
 impl fmt::Display for NoSeries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoSeries::Line(line, text) => write!(f, "line {line}: {text:?} is no number"),
+            NoSeries::Line(line, text) => write!(f, "line {line}: {text:?} is not a number"),
             NoSeries::NoColumn(name) => write!(f, "there is no column {name:?}"),
             NoSeries::Empty => f.write_str("there are no numbers in it"),
             NoSeries::NextGeneration => {
                 f.write_str("it is a capture of the format pcapng; convert it: editcap -F pcap IN OUT")
             }
             NoSeries::CutOff(at) => write!(f, "the capture ends within the packet at byte {at}"),
-            NoSeries::NoCapture => f.write_str("it is no capture; --bin is for captures"),
+            NoSeries::NoCapture => f.write_str("it is not a capture; --bin is for captures"),
             NoSeries::TooLong(intervals) => {
                 write!(f, "the capture has {intervals} intervals; choose longer ones with --bin")
             }

@@ -50,7 +50,7 @@ impl Stored {
             let others = units::count(others as u64, "run");
             let _ = writeln!(
                 people,
-                "{others} of another scenario or version in {runs} will be removed when this scenario is complete"
+                "{others} of another scenario or version in {runs} will be removed after this scenario is complete"
             );
         }
         Ok(())
@@ -60,7 +60,7 @@ impl Stored {
     pub fn explain_resume(&self) {
         let _ = writeln!(
             std::io::stderr(),
-            "finished runs are in {}; start the same command again to go on",
+            "finished runs are in {}; repeat the same command to continue",
             self.runs.display()
         );
     }

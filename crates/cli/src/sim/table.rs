@@ -33,11 +33,11 @@ pub fn what_was_run(scenario: &Scenario, results: &Results, stored: usize, took:
     let seconds = took.as_secs_f64();
     let (would, runs) = (what_would_run(scenario), units::count(results.jobs.len() as u64, "run"));
     if stored == results.jobs.len() {
-        return format!("{would}; nothing simulated, {stored} of {runs} stored before");
+        return format!("{would}; not simulated, {stored} of {runs} were stored before");
     }
     if stored > 0 {
         return format!(
-            "{would}; {stored} of {runs} stored before, the others simulated in {}",
+            "{would}; {stored} of {runs} were stored before, the others simulated in {}",
             units::seconds(seconds)
         );
     }
@@ -208,7 +208,7 @@ fn bottlenecks(results: &Results, point: &Point, out: &mut impl Write) -> io::Re
             (false, links) => format!("{links} besides"),
         };
         let most = units::percent(mean("links.others.utilisation"));
-        writeln!(out, "{links}: at most {most} used, nothing dropped or marked")?;
+        writeln!(out, "{links}: at most {most} used, no packet dropped or marked")?;
     }
     Ok(())
 }

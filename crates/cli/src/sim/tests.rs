@@ -120,7 +120,7 @@ fn a_key_that_is_not_there_is_a_usage_error() {
     new_in(place.path(), "lab", None, false).expect("it is written");
     let changes = [("flow.nosuch.scheme".to_owned(), "ormcc".to_owned())];
     let error = running::read(&place.path().join("lab.toml"), &changes, 1 << 30).expect_err("no such flow");
-    assert!(error.to_string().contains("`flow.nosuch.scheme` leads nowhere"), "{error}");
+    assert!(error.to_string().contains("`flow.nosuch.scheme` does not exist"), "{error}");
     let error = running::read(&place.path().join("lab.toml"), &[("durration".into(), "3".into())], 1 << 30);
     assert!(matches!(error, Err(SimUsage::ScenarioWrong { mistakes: 1, .. })));
 }

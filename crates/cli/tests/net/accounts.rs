@@ -68,7 +68,7 @@ fn daemon_stopped_during_a_session_exits_with_1() {
     assert_eq!(daemon.code, 1, "{daemon:?}");
     let done = daemon.done();
     assert!(done["stopped"] == true && done["resumes"] == true, "{daemon:?}");
-    assert!(daemon.message().contains("verified and kept"), "{daemon:?}");
+    assert!(daemon.message().contains("verified and stored"), "{daemon:?}");
     source.task.interrupt();
     let source = source.ends(10);
     assert_eq!(source.done()["incomplete"][0]["reason"], "stopped at that host", "{source:?}");

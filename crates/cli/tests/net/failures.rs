@@ -101,7 +101,7 @@ fn host_without_a_network_warns_that_it_sends_through_lo() {
     let warned = receiver.all("warning").find(|warning| warning["concerns"] == "interface");
     let warned = warned.and_then(|warning| warning["message"].as_str()).unwrap_or_default().to_owned();
     for said in [&source.stderr, &warned] {
-        assert!(said.contains("only programs on this host take part"), "{said}");
+        assert!(said.contains("only programs on this host can join"), "{said}");
         assert!(said.contains("--iface") && said.contains("`faircast doctor`"), "{said}");
     }
     assert!(stage.has("r0", &file));
@@ -133,7 +133,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     assert!(receiver.message().contains(&out), "{receiver:?}");
     assert_eq!(source.code, 1, "{source:?}");
     let reason = source.done()["incomplete"][0]["reason"].as_str().unwrap_or_default();
-    assert!(reason.starts_with("it may not write there: ") && reason.contains(&out), "{source:?}");
+    assert!(reason.starts_with("it has no permission to write there: ") && reason.contains(&out), "{source:?}");
     // An error that is known at the start does not wait for a session.
     let late = Running::shell(stage.lab.receiver(0), &line).ends(5);
     late.failed(2, &format!("nothing can be written into {out}"));

@@ -88,7 +88,7 @@ fn one_filter_rule_is_enough_with_ipv6_and_other_receivers() {
             ["send", &file, "--json", "--no-key", "--group", &group, "--expect", "4", "--iface", "eth0"];
         let source = Running::start(here, &args).succeeds(30);
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
-        assert!(!source.stdout.contains("is taken"), "{source:?}");
+        assert!(!source.stdout.contains("is in use"), "{source:?}");
         assert!(["a", "b", "c", "d"].iter().all(|host| stage.has(host, &file)));
         for host in ["a", "b", "c", "d"] {
             must(std::fs::remove_dir_all(stage.path(host)));
@@ -112,9 +112,9 @@ fn a_second_sender_on_one_host_reports_its_port() {
     let mut first = first;
     first.said("\"joining\"", 10);
     // A port that the user requested, but that is taken, is an error.
-    start(&["--port", &port.to_string()]).ends(10).failed(3, "is taken by another program");
+    start(&["--port", &port.to_string()]).ends(10).failed(3, "is in use by another program");
     let mut second = start(&[]);
-    second.said(&format!("port {port} of 10.77.0.1 is taken by another program on this host"), 10);
+    second.said(&format!("port {port} of 10.77.0.1 is in use by another program on this host"), 10);
     // Both sources receive their answers.
     let receivers = [
         stage.recv(0, "r0", &[]),
@@ -170,7 +170,7 @@ fn a_relay_receives_answers_on_the_groups_port() {
         receiver.succeeds(10);
         assert!(stage.has(host, &file), "{host}");
     }
-    assert!(!relay.task.stdout().contains("is taken"), "{}", relay.task.stdout());
+    assert!(!relay.task.stdout().contains("is in use"), "{}", relay.task.stdout());
     relay.task.interrupt();
 }
 

@@ -98,5 +98,5 @@ fn invalid_arguments_are_refused_with_a_hint() {
     );
     refused("--cc rlc", "give each layer a stream of its own");
     refused("--cc rlc --layer - --layer -", "one standard input");
-    refused("--cc rlc --layer /nowhere/to/be/found", "there is nothing at");
+    refused("--cc rlc --layer /nowhere/to/be/found", "does not exist");
 }

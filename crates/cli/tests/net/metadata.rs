@@ -53,7 +53,7 @@ fn requested_metadata_arrives_and_unreadable_files_are_skipped() {
     let whole = stage.recv(1, "whole", &["--preserve", "all", "--numeric-owner"]);
     let sent = stage.send(&[&stage.text("tree")], &["--preserve", "all", "--expect", "2"]).ends(20);
     // A path with 257 nested directories cannot be sent. All other files are sent.
-    sent.failed(5, "the path lies below more than 256 directories");
+    sent.failed(5, "the path is below more than 256 directories");
     assert_eq!((&sent.done()["ok"], sent.number("verified")), (&false.into(), 2.0), "{sent:?}");
     assert_eq!(sent.done()["unsent_count"], 1, "{sent:?}");
     let (plain, whole) = (plain.succeeds(10), whole.succeeds(10));
@@ -85,7 +85,7 @@ fn requested_metadata_arrives_and_unreadable_files_are_skipped() {
 
     // With --strict, no file is sent.
     let refused = stage.send(&[&stage.text("tree")], &["--strict"]).ends(10);
-    refused.failed(3, "the path lies below more than 256 directories");
+    refused.failed(3, "the path is below more than 256 directories");
 }
 
 /// Kernel: names of files, and processes that print them.

@@ -167,9 +167,9 @@ fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
         ip(host, &format!("address del {address}/16 dev eth0"));
         ip(host, &format!("address add {other}/16 broadcast + dev eth0"));
         let (source, receivers) = under.ends_well();
-        assert_eq!(warned(&source, &format!("going on with {other} of eth0")), 1, "{source:?}");
+        assert_eq!(warned(&source, &format!("continuing with {other} of eth0")), 1, "{source:?}");
         for receiver in receivers {
-            assert_eq!(warned(&receiver, &format!("the source goes on from {other}")), 1, "{receiver:?}");
+            assert_eq!(warned(&receiver, &format!("the source continues from {other}")), 1, "{receiver:?}");
         }
     }
 }
@@ -196,7 +196,7 @@ fn receiver_survives_a_new_address_in_both_families() {
             }
         }
         let (_, receivers) = under.ends_well();
-        assert_eq!(warned(&receivers[0], "going on with "), 1, "{:?}", receivers[0]);
+        assert_eq!(warned(&receivers[0], "continuing with "), 1, "{:?}", receivers[0]);
     }
 }
 

@@ -58,7 +58,7 @@ fn receipts_of_a_daemon_and_behind_a_relay_verify_later() {
     // In a second session, the remaining receiver signs with a key that is not required.
     let only = stage.text("keys/r1.pub");
     let source = stage.send(&[&other], &["--expect", "1", "--receipts", &only]).ends(30);
-    source.failed(1, "without a valid receipt: r0 (it has everything, and none of the known keys");
+    source.failed(1, "without a valid receipt: r0 (it is complete, but its receipt is signed by an unknown key");
     stays.task.interrupt();
     assert_eq!(stays.ends(10).code, 0);
     relay.task.interrupt();

@@ -160,7 +160,7 @@ fn unsupported_options_of_a_relay_are_refused() {
         assert!(ended.stderr.contains(words), "{} does not say {words:?}", ended.stderr);
     };
     says(&["--status", "--control", &stage.text("none.sock")], 2, "no relay answers");
-    says(&["--from", &group, "--to", &group, "--control", &stage.text("a.sock")], 2, "to where it came from");
+    says(&["--from", &group, "--to", &group, "--control", &stage.text("a.sock")], 2, "only to the interface on which they arrived");
     says(&["--from", "nowhere0", "--to", &group, "--control", &stage.text("b.sock")], 2, "nowhere0");
     says(&["--from", &group, "--to", "10.0.0.7:80@lo"], 2, "not a multicast address");
     let nobody = format!("{}:5999", stage.lab.sender().ipv4());

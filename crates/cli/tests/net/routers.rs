@@ -131,7 +131,7 @@ fn killed_router_leaves_the_session_to_the_kernel() {
         assert!(on_the_way(&seen), "{kind}: both are on the way: {seen:?}");
         let said: String = receivers[3..].iter().chain([&second]).map(|one| one.task.stdout()).collect();
         assert!(
-            at_once || said.contains("is silent; going on with"),
+            at_once || said.contains("is silent; the session continues with"),
             "{kind}: late for another reason: {seen:?}\n{said}"
         );
         first.crashes();

@@ -15,7 +15,7 @@ fn daemon_receives_successive_sessions_and_survives_sources() {
     stage.send(&[&small], &["--expect", "1"]).succeeds(20);
     // Content that is too large is refused, and its source is notified of the reason.
     let mut refused = stage.send(&[&large], &["--join-timeout", "6"]);
-    refused.said("does not join it: it accepts no sessions of this host's name, or none so large", 5);
+    refused.said("does not join it: it does not accept sessions from this host's name, or of this size", 5);
     refused.task.interrupt();
     refused.ends(5);
     // A stopped source does not end the receiver.

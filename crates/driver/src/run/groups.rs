@@ -110,8 +110,7 @@ impl Groups {
         let group = self.base.group.ip();
         let protocol = if group.is_ipv4() { "IGMP" } else { "MLD" };
         events(Event::warning(format!(
-            "{group} stopped for {lasted} and came back when this host joined it again: a switch on the way snoops {protocol} without a \
-             querier, or its queries do not reach this host; enable the querier on the switch or router, or switch snooping off"
+            "{group} stopped for {lasted} and came back when this host joined it again: a switch on the path snoops {protocol} without a querier, or its queries do not reach this host; enable the querier on the switch or router, or switch snooping off"
         )));
     }
 

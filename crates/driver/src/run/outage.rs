@@ -199,8 +199,8 @@ impl Outage {
         let name = &to.chosen.name;
         let lasted = self.broken.take().map_or(0.0, |broken| broken.since.elapsed().as_secs_f64());
         events(Event::warning(match from.local == to.local {
-            true => format!("{name} exists again after {lasted:.1} s; going on"),
-            false => format!("going on with {} of {name} (before: {})", to.local, from.local),
+            true => format!("{name} exists again after {lasted:.1} s; the session continues"),
+            false => format!("continuing with {} of {name} (before: {})", to.local, from.local),
         }));
     }
 
@@ -248,7 +248,7 @@ impl Outage {
     fn end(&mut self, events: &mut dyn FnMut(Event)) {
         if let Some(broken) = self.broken.take().filter(|broken| broken.reported) {
             let lasted = broken.since.elapsed().as_secs_f64();
-            events(Event::warning(format!("the network is back after {lasted:.1} s; going on")));
+            events(Event::warning(format!("the network is back after {lasted:.1} s; the session continues")));
         }
     }
 }

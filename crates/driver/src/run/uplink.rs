@@ -259,7 +259,7 @@ impl Uplink {
 /// Returns a warning that receivers answer to another port than the one that firewalls admit.
 fn port_taken(port: u16, local: SocketAddr) -> String {
     format!(
-        "port {port} of {} is taken by another program on this host, so receivers answer to port {}: this host must accept UDP to it",
+        "port {port} of {} is in use by another program on this host, so receivers answer to port {}: this host must accept UDP to it",
         local.ip(),
         local.port()
     )

@@ -22,7 +22,7 @@ pub enum MergeError {
         source: io::Error,
     },
     /// A file that no run writes.
-    #[error("{path} is not what a run writes: {reason}", path = path.display())]
+    #[error("{path} is not the result of a run: {reason}", path = path.display())]
     NotResults {
         /// The file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum MergeError {
         path: PathBuf,
     },
     /// Results of different experiments.
-    #[error("{a} and {b} do not belong together: they differ in `{what}`", a = a.display(), b = b.display())]
+    #[error("{a} and {b} cannot be merged: they differ in `{what}`", a = a.display(), b = b.display())]
     Different {
         /// The first directory.
         a: PathBuf,

@@ -49,7 +49,7 @@ pub fn typed(name: &str, text: &[u8], part: File) -> Result<Table, String> {
     for record in reader.records() {
         let record = record.map_err(|error| error.to_string())?;
         for ((name, column), field) in columns.iter_mut().zip(&record) {
-            let wrong = || format!("`{field}` in column `{name}` is no number");
+            let wrong = || format!("`{field}` in column `{name}` is not a number");
             match column {
                 Column::Whole(values) => values.push(field.parse().map_err(|_| wrong())?),
                 Column::Number(values) if field.is_empty() => values.push(f64::NAN),

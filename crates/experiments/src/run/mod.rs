@@ -109,10 +109,10 @@ pub enum RunError {
     #[error("shard {0} holds none of the {1} runs: use at most {1} shards")]
     EmptyShard(Shard, usize),
     /// The results of a run cannot be stored.
-    #[error("cannot keep what was run: {0}; free some space or name another directory")]
+    #[error("cannot store the results: {0}; free some space or name another directory")]
     Keep(String),
     /// All runs together would take more memory than they may.
-    #[error("{refused}; make fewer at a time (--threads), or fewer, or let them take so much: --max-memory {}", .refused.enough())]
+    #[error("{refused}; run fewer at the same time (--threads), simulate fewer receivers, or allow the memory: --max-memory {}", .refused.enough())]
     Memory {
         /// By how much, and what makes it so.
         refused: TooLarge,

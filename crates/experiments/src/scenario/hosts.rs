@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// A node that sends or receives, and that others' packets may pass in the simulator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{node} is an end of a flow and passes packets of others on; join a host to it, and let that one send and receive"
+    "{node} is an end of a flow and forwards packets of other flows; connect a host to it, and make that host the end of the flow"
 )]
 pub struct HostThatForwards {
     /// Its name.

@@ -455,7 +455,7 @@ fn fits(root: &Node, plan: &RunPlan, points: usize, most: u64) -> Result<(), Dia
     let of_flow = plan.flows.iter().find(|flow| largest.ends_with(&format!("\"{}\"", flow.name.value)));
     let span = of_flow.map_or_else(|| root.place("topology"), |flow| flow.span.clone());
     let help = format!(
-        "make it smaller, or let it take so much, if there is so much: --max-memory {}",
+        "make the network smaller, or allow the memory if this host has it: --max-memory {}",
         refused.enough()
     );
     Err(Diagnostic::new(&span, format!("too large for this run: {refused}"), "too large").help(help))
@@ -569,7 +569,7 @@ fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<(RunPlan, St
                 Share::Each => &value.items()[index],
             };
             root.set(path, value).map_err(|part| {
-                let message = format!("the path `{path}` leads nowhere: there is no `{part}`");
+                let message = format!("the path `{path}` does not exist: there is no `{part}`");
                 let help =
                     "keys by name, flows by their `name`, links by their number from 1: `flow.tcp.count`";
                 vec![Diagnostic::new(&value.span, message, "would go there").help(help)]
@@ -594,7 +594,7 @@ fn check_choices(root: &Node, wrong: &mut Vec<Diagnostic>) {
             let mut other = root.clone();
             for entry in alternative.table("set") {
                 if let Err(part) = other.set(&entry.key, &entry.node) {
-                    let message = format!("the path `{}` leads nowhere: there is no `{part}`", entry.key);
+                    let message = format!("the path `{}` does not exist: there is no `{part}`", entry.key);
                     wrong.push(Diagnostic::new(&entry.key_span, message, "would go there"));
                 }
             }

@@ -36,7 +36,7 @@ pub enum TraceError {
     TooLong,
     /// A repeated trace that takes no time.
     #[error(
-        "the trace ends where it begins, at {0} s, and cannot go on from its start; write its end as a last line"
+        "the trace begins and ends at {0} s, so it cannot repeat; write its end as a last line"
     )]
     NoTime(f64),
 }
@@ -216,7 +216,7 @@ mod tests {
         assert!(message("5\n4").contains("in order"));
         assert!(message("# nothing").contains("empty"));
         assert!(message("0,1e6\nx,2").contains("two numbers"));
-        assert!(message("0\n0").contains("ends where it begins"));
+        assert!(message("0\n0").contains("begins and ends at"));
         assert!(sends("0,0").expect_err("nothing to send").to_string().contains("1 to"));
         assert!(sends("0,1500\n1,inf").is_err() && sends("nan,1").is_err());
     }

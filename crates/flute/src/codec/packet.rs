@@ -77,10 +77,10 @@ pub struct Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// Congestion control information does not have 1 to 4 words.
-    #[error("congestion control information of {0} bytes; it has 4, 8, 12 or 16")]
+    #[error("congestion control information of {0} bytes instead of 4, 8, 12 or 16")]
     Cci(usize),
     /// The identifiers do not fit the header fields.
-    #[error("no header has room for the session {tsi:?} and the object {toi:?}")]
+    #[error("the header has no room for the session {tsi:?} and the object {toi:?}")]
     Identifiers {
         /// Identifier of the session.
         tsi: Option<u64>,
@@ -99,7 +99,7 @@ pub enum EncodeError {
         symbol: u32,
     },
     /// A symbol has no payload ID.
-    #[error("{0} bytes of symbols, but no payload ID that says which")]
+    #[error("{0} bytes of symbols without a payload ID")]
     NoPayloadId(usize),
 }
 

@@ -12,10 +12,10 @@ pub enum ParseError {
         have: usize,
     },
     /// The packet has another version of LCT.
-    #[error("LCT version {0}; only version 1 is known")]
+    #[error("LCT version {0} is not supported; only version 1 is")]
     Version(u8),
     /// The header's length is too short for its fields, or exceeds the datagram.
-    #[error("a header length of {said} bytes, where the fields take {fields} and the datagram has {have}")]
+    #[error("a header length of {said} bytes, but the fields take {fields} and the datagram has {have}")]
     HeaderLength {
         /// Length in the header.
         said: usize,
@@ -26,7 +26,7 @@ pub enum ParseError {
     },
     /// A header extension has no length, or does not end within the header.
     #[error(
-        "header extension {kind} of {words} words does not fit the {left} bytes that are left of the header"
+        "header extension {kind} of {words} words exceeds the remaining {left} bytes of the header"
     )]
     Extension {
         /// Its type.
@@ -37,7 +37,7 @@ pub enum ParseError {
         left: usize,
     },
     /// The erasure code is unknown.
-    #[error("FEC Encoding ID {0} is not known; 0 (none), 5 (Reed-Solomon) and 6 (RaptorQ) are")]
+    #[error("FEC Encoding ID {0} is not supported; 0 (none), 5 (Reed-Solomon) and 6 (RaptorQ) are")]
     UnknownFec(u8),
 }
 

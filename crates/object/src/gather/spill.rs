@@ -153,7 +153,7 @@ impl Slots {
             Operation::Write { block, at, bytes } => {
                 let written = room.disk.write_all_at(&room.file, &bytes, u64::from(block) * self.slot + at);
                 written.map_err(|error| {
-                    ObjectError::writing(&room.path, "keep symbols in it", error, bytes.len() as u64)
+                    ObjectError::writing(&room.path, "store symbols in it", error, bytes.len() as u64)
                 })?;
                 Ok(Performed::Written(bytes.capacity()))
             }

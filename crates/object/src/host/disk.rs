@@ -91,7 +91,7 @@ pub trait Faults: Send + Sync {
 /// Returns the present time of the clock that sets the times of files.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the operating system's clock sets the times that this one is compared with"
+    reason = "the time is compared with times that the operating system's clock sets"
 )]
 pub(crate) fn file_time() -> SystemTime {
     SystemTime::now()

@@ -118,7 +118,7 @@ fn remove_hard_links(
         let Some(above) = tree.dir(above, Absent::Leave)? else { continue };
         if first.is_some() && same_file(above, name) == first {
             place.disk.unlinkat(above, name, AtFlags::empty()).map_err(|e| {
-                ObjectError::io(place.out_path.join(&entry.path), "remove this name of it", e)
+                ObjectError::io(place.out_path.join(&entry.path), "remove this name of the file", e)
             })?;
         }
     }
@@ -388,7 +388,7 @@ fn set_dirs(
         if durability == Durability::Synced {
             done = done.and_then(|()| place.disk.fsync(dir));
         }
-        done.map_err(|e| ObjectError::io(path, "set the mode and time of it", e))?;
+        done.map_err(|e| ObjectError::io(path, "set the mode and time of the file", e))?;
         work.step(&place.out_path)?;
     }
     if durability == Durability::Synced {

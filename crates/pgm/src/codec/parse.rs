@@ -39,7 +39,7 @@ pub enum ParseError {
     #[error("a data packet without a checksum")]
     NoChecksum,
     /// The packet has another version of PGM.
-    #[error("PGM version {0}; there is only version 0")]
+    #[error("PGM version {0} is not supported; only version 0 is")]
     Version(u8),
     /// RFC 3208 does not define the type.
     #[error("packet type {0:#04x} is not known")]
@@ -51,7 +51,7 @@ pub enum ParseError {
     #[error("address family {0} is neither IPv4 (1) nor IPv6 (2)")]
     AddressFamily(u16),
     /// The header states a length other than the datagram's.
-    #[error("the header says {said} bytes of data, but {have} follow")]
+    #[error("the header states {said} bytes of data, but {have} follow")]
     Length {
         /// Length in the header.
         said: usize,
@@ -59,7 +59,7 @@ pub enum ParseError {
         have: usize,
     },
     /// An unknown option that the receiver must not skip.
-    #[error("option {0:#04x} is not known and asks to discard the packet")]
+    #[error("option {0:#04x} is not known and requires that the packet is discarded")]
     UnknownOption(u8),
     /// An option that cannot be read.
     #[error("option {kind:#04x} {flaw}")]
@@ -75,16 +75,16 @@ pub enum ParseError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Its length is invalid.
-    #[error("has {0} bytes, which cannot be")]
+    #[error("has {0} bytes, which is not valid")]
     Length(usize),
     /// The list of options does not begin with its length.
-    #[error("stands where the length of all options must stand")]
+    #[error("is in the place of the length of all options")]
     NotFirst,
     /// The last option is not marked as the last, or an earlier one is.
-    #[error("does not end where the options end")]
+    #[error("exceeds the options")]
     End,
     /// Its value is invalid.
-    #[error("has a value that cannot be")]
+    #[error("has a value that is not valid")]
     Value,
 }
 

@@ -32,11 +32,11 @@ pub struct Joint<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The payload is too short for an offset.
-    #[error("a packet of {0} bytes has no offset; the source does not speak ZeroMQ's framing")]
+    #[error("a packet of {0} bytes has no offset; the source does not use ZeroMQ's framing")]
     NoOffset(usize),
     /// The offset exceeds the packet.
     #[error(
-        "a message would begin {offset} bytes into a packet of {len}; the source does not speak ZeroMQ's framing"
+        "a message would begin {offset} bytes into a packet of {len}; the source does not use ZeroMQ's framing"
     )]
     Offset {
         /// Offset in the packet.
@@ -45,7 +45,7 @@ pub enum FrameError {
         len: usize,
     },
     /// A message does not even have flags.
-    #[error("a message of no bytes at all; the source does not speak ZeroMQ's framing")]
+    #[error("an empty message; the source does not use ZeroMQ's framing")]
     Empty,
     /// A message is longer than allowed.
     #[error("a message of {len} bytes is longer than the {most} allowed")]

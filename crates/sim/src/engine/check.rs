@@ -8,7 +8,7 @@ use faircast_topology::Edge;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// A role wanted an action that the simulator cannot carry out for it.
-    #[error("{role} of the run {what}: that is an error of its scheme")]
+    #[error("{role} of the run {what}: this is an error of its scheme")]
     Effect {
         /// Which role.
         role: &'static str,
@@ -56,7 +56,7 @@ pub enum SimError {
         why: &'static str,
     },
     /// A session's tree that is not valid.
-    #[error("flow {flow}: the parent of member {member} cannot be: {why}")]
+    #[error("flow {flow}: the parent of member {member} is not possible: {why}")]
     BadTree {
         /// The flow.
         flow: usize,
@@ -90,14 +90,14 @@ pub enum SimError {
         node: u32,
     },
     /// Spans in which an application sends that are not in order.
-    #[error("flow {flow}: the spans in which its application sends are not one after the other")]
+    #[error("flow {flow}: the sending periods of its application overlap or are not in order")]
     BadTalks {
         /// The flow.
         flow: usize,
     },
     /// MembershipSchedule of a member that are not in order.
     #[error(
-        "flow {flow}: the stays of member {member} are not one after the other; each must join after the one before has left"
+        "flow {flow}: the stays of member {member} overlap or are not in order; each must join after the end of the one before"
     )]
     BadStays {
         /// The flow.
@@ -114,7 +114,7 @@ pub enum SimError {
         why: &'static str,
     },
     /// A rate that is not a positive number.
-    #[error("{what}: a rate of {rate} bit/s cannot carry anything")]
+    #[error("{what}: a rate of {rate} bit/s cannot carry packets")]
     NoRate {
         /// Owner of the rate.
         what: String,

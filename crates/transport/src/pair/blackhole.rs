@@ -94,7 +94,7 @@ fn member_in_a_black_hole_is_named_while_others_finish() {
         assert_total_loss(&net, source, lost, Time::ZERO, entry.name);
         let report = net.sources[source].report();
         assert_eq!((report.verified, report.incomplete.len()), (2, 1), "{}: {report:?}", entry.name);
-        assert_eq!(report.incomplete[0].reason, "it answers but no data arrives there", "{}", entry.name);
+        assert_eq!(report.incomplete[0].reason, "it answers, but no data arrives there", "{}", entry.name);
     }
 }
 
@@ -129,7 +129,7 @@ fn session_survives_a_temporary_mtu_black_hole() {
     net.assert_all_verified(source, all.clone());
     for receiver in all {
         let events = &net.receivers[receiver].events;
-        assert!(first_warning(events, "data comes again") > first_warning(events, "but no data"));
+        assert!(first_warning(events, "data arrives again") > first_warning(events, "but no data"));
     }
 }
 

@@ -153,7 +153,7 @@ fn receivers_follow_a_source_to_a_new_address() {
         net.run_to_end(secs(120));
         net.assert_all_verified(source, all.clone());
         for receiver in all {
-            assert_eq!(warnings(&net.receivers[receiver].events, "goes on from 10.0.0.99:40000"), 1);
+            assert_eq!(warnings(&net.receivers[receiver].events, "continues from 10.0.0.99:40000"), 1);
         }
     }
 }
@@ -188,7 +188,7 @@ fn foreign_or_old_announcements_do_not_move_a_session() {
     net.run_to_end(secs(120));
     net.assert_all_verified(source, all.clone());
     for receiver in all {
-        assert_eq!(warnings(&net.receivers[receiver].events, "goes on from"), 0);
+        assert_eq!(warnings(&net.receivers[receiver].events, "continues from"), 0);
     }
 }
 
@@ -214,7 +214,7 @@ fn recorded_announcement_misleads_no_receiver() {
         net.run_to_end(secs(120));
         net.assert_all_verified(source, early.start..late.end);
         let late = &net.receivers[late.start];
-        assert_eq!(warnings(&late.events, "goes on from"), 0);
+        assert_eq!(warnings(&late.events, "continues from"), 0);
         let joined = |event: &Event| matches!(event, Event::Joined { address, .. } if *address == net.sources[source].address);
         assert_eq!(late.events.iter().filter(|(_, event)| joined(event)).count(), 1);
     }

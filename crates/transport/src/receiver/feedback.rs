@@ -290,9 +290,9 @@ impl ReceiverSession {
         stream.sink.arm(now, &mut self.rng);
         let is_forsaken = self.has_forsaken(before);
         let (reason, words) = match before == from {
-            true => ("restarted", format!("{from} has been restarted; going on with it")),
-            false if is_forsaken => ("serves nothing", format!("going on with {from}")),
-            false => ("silent", format!("{before} is silent; going on with {from}")),
+            true => ("restarted", format!("{from} was restarted; the session continues with it")),
+            false if is_forsaken => ("serves nothing", format!("the session continues with {from}")),
+            false => ("silent", format!("{before} is silent; the session continues with {from}")),
         };
         self.scope.moved(from, reason, now);
         self.events.push_back(Event::warning(words));
@@ -500,9 +500,9 @@ impl ReceiverSession {
         let Some((part, is_news)) = stream.layers.flooded(now) else { return };
         if is_news {
             self.events.push_back(Event::warning(format!(
-                "the lowest layer alone is received, and {:.0} % of it are lost while others are sent: the network carries all \
+                "only the lowest layer is received, and {:.0} % of it are lost while others are sent: the network carries all \
                  layers to this host, or the link is too slow for one. Switch on IGMP snooping (IPv6: MLD snooping) with a \
-                 querier on the switch; the session goes on at one rate meanwhile",
+                 querier on the switch; until then the session runs at one rate",
                 part * 100.0
             )));
         }

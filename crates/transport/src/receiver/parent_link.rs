@@ -167,7 +167,7 @@ impl ReceiverSession {
         }
         self.under.is_alone = true;
         self.events.push_back(Event::warning(format!(
-            "{agent} is an agent and does not take part in this session, or is full; going on as a child of the source itself"
+            "{agent} is an agent that has not joined this session, or is full; the source is the parent now"
         )));
         source
     }
@@ -255,7 +255,7 @@ impl ReceiverSession {
             (Parent::Asking { .. }, _) if serves && followed => {
                 self.under.parent = begins;
                 self.scope.moved(from, "agent", now);
-                self.events.push_back(Event::warning(format!("going on as a child of the agent {from}")));
+                self.events.push_back(Event::warning(format!("the agent {from} is the parent now")));
                 self.begin_under_another(now);
             }
             (Parent::Agent { .. }, phase) if followed => self.obey(word, phase, now),
@@ -332,7 +332,7 @@ impl ReceiverSession {
             self.scope.moved(source, "no agent", now);
         }
         self.events.push_back(Event::warning(
-            "no agent serves this receiver; going on as a child of the source itself",
+            "no agent serves this receiver; the source is the parent now",
         ));
         self.begin_under_another(now);
     }

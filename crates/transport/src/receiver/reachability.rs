@@ -127,7 +127,7 @@ impl ReceiverSession {
     /// Records received data; `seq` is its number on the base layer, if it has one.
     pub(super) fn data_comes(&mut self, seq: Option<u64>) {
         if self.stream.as_mut().is_some_and(|stream| stream.reach.on_data(seq)) {
-            self.events.push_back(Event::warning("data comes again".to_owned()));
+            self.events.push_back(Event::warning("data arrives again".to_owned()));
         }
     }
 
@@ -164,7 +164,7 @@ impl ReceiverSession {
         (stream.announced, stream.announced_at) = (announce, now);
         stream.member_at = stream.member_at.min(now);
         self.clocks.received_at = now;
-        self.events.push_back(Event::warning(format!("the source goes on from {from} (before: {before})")));
+        self.events.push_back(Event::warning(format!("the source continues from {from} (before: {before})")));
     }
 }
 

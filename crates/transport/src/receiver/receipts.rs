@@ -109,8 +109,7 @@ impl ReceiverSession {
         let (Some(stream), Some(key)) = (&self.stream, &self.receipts.key) else { return };
         if !self.receipts.taken {
             self.events.push_back(Event::warning(
-                "the source, or a relay on the way to it, takes no receipts of this session: it is a live stream, or the program \
-                 there is older"
+                "the source, or a relay on the path to it, accepts no receipts of this session: it is a live stream, or the program there is older"
                     .to_owned(),
             ));
             return;

@@ -116,7 +116,7 @@ impl ReceiverSession {
         let Some(former) = self.stream.take() else { return };
         let verified = former.sink.stored_bytes();
         let goes_on =
-            format!("it has other content, and the {verified} bytes verified of the former are kept");
+            format!("it has other content; {verified} verified bytes of the former session stay stored");
         self.report_takeover(&announce, now.since(self.clocks.received_at), &goes_on);
         // The former process of the source may still be running, and must not wait.
         let member = self.stranger(MemberState::Leaving, 0);

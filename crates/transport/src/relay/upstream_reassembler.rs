@@ -56,8 +56,7 @@ impl UpstreamReassembler {
             let bytes = geometry.stream_len.unwrap_or(u64::MAX);
             if announce.layers > 1 && !passing.cache.keeps(bytes) {
                 passing.warnings.push(
-                    "this session is in layers, whose parts come from all over the content, which is more than the memory of the \
-                     relay holds: what has to go comes again much later; give it more memory, or a directory for its cache"
+                    "this session is in layers, and its content is larger than the memory of the relay, so blocks are evicted before they are complete; give the relay more memory, or a directory for its cache"
                         .to_owned(),
                 );
             }

@@ -491,7 +491,7 @@ impl ObjectBlocks {
             }
             self.root = None;
             if self.withdrawn.len() <= NAMED {
-                self.warnings.push(format!("{error}. The file is withdrawn, and everything else is sent"));
+                self.warnings.push(format!("{error}. The file is withdrawn, and all other files are sent"));
             } else if self.withdrawn.len() == NAMED + 1 {
                 self.warnings.push("more files are withdrawn: the report names them".to_owned());
             }

@@ -137,7 +137,7 @@ impl SourceSession {
             Change::Moved => {
                 self.windows.forget(report.from);
                 self.control(SourceControl::Forget(report.from), now);
-                let reason = Some("it goes on under another parent".to_owned());
+                let reason = Some("it continues with another parent".to_owned());
                 self.events.push_back(Event::Left { receiver, host, verified: false, reason });
             }
             Change::Failed => {
@@ -187,8 +187,7 @@ impl SourceSession {
                 let host =
                     self.members.get(from).map_or_else(|| from.to_string(), |member| member.host.clone());
                 self.events.push_back(Event::warning(format!(
-                    "{host} loses {:.0} % of the lowest layer, the only one that it has joined: the network carries all layers \
-                     to it, or its link is too slow for one. All layers together are limited to {:.1} Mbit/s. Switch on IGMP \
+                    "{host} loses {:.0} % of the lowest layer, the only one that it has joined: the network carries all layers to it, or its link is too slow for one. All layers together are now limited to {:.1} Mbit/s. Switch on IGMP \
                      snooping (IPv6: MLD snooping) with a querier on the switch",
                     loss * 100.0,
                     rate.bps() / 1e6
@@ -442,8 +441,8 @@ impl SourceSession {
 /// Returns the reason why a receiver is incomplete, in words.
 pub(super) fn reason(member: &MemberRecord) -> String {
     let words = match (member.pace, member.state, member.reason) {
-        _ if super::reachability::is_unreached(member) => "it answers but no data arrives there",
-        _ if member.mute == Mute::Stuck => "it answers, lacks something and does not get further",
+        _ if super::reachability::is_unreached(member) => "it answers, but no data arrives there",
+        _ if member.mute == Mute::Stuck => "it answers, is incomplete and makes no progress",
         (Pace::Dropped, ..) => "dropped: too slow",
         (Pace::Gone, ..) => "silent",
         (_, _, crate::membership::REASON_DISK_FULL) => reasons::DISK_FULL,

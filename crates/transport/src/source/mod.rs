@@ -722,7 +722,7 @@ impl SourceSession {
         let linger = self.linger();
         if self.clocks.idle_since.is_none() && linger > Span::ZERO {
             self.events.push_back(Event::warning(format!(
-                "no receiver lacks anything; waiting up to {} for those that are missing",
+                "all receivers are complete; waiting up to {} for the missing ones",
                 seconds(linger.as_secs_f64())
             )));
         }

@@ -85,7 +85,7 @@ impl SourceSession {
             let symbol = usize::from(self.scheduler.geometry().symbol_size);
             let bytes = symbol + self.header + self.setup.overhead;
             let message = format!(
-                "{who} but no data arrives there: packets of {bytes} bytes do not get through; {waits}; {LOOK_AT_PATH}"
+                "{who} but no data arrives there: packets of {bytes} bytes do not arrive; {waits}; {LOOK_AT_PATH}"
             );
             self.events.push_back(Event::warning_of(Setting::Datagram, message));
         }
@@ -99,7 +99,7 @@ impl SourceSession {
 
     fn report_bursts(&mut self) {
         self.events.push_back(Event::warning(
-            "packets arrive when they leave one at a time, and not several at a time: something on the way does not cut them              apart, as kernels that forward multicast do not; from now on they leave one at a time, which takes more processor              time (`ethtool -K <interface> tx-udp-segmentation off` on this host does the same from the start)",
+            "packets arrive when they leave one at a time, and not several at a time: something on the way does not cut them              apart, as kernels that forward multicast do not; from now on they leave one at a time, which takes more processor              time (`ethtool -K <interface> tx-udp-segmentation off` on this host has the same effect)",
         ));
     }
 
@@ -113,7 +113,7 @@ impl SourceSession {
             let Some(member) = self.members.get(id) else { continue };
             let reason = match member.mute {
                 Mute::Unreached { .. } => format!("no data has reached it for {idle_timeout}"),
-                _ if replaced.contains(&id) => "it was started again".to_owned(),
+                _ if replaced.contains(&id) => "it was restarted".to_owned(),
                 _ => format!("silent for {idle_timeout}"),
             };
             let host = member.host.clone();

@@ -135,13 +135,13 @@ impl Receipts {
             _ if signed >= done => return None,
             _ if member.is_relay => {
                 format!(
-                    "{} of {done} receivers below this relay have signed no receipt that counts",
+                    "{} of {done} receivers below this relay have no valid receipt",
                     done - signed
                 )
             }
-            None => "it has everything, and has signed no receipt".to_owned(),
-            Some(Worth::Nothing) => "it has everything, and its receipt is not valid".to_owned(),
-            Some(_) => "it has everything, and none of the known keys has signed its receipt".to_owned(),
+            None => "it is complete, but has signed no receipt".to_owned(),
+            Some(Worth::Nothing) => "it is complete, but its receipt is not valid".to_owned(),
+            Some(_) => "it is complete, but its receipt is signed by an unknown key".to_owned(),
         };
         Some(WithoutReceipt { host: member.host.clone(), reason })
     }

@@ -99,7 +99,7 @@ impl Refusals {
                     return instead;
                 }
                 Some(format!(
-                    "{ip} speaks version {version} of the packet format, and this program version {VERSION}: update the older end"
+                    "{ip} uses version {version} of the packet format, and this program version {VERSION}: update the older end"
                 ))
             }
             OpenError::Forged | OpenError::Unsealed(_) | OpenError::NeedsKey(_) if self.comes_often(ip) => {
@@ -107,11 +107,11 @@ impl Refusals {
                     return instead;
                 }
                 let why = match error {
-                    OpenError::Unsealed(_) => "they are not sealed, and this session is: has it the key?",
-                    OpenError::NeedsKey(_) => "they are sealed, and this session is not: send with that key",
+                    OpenError::Unsealed(_) => "they are not sealed, but this session is: does it have the key?",
+                    OpenError::NeedsKey(_) => "they are sealed, but this session is not: send with that key",
                     _ => "does it have the same key, or does another host forge them?",
                 };
-                Some(format!("packets come from {ip} that do not open: {why}"))
+                Some(format!("packets from {ip} cannot be decrypted: {why}"))
             }
             _ => None,
         }
@@ -149,8 +149,8 @@ fn short(refusal: &Refusal, until: Option<u64>) -> String {
     match refusal.reason {
         RefusalReason::NoKey => "it has no key".to_owned(),
         RefusalReason::OtherKey => format!("it has another key ({})", refusal.key),
-        RefusalReason::Unsealed => format!("it has a key ({}), and this session is not sealed", refusal.key),
-        RefusalReason::Unsigned => "it wants signed content".to_owned(),
+        RefusalReason::Unsealed => format!("it has a key ({}), but this session is not sealed", refusal.key),
+        RefusalReason::Unsigned => "it accepts signed content only".to_owned(),
         RefusalReason::OtherSigner => "it does not know the public key of this source".to_owned(),
         RefusalReason::WrongSignature => "the signature is wrong".to_owned(),
         RefusalReason::UnknownScheme => "it does not know this congestion control".to_owned(),
@@ -170,9 +170,9 @@ fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
             format!("it has another key ({}) than this session's{ours}", refusal.key)
         }
         RefusalReason::Unsealed => {
-            format!("it has a key ({}), and this session is not sealed: send with that key", refusal.key)
+            format!("it has a key ({}), but this session is not sealed: send with that key", refusal.key)
         }
-        RefusalReason::Unsigned => "it wants signed content".to_owned(),
+        RefusalReason::Unsigned => "it accepts signed content only".to_owned(),
         RefusalReason::OtherSigner => "it does not know the public key of this source".to_owned(),
         RefusalReason::WrongSignature => {
             "the signature is wrong: a host on the path has changed the announcement".to_owned()
@@ -182,10 +182,10 @@ fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
         }
         RefusalReason::Senseless => "its version does not understand the announcement: update it".to_owned(),
         RefusalReason::NotAccepted => {
-            "it accepts no sessions of this host's name, or none so large".to_owned()
+            "it does not accept sessions from this host's name, or of this size".to_owned()
         }
         RefusalReason::Busy => busy(refusal, until),
-        RefusalReason::OtherVersion => "it takes this session for one of another version".to_owned(),
+        RefusalReason::OtherVersion => "it reports another version for this session".to_owned(),
     }
 }
 

@@ -21,10 +21,10 @@ pub struct MemberId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CapacityError {
     /// The number of groups has reached this value of [`Config::max_groups`](super::Config::max_groups).
-    #[error("{0} groups are there, which is all that may be; leave some, or allow more")]
+    #[error("the limit of {0} groups is reached; leave a group, or raise the limit")]
     Groups(usize),
     /// The number of members has reached this value of [`Config::max_members`](super::Config::max_members).
-    #[error("the group has {0} members, which is all that may be; this connection goes on by itself")]
+    #[error("the group has {0} members, which is the limit; this connection continues without it")]
     Members(usize),
     /// The group is closed.
     #[error("the group is closed; open another")]

@@ -495,7 +495,7 @@ fn clocks(here: u64, there: u64, rtt: Duration, asked: &Asked<'_>) -> Check {
     let found = format!("this clock is {seconds} s {which} that of {host}");
     let now = there / 1_000_000_000;
     Check::new("clocks", verdict, found).advise(format!(
-        "date -u -s @{now}\nif the other one is wrong, there (timedatectl set-ntp true); `recv --one-way` needs clocks that agree within {} minutes, all else goes on without",
+        "date -u -s @{now}\nif the other one is wrong, there (timedatectl set-ntp true); only `recv --one-way` needs clocks that agree within {} minutes",
         CLOCKS / 60
     ))
 }

@@ -16,10 +16,10 @@ pub enum NoEstimate {
     #[error("{0} values are too few; {MIN} are needed, and some thousand are better")]
     TooShort(usize),
     /// Nothing varies.
-    #[error("all values are the same")]
+    #[error("all values are equal")]
     Constant,
     /// Not a number, or infinite.
-    #[error("value {0} is no finite number")]
+    #[error("value {0} is not a finite number")]
     NotFinite(usize),
 }
 

@@ -283,7 +283,7 @@ impl Scheduler for Streams {
             lane.warned_of = lane.sent.blocks_dropped;
             (dropped > 0).then(|| {
                 format!(
-                    "layer {layer} is sent slower than its stream comes: dropped {dropped} blocks older than {history}"
+                    "layer {layer} is sent more slowly than its stream arrives: dropped {dropped} blocks older than {history}"
                 )
             })
         });
