@@ -49,7 +49,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     }
     if report.missing > 0 {
         parts.push(format!(
-            "{} of the {} expected receivers have joined",
+            "{} of {} have joined",
             report.receivers,
             units::count(report.receivers + report.missing, "receiver")
         ));
