@@ -59,7 +59,7 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
     }
     let place = typed.out.display().to_string();
     let place = safe::text(&place);
-    let said = match (typed.remove, meant.len(), stored.len()) {
+    let summary = match (typed.remove, meant.len(), stored.len()) {
         (_, 0, 0) => format!("no partial transfers in {place}"),
         (_, 0, stored) => {
             format!("no partial transfers of that age in {place}; for {stored} newer ones use --older-than 0")
@@ -69,7 +69,7 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
             "remove them with --remove (older than a week) or --remove --older-than 0 (all)".to_owned()
         }
     };
-    writeln!(out, "{said}").map_err(unwritten)
+    writeln!(out, "{summary}").map_err(unwritten)
 }
 
 #[cfg(test)]

@@ -265,7 +265,7 @@ pub enum Usage {
     /// An option belongs to another format.
     #[error(
         "`--{option}` has a meaning with `--wire {}` only; add it, or leave the option out",
-        .format.declaration().title, .format.declaration().name
+        .format.declaration().name
     )]
     NeedsFormat {
         /// Name of the option.

@@ -135,19 +135,19 @@ mod tests {
 
     #[test]
     fn invalid_line_is_reported_with_its_number_and_a_reason() {
-        let says = |text: &str, words: &[&str]| {
+        let refuses = |text: &str, words: &[&str]| {
             let error = list(text).expect_err(text);
             assert!(words.iter().all(|word| error.contains(word)), "{error}");
         };
-        says("10.0.0.1\nno such host\n", &["hosts.txt, line 2", "no such host"]);
-        says("10.0.0.1\n\nnosuch.invalid\n", &["line 3", "nosuch.invalid", "nor a known host name"]);
-        says("10.0.0.1:0\n", &["line 1", "port 0"]);
-        says("239.1.2.3\n", &["line 1", "239.1.2.3"]);
-        says("10.0.0.1\n10.0.0.2\n10.0.0.1:5778 # again\n", &["line 3", "line 1", "10.0.0.1:5778"]);
-        says("# nobody\n", &["hosts.txt", "no host"]);
+        refuses("10.0.0.1\nno such host\n", &["hosts.txt, line 2", "no such host"]);
+        refuses("10.0.0.1\n\nnosuch.invalid\n", &["line 3", "nosuch.invalid", "nor a known host name"]);
+        refuses("10.0.0.1:0\n", &["line 1", "port 0"]);
+        refuses("239.1.2.3\n", &["line 1", "239.1.2.3"]);
+        refuses("10.0.0.1\n10.0.0.2\n10.0.0.1:5778 # again\n", &["line 3", "line 1", "10.0.0.1:5778"]);
+        refuses("# nobody\n", &["hosts.txt", "no host"]);
         let many: String =
             (0..=MAX_HOSTS).map(|at| format!("10.0.{}.{}\n", at / 250, at % 250 + 1)).collect();
-        says(&many, &["1024"]);
+        refuses(&many, &["1024"]);
         let missing = read(Path::new("no/such/list")).expect_err("no file").to_string();
         assert!(missing.contains("no/such/list"), "{missing}");
     }

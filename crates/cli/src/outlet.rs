@@ -388,8 +388,8 @@ mod tests {
         writeln!(outlet, "error").expect("it is queued");
         writeln!(outlet, "done").expect("it is queued");
         outlet.finish().expect("the pipe has room for the last lines");
-        let said = read(&mut reader);
-        assert!(said.starts_with("0 x") && said.ends_with("dropped\nerror\ndone\n"), "{said}");
+        let printed = read(&mut reader);
+        assert!(printed.starts_with("0 x") && printed.ends_with("dropped\nerror\ndone\n"), "{printed}");
     }
 
     #[test]
@@ -397,8 +397,8 @@ mod tests {
         let (mut outlet, mut reader) = piped();
         fill(&mut outlet, 2 * MAX_BYTES / 200);
         let lines = thread::spawn(move || {
-            let mut said = String::new();
-            reader.read_to_string(&mut said).map(|_| said)
+            let mut printed = String::new();
+            reader.read_to_string(&mut printed).map(|_| printed)
         });
         outlet.finish().expect("it is read");
         let shared = Arc::clone(&outlet.shared);

@@ -352,7 +352,9 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
                     format!("{host} accepts no more data; the session continues without it")
                 }
                 SlowAction::Follow => {
-                    format!("{host} can receive only {limit}, and all other receivers wait for it; see --slow")
+                    format!(
+                        "{host} can receive only {limit}, and all other receivers wait for it; see --slow"
+                    )
                 }
                 action => format!("{host} can receive only {limit} and is {action}"),
             };
@@ -712,10 +714,10 @@ mod tests {
             local: "127.0.0.1".parse().expect("a literal"),
             alternatives: Vec::new(),
         };
-        let said = |role| sentence(role, &opened, Level::Normal).expect("it is told");
-        assert_eq!(said(Role::Source), "sending to 239.255.70.1:5777 through lo, 127.0.0.1");
-        assert_eq!(said(Role::Receiver), "listening on 239.255.70.1:5777 through lo, 127.0.0.1");
-        assert_eq!(said(Role::Unicast), "sending to hosts by unicast alone");
+        let line_of = |role| sentence(role, &opened, Level::Normal).expect("it is told");
+        assert_eq!(line_of(Role::Source), "sending to 239.255.70.1:5777 through lo, 127.0.0.1");
+        assert_eq!(line_of(Role::Receiver), "listening on 239.255.70.1:5777 through lo, 127.0.0.1");
+        assert_eq!(line_of(Role::Unicast), "sending to hosts by unicast alone");
     }
 
     #[test]

@@ -264,14 +264,17 @@ mod tests {
             (text("report.json"), text("keys"), text("image"), text("other"));
         let good = report(&path("image"), &[1, 2]);
         write(&good);
-        let (outcome, said) = verified(&[&report_at, &image, "--keys", &keys_at]);
+        let (outcome, printed) = verified(&[&report_at, &image, "--keys", &keys_at]);
         outcome.expect("all is as it should be");
-        assert!(said.contains("not signed: the report's addresses"), "{said}");
-        assert!(said.contains("host1  2025-06-15 15:06:40 UTC") && said.contains("2 keys signed"), "{said}");
+        assert!(printed.contains("not signed: the report's addresses"), "{printed}");
+        assert!(
+            printed.contains("host1  2025-06-15 15:06:40 UTC") && printed.contains("2 keys signed"),
+            "{printed}"
+        );
         let fails = |args: &[&str], words: &str| {
-            let (outcome, said) = verified(args);
+            let (outcome, printed) = verified(args);
             let error = outcome.expect_err("something is wrong").to_string();
-            assert!(error.contains(words), "{error}\n{said}");
+            assert!(error.contains(words), "{error}\n{printed}");
         };
         fails(&[&report_at, &other], "the content differs from the signed content");
         let mut changed = good.clone();
@@ -347,9 +350,9 @@ mod tests {
         }
         let mut unsigned = good.clone();
         unsigned["receivers"][0]["receipt"] = serde_json::Value::Null;
-        let (outcome, said) = verified_with(&unsigned);
+        let (outcome, printed) = verified_with(&unsigned);
         outcome.expect("a receiver may have no receipt");
-        assert!(said.contains("the outcome of 1 receiver without a receipt"), "{said}");
+        assert!(printed.contains("the outcome of 1 receiver without a receipt"), "{printed}");
     }
 
     #[test]
@@ -362,9 +365,9 @@ mod tests {
         all["receivers"][0]["host"] = evil.into();
         all["receipts"]["signed"][0]["host"] = evil.into();
         fs::write(&path, all.to_string()).expect("written");
-        let (outcome, said) = verified(&[path.to_str().expect("a plain name")]);
+        let (outcome, printed) = verified(&[path.to_str().expect("a plain name")]);
         let error = outcome.expect_err("nobody has signed it").to_string();
-        assert_eq!((said.lines().count(), error.lines().count()), (1, 1), "{said}{error}");
-        assert!(said.contains("h1\\u{1b}[2J\\u{a}all receipts verify\\u{2028}"), "{said}");
+        assert_eq!((printed.lines().count(), error.lines().count()), (1, 1), "{printed}{error}");
+        assert!(printed.contains("h1\\u{1b}[2J\\u{a}all receipts verify\\u{2028}"), "{printed}");
     }
 }

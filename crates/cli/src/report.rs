@@ -368,8 +368,8 @@ mod tests {
         let report = ReportFile::create(&path).expect("it waits for no reader");
         let reader = thread::spawn(move || std::fs::read_to_string(path));
         report.write(&Ok(dropped()), &[]).expect("it is read");
-        let said = reader.join().expect("it reads").expect("it is a pipe");
-        assert!(said.contains("\"exit_code\": 4"), "{said}");
+        let printed = reader.join().expect("it reads").expect("it is a pipe");
+        assert!(printed.contains("\"exit_code\": 4"), "{printed}");
     }
 
     #[test]

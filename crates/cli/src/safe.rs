@@ -10,21 +10,21 @@ fn is_command(c: char) -> bool {
 }
 
 /// Escapes a name within a line of text, including line ends and tabs.
-pub fn name(said: &str) -> Cow<'_, str> {
-    escaped(said, faircast::object::is_command)
+pub fn name(received: &str) -> Cow<'_, str> {
+    escaped(received, faircast::object::is_command)
 }
 
 /// Escapes control characters of a text as `\u{1b}` and so on. All text output passes through this function.
-pub fn text(said: &str) -> Cow<'_, str> {
-    escaped(said, is_command)
+pub fn text(received: &str) -> Cow<'_, str> {
+    escaped(received, is_command)
 }
 
-fn escaped(said: &str, is_command: fn(char) -> bool) -> Cow<'_, str> {
-    if !said.contains(is_command) {
-        return Cow::Borrowed(said);
+fn escaped(received: &str, is_command: fn(char) -> bool) -> Cow<'_, str> {
+    if !received.contains(is_command) {
+        return Cow::Borrowed(received);
     }
-    let mut shown = String::with_capacity(said.len() + 16);
-    for c in said.chars() {
+    let mut shown = String::with_capacity(received.len() + 16);
+    for c in received.chars() {
         match is_command(c) {
             true => _ = write!(shown, "{}", c.escape_unicode()),
             false => shown.push(c),

@@ -250,8 +250,8 @@ mod tests {
         let refused = |host: &str, reason: &str| ReceiverReport::refused(host.to_owned(), reason.to_owned());
         let each = vec![refused("pc1", "it has another key (1f2e3d4c)"), refused("pc2", "it has no key")];
         let (group, waited) = ("239.255.70.1:5777".parse().expect("a group"), Duration::from_secs(3));
-        let said = error(&Error::Start(StartError::NoReceiver { group, waited, ttl: 1, port: 7, each }));
-        assert_eq!(said, "no receiver joined; pc1 has another key (1f2e3d4c), pc2 has no key");
+        let stated = error(&Error::Start(StartError::NoReceiver { group, waited, ttl: 1, port: 7, each }));
+        assert_eq!(stated, "no receiver joined; pc1 has another key (1f2e3d4c), pc2 has no key");
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn group(number: u8) -> String {
 
 #[test]
 fn invalid_arguments_exit_with_2_and_a_hint() {
-    for (arguments, said) in [
+    for (arguments, words) in [
         (vec!["send"], "PATH"),
         (vec!["send", "Cargo.toml", "--ttl", "0"], "TTL of 0"),
         (vec!["send", "Cargo.toml", "--group", "192.0.2.1"], "not a multicast address"),
@@ -78,7 +78,7 @@ fn invalid_arguments_exit_with_2_and_a_hint() {
     ] {
         let (code, out, err) = ended(&arguments);
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
-        assert!(err.contains(said), "{arguments:?}: {err}");
+        assert!(err.contains(words), "{arguments:?}: {err}");
         assert!(err.contains("error: "), "{arguments:?}: {err}");
     }
 }
@@ -110,10 +110,10 @@ fn closed_reader_is_not_an_error() {
             .spawn()
             .expect("the binary starts");
         drop(child.stdout.take());
-        let mut said = String::new();
-        child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+        let mut words = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut words).expect("text");
         assert_eq!(child.wait().expect("it ends").code(), Some(0), "{arguments:?}");
-        assert_eq!(said, "", "{arguments:?}");
+        assert_eq!(words, "", "{arguments:?}");
     }
 }
 
@@ -126,9 +126,9 @@ fn source_with_closed_output_ends_silently() {
         .spawn()
         .expect("the binary starts");
     drop(child.stdout.take());
-    let mut said = String::new();
-    child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
-    assert_eq!((child.wait().expect("it ends").code(), said.as_str()), (Some(1), ""));
+    let mut words = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut words).expect("text");
+    assert_eq!((child.wait().expect("it ends").code(), words.as_str()), (Some(1), ""));
 }
 
 #[test]

@@ -163,8 +163,8 @@ fn a_comparison_runs_only_new_contenders() {
 fn an_estimate_stands_before_the_first_run_for_people_only() {
     let place = lab();
     let run = |more: &[&str]| ended(place.path(), &[&["sim", "run", "lab.toml"][..], more].concat()).2;
-    let said = run(&["--threads", "1"]);
-    let first = said.lines().next().unwrap_or_default();
+    let printed = run(&["--threads", "1"]);
+    let first = printed.lines().next().unwrap_or_default();
     for part in ["3 runs, 1 at a time: 300 simulated seconds, about ", " packets over links; ", " of memory"]
     {
         assert!(first.contains(part), "{part}: {first}");

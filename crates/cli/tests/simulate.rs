@@ -121,8 +121,8 @@ fn mistake_is_shown_in_its_line_with_a_suggestion() {
     std::fs::write(&path, text.replace("warmup", "warmpu")).expect("it is ours");
     let (code, out, err) = ended(place.path(), &["sim", "run", "lab.toml"]);
     assert_eq!((code, out.as_str()), (2, ""), "{err}");
-    for said in ["`warmpu`", "did you mean", "lab.toml:", "error: lab.toml cannot be run: 1 mistake"] {
-        assert!(err.contains(said), "{said}: {err}");
+    for words in ["`warmpu`", "did you mean", "lab.toml:", "error: lab.toml cannot be run: 1 mistake"] {
+        assert!(err.contains(words), "{words}: {err}");
     }
     let (code, out, _) = ended(place.path(), &["sim", "check", "lab.toml", "--json"]);
     let mistakes = lines(&out);
@@ -133,7 +133,7 @@ fn mistake_is_shown_in_its_line_with_a_suggestion() {
 #[test]
 fn invalid_arguments_exit_with_2_and_a_hint() {
     let place = lab();
-    for (arguments, said) in [
+    for (arguments, words) in [
         (vec!["sim", "run", "nosuch.toml"], "cannot read the scenario nosuch.toml"),
         (vec!["sim", "new", "dumbbell", "--out", "lab.toml"], "exists"),
         (vec!["sim", "new", "nosuch"], "choose one of dumbbell"),
@@ -151,7 +151,7 @@ fn invalid_arguments_exit_with_2_and_a_hint() {
     ] {
         let (code, out, err) = ended(place.path(), &arguments);
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
-        assert!(err.contains(said), "{arguments:?}: {err}");
+        assert!(err.contains(words), "{arguments:?}: {err}");
     }
 }
 
@@ -196,12 +196,13 @@ fn selected_reproductions_make_one_page() {
     let read =
         |name: &str| std::fs::read_to_string(place.path().join("report").join(name)).expect("it was written");
     let (overview, html, markdown) = (read("index.html"), read("000.html"), read("report.md"));
-    for said in ["000/table-3.2", "What does not hold", "What is published.", "415.4 kbit/s", "000/table-3.3"]
+    for words in
+        ["000/table-3.2", "What does not hold", "What is published.", "415.4 kbit/s", "000/table-3.3"]
     {
-        assert!(html.contains(said) && markdown.contains(said), "{said}");
+        assert!(html.contains(words) && markdown.contains(words), "{words}");
     }
-    for said in ["chapter 3", "href=\"000.html\"", "href=\"004.html\"", "What does not hold"] {
-        assert!(overview.contains(said), "{said}");
+    for words in ["chapter 3", "href=\"000.html\"", "href=\"004.html\"", "What does not hold"] {
+        assert!(overview.contains(words), "{words}");
     }
     assert!(html.contains("<svg") && !html.contains("http://localhost"));
     for line in markdown.lines().filter(|line| line.starts_with("![")) {
@@ -234,7 +235,7 @@ fn schemes_of_trees_need_a_scenario_with_trees() {
         std::fs::write(place.path().join("star.toml"), text).expect("it is ours");
         ended(place.path(), &["compare", "--schemes", schemes, "--scenario", "star.toml", "-q", "--out", "c"])
     };
-    for (scheme, said) in [
+    for (scheme, words) in [
         ("ormcc,mtcp", "write `mtcp,repair=tree`"),
         ("ormcc,mtcp,repair=tree", "`mtcp` needs a tree for 20 receivers"),
         ("raccoom", "`raccoom` needs routers"),
@@ -242,7 +243,7 @@ fn schemes_of_trees_need_a_scenario_with_trees() {
     ] {
         let (code, out, err) = compare(scheme, star("", ""));
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
-        assert!(err.contains(said) && !place.path().join("c").exists(), "{err}");
+        assert!(err.contains(words) && !place.path().join("c").exists(), "{err}");
     }
     let routers =
         ["acknowledgements", "rmanp"].map(|is| format!("[[router]]\nat = \"hub\"\nis = \"{is}\"\n"));
@@ -268,8 +269,8 @@ fn schemes_and_protocols_are_compared_in_one_table() {
     let compare = ["compare", "--schemes", "ormcc,beta=0.6,tcp-reno", "--scenario", "lab.toml", "-q"];
     let (code, out, err) = ended(place.path(), &compare);
     assert_eq!(code, 0, "{err}");
-    for said in ["ormcc,beta=0.6", "tcp-reno", "multicast mean", "tcp mean", "fairness"] {
-        assert!(out.contains(said), "{said}: {out}");
+    for words in ["ormcc,beta=0.6", "tcp-reno", "multicast mean", "tcp mean", "fairness"] {
+        assert!(out.contains(words), "{words}: {out}");
     }
     assert!(place.path().join("lab-comparison/comparison.svg").is_file());
     let (code, out, _) = ended(place.path(), &[&compare[..], &["--json"]].concat());

@@ -194,7 +194,7 @@ impl<'a> Host<'a> {
 
     /// Removes incomplete content in an output directory, except the part selected by `keep`, and reports this.
     pub fn tidy(&mut self, out: &Path, keep: KeepPartial) {
-        tidied(out, keep, None).into_iter().for_each(|said| self.emit(Event::warning(said)));
+        tidied(out, keep, None).into_iter().for_each(|message| self.emit(Event::warning(message)));
     }
 }
 

@@ -55,7 +55,7 @@ pub fn relay(
     stop: &Stop,
 ) -> Result<(), Error> {
     handle.configure(config);
-    let (say, said) = mpsc::channel();
+    let (say, reports) = mpsc::channel();
     // Stops the threads that were started if one of the first threads fails.
     let halt = &stop.part()?;
     let listeners = open_listeners(config, handle)?;
@@ -79,7 +79,7 @@ pub fn relay(
                 halt.stop();
                 return failure.map_or(Ok(()), Err);
             }
-            match said.recv().expect("this thread can send, too") {
+            match reports.recv().expect("this thread can send, too") {
                 SessionMessage::Event(event) => events(event),
                 SessionMessage::Found { place } => (searching[place], found_any) = (false, true),
                 SessionMessage::Ended { place, number, found, error } => {

@@ -30,8 +30,8 @@ impl Stop {
     /// # Errors
     /// If the process has no descriptors left.
     pub fn new() -> Result<Stop, Error> {
-        let (wakes, waker) =
-            pipe().map_err(|source| NetError::System { doing: "opening a pipe for stop requests", source })?;
+        let (wakes, waker) = pipe()
+            .map_err(|source| NetError::System { doing: "opening a pipe for stop requests", source })?;
         Ok(Stop { own: Arc::new(Request { is_set: Arc::default(), wakes, waker }), above: None })
     }
 

@@ -81,8 +81,9 @@ impl OutputDirectory {
     pub fn publish(&self, names: &PartNames, path: &str) -> Result<(), ObjectError> {
         let mut tree = Tree::new(&SYSTEM, &self.out, &self.path);
         let (above, name) = tree.place(path)?;
-        rustix::fs::renameat(&self.parts, names.part(), above, name)
-            .map_err(|error| ObjectError::io(self.path.join(path), "move this file to its final name", error))?;
+        rustix::fs::renameat(&self.parts, names.part(), above, name).map_err(|error| {
+            ObjectError::io(self.path.join(path), "move this file to its final name", error)
+        })?;
         names.discard(self);
         Ok(())
     }

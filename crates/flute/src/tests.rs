@@ -545,9 +545,9 @@ fn incomplete_blocks_take_bounded_memory() {
     let expires = UNIX_SECS + crate::codec::NTP_UNIX_SECS + 60;
     let table = Fdt { expires, complete: true, files: files.collect(), ..Fdt::default() }.encode();
     let header = FdtHeader { version: 2, instance: 0 };
-    let said = (header, oti(table.len() as u64, TABLE_SYMBOL, u32::from(u16::MAX)));
+    let head = (header, oti(table.len() as u64, TABLE_SYMBOL, u32::from(u16::MAX)));
     for part in (0..).zip(table.as_bytes().chunks(TABLE_SYMBOL.into())) {
-        give(&mut receiver, &mut Forger::packet(FDT_TOI, part, Some(said)), FROM, Time::ZERO);
+        give(&mut receiver, &mut Forger::packet(FDT_TOI, part, Some(head)), FROM, Time::ZERO);
     }
     let mut most = 0;
     for toi in 1..=2 {

@@ -56,7 +56,8 @@ mod tests {
     #[test]
     fn a_warning_names_the_setting_only_when_less_was_granted() {
         assert_eq!(Granted { asked: 4096, granted: 4096 }.warning(), None);
-        let said = Granted { asked: 8 << 20, granted: 208 << 10 }.warning().expect("less was granted");
-        assert!(said.contains("net.core.rmem_max=8388608"), "{said}");
+        let warning_text =
+            Granted { asked: 8 << 20, granted: 208 << 10 }.warning().expect("less was granted");
+        assert!(warning_text.contains("net.core.rmem_max=8388608"), "{warning_text}");
     }
 }

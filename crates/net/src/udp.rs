@@ -249,7 +249,8 @@ fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
     if forced.is_err() {
         socket.set_recv_buffer_size(asked).map_err(NetError::system("sizing the receive buffer"))?;
     }
-    let reported = socket.recv_buffer_size().map_err(NetError::system("reading the size of the receive buffer"))?;
+    let reported =
+        socket.recv_buffer_size().map_err(NetError::system("reading the size of the receive buffer"))?;
     let granted = sys::usable(reported);
     if granted < MIN_RECEIVE_BUFFER {
         return Err(NetError::BufferTooSmall { granted, needed: MIN_RECEIVE_BUFFER });
@@ -337,11 +338,11 @@ mod tests {
     #[test]
     fn errors_of_sending_state_a_remedy() {
         let udp = sender();
-        let said = |code, to| udp.send_error(io::Error::from_raw_os_error(code), to, 1500);
+        let error_of = |code, to| udp.send_error(io::Error::from_raw_os_error(code), to, 1500);
         let host: SocketAddr = ([192, 0, 2, 1], 7).into();
-        assert!(matches!(said(libc::ENETUNREACH, group(7)), NetError::NoMulticastRoute { .. }));
-        assert!(matches!(said(libc::ENETUNREACH, host), NetError::Unreachable { .. }));
-        assert!(matches!(said(libc::EPERM, group(7)), NetError::Denied { .. }));
-        assert!(matches!(said(libc::EMSGSIZE, group(7)), NetError::TooLarge { size: 1500, mtu: 1499 }));
+        assert!(matches!(error_of(libc::ENETUNREACH, group(7)), NetError::NoMulticastRoute { .. }));
+        assert!(matches!(error_of(libc::ENETUNREACH, host), NetError::Unreachable { .. }));
+        assert!(matches!(error_of(libc::EPERM, group(7)), NetError::Denied { .. }));
+        assert!(matches!(error_of(libc::EMSGSIZE, group(7)), NetError::TooLarge { size: 1500, mtu: 1499 }));
     }
 }

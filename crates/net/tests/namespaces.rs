@@ -36,8 +36,8 @@ fn in_namespace(name: &str, setup: &str, body: impl FnOnce()) {
     let script = format!("ip link set lo up\n{setup}\nexec \"$0\" --exact {name} --nocapture");
     let test = std::env::current_exe().expect("a running test has a path");
     let output = unshare(&script).arg(test).env(INSIDE, name).output().expect("unshare worked before");
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success() && said[0].contains("1 passed"), "{}{}", said[0], said[1]);
+    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success() && printed[0].contains("1 passed"), "{}{}", printed[0], printed[1]);
 }
 
 fn shell(script: &str) {

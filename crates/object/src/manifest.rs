@@ -654,10 +654,10 @@ impl<'a> Reader<'a> {
         };
         let path = name(path)?;
         let kind = self.byte()?;
-        let said = self.number()?;
+        let stated = self.number()?;
         let bits = if is_first { PERMISSIONS } else { MODE_BITS };
-        let mode = u32::try_from(said).ok().filter(|mode| mode & !bits == 0);
-        let mode = mode.ok_or(ManifestError::Mode { entry, mode: said })?;
+        let mode = u32::try_from(stated).ok().filter(|mode| mode & !bits == 0);
+        let mode = mode.ok_or(ManifestError::Mode { entry, mode: stated })?;
         let zigzag = self.number()?;
         let mtime = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
         let kind = match kind {

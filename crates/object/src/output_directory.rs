@@ -108,7 +108,8 @@ impl OutputDirectory {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let state = || self.out_path.join(STATE_DIR);
         let file = self.disk.openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
-        let file: File = file.map_err(|e| ObjectError::io(state(), "create files in this directory", e))?.into();
+        let file: File =
+            file.map_err(|e| ObjectError::io(state(), "create files in this directory", e))?.into();
         match file.metadata() {
             Ok(meta) if meta.is_file() && meta.nlink() == 1 => Ok(file),
             Ok(_) => Err(ObjectError::InTheWay { path: state().join(name), obstacle: Obstacle::NotOwn }),

@@ -148,8 +148,8 @@ mod tests {
         change(&paths[1], 3);
         let error = read_all(&mut blocks).expect_err("it has changed");
         assert!(matches!(error, ObjectError::ChangedOneOf { files: 3, .. }), "{error:?}");
-        let said = error.to_string();
-        assert!(paths.iter().step_by(2).all(|path| said.contains(&*path.to_string_lossy())), "{said}");
+        let message = error.to_string();
+        assert!(paths.iter().step_by(2).all(|path| message.contains(&*path.to_string_lossy())), "{message}");
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn options_len(mark: Mark) -> usize {
     };
     let acker = PgmccData { stamp: 0, acker: Ipv4Addr::UNSPECIFIED.into() };
     let options = Options {
-        said: (mark != Mark::None).then_some(OwnOption::Stamp(stamp)),
+        extension: (mark != Mark::None).then_some(OwnOption::Stamp(stamp)),
         pgmcc_data: matches!(mark, Mark::Acker { .. }).then_some(acker),
         ..Options::default()
     };

@@ -333,8 +333,8 @@ impl PgmReceiver {
                 from: self.setup.local.into(),
             });
             // A source that is not faircast understands only PGMCC's own fields.
-            let said = (known != FOREIGN).then_some(OwnOption::Content(content));
-            self.say(ack, Options { said, pgmcc_feedback, ..Options::default() }, to);
+            let extension = (known != FOREIGN).then_some(OwnOption::Content(content));
+            self.say(ack, Options { extension, pgmcc_feedback, ..Options::default() }, to);
         }
     }
 
@@ -721,7 +721,7 @@ impl Stream {
         rng: &mut Rng,
         now: Time,
     ) {
-        let stamp = match (options.said, options.pgmcc_data) {
+        let stamp = match (options.extension, options.pgmcc_data) {
             (Some(OwnOption::Stamp(stamp)), _) => stamp,
             (_, Some(pgmcc)) => foreign(pgmcc, arrived),
             _ => return,

@@ -327,7 +327,7 @@ impl PgmSource {
     /// Processes an acknowledgement in faircast's own fields, or in PGMCC's.
     fn on_ack(&mut self, ack: Ack, options: &Options<'_>, from: ReceiverId, now: Time) {
         self.sign_of_life(now);
-        if let Some(OwnOption::Content(content)) = options.said {
+        if let Some(OwnOption::Content(content)) = options.extension {
             if let Some(reporter) = self.reporters.get_mut(&from) {
                 reporter.speaks = true;
             }
@@ -567,7 +567,7 @@ impl PgmSource {
         repair: Flags,
         now: Time,
     ) -> Options<'static> {
-        let said = (stamp.mark != Mark::None).then(|| {
+        let extension = (stamp.mark != Mark::None).then(|| {
             OwnOption::Stamp(codec::Stamp {
                 scheme: self.scheme_number,
                 seq: stamp.seq.0 as u32,
@@ -585,7 +585,7 @@ impl PgmSource {
             }
             _ => None,
         };
-        Options { fragment, said, pgmcc_data, ..Options::default() }
+        Options { fragment, extension, pgmcc_data, ..Options::default() }
     }
 
     fn packet(&self) -> Packet<'static> {

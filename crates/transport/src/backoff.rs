@@ -173,7 +173,7 @@ mod tests {
         let spread = Span::from_millis(u64::from(count)).max(Span::from_millis(10));
         let mut rng = Rng::new(1, u64::from(count));
         let mut all: Vec<_> = (0..count).map(|_| (Time::ZERO, RequestBackoff::default())).collect();
-        let (mut request_rate, mut reported, mut said) =
+        let (mut request_rate, mut reported, mut requests) =
             (RequestRate::default(), 0, vec![0; seconds as usize]);
         for millis in 0..seconds * 1_000 {
             let now = Time::ZERO + Span::from_millis(millis);
@@ -187,21 +187,21 @@ mod tests {
                 if (*next).max(backoff.free_at()) <= now {
                     *next = now + least.scaled(0.5 + rng.unit());
                     backoff.on_asked(now, &mut rng);
-                    said[(millis / 1_000) as usize] += 1;
+                    requests[(millis / 1_000) as usize] += 1;
                     request_rate.on_request(id(of), count as usize, RTT, now);
                 }
             }
         }
-        (said, request_rate)
+        (requests, request_rate)
     }
 
     #[test]
     fn request_rate_at_the_source_is_bounded_for_any_group_size() {
         for count in [25, 100, 1_000, 10_000] {
-            let (said, _) = seconds(count, 30, Span::from_millis(20));
-            let later = &said[15..];
+            let (requests, _) = seconds(count, 30, Span::from_millis(20));
+            let later = &requests[15..];
             let (mean, most) = (later.iter().sum::<u64>() / 15, later.iter().max().copied().unwrap_or(0));
-            println!("{count}: {said:?}");
+            println!("{count}: {requests:?}");
             assert!(mean <= REQUESTS_PER_SECOND * 5 / 4, "{count}: {mean} a second");
             assert!(most <= REQUESTS_PER_SECOND * 2, "{count}: {most} in a second");
         }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn small_groups_are_not_slowed() {
-        let (said, request_rate) = seconds(SMALL as u32, 3, Span::from_millis(2));
-        assert!(said[1] > REQUESTS_PER_SECOND * 5 && request_rate.level == 0, "{said:?}");
+        let (requests, request_rate) = seconds(SMALL as u32, 3, Span::from_millis(2));
+        assert!(requests[1] > REQUESTS_PER_SECOND * 5 && request_rate.level == 0, "{requests:?}");
     }
 }

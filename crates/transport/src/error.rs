@@ -55,11 +55,11 @@ pub enum JoinObstacle {
     Version(u8),
     /// An announcement came from another address than it states.
     #[error(
-        "a session is announced from {from} in the name of {says}: a recording, or addresses are translated on the path"
+        "a session is announced from {from} in the name of {stated}: a recording, or addresses are translated on the path"
     )]
     Elsewhere {
         /// The stated address.
-        says: std::net::SocketAddr,
+        stated: std::net::SocketAddr,
         /// The address from which the announcement came.
         from: std::net::SocketAddr,
     },

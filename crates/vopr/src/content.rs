@@ -71,7 +71,7 @@ impl Contents {
             2 => content.extend(bytes(1 + rng.below(5_000) as usize, rng)),
             _ => *content = bytes(len, rng),
         }
-        let said =
+        let digest =
             format!("{name} is {} at the source", ["changed", "cut", "continued", "replaced"][how as usize]);
         let place = if how == 3 { self.directory.with_extension("new") } else { path.clone() };
         let file = File::options().write(true).create(true).truncate(false).open(&place)?;
@@ -85,7 +85,7 @@ impl Contents {
             File::open(above)?.set_modified(time)?;
         }
         self.versions.push(version);
-        Ok(said)
+        Ok(digest)
     }
 
     fn root(&self) -> PathBuf {

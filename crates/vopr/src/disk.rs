@@ -277,12 +277,12 @@ impl Faults for Disks {
         (record[0], record[1]) = (kind, host as u8);
         record[2..10].copy_from_slice(&at.to_le_bytes());
         record[10..18].copy_from_slice(&len.to_le_bytes());
-        let said = match verdict {
+        let stated = match verdict {
             Verdict::Done => 0,
             Verdict::Fails(_) => 1,
             Verdict::Torn(part, _) => 2 + part as u64,
         };
-        record[18..].copy_from_slice(&said.to_le_bytes());
+        record[18..].copy_from_slice(&stated.to_le_bytes());
         state.trace.update(&record);
         verdict
     }

@@ -108,7 +108,7 @@ fn go(args: &Args) -> io::Result<u64> {
         );
         return Ok(u64::from(outcome.finding.is_some()));
     }
-    let (begin, mut said, mut findings, mut ran) = (Instant::now(), Instant::now(), 0, 0_u64);
+    let (begin, mut printed_at, mut findings, mut ran) = (Instant::now(), Instant::now(), 0, 0_u64);
     let (mut datagrams, mut calm) = (0, 0_f64);
     while args.count.is_none_or(|count| ran < count) && findings < args.findings {
         let outcome = run(args.from + ran, &options)?;
@@ -119,8 +119,8 @@ fn go(args: &Args) -> io::Result<u64> {
             findings += 1;
             report(args, &outcome)?;
         }
-        if said.elapsed() >= SAID_EVERY || args.count == Some(ran) {
-            said = Instant::now();
+        if printed_at.elapsed() >= SAID_EVERY || args.count == Some(ran) {
+            printed_at = Instant::now();
             let minutes = begin.elapsed().as_secs_f64() / 60.0;
             println!(
                 "{ran} seeds from {}, {findings} findings, {:.0} a minute, {datagrams} datagrams, at most {calm:.1} s until all were done",

@@ -269,8 +269,8 @@ impl World {
                 self.start_after(host, 500);
             }
             Ended::Receiver(report) => {
-                let said = report.as_ref().as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
-                self.log.say(now, &format!("{name} ends: {said}"));
+                let outcome = report.as_ref().as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
+                self.log.say(now, &format!("{name} ends: {outcome}"));
                 if self.plan.kind.is_live() {
                     return self.end_of_stream(host, &name, report);
                 }

@@ -382,13 +382,13 @@ impl World {
         {
             relay.looking = None;
         }
-        let said = match event {
+        let text = match event {
             Event::Warning { message, .. } => message.clone(),
             Event::Joined { host, address, .. } => format!("joined: {host} {address}"),
             Event::Left { host, verified, reason, .. } => format!("left: {host} {verified} {reason:?}"),
             _ => return,
         };
-        self.log.say(self.now, &format!("{}: {said}", self.hosts[host].name));
+        self.log.say(self.now, &format!("{}: {text}", self.hosts[host].name));
     }
 
     pub(crate) fn wake(&mut self, host: usize) {

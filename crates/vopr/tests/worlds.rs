@@ -93,8 +93,9 @@ fn mistakes_are_found_in_worlds_of_every_kind() {
         (Kind::Layers, Mutation::Spoilt, Trouble::Meddling, wrong_stream),
         (Kind::Unicast, Mutation::Spoilt, Trouble::Meddling, wrong),
     ] {
-        let said = found_in(kind, mistake, |plan| plan.has(trouble)).finding.expect("it was found").promise;
-        assert!(said.contains(promise), "{kind:?}: {said}");
+        let promise_broken =
+            found_in(kind, mistake, |plan| plan.has(trouble)).finding.expect("it was found").promise;
+        assert!(promise_broken.contains(promise), "{kind:?}: {promise_broken}");
     }
 }
 

@@ -16,16 +16,16 @@ macro_rules! name_of {
     ($name:ident) => {
         stringify!($name)
     };
-    ($name:ident $said:literal) => {
-        $said
+    ($name:ident $wire_name:literal) => {
+        $wire_name
     };
 }
 
 /// The table of fields.
 macro_rules! table_of {
-    ($($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)*) => {
+    ($($name:ident $(as $wire_name:literal)?: $codec:ty, $meaning:literal;)*) => {
         &[$($crate::field::Field {
-            name: name_of!($name $($said)?),
+            name: name_of!($name $($wire_name)?),
             shape: <$codec as $crate::codec::Codec>::SHAPE,
             meaning: $meaning,
         }),*]
@@ -52,21 +52,21 @@ macro_rules! any_of {
 
 /// A struct whose fields are written in order.
 macro_rules! group {
-    ($of:ident { $($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)* }) => {
+    ($of:ident { $($name:ident $(as $wire_name:literal)?: $codec:ty, $meaning:literal;)* }) => {
         impl $crate::codec::Codec for $of {
             type Value = $of;
             const SHAPE: $crate::field::Shape =
-                $crate::field::Shape::Group(table_of!($($name $(as $said)?: $codec, $meaning;)*));
+                $crate::field::Shape::Group(table_of!($($name $(as $wire_name)?: $codec, $meaning;)*));
 
             #[inline]
             fn put(out: &mut Vec<u8>, _: &'static str, $of { $($name),* }: &$of) -> Result<(), $crate::error::EncodeError> {
-                $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($said)?), $name)?;)*
+                $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($wire_name)?), $name)?;)*
                 Ok(())
             }
 
             #[inline]
             fn read(r: &mut $crate::reader::Reader<'_>, _: &'static str) -> Result<$of, $crate::error::ParseError> {
-                Ok($of { $($name: <$codec as $crate::codec::Codec>::read(r, name_of!($name $($said)?))?),* })
+                Ok($of { $($name: <$codec as $crate::codec::Codec>::read(r, name_of!($name $($wire_name)?))?),* })
             }
 
             fn quantised($of { $($name),* }: &$of) -> $of {
@@ -87,14 +87,14 @@ macro_rules! choice {
     (
         $of:ident, unknown numbers are $unknown:expr;
         $($number:literal $label:literal $purpose:literal $([$($bit:literal $bit_name:literal),*])? =>
-            $variant:ident { $($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)* })*
+            $variant:ident { $($name:ident $(as $wire_name:literal)?: $codec:ty, $meaning:literal;)* })*
     ) => {
         /// The variants, by number.
         pub const LAYOUTS: &[$crate::field::Layout] = &[$($crate::field::Layout {
             name: $label,
             number: $number,
             purpose: $purpose,
-            fields: table_of!($($name $(as $said)?: $codec, $meaning;)*),
+            fields: table_of!($($name $(as $wire_name)?: $codec, $meaning;)*),
             bits: &[$($(($bit, $bit_name)),*)?],
         }),*];
 
@@ -107,7 +107,7 @@ macro_rules! choice {
         pub(crate) const fn len(value: &$of) -> usize {
             match value {
                 $($of::$variant { .. } => const {
-                    $crate::field::len_of(table_of!($($name $(as $said)?: $codec, $meaning;)*))
+                    $crate::field::len_of(table_of!($($name $(as $wire_name)?: $codec, $meaning;)*))
                 }),*
             }
         }
@@ -117,7 +117,7 @@ macro_rules! choice {
         pub(crate) fn put(out: &mut Vec<u8>, value: &$of) -> Result<(), $crate::error::EncodeError> {
             match value {
                 $($of::$variant { $($name),* } => {
-                    $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($said)?), $name)?;)*
+                    $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($wire_name)?), $name)?;)*
                 })*
             }
             Ok(())
@@ -128,7 +128,7 @@ macro_rules! choice {
         pub(crate) fn read(number: u8, r: &mut $crate::reader::Reader<'_>) -> Result<$of, $crate::error::ParseError> {
             match number {
                 $($number => Ok($of::$variant {
-                    $($name: <$codec as $crate::codec::Codec>::read(r, name_of!($name $($said)?))?),*
+                    $($name: <$codec as $crate::codec::Codec>::read(r, name_of!($name $($wire_name)?))?),*
                 }),)*
                 unknown => Err($unknown(unknown)),
             }
@@ -160,7 +160,7 @@ macro_rules! body {
     (
         $of:ident = $number:literal $label:literal $purpose:literal;
         $(before { $($before:ident: $before_codec:ty),* })?
-        fields { $($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)* }
+        fields { $($name:ident $(as $wire_name:literal)?: $codec:ty, $meaning:literal;)* }
         $(lists { $($list:ident: [$list_codec:ty $(as $entry:ident $entry_meaning:literal)?], $list_meaning:literal;)+ })?
     ) => {
         impl $crate::bodies::Body for $of {
@@ -170,7 +170,7 @@ macro_rules! body {
                 purpose: $purpose,
                 fields: &[
                     $($crate::field::Field {
-                        name: name_of!($name $($said)?),
+                        name: name_of!($name $($wire_name)?),
                         shape: <$codec as $crate::codec::Codec>::SHAPE,
                         meaning: $meaning,
                     },)*
@@ -190,7 +190,7 @@ macro_rules! body {
             type Before = ($($($before_codec,)*)?);
 
             fn put(&self, out: &mut Vec<u8>, end: usize) -> Result<$crate::bodies::Fit, $crate::error::EncodeError> {
-                $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($said)?), &self.$name)?;)*
+                $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($wire_name)?), &self.$name)?;)*
                 let fit = $crate::bodies::Fit::default();
                 $(
                     let lens = [$(self.$list.len()),+];
@@ -212,7 +212,7 @@ macro_rules! body {
 
             fn read(r: &mut $crate::reader::Reader<'_>, before: Self::Before) -> Result<$of, $crate::error::ParseError> {
                 let ($($($before,)*)?) = before;
-                $(let $name = <$codec as $crate::codec::Codec>::read(r, name_of!($name $($said)?))?;)*
+                $(let $name = <$codec as $crate::codec::Codec>::read(r, name_of!($name $($wire_name)?))?;)*
                 $(
                     $(let $list = <u16 as $crate::codec::Codec>::read(r, concat!(stringify!($list), "_count"))?;)+
                     $(let $list = $crate::codec::take_list::<$list_codec>(r, stringify!($list), $list, const {

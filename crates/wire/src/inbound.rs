@@ -310,8 +310,8 @@ impl Inbound {
     /// Checks that an announcement comes from the address that it states.
     fn check_place(&self, announce: &Announce, from: SocketAddr) -> Result<(), OpenError> {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-        let says = announce.parent;
-        if says == from { Ok(()) } else { Err(OpenError::Elsewhere { says, from }) }
+        let stated = announce.parent;
+        if stated == from { Ok(()) } else { Err(OpenError::Elsewhere { stated, from }) }
     }
 
     fn check_time(&self, announce: &Announce) -> Result<(), OpenError> {

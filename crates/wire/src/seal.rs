@@ -96,11 +96,11 @@ pub enum OpenError {
     Replayed(u64),
     /// The announcement came from another address than it states.
     #[error(
-        "the announcement says that it comes from {says} but came from {from}: a recording, or a translated address on the path"
+        "the announcement says that it comes from {stated} but came from {from}: a recording, or a translated address on the path"
     )]
     Elsewhere {
         /// The stated address.
-        says: SocketAddr,
+        stated: SocketAddr,
         /// The source address of the packet.
         from: SocketAddr,
     },

@@ -86,16 +86,16 @@ proptest! {
         words in prop::collection::vec((0..7_usize, word()), 1..300),
     ) {
         let (mut senders, mut seen, mut out) = (senders(before), BTreeSet::new(), Vec::new());
-        let mut said = 0;
+        let mut count = 0;
         for (who, word) in words {
             out.clear();
             if say(&mut senders[who], word, before, &mut out) {
-                said += 1;
+                count += 1;
                 prop_assert!(seen.insert(out.clone()), "sender {} said {:?} twice alike", who, word);
             } else {
                 prop_assert!(out.is_empty(), "what was not said left bytes");
             }
         }
-        prop_assert_eq!(seen.len(), said);
+        prop_assert_eq!(seen.len(), count);
     }
 }

@@ -107,7 +107,7 @@ fn signal_needs_a_mark_that_declares_it() {
 
 #[test]
 fn signal_bits_depend_on_the_mark() {
-    let said = |mark: usize, bits: u8| {
+    let flags_of = |mark: usize, bits: u8| {
         let mut bytes = bytes_of(&Message::Data(data(1, marks()[mark].1)));
         bytes[29] |= bits;
         correct(&mut bytes);
@@ -117,13 +117,13 @@ fn signal_bits_depend_on_the_mark() {
         })
     };
     let [none, representative, timetable, layered] = [0, 1, 6, 7];
-    assert_eq!(said(timetable, 8), Ok((Flags::REPAIR, Signal::Burst)));
-    assert_eq!(said(timetable, 24), Ok((Flags::REPAIR, Signal::SyncPoint)));
-    assert_eq!(said(layered, 8), Ok((Flags::REPAIR, Signal::Gains)));
-    assert_eq!(said(layered, 16), Ok((Flags::REPAIR, Signal::Gives)));
-    assert_eq!(said(representative, 64), Ok((Flags::REPAIR, Signal::Control)));
-    assert_eq!(said(none, 64), Err(ParseError::BadValue { field: "flags", value: 68 }));
-    assert_eq!(said(layered, 24), Err(ParseError::BadValue { field: "flags", value: 28 }));
+    assert_eq!(flags_of(timetable, 8), Ok((Flags::REPAIR, Signal::Burst)));
+    assert_eq!(flags_of(timetable, 24), Ok((Flags::REPAIR, Signal::SyncPoint)));
+    assert_eq!(flags_of(layered, 8), Ok((Flags::REPAIR, Signal::Gains)));
+    assert_eq!(flags_of(layered, 16), Ok((Flags::REPAIR, Signal::Gives)));
+    assert_eq!(flags_of(representative, 64), Ok((Flags::REPAIR, Signal::Control)));
+    assert_eq!(flags_of(none, 64), Err(ParseError::BadValue { field: "flags", value: 68 }));
+    assert_eq!(flags_of(layered, 24), Err(ParseError::BadValue { field: "flags", value: 28 }));
 }
 
 fn layout(layouts: &'static [Layout], number: u8) -> &'static Layout {
@@ -166,7 +166,7 @@ fn every_truncation_is_an_error() {
                 correct(&mut cut);
                 let error = parse(&cut, &Newest::default()).expect_err(name);
                 assert!(
-                    matches!(error, ParseError::Truncated { need, have: said, .. } if said == have && need > have),
+                    matches!(error, ParseError::Truncated { need, have: flags_of, .. } if flags_of == have && need > have),
                     "{name} cut to {have}: {error}"
                 );
             }

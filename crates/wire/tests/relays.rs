@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::ends::{below, damaged, joined, numbered, relay, said, source, symbol_of, via};
+use common::ends::{below, damaged, encoded, joined, numbered, relay, source, symbol_of, via};
 use common::{LIMIT, SALT, SESSION, announce, at, key, order, status};
 use faircast_core::packet::{Data, Seq};
 use faircast_wire::{Announce, DataPacket, Message, OpenError, ReceiverCodec, SourceCodec, Status, peek};
@@ -13,7 +13,7 @@ fn relay_cannot_forge_the_end_of_the_content() {
     let (_, mut relay) = relay(&mut source(Some(&key)), &key);
     let mut receiver = below(&mut relay, &key);
     let mut pass_on =
-        |status: Status| receiver.open(&mut said(&mut relay, &Message::Status(status)), via()).map(drop);
+        |status: Status| receiver.open(&mut encoded(&mut relay, &Message::Status(status)), via()).map(drop);
     assert_eq!(pass_on(Status { root: Some([7; 32]), blocks: Some(3), ..status() }), Err(OpenError::Forged));
     assert_eq!(pass_on(Status { proof: Some([0; 16]), ..status() }), Err(OpenError::Forged));
     assert_eq!(pass_on(Status { root: None, ..status() }), Ok(()));
@@ -24,7 +24,7 @@ fn relay_refuses_every_altered_symbol() {
     let key = key();
     let mut source = source(Some(&key));
     let (mut relay, _) = relay(&mut source, &key);
-    let bytes = said(&mut source, &Message::Data(numbered(7)));
+    let bytes = encoded(&mut source, &Message::Data(numbered(7)));
     damaged(&bytes, |bytes| assert!(relay.open(bytes, at()).is_err()));
     assert!(relay.open(&mut bytes.clone(), at()).is_ok());
 }
@@ -35,18 +35,18 @@ fn symbol_altered_by_a_relay_is_detected_by_its_child() {
     let mut source = source(Some(&key));
     let (mut above, mut relay) = relay(&mut source, &key);
     let mut receiver = below(&mut relay, &key);
-    let sealed = symbol_of(&mut above, said(&mut source, &Message::Data(numbered(7))));
+    let sealed = symbol_of(&mut above, encoded(&mut source, &Message::Data(numbered(7))));
     for at in 0..sealed.len() {
         let mut wrong = sealed.clone();
         wrong[at] ^= 1;
         let packet = DataPacket { payload: &wrong, ..numbered(at as u64) };
-        let mut bytes = said(&mut relay, &Message::Data(packet));
+        let mut bytes = encoded(&mut relay, &Message::Data(packet));
         let opened = receiver.open(&mut bytes, via());
         let empty = DataPacket { payload: &[], ..packet };
         assert_eq!(opened, Ok((SESSION, Message::Data(empty))), "byte {at}");
     }
     let packet = DataPacket { payload: &sealed, ..numbered(sealed.len() as u64) };
-    assert!(receiver.open(&mut said(&mut relay, &Message::Data(packet)), via()).is_ok());
+    assert!(receiver.open(&mut encoded(&mut relay, &Message::Data(packet)), via()).is_ok());
 }
 
 #[test]
@@ -56,14 +56,14 @@ fn forwarded_packet_keeps_its_length_and_names_the_relay() {
     let (mut above, mut relay) = relay(&mut source, &key);
     let mut receiver = below(&mut relay, &key);
     let sent = numbered(7);
-    let mut bytes = said(&mut source, &Message::Data(sent));
+    let mut bytes = encoded(&mut source, &Message::Data(sent));
     let len = bytes.len();
     let Ok((_, Message::Data(received))) = above.open(&mut bytes, at()) else {
         panic!("it opens at the relay")
     };
     assert_ne!(received.payload, sent.payload, "and cannot be read there");
     let header = relay.data_header_len(&received.data.mark);
-    let passed = said(
+    let passed = encoded(
         &mut relay,
         &Message::Data(DataPacket { data: Data { seq: Seq(0), ..received.data }, ..received }),
     );
@@ -83,17 +83,18 @@ fn old_announcements_do_not_block_packets_of_a_new_relay() {
     let mut source = source(Some(&key));
     let process =
         |boot| SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, common::receiver(9), boot);
-    let announced =
-        |relay: &mut SourceCodec| said(relay, &Message::Announce(Announce { parent: via(), ..announce() }));
+    let announced = |relay: &mut SourceCodec| {
+        encoded(relay, &Message::Announce(Announce { parent: via(), ..announce() }))
+    };
     let (mut above, mut present) = relay(&mut source, &key);
     let mut receiver = below(&mut present, &key);
     let mut pass_on = |relay: &mut SourceCodec, receiver: &mut ReceiverCodec, seq| {
-        let mut bytes = said(&mut source, &Message::Data(numbered(seq)));
+        let mut bytes = encoded(&mut source, &Message::Data(numbered(seq)));
         let Ok((_, Message::Data(received))) = above.open(&mut bytes, at()) else {
             panic!("it opens at the relay")
         };
         let data = Data { seq: Seq(seq - 1), ..received.data };
-        let mut passed = said(relay, &Message::Data(DataPacket { data, ..received }));
+        let mut passed = encoded(relay, &Message::Data(DataPacket { data, ..received }));
         receiver.open(&mut passed, via()).map(drop)
     };
     assert_eq!(pass_on(&mut present, &mut receiver, 1), Ok(()));

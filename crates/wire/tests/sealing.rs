@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::ends::{ME, answered, damaged, joined, listener, numbered, relay, said, source, symbol_of};
+use common::ends::{ME, answered, damaged, encoded, joined, listener, numbered, relay, source, symbol_of};
 use common::{
     LIMIT, SESSION, UNIX_SECS, announce, at, from_receiver, from_source, key, member, receiver, status,
 };
@@ -86,7 +86,7 @@ fn number_of_entries_fills_a_datagram_exactly() {
         assert!(len(Message::Verified(done(max_verified(limit) + 1))) > limit, "{limit}");
         // A page that a source has cut for its datagrams is whole where a relay passes it on.
         let mut relay = SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, me, 5);
-        said(&mut relay, &Message::Announce(announce()));
+        encoded(&mut relay, &Message::Announce(announce()));
         let page = |hashes| Hashes { first_block: 0, signature: [1; 64], hashes: vec![[2; 32]; hashes] };
         let mut passed = |hashes| {
             let mut out = Vec::new();
@@ -104,7 +104,7 @@ fn every_message_of_a_source_opens_at_the_receiver() {
         let mut source = source(key.as_ref());
         let mut receiver = joined(&mut source, key.as_ref());
         for (name, message) in from_source() {
-            let mut bytes = said(&mut source, &message);
+            let mut bytes = encoded(&mut source, &message);
             assert_eq!(peek(&bytes).expect(name).sealed, key.is_some());
             assert_eq!(receiver.open(&mut bytes, at()).expect(name), (SESSION, message), "{name}");
         }
@@ -128,7 +128,7 @@ fn every_message_of_a_receiver_opens_at_the_source() {
 #[test]
 fn a_sealed_packet_shows_nothing_of_its_body() {
     let key = key();
-    let bytes = said(&mut source(Some(&key)), &Message::Data(numbered(1)));
+    let bytes = encoded(&mut source(Some(&key)), &Message::Data(numbered(1)));
     assert!(!bytes.windows(6).any(|window| window == b"twenty"));
     assert_eq!(bytes.len(), data_header_len(&Mark::None, Form::Sealed) - 2 + common::SYMBOL.len());
 }
@@ -141,7 +141,7 @@ fn sealed_packets_have_their_golden_bytes() {
     let mut receiver = joined(&mut source, Some(&key));
     let mut lines = String::new();
     for (name, message) in from_source() {
-        lines += &format!("{name}: {}\n", hex(&said(&mut source, &message)));
+        lines += &format!("{name}: {}\n", hex(&encoded(&mut source, &message)));
     }
     for (name, message) in from_receiver() {
         lines += &format!("{name}: {}\n", hex(&answered(&mut receiver, &message)));
@@ -159,7 +159,7 @@ fn every_bit_flip_and_truncation_of_a_sealed_packet_is_refused() {
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
     for (name, message) in from_source() {
-        let bytes = said(&mut source, &message);
+        let bytes = encoded(&mut source, &message);
         damaged(&bytes, |bytes| assert!(receiver.open(bytes, at()).is_err(), "{name}"));
         receiver.open(&mut bytes.clone(), at()).expect("the damaged ones have left no trace");
     }
@@ -175,11 +175,11 @@ fn another_groups_key_opens_nothing_and_is_named() {
     let (ours, theirs) = (key(), GroupKey::from_bytes([1; 32]));
     let mut sealing = source(Some(&ours));
     let mut stranger = listener(Some(&theirs));
-    let mut bytes = said(&mut sealing, &Message::Announce(announce()));
+    let mut bytes = encoded(&mut sealing, &Message::Announce(announce()));
     let other = Err(OpenError::OtherKey { session: SESSION, key: ours.id() });
     assert_eq!(stranger.open(&mut bytes, at()), other);
     // A sender that claims our key without having it is detected.
-    let mut bytes = said(&mut sealing, &Message::Announce(announce()));
+    let mut bytes = encoded(&mut sealing, &Message::Announce(announce()));
     bytes[12..16].copy_from_slice(&theirs.id().0.to_be_bytes());
     assert_eq!(stranger.open(&mut bytes, at()), Err(OpenError::Forged));
     let mut theirs = joined(&mut source(Some(&theirs)), Some(&theirs));
@@ -194,10 +194,10 @@ fn receivers_open_both_keys_during_a_key_change() {
         let mut source = source(Some(key));
         let mut receiver = ReceiverCodec::new(&[new.clone(), old.clone()], receiver(ME), 1);
         receiver.follow(SESSION);
-        receiver.open(&mut said(&mut source, &Message::Announce(announce())), at()).expect("announced");
+        receiver.open(&mut encoded(&mut source, &Message::Announce(announce())), at()).expect("announced");
         for (name, message) in from_source() {
             assert_eq!(
-                receiver.open(&mut said(&mut source, &message), at()),
+                receiver.open(&mut encoded(&mut source, &message), at()),
                 Ok((SESSION, message)),
                 "{name}"
             );
@@ -212,11 +212,11 @@ fn announcement_from_another_address_is_refused_without_trace() {
     for key in [None, Some(key())] {
         let mut source = source(key.as_ref());
         let mut receiver = listener(key.as_ref());
-        let bytes = said(&mut source, &Message::Announce(announce()));
+        let bytes = encoded(&mut source, &Message::Announce(announce()));
         for elsewhere in ["192.0.2.1:4001", "192.0.2.2:4000", "[2001:db8::1]:4000"] {
             let from = elsewhere.parse().expect("an address");
             let found = receiver.open(&mut bytes.clone(), from).map(drop);
-            assert_eq!(found, Err(OpenError::Elsewhere { says: at(), from }));
+            assert_eq!(found, Err(OpenError::Elsewhere { stated: at(), from }));
         }
         assert!(
             receiver.open(&mut bytes.clone(), at()).is_ok(),
@@ -226,7 +226,7 @@ fn announcement_from_another_address_is_refused_without_trace() {
             assert!(matches!(receiver.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(_))));
         }
         let mapped = "[::ffff:192.0.2.1]:4000".parse().expect("an address");
-        assert!(receiver.open(&mut said(&mut source, &Message::Announce(announce())), mapped).is_ok());
+        assert!(receiver.open(&mut encoded(&mut source, &Message::Announce(announce())), mapped).is_ok());
     }
 }
 
@@ -243,8 +243,8 @@ fn repeated_symbol_has_equal_bytes_in_a_new_packet() {
     let key = key();
     let mut source = source(Some(&key));
     let (mut relay, _) = relay(&mut source, &key);
-    let first = said(&mut source, &Message::Data(numbered(1)));
-    let again = said(&mut source, &Message::Data(DataPacket { layer: Layer(2), ..numbered(7) }));
+    let first = encoded(&mut source, &Message::Data(numbered(1)));
+    let again = encoded(&mut source, &Message::Data(DataPacket { layer: Layer(2), ..numbered(7) }));
     let apart = (HEADER_LEN..first.len()).step_by(8);
     assert!(apart.clone().all(|at| first[at..].iter().zip(&again[at..]).take(8).any(|(a, b)| a != b)));
     assert_eq!(symbol_of(&mut relay, first), symbol_of(&mut relay, again));
@@ -255,9 +255,9 @@ fn streams_of_layers_are_sealed_with_distinct_nonces() {
     let key = key();
     let mut codec = SourceCodec::new(SESSION, Some(&key), common::SALT);
     let streams = Announce { flags: Announce::LIVE, manifest_len: 0, ..announce() };
-    let mut announced = said(&mut codec, &Message::Announce(streams));
+    let mut announced = encoded(&mut codec, &Message::Announce(streams));
     let packets = [0, 1].map(|layer| DataPacket { layer: Layer(layer), ..numbered(1) });
-    let mut sealed = packets.map(|packet| said(&mut codec, &Message::Data(packet)));
+    let mut sealed = packets.map(|packet| encoded(&mut codec, &Message::Data(packet)));
     let mut relay = ReceiverCodec::of_relay(Some(&key.hop()), common::receiver(9), 4);
     relay.follow(SESSION);
     relay.open(&mut announced.clone(), at()).expect("announced");
@@ -275,12 +275,12 @@ fn sealed_symbol_does_not_open_in_another_packet() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
-    let one = said(&mut source, &Message::Data(numbered(1)));
+    let one = encoded(&mut source, &Message::Data(numbered(1)));
     let other = DataPacket {
         data: Data { payload: Payload { block: 9, symbol: 9 }, ..numbered(2).data },
         ..numbered(2)
     };
-    let other = said(&mut source, &Message::Data(other));
+    let other = encoded(&mut source, &Message::Data(other));
     let at_symbol = one.len() - common::SYMBOL.len() - 16;
     let mixed = [&one[..at_symbol], &other[at_symbol..]].concat();
     assert_eq!(receiver.open(&mut mixed.clone(), at()), Err(OpenError::Forged));
@@ -293,9 +293,9 @@ fn key_at_one_end_only_is_an_error_at_both() {
     let (mut open, mut sealing) = (source(None), source(Some(&key)));
     let (mut without, mut with) = (joined(&mut open, None), joined(&mut sealing, Some(&key)));
     for (name, message) in from_source() {
-        let sealed = without.open(&mut said(&mut sealing, &message), at()).map(drop);
+        let sealed = without.open(&mut encoded(&mut sealing, &message), at()).map(drop);
         assert_eq!(sealed, Err(OpenError::NeedsKey(SESSION)), "{name}");
-        let unsealed = with.open(&mut said(&mut open, &message), at()).map(drop);
+        let unsealed = with.open(&mut encoded(&mut open, &message), at()).map(drop);
         assert_eq!(unsealed, Err(OpenError::Unsealed(SESSION)), "{name}");
     }
     let report = Message::Member(member());
@@ -309,7 +309,7 @@ fn replayed_messages_are_refused() {
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
     for (name, message) in from_source() {
-        let bytes = said(&mut source, &message);
+        let bytes = encoded(&mut source, &message);
         assert!(receiver.open(&mut bytes.clone(), at()).is_ok(), "{name}");
         assert!(matches!(receiver.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(_))), "{name}");
     }
@@ -328,7 +328,8 @@ fn data_late_by_less_than_8192_is_accepted() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
-    let packets: Vec<_> = (0..=8_192).map(|seq| said(&mut source, &Message::Data(numbered(seq)))).collect();
+    let packets: Vec<_> =
+        (0..=8_192).map(|seq| encoded(&mut source, &Message::Data(numbered(seq)))).collect();
     assert!(receiver.open(&mut packets[8_192].clone(), at()).is_ok());
     assert_eq!(receiver.open(&mut packets[0].clone(), at()), Err(OpenError::Replayed(0)));
     for packet in &packets[1..8_192] {
@@ -346,7 +347,7 @@ fn layers_have_separate_packet_numbers() {
     let mut receiver = joined(&mut source, Some(&key));
     for layer in [0, 1, 7, 15] {
         let packet = DataPacket { layer: Layer(layer), ..numbered(3) };
-        let mut bytes = said(&mut source, &Message::Data(packet));
+        let mut bytes = encoded(&mut source, &Message::Data(packet));
         assert_eq!(receiver.open(&mut bytes, at()), Ok((SESSION, Message::Data(packet))));
     }
 }
@@ -358,9 +359,9 @@ fn late_joiner_learns_the_high_number_bits() {
         let mut source = source(key);
         let mut receiver = listener(key);
         let late = Announce { next_seq: next, ..announce() };
-        receiver.open(&mut said(&mut source, &Message::Announce(late)), at()).expect("announced");
+        receiver.open(&mut encoded(&mut source, &Message::Announce(late)), at()).expect("announced");
         let packet = numbered(next + 10);
-        let mut bytes = said(&mut source, &Message::Data(packet));
+        let mut bytes = encoded(&mut source, &Message::Data(packet));
         assert_eq!(receiver.open(&mut bytes, at()), Ok((SESSION, Message::Data(packet))));
     }
 }
@@ -372,10 +373,10 @@ fn late_joiner_of_a_layer_learns_high_number_bits_from_a_status() {
         let mut source = source(key);
         let mut receiver = joined(&mut source, key);
         let status = Status { upper_seqs: vec![7, next], ..status() };
-        receiver.open(&mut said(&mut source, &Message::Status(status)), at()).expect("of this session");
+        receiver.open(&mut encoded(&mut source, &Message::Status(status)), at()).expect("of this session");
         for (layer, seq) in [(1, 9), (2, next + 10), (3, 1)] {
             let packet = DataPacket { layer: Layer(layer), ..numbered(seq) };
-            let mut bytes = said(&mut source, &Message::Data(packet));
+            let mut bytes = encoded(&mut source, &Message::Data(packet));
             assert_eq!(
                 receiver.open(&mut bytes, at()),
                 Ok((SESSION, Message::Data(packet))),
@@ -392,7 +393,7 @@ fn rejoined_layer_refuses_replayed_packets() {
     let mut receiver = joined(&mut source, Some(&key));
     let mut of_layer = |seq| {
         let packet = DataPacket { layer: Layer(1), ..numbered(seq) };
-        said(&mut source, &Message::Data(packet))
+        encoded(&mut source, &Message::Data(packet))
     };
     let (before, after) = (of_layer(5), of_layer(1_000_000));
     for bytes in [&before, &after] {
@@ -427,7 +428,7 @@ fn restarted_receiver_is_accepted() {
     assert!(source.open(&mut before.clone(), at()).is_ok());
     let mut second = ReceiverCodec::new(slice::from_ref(&key), receiver(ME), 0xb008);
     second.follow(SESSION);
-    second.open(&mut said(&mut source, &Message::Announce(announce())), at()).expect("announced");
+    second.open(&mut encoded(&mut source, &Message::Announce(announce())), at()).expect("announced");
     let after = answered(&mut second, &message);
     assert_ne!(before[24..], after[24..], "two starts never seal alike");
     assert!(source.open(&mut after.clone(), at()).is_ok());
@@ -455,7 +456,7 @@ fn opening_requires_an_announcement() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = listener(Some(&key));
-    let mut bytes = said(&mut source, &Message::Status(status()));
+    let mut bytes = encoded(&mut source, &Message::Status(status()));
     assert_eq!(receiver.open(&mut bytes, at()), Err(OpenError::NotAnnounced(SESSION)));
     let mut out = Vec::new();
     let error = receiver.encode(&mut out, SESSION, &Message::Member(member())).expect_err("no key yet");
@@ -467,14 +468,14 @@ fn announcement_received_before_the_join_is_sufficient() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = ReceiverCodec::new(slice::from_ref(&key), receiver(ME), 1);
-    let mut bytes = said(&mut source, &Message::Data(numbered(1)));
+    let mut bytes = encoded(&mut source, &Message::Data(numbered(1)));
     assert_eq!(receiver.open(&mut bytes, at()), Err(OpenError::OtherSession(SESSION)));
-    receiver.open(&mut said(&mut source, &Message::Announce(announce())), at()).expect("announced");
-    let status = said(&mut source, &Message::Status(status()));
+    receiver.open(&mut encoded(&mut source, &Message::Announce(announce())), at()).expect("announced");
+    let status = encoded(&mut source, &Message::Status(status()));
     assert!(receiver.open(&mut status.clone(), at()).is_ok(), "it tells who was heard");
     assert!(!answered(&mut receiver, &Message::Member(member())).is_empty(), "and who has joined");
     receiver.follow(SESSION);
-    assert!(receiver.open(&mut said(&mut source, &Message::Data(numbered(2))), at()).is_ok());
+    assert!(receiver.open(&mut encoded(&mut source, &Message::Data(numbered(2))), at()).is_ok());
     assert!(receiver.open(&mut status.clone(), at()).is_err(), "once");
 }
 
@@ -485,9 +486,9 @@ fn only_announcements_of_other_sessions_are_accepted() {
         let mut receiver = joined(&mut ours, key.as_ref());
         let other = SessionId(99);
         let mut theirs = SourceCodec::new(other, key.as_ref(), common::SALT);
-        let mut bytes = said(&mut theirs, &Message::Announce(announce()));
+        let mut bytes = encoded(&mut theirs, &Message::Announce(announce()));
         assert_eq!(receiver.open(&mut bytes, at()), Ok((other, Message::Announce(announce()))));
-        let mut bytes = said(&mut theirs, &Message::Data(numbered(1)));
+        let mut bytes = encoded(&mut theirs, &Message::Data(numbered(1)));
         assert_eq!(receiver.open(&mut bytes, at()), Err(OpenError::OtherSession(other)));
         let mut bytes = answered(&mut receiver, &Message::Member(member()));
         assert_eq!(theirs.open(&mut bytes, at()), Err(OpenError::OtherSession(SESSION)));
@@ -498,7 +499,7 @@ fn only_announcements_of_other_sessions_are_accepted() {
 fn an_announcement_from_another_time_is_stale() {
     let key = key();
     let mut source = source(Some(&key));
-    let bytes = said(&mut source, &Message::Announce(announce()));
+    let bytes = encoded(&mut source, &Message::Announce(announce()));
     for (now, fresh) in
         [(UNIX_SECS - 601, false), (UNIX_SECS - 600, true), (UNIX_SECS + 600, true), (UNIX_SECS + 601, false)]
     {
@@ -521,7 +522,7 @@ fn a_second_source_in_the_same_session_is_noticed() {
         let mut ours = source(key.as_ref());
         let mut receiver = joined(&mut ours, key.as_ref());
         let mut theirs = SourceCodec::new(SESSION, key.as_ref(), [9; 16]);
-        let mut bytes = said(&mut theirs, &Message::Announce(Announce { salt: [9; 16], ..announce() }));
+        let mut bytes = encoded(&mut theirs, &Message::Announce(Announce { salt: [9; 16], ..announce() }));
         assert_eq!(receiver.open(&mut bytes, at()), Err(OpenError::TwoSources(SESSION)));
     }
 }
@@ -545,7 +546,7 @@ fn each_end_sends_its_own_kinds_and_in_its_own_name() {
     let not_me = EncodeError::NotMe { from: receiver(1), me: receiver(ME) };
     assert_eq!(codec.encode(&mut out, SESSION, &theirs), Err(not_me));
     assert!(out.is_empty());
-    let mut own = said(&mut source, &Message::Status(Status::default()));
+    let mut own = encoded(&mut source, &Message::Status(Status::default()));
     assert_eq!(source.open(&mut own, at()), Err(OpenError::NotForMe(Kind::Status)));
     let mut own = answered(&mut codec, &Message::Member(member()));
     assert_eq!(codec.open(&mut own, at()), Err(OpenError::NotForMe(Kind::Member)));
@@ -593,7 +594,7 @@ fn the_receivers_counter_is_carried_over_the_edge_of_32_bits() {
     let mut source = source(None);
     let mut receiver = joined(&mut source, None);
     for seq in [0x7fff_ffff, 0xffff_ffff, 0x1_0000_0000, 0x1_7fff_fff0] {
-        let mut bytes = said(&mut source, &Message::Data(numbered(seq)));
+        let mut bytes = encoded(&mut source, &Message::Data(numbered(seq)));
         let Ok((_, Message::Data(packet))) = receiver.open(&mut bytes, at()) else { panic!("{seq}") };
         assert_eq!(packet.data.seq, Seq(seq));
     }

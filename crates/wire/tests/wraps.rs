@@ -30,7 +30,7 @@ fn source(key: Option<&GroupKey>, sent: u64) -> SourceCodec {
     SourceCodec::new(SESSION, key, SALT).after(sent)
 }
 
-fn said(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
+fn encoded(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     match message {
         Message::Data(packet) => source.encode_data(&mut out, packet).expect("it fits"),
@@ -43,7 +43,7 @@ fn said(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
 fn joined(source: &mut SourceCodec, key: Option<&GroupKey>, next_seq: u64) -> ReceiverCodec {
     let mut codec = listener(key);
     let announce = Announce { next_seq, ..announce() };
-    codec.open(&mut said(source, &Message::Announce(announce)), at()).expect("announced");
+    codec.open(&mut encoded(source, &Message::Announce(announce)), at()).expect("announced");
     codec
 }
 
@@ -67,9 +67,9 @@ fn status_and_announcement_numbers_wrap_across_key_epochs() {
             let mut source = source(key, start - 5);
             let mut receiver = joined(&mut source, key, 0);
             for _ in 0..10 {
-                once(&mut receiver, &said(&mut source, &Message::Announce(announce())), key.is_some());
-                once(&mut receiver, &said(&mut source, &Message::Status(status())), key.is_some());
-                once(&mut receiver, &said(&mut source, &page()), key.is_some());
+                once(&mut receiver, &encoded(&mut source, &Message::Announce(announce())), key.is_some());
+                once(&mut receiver, &encoded(&mut source, &Message::Status(status())), key.is_some());
+                once(&mut receiver, &encoded(&mut source, &page()), key.is_some());
             }
         }
     }
@@ -81,18 +81,18 @@ fn late_joiner_opens_a_status_after_wraps_despite_forgeries() {
     for laps in 0..4 {
         let mut source = source(Some(&key), laps * WRAP + 12_345);
         let mut receiver = joined(&mut source, Some(&key), 0);
-        let bytes = said(&mut source, &Message::Status(status()));
+        let bytes = encoded(&mut source, &Message::Status(status()));
         let mut forged = bytes.clone();
         *forged.last_mut().expect("not empty") ^= 1;
         assert_eq!(receiver.open(&mut forged, at()).err(), Some(OpenError::Forged));
         once(&mut receiver, &bytes, true);
-        once(&mut receiver, &said(&mut source, &Message::Status(status())), true);
-        once(&mut receiver, &said(&mut source, &page()), true);
+        once(&mut receiver, &encoded(&mut source, &Message::Status(status())), true);
+        once(&mut receiver, &encoded(&mut source, &page()), true);
     }
     // A hundred a second for more than five years: beyond it they are refused, and nothing else happens.
     let mut source = source(Some(&key), 4 * WRAP + 12_345);
     let mut receiver = joined(&mut source, Some(&key), 0);
-    let bytes = said(&mut source, &Message::Status(Status::default()));
+    let bytes = encoded(&mut source, &Message::Status(Status::default()));
     assert_eq!(receiver.open(&mut bytes.clone(), at()).err(), Some(OpenError::Forged));
 }
 
@@ -104,8 +104,10 @@ fn data_numbers_wrap_across_key_epochs_also_reordered() {
             let mut source = source(key, 0);
             let mut receiver = joined(&mut source, key, start - 8);
             let numbers: Vec<u64> = (start - 8..start + 8).collect();
-            let packets: Vec<Vec<u8>> =
-                numbers.iter().map(|seq| said(&mut source, &Message::Data(data(*seq, Mark::None)))).collect();
+            let packets: Vec<Vec<u8>> = numbers
+                .iter()
+                .map(|seq| encoded(&mut source, &Message::Data(data(*seq, Mark::None))))
+                .collect();
             // Pairs come in the other order.
             for (seq, bytes) in numbers
                 .chunks(2)
@@ -131,7 +133,7 @@ fn symbols_of_several_key_epochs_open_in_any_order() {
         let packet = data(seq as u64 + 1, Mark::None);
         let place = Payload { block, symbol: 3 };
         let packet = DataPacket { data: Data { payload: place, ..packet.data }, ..packet };
-        let mut bytes = said(&mut source, &Message::Data(packet));
+        let mut bytes = encoded(&mut source, &Message::Data(packet));
         assert_eq!(member.open(&mut bytes, at()), Ok((SESSION, Message::Data(packet))), "block {block}");
     }
 }
@@ -143,12 +145,12 @@ fn layers_at_different_key_epochs_open_together() {
     let mut receiver = joined(&mut source, Some(&key), TURN * 9);
     let upper_seqs = (1..9).map(|layer| TURN * (9 - layer)).collect();
     let status = Status { upper_seqs, ..Status::default() };
-    receiver.open(&mut said(&mut source, &Message::Status(status)), at()).expect("of this session");
+    receiver.open(&mut encoded(&mut source, &Message::Status(status)), at()).expect("of this session");
     for round in 0..3 {
         for layer in 0..9 {
             let packet =
                 DataPacket { layer: Layer(layer), ..data(TURN * (9 - u64::from(layer)) + round, Mark::None) };
-            let mut bytes = said(&mut source, &Message::Data(packet));
+            let mut bytes = encoded(&mut source, &Message::Data(packet));
             assert_eq!(
                 receiver.open(&mut bytes, at()),
                 Ok((SESSION, Message::Data(packet))),
@@ -166,8 +168,8 @@ fn feedback_numbers_wrap_across_key_epochs() {
             let mut source = source(key, 0);
             let mut receiver = joined(&mut source, key, 0).after(start - 5);
             for _ in 0..10 {
-                let (mut out, said) = (Vec::new(), Member { from: common::receiver(ME), ..member() });
-                receiver.encode(&mut out, SESSION, &Message::Member(said)).expect("it fits");
+                let (mut out, encoded) = (Vec::new(), Member { from: common::receiver(ME), ..member() });
+                receiver.encode(&mut out, SESSION, &Message::Member(encoded)).expect("it fits");
                 source.open(&mut out.clone(), at()).expect("of a receiver");
                 assert!(matches!(source.open(&mut out, at()), Err(OpenError::Replayed(_))), "{start}");
             }
@@ -191,7 +193,7 @@ fn departure_time_is_exact_after_any_silence() {
             seq += 1;
             let packet = data(seq, Mark::None);
             let packet = DataPacket { data: Data { sent_at, ..packet.data }, ..packet };
-            let mut bytes = said(&mut source, &Message::Data(packet));
+            let mut bytes = encoded(&mut source, &Message::Data(packet));
             receiver.set_now(here(sent_at));
             let Ok((_, Message::Data(read))) = receiver.open(&mut bytes, at()) else {
                 panic!("of this session")

@@ -59,8 +59,12 @@ fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         writeln!(out, "{}: {}\n\n{}", load.name, load.about, bench.table(number).text())
             .map_err(unwritten)?;
     }
-    writeln!(out, "wrote {}, with runs.csv and figures in the same directory", directory.join("index.html").display())
-        .map_err(unwritten)
+    writeln!(
+        out,
+        "wrote {}, with runs.csv and figures in the same directory",
+        directory.join("index.html").display()
+    )
+    .map_err(unwritten)
 }
 
 /// Returns the options that change results, except queues and loads.

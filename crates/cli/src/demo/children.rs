@@ -15,7 +15,7 @@ pub struct Word {
     /// Index of the process.
     pub from: usize,
     /// The object that it wrote, or the end of its output.
-    pub said: OutputItem,
+    pub item: OutputItem,
 }
 
 /// An item of a process's output.
@@ -59,12 +59,12 @@ impl Process {
         thread::spawn(move || {
             let lines = BufReader::new(out).lines().map_while(Result::ok);
             for value in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
-                if words.send(Word { from, said: OutputItem::Line(value) }).is_err() {
+                if words.send(Word { from, item: OutputItem::Line(value) }).is_err() {
                     return; // the receiver was dropped
                 }
             }
             let text = errors.join().unwrap_or_default();
-            let _ = words.send(Word { from, said: OutputItem::End(text) });
+            let _ = words.send(Word { from, item: OutputItem::End(text) });
         });
         Ok(Process(child))
     }

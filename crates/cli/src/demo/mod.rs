@@ -323,7 +323,7 @@ fn listen(
 fn receive(word: Word, reported: &mut [ProcessOutput], show: &mut dyn FnMut(&Progress)) {
     let from_source = word.from == RECEIVERS;
     let reported = &mut reported[word.from];
-    match word.said {
+    match word.item {
         OutputItem::End(errors) => {
             reported.ended = true;
             if reported.done.is_none() && reported.error.is_none() {

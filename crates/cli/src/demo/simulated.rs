@@ -128,12 +128,12 @@ pub fn page(all: &[Simulated], transfer: &str) -> String {
         "Average rate since the start, at each of the multicast's receivers and at TCP's; one run each.",
         all.iter().map(|one| one.panel.clone()),
     );
-    let said = "One multicast session and one TCP flow share a bottleneck of 4 Mbit/s with 20 ms of delay and a queue of \
+    let explanation = "One multicast session and one TCP flow share a bottleneck of 4 Mbit/s with 20 ms of delay and a queue of \
                 40 packets, for 60 s: once with few receivers, once with very many. The receivers send reports about congestion. Suppressed reports were not sent, because the source did not need them.";
     let body = format!(
         "<h1>faircast: the demonstration</h1>\n<h2>Simulated</h2>\n{}<figure>\n{}</figure>\n{}\
          <h2>A real transfer on this host</h2>\n<pre>{}</pre>\n{}",
-        html::paragraph(said),
+        html::paragraph(explanation),
         figure.svg(),
         grid(all).html(),
         html::escaped(transfer.trim()),

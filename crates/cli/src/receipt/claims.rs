@@ -67,9 +67,9 @@ impl Report {
             ("dropped", self.dropped, count(ReceiverOutcome::Dropped)),
             ("absent", self.absent, count(ReceiverOutcome::Absent)),
         ];
-        let wrong = totals.into_iter().filter(|(_, said, counted)| said != counted);
+        let wrong = totals.into_iter().filter(|(_, stated, counted)| stated != counted);
         let mut found: Vec<_> = wrong
-            .map(|(name, said, counted)| format!("`{name}` is {said} and `receivers` lists {counted}"))
+            .map(|(name, stated, counted)| format!("`{name}` is {stated} and `receivers` lists {counted}"))
             .collect();
         let others = self.incomplete + self.dropped + self.absent > 0;
         let is_one = self.ok == (self.exit_code == 0) && self.ok == self.error.is_none();

@@ -149,7 +149,8 @@ fn decide(outcome: &ReproOutcome, quick: bool, out: &mut impl Write, json: bool)
         return verdict(&outcome.claims);
     }
     if !json {
-        writeln!(out, "A quick run shows that the experiment works; its verdicts have no meaning.").map_err(unwritten)?;
+        writeln!(out, "A quick run shows that the experiment works; its verdicts have no meaning.")
+            .map_err(unwritten)?;
     }
     Ok(())
 }
@@ -228,8 +229,13 @@ fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Resul
     let outcomes: Vec<&ReproOutcome> = all.iter().map(|done| &done.outcome).collect();
     if !typed.json {
         let path = typed.out.join("index.html");
-        writeln!(out, "\n{}\nwrote {}, with report.md in the same directory", page::counts(&outcomes), path.display())
-            .map_err(unwritten)?;
+        writeln!(
+            out,
+            "\n{}\nwrote {}, with report.md in the same directory",
+            page::counts(&outcomes),
+            path.display()
+        )
+        .map_err(unwritten)?;
     }
     let claims = all.iter().flat_map(|done| done.outcome.claims.iter().cloned()).collect();
     decide(&ReproOutcome { id: String::new(), claims }, typed.quick, out, typed.json)

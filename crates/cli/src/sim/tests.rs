@@ -38,12 +38,12 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
 #[test]
 fn a_new_scenario_can_be_checked_and_is_not_overwritten() {
     let place = place();
-    let said = new_in(place.path(), "lab", None, false).expect("it is written");
-    assert!(said.contains("faircast sim run") && said.contains("lab.toml"), "{said}");
+    let printed = new_in(place.path(), "lab", None, false).expect("it is written");
+    assert!(printed.contains("faircast sim run") && printed.contains("lab.toml"), "{printed}");
     let files = vec![place.path().join("lab.toml")];
-    let said = reported(SimCommand::Check(SimCheck { files, json: false, max_memory: 1 << 30 }))
+    let printed = reported(SimCommand::Check(SimCheck { files, json: false, max_memory: 1 << 30 }))
         .expect("it is good");
-    assert!(said.contains("good; ") && said.contains("seeds"), "{said}");
+    assert!(printed.contains("good; ") && printed.contains("seeds"), "{printed}");
     assert!(new_in(place.path(), "lab", None, false).is_err());
     assert!(new_in(place.path(), "lab", Some("star"), true).is_ok());
     assert!(new_in(place.path(), "other", Some("nosuch"), false).is_err());
@@ -69,10 +69,10 @@ fn selected_curves_are_drawn_and_unknown_flows_are_refused() {
     let refused = run("nosuch:leaf1").expect_err("there is no such flow").to_string();
     assert!(refused.contains("no curve nosuch:leaf1; there are multicast, tcp"), "{refused}");
     assert!(!out.exists(), "nothing was run");
-    let said = run("multicast:leaf1,tcp").unwrap_or_else(|failure| panic!("{failure}"));
+    let printed = run("multicast:leaf1,tcp").unwrap_or_else(|failure| panic!("{failure}"));
     assert!(
-        said.contains("curves.svg") && said.contains("curves.pdf") && !said.contains("averages.svg"),
-        "{said}"
+        printed.contains("curves.svg") && printed.contains("curves.pdf") && !printed.contains("averages.svg"),
+        "{printed}"
     );
     assert!(std::fs::read(out.join("curves.pdf")).is_ok_and(|pdf| pdf.starts_with(b"%PDF-")));
     let unknown = run("multicast:leaf5").expect_err("TCP's receiver").to_string();
@@ -84,10 +84,10 @@ fn run_prints_the_rate_of_every_group_and_the_files() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let out = place.path().join("results");
-    let said = reported(SimCommand::Run(short_run(place.path().join("lab.toml"), out.clone())));
-    let said = said.unwrap_or_else(|failure| panic!("{failure}"));
+    let printed = reported(SimCommand::Run(short_run(place.path().join("lab.toml"), out.clone())));
+    let printed = printed.unwrap_or_else(|failure| panic!("{failure}"));
     for word in ["multicast", "tcp", "mean rate", "wrote ", "metrics.csv", "averages.svg", "left->right"] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(printed.contains(word), "{word}: {printed}");
     }
     for name in [
         "metrics.csv",
@@ -138,9 +138,9 @@ fn the_parts_of_a_run_can_be_merged_into_the_whole() {
         parts.push(out);
     }
     let out = place.path().join("whole");
-    let said =
+    let printed =
         reported(SimCommand::Merge(SimMerge { parts: parts.clone(), out: out.clone() })).expect("they fit");
-    assert!(said.starts_with("3 runs from 2 parts"), "{said}");
+    assert!(printed.starts_with("3 runs from 2 parts"), "{printed}");
     assert!(out.join("metrics.csv").is_file());
     let alone = reported(SimCommand::Merge(SimMerge { parts: parts[..1].to_vec(), out }));
     assert!(alone.expect_err("a part is missing").to_string().contains("missing"));

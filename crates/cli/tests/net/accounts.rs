@@ -102,7 +102,7 @@ fn waiting_source_starts_on_request_and_names_the_missing_host() {
     let args = ["send", "--no-key", "--group", &stage.group, "--join-timeout", "600", &file];
     let args = [&args[..], &["--receivers", &hosts, "--report", &path]].concat();
     let mut source = Running::start(stage.lab.sender(), &args);
-    source.said("waiting for 1 of 2 receivers: pc7", 20);
+    source.prints("waiting for 1 of 2 receivers: pc7", 20);
     let pid = source.task.pid().to_string();
     let asked: Ended = Running::start(stage.lab.sender(), &["start", &pid]).ends(10);
     assert!(asked.code == 0 && asked.stdout.contains(&format!("asked process {pid} to start")), "{asked:?}");

@@ -152,7 +152,7 @@ fn hosts_without_ipv4_meet_with_no_option() {
         let out = stage.text(host);
         let args = ["recv", "--json", "--host", host, "--out", &out];
         let mut receiver = Running::start(node, &[&args, more].concat());
-        receiver.said("\"opened\"", 10);
+        receiver.prints("\"opened\"", 10);
         receiver
     };
     // A host with both address families names the group.
@@ -166,7 +166,7 @@ fn hosts_without_ipv4_meet_with_no_option() {
     alone.failed(1, "hosts with IPv4 use the group 239.255.70.1:5777");
     let group = ["send", &file, "--json", "--no-key", "--join-timeout", "1", "--group", "239.255.70.1"];
     let mut lost = Running::start(hosts[0], &group);
-    lost.said("eth0 has no IPv4 address, which 239.255.70.1:5777 needs", 10);
+    lost.prints("eth0 has no IPv4 address, which 239.255.70.1:5777 needs", 10);
     assert_ne!(lost.ends(20).code, 0);
 }
 
@@ -179,7 +179,7 @@ fn doctors_of_two_hosts_use_the_ports_of_sessions() {
     let host = there.address().to_string();
     let with = ["--with", host.as_str()];
     let mut serving = Running::start(there, &["doctor", "--serve", "--json"]);
-    serving.said("answers at 10.77.1.0:5777", 10);
+    serving.prints("answers at 10.77.1.0:5777", 10);
     // The one rule is also enough for doctor.
     [here, there].iter().for_each(|node| admit_only(node, "5777"));
     let (code, checks) = doctor(here, &with);
@@ -229,7 +229,7 @@ fn a_switch_that_forgets_members_is_named_in_the_session() {
     let file = stage.file("image", 6_000_000);
     let mut receiver = stage.recv(0, "r0", &[]);
     let source = stage.send(&[&file], &["--expect", "1", "--max", "8M"]);
-    receiver.said("a switch on the way snoops IGMP", 60);
+    receiver.prints("a switch on the way snoops IGMP", 60);
     source.succeeds(120);
     receiver.succeeds(20);
     assert!(stage.has("r0", &file));

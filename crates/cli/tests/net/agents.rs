@@ -29,7 +29,7 @@ fn agent_below(stage: &Stage, at: usize, agents: &[usize]) -> Running {
     ];
     parents.iter().for_each(|parent| args.extend(["--parent", parent]));
     let mut agent = Running::start(stage.lab.receiver(at), &args);
-    agent.said("\"opened\"", 20);
+    agent.prints("\"opened\"", 20);
     agent
 }
 
@@ -38,7 +38,7 @@ fn words(stage: &Stage, at: usize, more: &[&str]) -> String {
     let control = stage.text(&format!("a{at}.sock"));
     let args = ["relay", "--status", "--control", &control];
     let mut asked = Running::start(stage.lab.receiver(at), &[&args[..], more].concat());
-    asked.said("session", 5);
+    asked.prints("session", 5);
     asked.task.stdout()
 }
 
@@ -56,14 +56,14 @@ pub fn child(stage: &Stage, at: usize, agents: &[usize], more: &[&str]) -> Runni
     parents.iter().for_each(|parent| args.extend(["--parent", parent]));
     args.extend(more);
     let mut child = Running::start(stage.lab.receiver(at), &args);
-    child.said("\"opened\"", 20);
+    child.prints("\"opened\"", 20);
     child
 }
 
 /// Returns the number of datagrams that the source's host has received so far.
 fn received(stage: &Stage) -> u64 {
     let mut read = Running::shell(stage.lab.sender(), "cat /proc/net/snmp; echo end");
-    read.said("end", 5);
+    read.prints("end", 5);
     let text = read.task.stdout();
     let line = text.lines().filter(|line| line.starts_with("Udp:")).nth(1).expect("the kernel counts");
     line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
@@ -129,12 +129,13 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
         // Progress is reported only once a second, and may be missing for the last fifth of the content.
         children[1].reaches(0.6, 40);
         seen = [status(stage, 0), status(stage, 1)];
-        let said = words(stage, 0, &[]);
+        let printed = words(stage, 0, &[]);
         assert!(
-            said.contains("agent: retransmitted ") && (3..=4).contains(&said.matches("  child ").count()),
-            "{said}"
+            printed.contains("agent: retransmitted ")
+                && (3..=4).contains(&printed.matches("  child ").count()),
+            "{printed}"
         );
-        print_line(&said);
+        print_line(&printed);
     }
     let ended = source.succeeds(90);
     children.into_iter().for_each(|child| drop(child.succeeds(30)));
@@ -181,6 +182,6 @@ fn an_agent_below_another_one_may_have_no_receivers() {
     assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");
     children.into_iter().for_each(|child| drop(child.succeeds(20)));
     assert!(!below.task.stdout().contains("no agent serves"), "{}", below.task.stdout());
-    below.said("joined", 5);
+    below.prints("joined", 5);
     [below, top].into_iter().for_each(Running::crashes);
 }

@@ -176,7 +176,7 @@ fn replayed_announcement_does_not_capture_receivers() {
         let early = stage.recv(0, "r0", flags);
         let mut source =
             stage.send(&[&file], &[&["--expect", "2", "--join-timeout", "3", "--max", RATE], flags].concat());
-        source.said("\"joined\"", 10);
+        source.prints("\"joined\"", 10);
         let mut announcement = Vec::new();
         while announcement.is_empty() {
             let mut bytes = [0; 2048];
@@ -429,6 +429,6 @@ fn packets_of_an_older_version_are_named() {
         (0xfc, 3, stage.lab.receiver(0).ipv4().into()),
         "{len} bytes"
     );
-    receiver.said("format version 2", 5);
+    receiver.prints("format version 2", 5);
     receiver.ends(10).failed(1, "update the older end");
 }

@@ -81,9 +81,10 @@ fn advice_on_each_broken_setting_repairs_it() {
 /// Runs doctor in the bridge's namespace. Returns the checks of the bridge.
 fn of_bridge(lab: &Lab) -> Vec<Value> {
     let args = ["netns", "exec", lab.bridge(), FAIRCAST, "doctor", "--iface", "br0", "--json"];
-    let said = std::process::Command::new("ip").args(args).output();
-    let said = String::from_utf8(must(said).stdout).expect("JSON is UTF-8");
-    said.lines()
+    let printed = std::process::Command::new("ip").args(args).output();
+    let printed = String::from_utf8(must(printed).stdout).expect("JSON is UTF-8");
+    printed
+        .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .filter(|check: &Value| check["check"] == "bridge")
         .collect()
@@ -99,7 +100,7 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     let host = there.address().to_string();
     let with = ["--with", host.as_str()];
     let mut serving = Running::start(there, &["doctor", "--serve", "--json"]);
-    serving.said("answers at", 10);
+    serving.prints("answers at", 10);
     // Without a fault, both directions are measured.
     let ended = must(must(here.start(FAIRCAST, &["doctor", "--json", "--with", &host])).finish(WITHIN));
     print_line(&ended.stdout);
@@ -112,14 +113,14 @@ fn doctor_measures_the_path_between_hosts_and_names_faults() {
     // A clock that differs by an hour, for a session without feedback. The advised command would set this machine's clock, so
     // that only its text is checked.
     let mut ahead = Running::start(there, &["doctor", "--serve", "5779", "--clock-ahead", "3600", "--json"]);
-    ahead.said("answers at", 10);
+    ahead.prints("answers at", 10);
     let place = format!("{host}:5779");
     let (code, failed) = doctor(here, &["--with", &place, "--one-way"]);
     let clocks = failed.iter().find(|(check, ..)| check == "clocks");
     let (_, found, advice) = clocks.unwrap_or_else(|| panic!("{code}: {failed:?}"));
     assert!(code == 1 && failed.len() == 1 && found.contains("behind that of"), "{failed:?}");
-    let said = advice.lines().next().and_then(|command| command.strip_prefix("date -u -s @"));
-    let there_it_is: u64 = said.and_then(|secs| secs.parse().ok()).expect("the command sets a time");
+    let printed = advice.lines().next().and_then(|command| command.strip_prefix("date -u -s @"));
+    let there_it_is: u64 = printed.and_then(|secs| secs.parse().ok()).expect("the command sets a time");
     let now = must(SystemTime::now().duration_since(UNIX_EPOCH)).as_secs();
     assert!(there_it_is.abs_diff(now + 3_600) < 600, "{advice} at {now}");
     ahead.task.interrupt();

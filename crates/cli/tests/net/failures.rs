@@ -64,7 +64,7 @@ fn full_disk_for_the_journal_is_named_and_the_next_run_resumes() {
     let recv = || stage.recv(0, "r0", &["--out", &disk.0]);
     let mut full = recv();
     let source = stage.send(&[&file], &["--max", "40M"]);
-    full.said("\"content\"", 20);
+    full.prints("\"content\"", 20);
     let filler = format!("{}/filler", disk.0);
     let fill = must(
         std::process::Command::new("dd").args(["if=/dev/zero", "bs=4k", &format!("of={filler}")]).output(),
@@ -100,9 +100,9 @@ fn host_without_a_network_warns_that_it_sends_through_lo() {
     assert_eq!(receiver.all("opened").next().map(|opened| &opened["interface"]), Some(&"lo".into()));
     let warned = receiver.all("warning").find(|warning| warning["concerns"] == "interface");
     let warned = warned.and_then(|warning| warning["message"].as_str()).unwrap_or_default().to_owned();
-    for said in [&source.stderr, &warned] {
-        assert!(said.contains("only programs on this host can join"), "{said}");
-        assert!(said.contains("--iface") && said.contains("`faircast doctor`"), "{said}");
+    for printed in [&source.stderr, &warned] {
+        assert!(printed.contains("only programs on this host can join"), "{printed}");
+        assert!(printed.contains("--iface") && printed.contains("`faircast doctor`"), "{printed}");
     }
     assert!(stage.has("r0", &file));
 }
@@ -125,7 +125,7 @@ fn a_directory_that_may_not_be_written_is_named() {
         stage.group
     );
     let mut receiver = Running::shell(stage.lab.receiver(0), &line);
-    receiver.said("\"opened\"", 10);
+    receiver.prints("\"opened\"", 10);
     lock(0o755);
     let source = stage.send(&[&file], &["--join-timeout", "3"]).ends(20);
     let receiver = receiver.ends(5);
@@ -133,7 +133,10 @@ fn a_directory_that_may_not_be_written_is_named() {
     assert!(receiver.message().contains(&out), "{receiver:?}");
     assert_eq!(source.code, 1, "{source:?}");
     let reason = source.done()["incomplete"][0]["reason"].as_str().unwrap_or_default();
-    assert!(reason.starts_with("it has no permission to write there: ") && reason.contains(&out), "{source:?}");
+    assert!(
+        reason.starts_with("it has no permission to write there: ") && reason.contains(&out),
+        "{source:?}"
+    );
     // An error that is known at the start does not wait for a session.
     let late = Running::shell(stage.lab.receiver(0), &line).ends(5);
     late.failed(2, &format!("nothing can be written into {out}"));
@@ -243,7 +246,7 @@ fn small_receive_buffer_is_reported_with_a_remedy() {
         stage.text("small")
     );
     let mut receiver = Running::shell(stage.lab.receiver(0), &line);
-    receiver.said("\"opened\"", 10);
+    receiver.prints("\"opened\"", 10);
     stage.send(&[&file], &[]).succeeds(20);
     let receiver = receiver.succeeds(5);
     let limit: f64 = must(must(std::fs::read_to_string("/proc/sys/net/core/rmem_max")).trim().parse::<f64>());

@@ -78,7 +78,7 @@ fn one_filter_rule_is_enough_with_ipv6_and_other_receivers() {
                 node,
                 &["recv", "--json", "--group", &group, "--host", host, "--out", &out, "--iface", "eth0"],
             );
-            receiver.said("\"opened\"", 10);
+            receiver.prints("\"opened\"", 10);
             receiver
         };
         // Two receivers on one host, and two on the source's host.
@@ -110,11 +110,11 @@ fn a_second_sender_on_one_host_reports_its_port() {
         Running::start(stage.lab.sender(), &[&args, more].concat())
     };
     let mut first = first;
-    first.said("\"joining\"", 10);
+    first.prints("\"joining\"", 10);
     // A port that the user requested, but that is taken, is an error.
     start(&["--port", &port.to_string()]).ends(10).failed(3, "is in use by another program");
     let mut second = start(&[]);
-    second.said(&format!("port {port} of 10.77.0.1 is in use by another program on this host"), 10);
+    second.prints(&format!("port {port} of 10.77.0.1 is in use by another program on this host"), 10);
     // Both sources receive their answers.
     let receivers = [
         stage.recv(0, "r0", &[]),
@@ -158,14 +158,14 @@ fn a_relay_receives_answers_on_the_groups_port() {
     let control = stage.text("relay.sock");
     let args = ["relay", "--json", "--from", &stage.group, "--to", &below, "--control", &control];
     let mut relay = Running::start(stage.lab.receiver(1), &args);
-    relay.said("\"opened\"", 20);
+    relay.prints("\"opened\"", 20);
     let file = stage.file("image", 500_000);
     // The branch of a session may remain for a while after the next session begins.
     for host in ["r0", "r1", "r2"] {
         let out = stage.text(host);
         let args = ["recv", "--json", "--group", &below, "--host", host, "--out", &out];
         let mut receiver = Running::start(stage.lab.receiver(0), &args);
-        receiver.said("\"opened\"", 20);
+        receiver.prints("\"opened\"", 20);
         stage.send(&[&file], &["--expect", "1", "--join-timeout", "20"]).succeeds(30);
         receiver.succeeds(10);
         assert!(stage.has(host, &file), "{host}");
@@ -185,7 +185,7 @@ fn receivers_by_unicast_need_the_rule_of_the_page() {
     admit_only(stage.lab.sender(), &port(&stage).to_string());
     let args = ["relay", "--json", "--from", &stage.group, "--listen", "--control", &control];
     let mut relay = Running::start(there, &args);
-    relay.said("\"opened\"", 20);
+    relay.prints("\"opened\"", 20);
     let parent = there.address().to_string();
     for (parent, rule) in
         [(parent.as_str(), "ct state established accept"), ("find", "udp sport 5778 accept")]

@@ -146,7 +146,7 @@ impl Running {
     }
 
     /// Waits until the process has printed this text.
-    pub fn said(&mut self, text: &str, within: u64) {
+    pub fn prints(&mut self, text: &str, within: u64) {
         if let Err(error) = self.task.wait_for(text, Duration::from_secs(within * PATIENT)) {
             panic!("{}: never said {text:?}: {error}\n{}", self.what, self.task.stdout());
         }
@@ -156,16 +156,16 @@ impl Running {
     pub fn reaches(&mut self, part: f64, within: u64) {
         let end = Instant::now() + Duration::from_secs(within * PATIENT);
         loop {
-            let said = self.task.stdout();
-            let newest = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let output = self.task.stdout();
+            let newest = output.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             let at = newest.filter(|event| event["event"] == "progress").find_map(|progress| {
                 Some(progress["bytes"].as_f64()? / progress["total_bytes"].as_f64()?.max(1.0))
             });
             if at.is_some_and(|at| at >= part) {
                 return;
             }
-            assert!(Instant::now() < end, "{}: did not reach {part} ({at:?}):\n{said}", self.what);
-            assert!(self.task.is_running(), "{}: ended before {part} ({at:?}):\n{said}", self.what);
+            assert!(Instant::now() < end, "{}: did not reach {part} ({at:?}):\n{output}", self.what);
+            assert!(self.task.is_running(), "{}: ended before {part} ({at:?}):\n{output}", self.what);
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -17,7 +17,7 @@ fn a_source_waits_for_the_last_receiver() {
     let file = stage.file("image", 10_000_000);
     let first = stage.recv(0, "r0", &[]);
     let mut source = stage.send(&[&file], &["--expect", "2", "--join-timeout", "60", "--max", "40M"]);
-    source.said("\"joined\"", 20);
+    source.prints("\"joined\"", 20);
     std::thread::sleep(std::time::Duration::from_secs(4));
     let last = stage.recv(1, "r1", &[]);
     let source = source.succeeds(60);

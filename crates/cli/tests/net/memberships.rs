@@ -115,7 +115,7 @@ fn layers_by_port_are_one_membership() {
     let file = stage.file("image", 8_000_000);
     let mut receiver = stage.recv(0, "r0", &[]);
     let sent = stage.send(&[&file], &["--cc", RLC, "--layers-by", "port", "--expect", "1"]);
-    receiver.said("\"joined\":3", 30);
+    receiver.prints("\"joined\":3", 30);
     assert_eq!(joined(stage.lab.receiver(0), &stage).len(), 1);
     receiver.succeeds(60);
     sent.succeeds(20);
@@ -159,7 +159,7 @@ fn receiver_with_a_failed_link_leaves_groups_and_reports_bytes() {
     let file = stage.file("image", 20_000_000);
     let mut receiver = stage.recv(0, "r0", &["--timeout", "2"]);
     let _sent = stage.send(&[&file], &["--cc", RLC, "--expect", "1"]);
-    receiver.said("\"joined\":3", 30);
+    receiver.prints("\"joined\":3", 30);
     must(stage.lab.set_link(0, Link::Down));
     receiver.ends(20).failed(1, "silent");
     assert_eq!(joined(stage.lab.receiver(0), &stage), Vec::<IpAddr>::new());
@@ -177,7 +177,7 @@ fn layer_with_a_taken_port_is_skipped_and_named() {
     let _held = must(taken);
     let mut receiver = stage.recv(0, "r0", &[]);
     let sent = stage.send(&[&file], &["--cc", RLC, "--expect", "1"]);
-    receiver.said("cannot join layer 2", 30);
+    receiver.prints("cannot join layer 2", 30);
     assert_eq!(joined(stage.lab.receiver(0), &stage).len(), 2);
     let got = receiver.succeeds(60);
     sent.succeeds(20);

@@ -42,7 +42,7 @@ fn receivers_behind_a_diode_complete_a_signed_session() {
     let receivers = [0, 1].map(|at| stage.recv(at, &format!("r{at}"), &sealed));
     let mut source = stage
         .send(&[&file], &["--one-way", "--rate", "20M", "--repeat", "4", "--key", &key, "--sign-key", &sign]);
-    source.said("\"progress\"", 20);
+    source.prints("\"progress\"", 20);
     source.reaches(0.5, 20);
     let late = stage.recv(2, "r2", &sealed);
     for receiver in receivers.into_iter().chain([late]) {

@@ -78,9 +78,9 @@ impl OutageStage {
 }
 
 fn warned(ended: &Ended, words: &str) -> usize {
-    let says =
+    let is_named =
         |event: &&serde_json::Value| event["message"].as_str().is_some_and(|text| text.contains(words));
-    ended.all("warning").filter(says).count()
+    ended.all("warning").filter(is_named).count()
 }
 
 /// Kernel: an interface goes down.
@@ -137,7 +137,7 @@ fn layers_are_joined_again_on_an_interface_that_is_made_again() {
     let file = stage.file("image", 12_000_000);
     let mut receiver = stage.recv(0, "r0", &[]);
     let source = stage.send(&[&file], &["--cc", "rlc,base=1000000", "--expect", "1", "--max", "16M"]);
-    receiver.said("\"joined\":3", 30);
+    receiver.prints("\"joined\":3", 30);
     let hardware = delete(stage.lab.receiver(0));
     std::thread::sleep(Duration::from_secs(1));
     make_again(&stage.lab, stage.lab.receiver(0), &hardware);
@@ -303,10 +303,10 @@ fn sources_of_other_formats_wait_for_their_interface_too() {
         let common = ["--wire", wire, "--json", "--group", &stage.group];
         let mut receiver =
             Running::start(stage.lab.receiver(0), &[&["recv", "--out", &out], &common[..]].concat());
-        receiver.said("\"opened\"", 10);
+        receiver.prints("\"opened\"", 10);
         let mut source =
             Running::start(stage.lab.sender(), &[&["send", &file], &common[..], &more[..]].concat());
-        source.said("\"progress\"", 20);
+        source.prints("\"progress\"", 20);
         down(stage.lab.sender());
         std::thread::sleep(Duration::from_secs(2));
         up(stage.lab.sender());

@@ -70,14 +70,14 @@ fn words(line: &str) -> Vec<&str> {
 /// Returns the lines of a page that no printed line matches. A printed line matches if it contains all words of the page's line
 /// in order.
 fn unprinted<'a>(page: &'a [String], printed: &str) -> Vec<&'a str> {
-    let said: Vec<Vec<&str>> = printed.lines().map(words).collect();
+    let lines: Vec<Vec<&str>> = printed.lines().map(words).collect();
     let stands_in = |wanted: &[&str], line: &Vec<&str>| {
         let mut rest = line.iter();
         wanted.iter().all(|word| rest.any(|other| other == word))
     };
     let missing = page.iter().filter(|line| {
         let wanted = words(line);
-        !said.iter().any(|line| stands_in(&wanted, line))
+        !lines.iter().any(|line| stands_in(&wanted, line))
     });
     missing.map(String::as_str).filter(|line| line.trim() != "...").collect()
 }
@@ -109,10 +109,10 @@ impl Begun<'_> {
     fn ends(self, page: &str) {
         let Command { line, text, printed, .. } = self.command;
         let ended = self.running.ends(60);
-        let said = format!("{}{}", ended.stdout, ended.stderr);
-        assert_eq!(ended.code, 0, "{page}, line {line}: {text}\n{said}");
-        let missing = unprinted(printed, &said);
-        assert!(missing.is_empty(), "{page}, line {line}: {text}\ndid not print {missing:#?}\nbut\n{said}");
+        let actual = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, 0, "{page}, line {line}: {text}\n{actual}");
+        let missing = unprinted(printed, &actual);
+        assert!(missing.is_empty(), "{page}, line {line}: {text}\ndid not print {missing:#?}\nbut\n{actual}");
     }
 }
 

@@ -190,7 +190,7 @@ fn messages_of_a_zeromq_publisher_arrive_in_order() {
         let own = stage.text(&format!("out-{host}"));
         let args: Vec<&str> = args.iter().map(|arg| if **arg == out { own.as_str() } else { arg }).collect();
         let mut running = Running::start(lab.host(host), &args);
-        running.said("\"opened\"", 20);
+        running.prints("\"opened\"", 20);
         running
     });
     let node = lab.host("source");
@@ -237,7 +237,7 @@ fn two_faircasts_speak_pgm_with_a_scheme_that_has_two_ends() {
             let out = stage.text(&format!("{scheme}-{host}"));
             let args = ["recv", "--wire", "pgm", "--json", "--group", &group, "--out", &out];
             let mut running = Running::start(lab.host(host), &args);
-            running.said("\"opened\"", 20);
+            running.prints("\"opened\"", 20);
             running
         });
         let source = stage.send(&lab, "file", port, &["--cc", scheme, "--max", "10M"]).succeeds(60);

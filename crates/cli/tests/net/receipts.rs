@@ -28,13 +28,13 @@ fn receipts_of_a_daemon_and_behind_a_relay_verify_later() {
     let control = stage.text("relay.sock");
     let place = ["relay", "--json", "--from", &stage.group, "--to", &below, "--control", &control];
     let mut relay = Running::start(stage.lab.receiver(2), &place);
-    relay.said("\"opened\"", 20);
+    relay.prints("\"opened\"", 20);
     let mut stays = stage.recv(0, "r0", &["--serve", "--sign-receipts", &key("r0")]);
     let (out, signs) = (stage.text("r1"), key("r1"));
     let place =
         ["recv", "--json", "--host", "r1", "--out", &out, "--group", &below, "--sign-receipts", &signs];
     let mut child = Running::start(stage.lab.receiver(1), &place);
-    child.said("\"opened\"", 20);
+    child.prints("\"opened\"", 20);
     let report = stage.text("report.json");
     let source =
         stage.send(&[&file], &["--expect", "2", "--receipts", &keys, "--report", &report]).succeeds(30);
@@ -58,7 +58,10 @@ fn receipts_of_a_daemon_and_behind_a_relay_verify_later() {
     // In a second session, the remaining receiver signs with a key that is not required.
     let only = stage.text("keys/r1.pub");
     let source = stage.send(&[&other], &["--expect", "1", "--receipts", &only]).ends(30);
-    source.failed(1, "without a valid receipt: r0 (it is complete, but its receipt is signed by an unknown key");
+    source.failed(
+        1,
+        "without a valid receipt: r0 (it is complete, but its receipt is signed by an unknown key",
+    );
     stays.task.interrupt();
     assert_eq!(stays.ends(10).code, 0);
     relay.task.interrupt();

@@ -21,7 +21,7 @@ fn relay(stage: &Stage, node: &Node, more: &[&str]) -> Running {
     let (control, below) = (stage.text("relay.sock"), below(stage));
     let place = ["relay", "--json", "--from", &stage.group, "--to", &below, "--control", &control];
     let mut relay = Running::start(node, &[&place[..], more].concat());
-    relay.said("\"opened\"", 20);
+    relay.prints("\"opened\"", 20);
     relay
 }
 
@@ -30,7 +30,7 @@ fn child(stage: &Stage, at: usize, more: &[&str]) -> Running {
     let (host, out, group) = (format!("r{at}"), stage.text(&format!("r{at}")), below(stage));
     let place = ["recv", "--json", "--host", &host, "--out", &out, "--group", &group];
     let mut child = Running::start(stage.lab.receiver(at), &[&place[..], more].concat());
-    child.said("\"opened\"", 20);
+    child.prints("\"opened\"", 20);
     child
 }
 
@@ -39,7 +39,7 @@ fn status(stage: &Stage, node: &Node) -> String {
     let control = stage.text("relay.sock");
     let asked = Running::start(node, &["relay", "--status", "--json", "--control", &control]);
     let mut asked = asked;
-    asked.said("sessions", 5);
+    asked.prints("sessions", 5);
     asked.task.stdout()
 }
 
@@ -92,13 +92,13 @@ fn one_relay_serves_two_sessions_and_reports_both() {
         let flags = ["--expect", "1", "--max", "8M", "--join-timeout", "20", "--sign-key", &signers[at]];
         stage.send(&[&files[at]], &flags)
     });
-    relay.said("\"relayed\":1,\"branch\":0,\"event\":\"joined\"", 20);
-    let said = status(&stage, node);
+    relay.prints("\"relayed\":1,\"branch\":0,\"event\":\"joined\"", 20);
+    let printed = status(&stage, node);
     for ended in children.into_iter().chain(sources) {
         ended.succeeds(30);
     }
-    print_line(&said);
-    assert_eq!(said.matches("\"cached_bytes\"").count(), 2, "{said}");
+    print_line(&printed);
+    assert_eq!(printed.matches("\"cached_bytes\"").count(), 2, "{printed}");
     assert!(stage.has("r0", &files[0]) && stage.has("r1", &files[1]));
     relay.crashes();
 }
@@ -152,27 +152,35 @@ fn unsupported_options_of_a_relay_are_refused() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(1));
     let (node, group) = (stage.lab.receiver(0), stage.group.clone());
-    let says = |args: &[&str], code: i32, words: &str| {
+    let refuses = |args: &[&str], code: i32, words: &str| {
         let mut all = vec!["relay"];
         all.extend(args);
         let ended = Running::start(node, &all).ends(10);
         assert_eq!(ended.code, code, "{ended:?}");
         assert!(ended.stderr.contains(words), "{} does not say {words:?}", ended.stderr);
     };
-    says(&["--status", "--control", &stage.text("none.sock")], 2, "no relay answers");
-    says(&["--from", &group, "--to", &group, "--control", &stage.text("a.sock")], 2, "only to the interface on which they arrived");
-    says(&["--from", "nowhere0", "--to", &group, "--control", &stage.text("b.sock")], 2, "nowhere0");
-    says(&["--from", &group, "--to", "10.0.0.7:80@lo"], 2, "not a multicast address");
+    refuses(&["--status", "--control", &stage.text("none.sock")], 2, "no relay answers");
+    refuses(
+        &["--from", &group, "--to", &group, "--control", &stage.text("a.sock")],
+        2,
+        "only to the interface on which they arrived",
+    );
+    refuses(&["--from", "nowhere0", "--to", &group, "--control", &stage.text("b.sock")], 2, "nowhere0");
+    refuses(&["--from", &group, "--to", "10.0.0.7:80@lo"], 2, "not a multicast address");
     let nobody = format!("{}:5999", stage.lab.sender().ipv4());
     let args = ["recv", "--parent", &nobody, "--join-timeout", "4", "--out", &stage.text("out")];
     let alone = Running::start(node, &args).ends(10);
     assert_ne!(alone.code, 0, "{alone:?}");
     assert!(alone.stderr.contains(&format!("{nobody} does not answer")), "{}", alone.stderr);
     let group_key = key(&stage, "lab.key");
-    says(&["--from", &group, "--to", &below(&stage), "--key", &group_key], 2, "here belongs a relay's key");
+    refuses(
+        &["--from", &group, "--to", &below(&stage), "--key", &group_key],
+        2,
+        "here belongs a relay's key",
+    );
     let running = relay(&stage, node, &[]);
     let control = stage.text("relay.sock");
-    says(&["--from", &group, "--to", &below(&stage), "--control", &control], 2, "listens");
+    refuses(&["--from", &group, "--to", &below(&stage), "--control", &control], 2, "listens");
     running.crashes();
 }
 
@@ -182,7 +190,7 @@ fn serving(stage: &Stage, at: usize, name: &str, more: &[&str]) -> (Running, Str
     let (control, port) = (stage.text(name), "5778");
     let place = ["relay", "--json", "--listen", port, "--control", &control];
     let mut relay = Running::start(node, &[&place[..], more].concat());
-    relay.said("\"opened\"", 20);
+    relay.prints("\"opened\"", 20);
     (relay, format!("{}:{port}", node.ipv4()))
 }
 
@@ -192,7 +200,7 @@ fn fed(stage: &Stage, at: usize, parents: &[&str], more: &[&str]) -> Running {
     let mut args = vec!["recv", "--json", "--host", &host, "--out", &out];
     parents.iter().for_each(|parent| args.extend(["--parent", parent]));
     let mut child = Running::start(stage.lab.receiver(at), &[&args[..], more].concat());
-    child.said("\"opened\"", 20);
+    child.prints("\"opened\"", 20);
     child
 }
 
@@ -231,7 +239,7 @@ fn second_relay_replaces_a_killed_one_between_two_sites() {
     let args =
         ["relay", "--json", "--parent", &one, "--parent", &other, "--to", &below, "--control", &control];
     let mut far = Running::start(stage.lab.receiver(2), &args);
-    far.said("\"opened\"", 20);
+    far.prints("\"opened\"", 20);
     let mut children = [child(&stage, 3, &[]), child(&stage, 4, &[])];
     let source = stage.send(&[&file], &["--expect", "2", "--max", "16M"]);
     children[0].reaches(0.4, 20);

@@ -47,7 +47,7 @@ impl Stage {
         let place = ["relay", "--json", "--role", &role, "--from", &from, "--to", &to, "--host", &host];
         let args = [&place[..], &["--control", &control, "--ttl", "8"], more].concat();
         let mut hop = Running::start(self.chain.hop(at), &args);
-        hop.said("\"opened\"", 20);
+        hop.prints("\"opened\"", 20);
         hop
     }
 
@@ -56,7 +56,7 @@ impl Stage {
             let (host, out) = (format!("r{at}"), self.text(&format!("r{at}")));
             let place = ["recv", "--json", "--group", &self.group, "--host", &host, "--out", &out];
             let mut receiver = Running::start(self.chain.receiver(at), &[&place[..], more].concat());
-            receiver.said("\"opened\"", 20);
+            receiver.prints("\"opened\"", 20);
             receiver
         };
         (0..self.chain.receivers()).map(one).collect()
@@ -73,7 +73,7 @@ impl Stage {
         let control = self.text(&format!("hop{at}.sock"));
         let args = [&["relay", "--status", "--control", &control], more].concat();
         let mut asked = Running::start(self.chain.hop(at), &args);
-        asked.said("s", 5);
+        asked.prints("s", 5);
         asked.task.stdout()
     }
 
@@ -129,10 +129,10 @@ fn killed_router_leaves_the_session_to_the_kernel() {
             seen = [stage.counts(0), stage.counts(1)];
         }
         assert!(on_the_way(&seen), "{kind}: both are on the way: {seen:?}");
-        let said: String = receivers[3..].iter().chain([&second]).map(|one| one.task.stdout()).collect();
+        let printed: String = receivers[3..].iter().chain([&second]).map(|one| one.task.stdout()).collect();
         assert!(
-            at_once || said.contains("is silent; the session continues with"),
-            "{kind}: late for another reason: {seen:?}\n{said}"
+            at_once || printed.contains("is silent; the session continues with"),
+            "{kind}: late for another reason: {seen:?}\n{printed}"
         );
         first.crashes();
         let ended = source.succeeds(120);
@@ -170,10 +170,10 @@ fn sealed_sessions_pass_routers_of_two_schemes() {
     }
     // Each router has forwarded the session of its scheme, and no other.
     for (hop, kind) in hops.iter_mut().zip(KINDS) {
-        let said = hop.task.stdout();
-        let joined = said.lines().filter(|line| line.contains("\"event\":\"joined\"")).count();
-        assert_eq!(joined, 1, "{kind}: {said}");
-        assert!(said.contains("it is left to the kernel's forwarding"), "{kind}: {said}");
+        let printed = hop.task.stdout();
+        let joined = printed.lines().filter(|line| line.contains("\"event\":\"joined\"")).count();
+        assert_eq!(joined, 1, "{kind}: {printed}");
+        assert!(printed.contains("it is left to the kernel's forwarding"), "{kind}: {printed}");
     }
     hops.into_iter().for_each(Running::crashes);
     drop(daemons);

@@ -23,12 +23,12 @@ fn receiver_without_the_key_gets_nothing_and_reports_why() {
     let mut stranger = stage.recv(2, "r2", &["--join-timeout", "5", "--key", &theirs]);
     let mut source = stage.send(&[&file], &["--key", &ours, "--expect", "2", "--join-timeout", "4"]);
     // The source also reports it while it waits, and not only at the end.
-    source.said("it has no key", 4);
-    source.said("it has another key", 4);
+    source.prints("it has no key", 4);
+    source.prints("it has another key", 4);
     let source = source.ends(20);
     friend.succeeds(5);
-    keyless.said("a sealed session was found", 5);
-    stranger.said("sealed under another key", 5);
+    keyless.prints("a sealed session was found", 5);
+    stranger.prints("sealed under another key", 5);
     keyless.ends(10).failed(1, "give its --key");
     stranger.ends(10).failed(1, "use that key");
     assert_eq!(source.number("receivers"), 1.0, "strangers are not members: {source:?}");

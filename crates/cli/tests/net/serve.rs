@@ -15,7 +15,7 @@ fn daemon_receives_successive_sessions_and_survives_sources() {
     stage.send(&[&small], &["--expect", "1"]).succeeds(20);
     // Content that is too large is refused, and its source is notified of the reason.
     let mut refused = stage.send(&[&large], &["--join-timeout", "6"]);
-    refused.said("does not join it: it does not accept sessions from this host's name, or of this size", 5);
+    refused.prints("does not join it: it does not accept sessions from this host's name, or of this size", 5);
     refused.task.interrupt();
     refused.ends(5);
     // A stopped source does not end the receiver.
@@ -44,8 +44,8 @@ fn second_source_on_a_busy_group_gets_a_warning() {
     busy.reaches(0.1, 20);
     let mut late = stage.send(&[&second], &["--join-timeout", "30"]);
     // The second source is notified of the session that the receiver has joined, and the receiver names both sources.
-    late.said("\"event\":\"busy\"", 5);
-    late.said("\"source\":\"source\",\"content\":\"first\"", 5);
+    late.prints("\"event\":\"busy\"", 5);
+    late.prints("\"source\":\"source\",\"content\":\"first\"", 5);
     late.crashes();
     busy.succeeds(20);
     let receiver = receiver.succeeds(5);
@@ -137,9 +137,9 @@ fn daemon_receives_concurrent_sessions_and_reports_each() {
     // Each session starts after a second host has joined it. Until then, both sessions of the daemon continue.
     let both = &["--expect", "2", "--join-timeout", "120"];
     let mut sources: Vec<_> = files[..2].iter().map(|file| stage.send(&[file], both)).collect();
-    sources.iter_mut().for_each(|source| source.said("\"joined\"", 20));
+    sources.iter_mut().for_each(|source| source.prints("\"joined\"", 20));
     let mut third = stage.send(&[&files[2]], both);
-    third.said("\"event\":\"busy\"", 20);
+    third.prints("\"event\":\"busy\"", 20);
     let mut other = stage.recv(1, "r1", &["--serve"]);
     sources.into_iter().chain([third]).for_each(|source| {
         source.succeeds(30);

@@ -18,7 +18,7 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
     let mut source = stage.send(&[&one], &["--max", "30M", "--join-timeout", "3"]);
     // A receiver that accepts any session stays with the first one.
     receivers.push(stage.recv(2, "any", &[]));
-    source.said("\"any\"", 5);
+    source.prints("\"any\"", 5);
     let args =
         ["send", &two, "--no-key", "--json", "--max", "30M", "--group", &stage.group, "--join-timeout", "3"];
     let other = crate::kit::Running::start(stage.lab.receiver(3), &args);

@@ -17,7 +17,7 @@ fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
         "(cat {file}; sleep 1) | {FAIRCAST} send - --name tar --no-key --json --expect 2 --group {group}"
     );
     let source = Running::shell(stage.lab.sender(), &line).succeeds(40);
-    into_file.said("\"done\"", 5);
+    into_file.prints("\"done\"", 5);
     into_file.succeeds(5);
     assert_eq!(into_pipe.ends(5).code, 0);
     assert!(stage.has("r0", &file));
@@ -59,7 +59,7 @@ fn late_joiner_of_a_live_stream_starts_at_the_live_position() {
     let line =
         format!("({}) | {FAIRCAST} stream --history 1 --no-key --json --group {}", lines(6000), stage.group);
     let mut source = Running::shell(stage.lab.sender(), &line);
-    source.said("\"joined\"", 10);
+    source.prints("\"joined\"", 10);
     std::thread::sleep(std::time::Duration::from_secs(4));
     let second = listen(1, &late);
     let source = source.succeeds(40);

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub fn relay(node: &Node, control: &str, host: &str, more: &[&str]) -> Running {
     let place = ["relay", "--json", "--listen", "--host", host, "--control", control];
     let mut relay = Running::start(node, &[&place[..], more].concat());
-    relay.said("\"opened\"", 20);
+    relay.prints("\"opened\"", 20);
     relay
 }
 
@@ -18,7 +18,7 @@ pub fn child(node: &Node, host: &str, out: &str, parents: &[&str], more: &[&str]
     let mut args = vec!["recv", "--json", "--host", host, "--out", out];
     parents.iter().for_each(|parent| args.extend(["--parent", parent]));
     let mut child = Running::start(node, &[&args[..], more].concat());
-    child.said("\"opened\"", 20);
+    child.prints("\"opened\"", 20);
     child
 }
 
@@ -27,7 +27,7 @@ pub fn status(node: &Node, control: &str, more: &[&str]) -> String {
     let args = ["relay", "--status", "--control", control];
     let asked = Running::start(node, &[&args[..], more].concat());
     let mut asked = asked;
-    asked.said("session", 5);
+    asked.prints("session", 5);
     asked.task.stdout()
 }
 
@@ -61,7 +61,7 @@ fn the_source_and_every_relay_show_the_tree_below_them() {
         child(node(at), &format!("r{at}"), &stage.text(&format!("r{at}")), &[&address(parent)], &[])
     });
     let mut sends = stage.send(&[&file], &["--expect", "3", "--max", "12M"]);
-    sends.said("\"depth\":3", 30);
+    sends.prints("\"depth\":3", 30);
     let below_a = status(node(0), &sockets[0], &[]);
     let below_b: Value = must(serde_json::from_str(&status(node(1), &sockets[1], &["--json"])));
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(40)));
@@ -139,7 +139,7 @@ fn nearest_relay_is_found_and_replaced_when_killed() {
     };
     let mut taken = child(lab.host("child"), "child", &path("out"), &["find"], &[]);
     let mut source = sends("10M");
-    source.said("\"host\":\"near\",\"address\"", 30);
+    source.prints("\"host\":\"near\",\"address\"", 30);
     taken.reaches(0.3, 30);
     near.crashes();
     taken.succeeds(60);
@@ -197,7 +197,7 @@ fn a_relay_joins_groups_and_a_host_by_unicast_over_ipv6() {
     let (host, out) = ("r2", stage.text("r2"));
     let args = ["recv", "--json", "--host", host, "--out", &out, "--group", below];
     let mut group = Running::start(node(2), &args);
-    group.said("\"opened\"", 20);
+    group.prints("\"opened\"", 20);
     let ended = stage.send(&[&file], &["--expect", "3", "--max", "20M", "--join-timeout", "30"]).succeeds(60);
     for receiver in [unicast, found, group] {
         receiver.succeeds(10);

@@ -43,7 +43,7 @@ pub fn waiting(stage: &Stage, at: usize, more: &[&str]) -> Running {
         args.extend(["--out", &out]);
     }
     let mut running = Running::start(stage.lab.receiver(at), &[&args[..], more].concat());
-    running.said("\"opened\"", 20);
+    running.prints("\"opened\"", 20);
     running
 }
 
@@ -102,8 +102,8 @@ fn source_serves_a_list_of_hosts_without_multicast() {
     let ended = sends.succeeds(30);
     must(capture.stop());
     assert_eq!((ended.number("receivers"), ended.number("verified")), (3.0, 3.0), "{ended:?}");
-    let said = outcomes(ended.done());
-    assert!(said.len() == 3 && said.iter().all(|(_, outcome)| outcome == "done"), "{said:?}");
+    let printed = outcomes(ended.done());
+    assert!(printed.len() == 3 && printed.iter().all(|(_, outcome)| outcome == "done"), "{printed:?}");
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
     let groups = must(fields(&pcap, "udp", &["ip.dst"]));
     assert!(groups.is_empty(), "somebody sent to {groups:?}");
@@ -124,8 +124,8 @@ fn silent_host_of_the_list_is_named_and_others_complete() {
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
     assert_eq!(ended.code, 1, "{ended:?}");
     assert_eq!((ended.number("verified"), ended.number("missing")), (2.0, 1.0), "{ended:?}");
-    let said: Vec<String> = outcomes(ended.done()).into_iter().map(|(_, outcome)| outcome).collect();
-    assert_eq!(said, ["done", "done", "unanswered"], "{ended:?}");
+    let printed: Vec<String> = outcomes(ended.done()).into_iter().map(|(_, outcome)| outcome).collect();
+    assert_eq!(printed, ["done", "done", "unanswered"], "{ended:?}");
     assert!(other.task.is_running(), "nobody has invited it");
     // The same with text output.
     let again = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
@@ -203,7 +203,7 @@ fn hosts_can_ask_a_source_that_also_sends_multicast() {
         let (host, out) = (format!("r{at}"), stage.text(&format!("r{at}")));
         let args = ["recv", "--json", "--host", &host, "--out", &out, "--parent", &parent];
         let mut child = Running::start(stage.lab.receiver(at), &args);
-        child.said("\"opened\"", 20);
+        child.prints("\"opened\"", 20);
         child
     });
     let sends = stage.send(&[&file], &["--expect", "3", "--max", "16M", "--listen"]);
@@ -266,14 +266,14 @@ fn invalid_list_of_hosts_is_refused_with_its_line() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(1));
     let file = stage.file("image", 1_000);
-    let says = |text: &str, words: &str| {
+    let refuses = |text: &str, words: &str| {
         must(std::fs::write(stage.path("hosts.txt"), text));
         let ended = source(&stage, &[&file, "--invite", &stage.text("hosts.txt")]).ends(10);
         assert!(ended.code == 2 && ended.stderr.contains(words), "{ended:?}");
     };
-    says("10.0.0.1\nno such host\n", "hosts.txt, line 2");
-    says("10.0.0.1\n10.0.0.1:5778\n", "which is on line 1 already");
-    says("#\n", "names no host");
+    refuses("10.0.0.1\nno such host\n", "hosts.txt, line 2");
+    refuses("10.0.0.1\n10.0.0.1:5778\n", "which is on line 1 already");
+    refuses("#\n", "names no host");
     let busy = waiting(&stage, 0, &[]);
     let taken =
         Running::start(stage.lab.receiver(0), &["recv", "--listen", "--out", &stage.text("x")]).ends(10);

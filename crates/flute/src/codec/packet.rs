@@ -132,19 +132,19 @@ pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     let cci = r.take(4 * (usize::from(first >> 2 & 3) + 1))?;
     let tsi = r.number(4 * usize::from(s) + 2 * usize::from(h))?.map(|tsi| tsi as u64); // six bytes at most
     let toi = r.number(4 * usize::from(o) + 2 * usize::from(h))?;
-    let said = 4 * usize::from(words);
-    if said < r.at || said > bytes.len() {
-        return Err(ParseError::HeaderLength { said, fields: r.at, have: bytes.len() });
+    let stated = 4 * usize::from(words);
+    if stated < r.at || stated > bytes.len() {
+        return Err(ParseError::HeaderLength { stated, fields: r.at, have: bytes.len() });
     }
-    let extensions = read_extensions(Reader { bytes: &bytes[..said], at: r.at }, fec)?;
+    let extensions = read_extensions(Reader { bytes: &bytes[..stated], at: r.at }, fec)?;
     let closing = match second & (CLOSE_SESSION | CLOSE_OBJECT) {
         0 => Closing::Nothing,
         CLOSE_OBJECT => Closing::Object,
         CLOSE_SESSION => Closing::Session,
         _ => Closing::Both,
     };
-    let mut r = Reader { bytes, at: said };
-    let payload_id = match said == bytes.len() {
+    let mut r = Reader { bytes, at: stated };
+    let payload_id = match stated == bytes.len() {
         true => None,
         false => Some(PayloadId::from_bytes(r.array()?, fec)),
     };
@@ -303,8 +303,8 @@ fn put_extensions(out: &mut Vec<u8>, extensions: &Extensions) {
 fn put_times(out: &mut Vec<u8>, time: Times) {
     let (high, low) = (time.current.map(|(high, _)| high), time.current.and_then(|(_, low)| low));
     let words = [(SCT_HIGH, high), (SCT_LOW, low), (ERT, time.residual), (SLC, time.changed)];
-    let said = words.iter().filter(|(_, word)| word.is_some());
-    let (bits, count) = said.fold((0, 1), |(bits, count), (bit, _)| (bits | bit, count + 1));
+    let stated = words.iter().filter(|(_, word)| word.is_some());
+    let (bits, count) = stated.fold((0, 1), |(bits, count), (bit, _)| (bits | bit, count + 1));
     out.extend_from_slice(&[EXT_TIME, count]);
     out.extend_from_slice(&bits.to_be_bytes());
     words.iter().filter_map(|(_, word)| *word).for_each(|word| out.extend_from_slice(&word.to_be_bytes()));

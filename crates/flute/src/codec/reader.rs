@@ -15,19 +15,17 @@ pub enum ParseError {
     #[error("LCT version {0} is not supported; only version 1 is")]
     Version(u8),
     /// The header's length is too short for its fields, or exceeds the datagram.
-    #[error("a header length of {said} bytes, but the fields take {fields} and the datagram has {have}")]
+    #[error("a header length of {stated} bytes, but the fields take {fields} and the datagram has {have}")]
     HeaderLength {
         /// Length in the header.
-        said: usize,
+        stated: usize,
         /// Length of its fields.
         fields: usize,
         /// Bytes of the datagram.
         have: usize,
     },
     /// A header extension has no length, or does not end within the header.
-    #[error(
-        "header extension {kind} of {words} words exceeds the remaining {left} bytes of the header"
-    )]
+    #[error("header extension {kind} of {words} words exceeds the remaining {left} bytes of the header")]
     Extension {
         /// Its type.
         kind: u8,

@@ -25,8 +25,8 @@ fn set(name: &str, value: &[u8]) -> Arc<Attributes> {
 }
 
 /// Sends `source` into `out`: the source states the metadata `said`, and the receiver applies `wanted`.
-fn transfer_with(source: &Path, out: &Path, said: &Preserve, wanted: &Preserve) -> Finished {
-    let reading = Reading { preserve: said.clone(), ..Reading::default() };
+fn transfer_with(source: &Path, out: &Path, sent: &Preserve, wanted: &Preserve) -> Finished {
+    let reading = Reading { preserve: sent.clone(), ..Reading::default() };
     let mut object = ObjectStream::open_with(&[source.to_path_buf()], &reading, T, K).expect("readable");
     let blocks = blocks(&mut object);
     let mut store = open(out, &object).expect("opened").preserving(wanted.clone(), OwnersBy::Name);
@@ -80,10 +80,10 @@ fn acl() -> Vec<u8> {
 
 #[test]
 fn a_manifest_with_owners_and_attributes_has_these_bytes() {
-    let said = Owner { uid: 300, gid: 5, user: "ann".into(), group: String::new() };
+    let sent = Owner { uid: 300, gid: 5, user: "ann".into(), group: String::new() };
     let attributes = Some(set("user.a", b"v"));
     let entries = vec![
-        Entry { owner: Some(Arc::new(said)), attributes: attributes.clone(), mode: 0o4755, ..file("a") },
+        Entry { owner: Some(Arc::new(sent)), attributes: attributes.clone(), mode: 0o4755, ..file("a") },
         Entry::new("b", Kind::HardLink { to: 0 }, 0, 0),
         Entry { attributes, path: OsStr::from_bytes(b"c\xff").into(), ..file("") },
     ];
@@ -259,8 +259,8 @@ fn attributes_are_sent_if_both_sides_request_them() {
     set_attribute(&at.path("tree"), "user.dir", b"too");
     set_attribute(&source, ACCESS_ACL, &acl());
     let (none, all) = (Preserve::nothing(), Preserve::nothing().and(Aspect::Xattrs).and(Aspect::Acls));
-    for (said, wanted, out) in [(&none, &all, "a"), (&all, &none, "b")] {
-        transfer_with(&at.path("tree"), &at.path(out), said, wanted);
+    for (sent, wanted, out) in [(&none, &all, "a"), (&all, &none, "b")] {
+        transfer_with(&at.path("tree"), &at.path(out), sent, wanted);
         assert_eq!(attribute(&at.path(out).join("tree/file"), "user.note"), None);
         assert_eq!(attribute(&at.path(out).join("tree/file"), ACCESS_ACL), None);
     }

@@ -72,9 +72,12 @@ fn older_session_is_refused_with_both_times() {
     assert_eq!(receive(&old, &out, EARLY, OverwritePolicy::Refuse).expect("nothing was there"), [""; 0]);
     receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("it is newer");
     let before = picture(&out);
-    let said = refused(receive(&old, &out, EARLY, OverwritePolicy::Refuse));
-    assert!(said.contains("2001-09-09T01:46:41.500Z") && said.contains("2001-09-09T01:46:40.000Z"), "{said}");
-    assert!(said.contains(&*out.join("image").to_string_lossy()), "{said}");
+    let message = refused(receive(&old, &out, EARLY, OverwritePolicy::Refuse));
+    assert!(
+        message.contains("2001-09-09T01:46:41.500Z") && message.contains("2001-09-09T01:46:40.000Z"),
+        "{message}"
+    );
+    assert!(message.contains(&*out.join("image").to_string_lossy()), "{message}");
     let after: BTreeMap<_, _> =
         picture(&out).into_iter().filter(|(name, _)| before.contains_key(name)).collect();
     assert_eq!(after.get("image"), before.get("image"));
@@ -168,11 +171,11 @@ fn content_of_another_source_is_refused_with_both_names() {
     let from = |origin| Admission { origin, ..session(EARLY) };
     receive_in(&old, &out, from(origin("lab1", 1, false))).expect("nothing was there");
     let error = receive_in(&new, &out, from(origin("lab2", 2, false))).expect_err("lab1 has brought it");
-    let said = error.to_string();
-    assert!(matches!(error, ObjectError::OtherSource { .. }), "{said}");
+    let message = error.to_string();
+    assert!(matches!(error, ObjectError::OtherSource { .. }), "{message}");
     assert!(
-        said.contains("it came from lab1 (192.0.2.1), and lab2 (192.0.2.2) sends other content"),
-        "{said}"
+        message.contains("it came from lab1 (192.0.2.1), and lab2 (192.0.2.2) sends other content"),
+        "{message}"
     );
     assert_eq!(fs::read(out.join("image")).expect("it is there"), content(2_001, 1));
     receive_in(&old, &out, from(origin("lab2", 2, false))).expect("the same content");

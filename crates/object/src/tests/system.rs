@@ -120,9 +120,9 @@ fn again_as_ordinary_user(test: &str) {
         .gid(65534);
     match again.output() {
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-            assert!(said.contains("1 passed"), "{name} ran: {said}");
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+            assert!(printed.contains("1 passed"), "{name} ran: {printed}");
         }
         Err(e) => eprintln!("skipped: cannot run as nobody: {e}"),
     }

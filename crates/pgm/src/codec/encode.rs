@@ -59,7 +59,7 @@ pub fn checksum(packet: &[u8]) -> u16 {
 
 /// Returns the bytes of a data packet with this payload and these options.
 pub fn data_len(options: &Options<'_>, payload: usize) -> usize {
-    let stamp = match &options.said {
+    let stamp = match &options.extension {
         Some(OwnOption::Stamp(stamp)) => OPTION_HEADER + Stamp::len_with(&stamp.mark),
         _ => 0,
     };
@@ -170,7 +170,7 @@ fn put_options(out: &mut Vec<u8>, options: &Options<'_>) -> Result<u8, EncodeErr
             put_address(out, feedback.from, feedback.loss);
         });
     }
-    match &options.said {
+    match &options.extension {
         Some(OwnOption::Stamp(stamp)) => list.option(OPT_FAIRCAST, SAYS_STAMP, |out| stamp.put(out))?,
         Some(OwnOption::Content(content)) => {
             list.option(OPT_FAIRCAST, SAYS_CONTENT, |out| put_content(out, content))?;

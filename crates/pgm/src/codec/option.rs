@@ -57,7 +57,7 @@ pub struct Options<'a> {
     /// Fields of a PGMCC receiver.
     pub pgmcc_feedback: Option<PgmccFeedback>,
     /// Fields of a faircast scheme.
-    pub said: Option<OwnOption>,
+    pub extension: Option<OwnOption>,
 }
 
 /// Position of a fragment (RFC 3208, 9.2).

@@ -51,10 +51,10 @@ pub enum ParseError {
     #[error("address family {0} is neither IPv4 (1) nor IPv6 (2)")]
     AddressFamily(u16),
     /// The header states a length other than the datagram's.
-    #[error("the header states {said} bytes of data, but {have} follow")]
+    #[error("the header states {stated} bytes of data, but {have} follow")]
     Length {
         /// Length in the header.
-        said: usize,
+        stated: usize,
         /// Length of the datagram.
         have: usize,
     },
@@ -108,10 +108,10 @@ pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     }
     let options = if flags & OPTIONS_PRESENT != 0 { read_options(&mut reader)? } else { Options::default() };
     let payload = &bytes[reader.at..];
-    let said = usize::from(u16::from_be_bytes([l0, l1]));
+    let stated = usize::from(u16::from_be_bytes([l0, l1]));
     let counts = matches!(body, Body::Odata(_) | Body::Rdata(_));
-    if counts && said != payload.len() {
-        return Err(ParseError::Length { said, have: payload.len() });
+    if counts && stated != payload.len() {
+        return Err(ParseError::Length { stated, have: payload.len() });
     }
     Ok(Packet {
         gsi: Gsi(gsi),
@@ -231,7 +231,7 @@ fn read_option<'a>(
             options.pgmcc_feedback = Some(PgmccFeedback { stamp, loss, from: r.address_of(family)? });
         }
         OPT_FAIRCAST if own == SAYS_STAMP || own == SAYS_CONTENT => {
-            options.said = Some(read_own_option(own, value)?);
+            options.extension = Some(read_own_option(own, value)?);
             r.at = value.len();
         }
         _ => return Ok(Known::No),
@@ -241,11 +241,11 @@ fn read_option<'a>(
 
 /// Reads the value of faircast's own option, in the native format's encoding.
 fn read_own_option(own: u8, value: &[u8]) -> Result<OwnOption, ParseError> {
-    let said = match own {
+    let value = match own {
         SAYS_CONTENT => stamp::parse_content(value).map(OwnOption::Content),
         _ => Stamp::parse(value).map(OwnOption::Stamp),
     };
-    said.map_err(|_| ParseError::Option { kind: OPT_FAIRCAST, flaw: Flaw::Value })
+    value.map_err(|_| ParseError::Option { kind: OPT_FAIRCAST, flaw: Flaw::Value })
 }
 
 /// Reads fields in order; never beyond the end.

@@ -207,7 +207,7 @@ fn a_wrong_length_or_version_or_type_is_refused() {
         packet[6..8].copy_from_slice(&sum);
         parse(&packet).map(drop)
     };
-    assert_eq!(change(15, 0x21), Err(ParseError::Length { said: 0x21, have: 0x22 }));
+    assert_eq!(change(15, 0x21), Err(ParseError::Length { stated: 0x21, have: 0x22 }));
     assert_eq!(change(4, 0x44), Err(ParseError::Version(1)));
     assert_eq!(change(4, 0x0f), Err(ParseError::UnknownType(0x0f)));
     assert_eq!(change(5, 0x80), Err(ParseError::Parity));
@@ -266,7 +266,7 @@ fn samples() -> Vec<Packet<'static>> {
         mark,
     };
     let content = ReportContent::Congested { echo, level: 1e6, mean: 2e6, cause: Cause::Loss };
-    let said = |said| Options { said: Some(said), ..Options::default() };
+    let extension = |extension| Options { extension: Some(extension), ..Options::default() };
     let all = Options {
         join: Some(3),
         back_off: Some(BackOff { micros: 50_000, sqn: 1 }),
@@ -280,14 +280,14 @@ fn samples() -> Vec<Packet<'static>> {
     let data = Data { sqn: 1 << 31, trail: 3 };
     vec![
         Packet { options: all, ..down(Body::Spm(Spm { sqn: 1, trail: 2, lead: 3, path: SOURCE })) },
-        Packet { options: said(OwnOption::Stamp(stamp)), payload: b"data", ..down(Body::Odata(data)) },
+        Packet { options: extension(OwnOption::Stamp(stamp)), payload: b"data", ..down(Body::Odata(data)) },
         Packet { payload: b"repair", ..down(Body::Rdata(data)) },
         Packet { options: list, ..down(Body::Nak(nak)) },
         down(Body::Nnak(nak)),
         down(Body::Ncf(nak)),
         down(Body::Spmr),
         Packet {
-            options: said(OwnOption::Content(content)),
+            options: extension(OwnOption::Content(content)),
             ..down(Body::Ack(Ack { newest: 1, bitmap: 2 }))
         },
     ]
@@ -329,7 +329,7 @@ prop_compose! {
         fragment in any::<Option<[u32; 3]>>(), join: Option<u32>, marks: [bool; 3],
         data in prop::option::of((any::<u32>(), address())),
         feedback in prop::option::of((any::<u32>(), any::<u16>(), address())),
-        times in any::<Option<[u32; 4]>>(), said in prop::option::of(0..samples().len()),
+        times in any::<Option<[u32; 4]>>(), extension in prop::option::of(0..samples().len()),
     ) -> Options<'static> {
         Options {
             fragment: fragment.map(|[first, offset, len]| Fragment { first, offset, len }),
@@ -340,7 +340,7 @@ prop_compose! {
             syn: marks[0], fin: marks[1], rst: marks[2],
             pgmcc_data: data.map(|(stamp, acker)| PgmccData { stamp, acker }),
             pgmcc_feedback: feedback.map(|(stamp, loss, from)| PgmccFeedback { stamp, loss, from }),
-            said: said.and_then(|at| samples()[at].options.said),
+            extension: extension.and_then(|at| samples()[at].options.extension),
         }
     }
 }

@@ -219,17 +219,17 @@ mod tests {
         }
     }
 
-    fn says(members: &mut Members, number: u64, (reason, state): (u8, MemberState), receivers: u32) {
+    fn report(members: &mut Members, number: u64, (reason, state): (u8, MemberState), receivers: u32) {
         let member = Member { reason, state, receivers, ..member_of(number) };
         let at = SocketAddr::from(([10, 0, 0, 1], 4000));
         members.on_report(&member, number, at, Time::ZERO);
     }
 
     fn relay(members: &mut Members, number: u64, outstanding: u32) {
-        says(members, number, (RELAYS, MemberState::Receiving), outstanding);
+        report(members, number, (RELAYS, MemberState::Receiving), outstanding);
     }
 
-    fn tells(members: &mut Members, from: u64, receivers: &[u64]) -> Vec<u64> {
+    fn confirms(members: &mut Members, from: u64, receivers: &[u64]) -> Vec<u64> {
         while members.has_any_confirmation() {
             confirmed(members);
         }
@@ -253,19 +253,19 @@ mod tests {
     fn receiver_reported_by_two_relay_processes_counts_once() {
         let mut members = Members::default();
         relay(&mut members, 1, 3);
-        assert_eq!(tells(&mut members, 1, &[11, 12]), [11, 12]);
+        assert_eq!(confirms(&mut members, 1, &[11, 12]), [11, 12]);
         relay(&mut members, 1, 1);
         assert_eq!((members.receivers(), members.verified()), (3, 2));
         // The relay's next process: receiver 12 has not been confirmed yet, and receiver 13 completes there.
         relay(&mut members, 2, 2);
-        assert_eq!(tells(&mut members, 2, &[12, 13]), [12, 13]);
+        assert_eq!(confirms(&mut members, 2, &[12, 13]), [12, 13]);
         relay(&mut members, 2, 0);
         assert_eq!((members.receivers(), members.verified()), (3, 3));
-        assert_eq!(tells(&mut members, 1, &[12]), [12], "what is late is answered");
+        assert_eq!(confirms(&mut members, 1, &[12]), [12], "what is late is answered");
         assert_eq!((members.receivers(), members.verified()), (3, 3));
         // Receiver 13 has joined the source directly in the meantime.
-        says(&mut members, 13, (0, MemberState::Done), 1);
-        assert_eq!(tells(&mut members, 2, &[13]), [13]);
+        report(&mut members, 13, (0, MemberState::Done), 1);
+        assert_eq!(confirms(&mut members, 2, &[13]), [13]);
         assert_eq!((members.receivers(), members.verified()), (3, 3));
     }
 
@@ -274,38 +274,38 @@ mod tests {
         let mut members = Members::default();
         members.report_ids();
         relay(&mut members, 1, 2);
-        assert!(tells(&mut members, 1, &[11]).is_empty());
+        assert!(confirms(&mut members, 1, &[11]).is_empty());
         relay(&mut members, 1, 1);
-        says(&mut members, 12, (0, MemberState::Done), 1);
+        report(&mut members, 12, (0, MemberState::Done), 1);
         assert!(confirmed(&mut members).is_empty());
         assert_eq!(members.take_numbers(), [11, 12].map(id));
         assert_eq!(above(&members), (3, 2, 0));
         assert!(members.on_known(&[11, 12, 99].map(id)));
         assert_eq!(confirmed(&mut members), [11, 12]);
         assert_eq!(above(&members), (1, 0, 0));
-        assert_eq!(tells(&mut members, 1, &[11]), [11], "the answer was lost");
+        assert_eq!(confirms(&mut members, 1, &[11]), [11], "the answer was lost");
         // A relay of an older version reports only the number of completed receivers, and no parent confirms IDs now.
         let older = Member { done: 2, ..member_of(3) };
         members.on_report(&older, 1, SocketAddr::from(([10, 0, 0, 3], 4000)), Time::ZERO);
         members.answer_at_once(true);
-        assert_eq!(tells(&mut members, 1, &[14]), [14]);
+        assert_eq!(confirms(&mut members, 1, &[14]), [14]);
         assert_eq!(above(&members), (5, 3, 2));
     }
 
     #[test]
     fn receiver_restarted_behind_a_relay_keeps_its_first_id() {
         let mut members = Members::of_relay();
-        let mut says = |number, state, secs| {
+        let mut report = |number, state, secs| {
             let host = Name::clipped("lab1");
             let member = Member { reason: 0, state, receivers: 1, host, ..member_of(number) };
             let at = SocketAddr::from(([10, 0, 0, 7], 4000));
             members.on_report(&member, number, at, Time::ZERO + Span::from_secs(secs));
             members.take_numbers()
         };
-        assert!(says(11, MemberState::Joined, 0).is_empty());
-        assert_eq!(says(11, MemberState::Done, 1), [id(11)]);
-        assert!(says(12, MemberState::Joined, 5).is_empty());
-        assert!(says(12, MemberState::Done, 6).is_empty());
+        assert!(report(11, MemberState::Joined, 0).is_empty());
+        assert_eq!(report(11, MemberState::Done, 1), [id(11)]);
+        assert!(report(12, MemberState::Joined, 5).is_empty());
+        assert!(report(12, MemberState::Done, 6).is_empty());
         assert_eq!(above(&members), (1, 1, 0));
         assert_eq!(confirmed(&mut members), [id(12).get()], "it need not wait for the source");
     }
@@ -313,12 +313,12 @@ mod tests {
     #[test]
     fn only_relays_report_completions_and_their_number_is_bounded() {
         let mut members = Members::default();
-        says(&mut members, 5, (0, MemberState::Receiving), 1);
-        assert!(tells(&mut members, 5, &[11]).is_empty() && tells(&mut members, 6, &[11]).is_empty());
+        report(&mut members, 5, (0, MemberState::Receiving), 1);
+        assert!(confirms(&mut members, 5, &[11]).is_empty() && confirms(&mut members, 6, &[11]).is_empty());
         relay(&mut members, 1, 0);
         let all: Vec<u64> = (1_000..1_000 + MAX_MEMBERS as u64 + 5).collect();
-        all.chunks(1_000).for_each(|part| _ = tells(&mut members, 1, part));
+        all.chunks(1_000).for_each(|part| _ = confirms(&mut members, 1, part));
         assert_eq!(members.verified(), MAX_MEMBERS as u64);
-        assert_eq!(tells(&mut members, 1, &[7]), [7], "it is told so, and counts nowhere");
+        assert_eq!(confirms(&mut members, 1, &[7]), [7], "it is told so, and counts nowhere");
     }
 }

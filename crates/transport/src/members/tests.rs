@@ -85,15 +85,19 @@ fn a_finished_receiver_that_restarts_counts_once() {
 fn receiver_that_moves_to_another_parent_leaves_and_may_rejoin() {
     let mut members = Members::default();
     let address = SocketAddr::from(([192, 0, 2, 1], 7));
-    let mut tells = |reason, state, seq| {
+    let mut reports = |reason, state, seq| {
         let change = members.on_report(&because(reason, 1, state), seq, address, at(0));
         (change, members.count(), members.receivers(), members.at(address.ip()))
     };
-    assert_eq!(tells(0, MemberState::Joined, 3), (Change::Joined, 1, 1, 1));
-    assert_eq!(tells(MOVED, MemberState::Leaving, 9), (Change::Moved, 0, 0, 0));
-    assert_eq!(tells(MOVED, MemberState::Leaving, 10), (Change::None, 0, 0, 0), "it says so twice");
-    assert_eq!(tells(0, MemberState::Receiving, 8), (Change::None, 0, 0, 0), "what comes late is of before");
-    assert_eq!(tells(0, MemberState::Joined, 20), (Change::Joined, 1, 1, 1));
+    assert_eq!(reports(0, MemberState::Joined, 3), (Change::Joined, 1, 1, 1));
+    assert_eq!(reports(MOVED, MemberState::Leaving, 9), (Change::Moved, 0, 0, 0));
+    assert_eq!(reports(MOVED, MemberState::Leaving, 10), (Change::None, 0, 0, 0), "it says so twice");
+    assert_eq!(
+        reports(0, MemberState::Receiving, 8),
+        (Change::None, 0, 0, 0),
+        "what comes late is of before"
+    );
+    assert_eq!(reports(0, MemberState::Joined, 20), (Change::Joined, 1, 1, 1));
     assert_eq!(members.unfinished(), 1);
 }
 
@@ -142,14 +146,14 @@ fn receiver_is_slow_after_reporting_a_low_rate_for_a_second() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     let (low, bound) = (Rate::from_mbps(10.0), Rate::from_mbps(50.0));
-    let mut said = |tenths: u64, level| {
+    let mut is_new_burst = |tenths: u64, level| {
         let now = Time::ZERO + Span::from_millis(100) * tenths;
         members.on_congestion(id(1), level, bound, Span::from_secs(1), now)
     };
-    assert!((0..10).all(|tenths| !said(tenths, low)), "one burst, of something sent before");
-    assert!(!said(10, bound), "it can do better");
-    assert!((11..21).all(|tenths| !said(tenths, low)));
-    assert!(said(21, low));
+    assert!((0..10).all(|tenths| !is_new_burst(tenths, low)), "one burst, of something sent before");
+    assert!(!is_new_burst(10, bound), "it can do better");
+    assert!((11..21).all(|tenths| !is_new_burst(tenths, low)));
+    assert!(is_new_burst(21, low));
 }
 
 #[test]
@@ -281,12 +285,12 @@ fn count_of_unanswered_requests_matches_the_queue() {
 #[test]
 fn relay_whose_only_receiver_failed_reports_no_completion() {
     let mut members = Members::default();
-    let says = |state, done| Report { done, ..because(RELAYS, 1, state) };
+    let report_of = |state, done| Report { done, ..because(RELAYS, 1, state) };
     let place = SocketAddr::from(([192, 0, 2, 1], 1));
-    members.on_report(&says(MemberState::Receiving, 0), 1, place, at(0));
-    members.on_report(&says(MemberState::Done, 0), 2, place, at(1));
+    members.on_report(&report_of(MemberState::Receiving, 0), 1, place, at(0));
+    members.on_report(&report_of(MemberState::Done, 0), 2, place, at(1));
     assert_eq!((members.receivers(), members.verified()), (1, 0));
-    members.on_report(&says(MemberState::Done, 1), 3, place, at(2));
+    members.on_report(&report_of(MemberState::Done, 1), 3, place, at(2));
     assert_eq!((members.receivers(), members.verified()), (1, 1));
 }
 
@@ -294,7 +298,7 @@ fn relay_whose_only_receiver_failed_reports_no_completion() {
 fn receivers_behind_a_restarted_relay_count_once() {
     let mut members = Members::default();
     let place = SocketAddr::from(([192, 0, 2, 1], 1));
-    let says =
+    let report_of =
         |number, (receivers, done), state| Report { receivers, done, ..because(RELAYS, number, state) };
     let node = |receivers| TreeNode {
         level: 0,
@@ -304,13 +308,13 @@ fn receivers_behind_a_restarted_relay_count_once() {
         address: SocketAddr::from(([192, 0, 2, 2], 1)),
         host: TreeNode::cut("below"),
     };
-    members.on_report(&says(1, (0, 0), MemberState::Joined), 1, place, at(0));
+    members.on_report(&report_of(1, (0, 0), MemberState::Joined), 1, place, at(0));
     members.on_tree(&Tree { from: id(1), first: 0, count: 1, relays: vec![node(2)] });
     // Three receivers: two behind another relay, and one attached directly.
-    members.on_report(&says(1, (3, 3), MemberState::Done), 2, place, at(1));
+    members.on_report(&report_of(1, (3, 3), MemberState::Done), 2, place, at(1));
     assert_eq!((members.receivers(), members.verified()), (3, 3));
-    members.on_report(&says(2, (0, 0), MemberState::Joined), 1, place, at(4));
-    members.on_report(&says(2, (2, 2), MemberState::Done), 2, place, at(5));
+    members.on_report(&report_of(2, (0, 0), MemberState::Joined), 1, place, at(4));
+    members.on_report(&report_of(2, (2, 2), MemberState::Done), 2, place, at(5));
     assert_eq!(
         (members.receivers(), members.verified()),
         (3, 3),
@@ -322,13 +326,13 @@ fn receivers_behind_a_restarted_relay_count_once() {
         (2, 2),
         "the counts follow what is told of those behind"
     );
-    members.on_report(&says(1, (3, 3), MemberState::Done), 3, place, at(6));
+    members.on_report(&report_of(1, (3, 3), MemberState::Done), 3, place, at(6));
     assert_eq!(
         (members.receivers(), members.verified()),
         (5, 5),
         "the first one lives: there are two relays"
     );
-    members.on_report(&says(2, (2, 2), MemberState::Done), 3, place, at(9));
+    members.on_report(&report_of(2, (2, 2), MemberState::Done), 3, place, at(9));
     members.expire(at(10), IDLE_TIMEOUT, SPREAD);
     assert_eq!((members.receivers(), members.verified()), (2, 2), "that was a message that was late");
 }
@@ -388,9 +392,9 @@ fn number_of_stored_askers_is_bounded() {
 fn receiver_reports_only_itself() {
     let mut members = Members::default();
     let place = SocketAddr::from(([192, 0, 2, 1], 1));
-    let says = |state| Report { receivers: 9, done: 9, ..because(0, 1, state) };
-    members.on_report(&says(MemberState::Receiving), 1, place, at(0));
+    let report_of = |state| Report { receivers: 9, done: 9, ..because(0, 1, state) };
+    members.on_report(&report_of(MemberState::Receiving), 1, place, at(0));
     assert_eq!((members.receivers(), members.verified()), (1, 0));
-    members.on_report(&says(MemberState::Done), 2, place, at(1));
+    members.on_report(&report_of(MemberState::Done), 2, place, at(1));
     assert_eq!((members.receivers(), members.verified()), (1, 1));
 }

@@ -143,9 +143,9 @@ fn report_without_members_names_the_hosts_that_refuse() {
         panic!("{:?}", net.sources[source].ended)
     };
     assert_eq!(each.len(), 2, "{each:?}");
-    let said = error.to_string();
-    assert!(said.starts_with("no receiver joined; host0 has another key ("), "{said}");
-    assert!(said.ends_with("host1 has no key"), "{said}");
+    let message = error.to_string();
+    assert!(message.starts_with("no receiver joined; host0 has another key ("), "{message}");
+    assert!(message.ends_with("host1 has no key"), "{message}");
     let last = net.sources[source].events.iter().rev().find_map(|(_, event)| match event {
         Event::Progress(progress) => Some(progress.joining.is_some()),
         _ => None,

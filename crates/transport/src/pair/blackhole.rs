@@ -15,8 +15,8 @@ fn hole() -> Link {
 }
 
 fn first_warning(events: &[(Time, Event)], words: &str) -> Option<Time> {
-    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains(words));
-    events.iter().find(says).map(|(at, _)| *at)
+    let is_named = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains(words));
+    events.iter().find(is_named).map(|(at, _)| *at)
 }
 
 /// Checks that the receivers report total loss within seconds of `from`, and end after the idle timeout.

@@ -51,7 +51,7 @@ fn replay_check_by_a_wrong_clock_warns_within_five_seconds() {
                 Event::Warning { message, .. } => Some(message),
                 _ => None,
             });
-            assert!(warning.is_some_and(|said| said.contains("clock differs")), "{clock}: {:?}", node.events);
+            assert!(warning.is_some_and(|text| text.contains("clock differs")), "{clock}: {:?}", node.events);
         }
     }
 }

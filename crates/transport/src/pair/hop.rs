@@ -110,11 +110,11 @@ fn of(packet: &Packet, report: &Report, numbers: &BTreeMap<ReceiverId, u32>) -> 
 
 /// Returns the datagram with the router's changes. Its content and packet number stay the same.
 fn rewritten(bytes: &[u8], packet: &Packet) -> Vec<u8> {
-    let Body::Data(said) = packet.body else { panic!("no data: {packet:?}") };
+    let Body::Data(sent) = packet.body else { panic!("no data: {packet:?}") };
     let (header, message) = parse(bytes, &Newest::default()).expect("the source wrote it");
     let Message::Data(was) = message else { panic!("the source wrote data") };
-    let flags = Flags(said.flags.0 | was.data.flags.0 & Flags::REPAIR.0);
-    let data = Data { rate: said.rate, signal: said.signal, mark: said.mark, flags, ..was.data };
+    let flags = Flags(sent.flags.0 | was.data.flags.0 & Flags::REPAIR.0);
+    let data = Data { rate: sent.rate, signal: sent.signal, mark: sent.mark, flags, ..was.data };
     let mut out = Vec::new();
     encode_data(&mut out, header.session, &DataPacket { data, ..was }).expect("it fitted before");
     out

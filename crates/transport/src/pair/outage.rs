@@ -36,8 +36,8 @@ fn cut(net: &mut Net, down: bool, up: bool) {
 }
 
 fn warnings(events: &[(Time, Event)], words: &str) -> usize {
-    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains(words));
-    events.iter().filter(says).count()
+    let is_named = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains(words));
+    events.iter().filter(is_named).count()
 }
 
 fn idle_timeout() -> f64 {

@@ -204,7 +204,9 @@ enum Phase {
     Searching,
     Receiving,
     /// The receiver has completed or failed, and waits for the source to confirm this.
-    Confirming { until: Time },
+    Confirming {
+        until: Time,
+    },
     /// The session has ended.
     Over,
 }
@@ -709,7 +711,9 @@ impl ReceiverSession {
                 return self.object(*session, from, JoinObstacle::OtherKey(*key), now);
             }
             OpenError::Stale { .. } => Some(JoinObstacle::Stale),
-            OpenError::Elsewhere { says, from } => Some(JoinObstacle::Elsewhere { says: *says, from: *from }),
+            OpenError::Elsewhere { stated, from } => {
+                Some(JoinObstacle::Elsewhere { stated: *stated, from: *from })
+            }
             // The packet cannot be read further; one of this version is sufficient evidence.
             OpenError::Parse(ParseError::Version(version)) => {
                 return self.object(SessionId(0), from, JoinObstacle::Version(*version), now);

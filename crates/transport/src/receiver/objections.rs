@@ -49,7 +49,7 @@ struct Objection {
     about: About,
     last_received_at: Time,
     send_at: Time,
-    said: u32,
+    times_sent: u32,
 }
 
 impl About {
@@ -81,13 +81,13 @@ impl Objections {
         self.0.retain(|one| now.since(one.last_received_at) < FORGOTTEN_AFTER);
         if self.0.len() < MAX_SESSIONS {
             let send_at = now + FIRST + SPREAD.scaled(rng.unit());
-            self.0.push(Objection { session, source, about, last_received_at: now, send_at, said: 0 });
+            self.0.push(Objection { session, source, about, last_received_at: now, send_at, times_sent: 0 });
         }
     }
 
     /// Schedules the first refusals at this time at the latest, because this receiver will have completed and may end.
     pub(super) fn hasten(&mut self, at: Time) {
-        self.0.iter_mut().filter(|one| one.said == 0).for_each(|one| one.send_at = one.send_at.min(at));
+        self.0.iter_mut().filter(|one| one.times_sent == 0).for_each(|one| one.send_at = one.send_at.min(at));
     }
 
     /// Returns the time of the next refusal.
@@ -104,10 +104,10 @@ impl Objections {
                     session: one.session,
                     source: one.source,
                     about: one.about,
-                    is_first: one.said == 0,
+                    is_first: one.times_sent == 0,
                 });
-                one.said += 1;
-                if one.said < TIMES {
+                one.times_sent += 1;
+                if one.times_sent < TIMES {
                     one.send_at = now + AGAIN;
                 }
             }
@@ -253,14 +253,14 @@ mod tests {
     #[test]
     fn few_objections_leave_for_many_announced_sessions() {
         let mut objections = Objections::default();
-        let (mut rng, mut said) = (Rng::new(1, 1), 0);
+        let (mut rng, mut times_sent) = (Rng::new(1, 1), 0);
         for millis in (0..500_000).step_by(20) {
             let (session, port) = (SessionId(millis as u32 % 977), 1_000 + (millis % 9_973) as u16);
             let source = SocketAddr::from(([10, 0, 0, 1], port));
             objections.receive(session, source, About::own(RefusalReason::OtherKey), at(millis), &mut rng);
-            said += objections.due(at(millis)).len();
+            times_sent += objections.due(at(millis)).len();
         }
-        assert!(said <= 2 * MAX_SESSIONS, "{said}");
+        assert!(times_sent <= 2 * MAX_SESSIONS, "{times_sent}");
     }
 
     #[test]

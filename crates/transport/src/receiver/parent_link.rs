@@ -331,9 +331,7 @@ impl ReceiverSession {
         if let Some(source) = self.sends_to() {
             self.scope.moved(source, "no agent", now);
         }
-        self.events.push_back(Event::warning(
-            "no agent serves this receiver; the source is the parent now",
-        ));
+        self.events.push_back(Event::warning("no agent serves this receiver; the source is the parent now"));
         self.begin_under_another(now);
     }
 

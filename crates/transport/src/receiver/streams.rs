@@ -119,7 +119,8 @@ impl Streams {
         };
         for (Layer(layer), path) in layers_to.iter().filter(|(layer, _)| layer.0 >= layers) {
             let path = path.display();
-            let text = format!("the session has only {layers} layers: no data arrives for layer {layer} ({path})");
+            let text =
+                format!("the session has only {layers} layers: no data arrives for layer {layer} ({path})");
             streams.events.push(Event::warning(text));
         }
         streams.lanes[0].state = State::Joined { since: now };

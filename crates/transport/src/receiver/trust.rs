@@ -50,14 +50,14 @@ impl Trust {
 
     /// Removes the fields of a status that require the source's signature and lack a valid one.
     pub(super) fn filter(&mut self, status: &mut Status) {
-        let said = match (status.blocks, status.root, status.root_signature) {
+        let end = match (status.blocks, status.root, status.root_signature) {
             (Some(blocks), Some(root), Some(signature)) => {
                 Some((blocks, status.withdrawn_count(), root, signature))
             }
             _ => None,
         };
         // The list of withdrawn files only grows, so a signature for a shorter list is older.
-        if let Some((blocks, withdrawn, root, signature)) = said
+        if let Some((blocks, withdrawn, root, signature)) = end
             && self.reported.is_none_or(|(_, before, _)| before < withdrawn)
             && self.key.verifies_root(&self.about, (blocks, withdrawn), &root, &signature)
         {

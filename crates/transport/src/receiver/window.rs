@@ -479,13 +479,13 @@ mod tests {
     fn advertisement_is_repeated_if_no_data_follows() {
         let mut window = window(4);
         window.on_packet(Seq(0), at(0), at(0));
-        let mut said = 0;
+        let mut advertised = 0;
         while window.deadline() < Time::NEVER {
             let now = window.deadline();
-            said += usize::from(window.due(now).is_some());
-            assert!(said < 20 && now < at(1_000_000), "{said} until {now}");
+            advertised += usize::from(window.due(now).is_some());
+            assert!(advertised < 20 && now < at(1_000_000), "{advertised} until {now}");
         }
-        assert_eq!(said, 1 + REPEATS as usize);
+        assert_eq!(advertised, 1 + REPEATS as usize);
         window.on_status(1, 4, Span::from_millis(1), true);
         assert!(window.due(at(2_000_000)).is_some(), "the source asks");
     }

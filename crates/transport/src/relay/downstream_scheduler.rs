@@ -175,7 +175,7 @@ impl Scheduler for DownstreamScheduler {
             blocks: passing.blocks,
             root: passing.root,
             withdrawn: passing.withdrawn,
-            said: passing.said,
+            end_proof: passing.end_proof,
         }
     }
 

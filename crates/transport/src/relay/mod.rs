@@ -93,7 +93,7 @@ pub(crate) struct RelayState {
     /// Number of files that the source has withdrawn. The next field lists them.
     withdrawn: u32,
     withdrawals: Slices,
-    said: EndProof,
+    end_proof: EndProof,
     /// Symbols to fetch from upstream.
     fetches: Fetches,
     /// Blocks that failed verification downstream and are fetched again. The first new symbol of a block replaces its cached
@@ -181,7 +181,7 @@ impl SessionHandle {
             root: None,
             withdrawn: 0,
             withdrawals: Slices::default(),
-            said: EndProof::default(),
+            end_proof: EndProof::default(),
             fetches: Fetches::default(),
             wrong: BTreeSet::new(),
             turn: 0,
@@ -394,12 +394,13 @@ impl RelayState {
         }
         if self.withdrawn != status.withdrawn_count() {
             // The known root hash covers a different number of withdrawn files.
-            (self.withdrawn, self.root, self.said) = (status.withdrawn_count(), None, EndProof::default());
+            (self.withdrawn, self.root, self.end_proof) =
+                (status.withdrawn_count(), None, EndProof::default());
         }
         if let Some(root) = status.root {
             self.root = Some(Hash(root));
-            self.said.proof = status.proof.or(self.said.proof);
-            self.said.signature = status.root_signature.or(self.said.signature);
+            self.end_proof.proof = status.proof.or(self.end_proof.proof);
+            self.end_proof.signature = status.root_signature.or(self.end_proof.signature);
         }
         let passed = self.passed;
         self.branches.iter_mut().for_each(|branch| branch.schedule.on_passed(passed));

@@ -190,10 +190,14 @@ struct Fixed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Waiting for receivers; `last_received` is the time of the newest join.
-    Gathering { last_received: Time },
+    Gathering {
+        last_received: Time,
+    },
     Sending,
     /// Notifying the receivers of the end of the session.
-    Closing { left: u8 },
+    Closing {
+        left: u8,
+    },
     /// Finished.
     Over,
 }

@@ -134,10 +134,7 @@ impl Receipts {
         let reason = match self.stored.get(&id).map(|stored| stored.worth) {
             _ if signed >= done => return None,
             _ if member.is_relay => {
-                format!(
-                    "{} of {done} receivers below this relay have no valid receipt",
-                    done - signed
-                )
+                format!("{} of {done} receivers below this relay have no valid receipt", done - signed)
             }
             None => "it is complete, but has signed no receipt".to_owned(),
             Some(Worth::Nothing) => "it is complete, but its receipt is not valid".to_owned(),

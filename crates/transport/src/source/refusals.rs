@@ -61,8 +61,8 @@ impl Refusals {
         let reason = short(refusal, until);
         self.refused.push((ip, IncompleteReceiver { host: host.to_owned(), reason }));
         if refusal.reason == RefusalReason::Busy {
-            let said = |name: &Name| Some(name.to_string()).filter(|name| !name.is_empty());
-            let (source, content) = (said(&refusal.source), said(&refusal.content));
+            let text = |name: &Name| Some(name.to_string()).filter(|name| !name.is_empty());
+            let (source, content) = (text(&refusal.source), text(&refusal.content));
             let done = refusal.seconds == Some(0);
             let until = until.and_then(|secs| UNIX_EPOCH.checked_add(Duration::from_secs(secs)));
             return Some(Event::Busy { host: host.to_owned(), address: from, source, content, until, done });
@@ -107,7 +107,9 @@ impl Refusals {
                     return instead;
                 }
                 let why = match error {
-                    OpenError::Unsealed(_) => "they are not sealed, but this session is: does it have the key?",
+                    OpenError::Unsealed(_) => {
+                        "they are not sealed, but this session is: does it have the key?"
+                    }
                     OpenError::NeedsKey(_) => "they are sealed, but this session is not: send with that key",
                     _ => "does it have the same key, or does another host forge them?",
                 };

@@ -145,7 +145,7 @@ impl SourceSession {
 
     pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
         let blocks = self.scheduler.status();
-        let is_signed = self.pages.is_some() || blocks.said.signature.is_some();
+        let is_signed = self.pages.is_some() || blocks.end_proof.signature.is_some();
         self.receipts.note_root(blocks.root.map(|root| root.0));
         let slice = self.next_withdrawals();
         let signatures = usize::from(is_signed) + usize::from(blocks.withdrawn > 0);
@@ -171,8 +171,8 @@ impl SourceSession {
             complete_to: blocks.complete_to,
             blocks: blocks.blocks,
             root: blocks.root.map(|hash| hash.0),
-            proof: blocks.said.proof,
-            root_signature: self.sign_root(blocks).or(blocks.said.signature),
+            proof: blocks.end_proof.proof,
+            root_signature: self.sign_root(blocks).or(blocks.end_proof.signature),
             withdrawn: (blocks.withdrawn > 0).then(|| WithdrawnPart {
                 total: blocks.withdrawn,
                 first: slice.first,

@@ -252,7 +252,7 @@ fn layers_have_own_packet_numbers_and_repeat_no_symbol() {
     assert_eq!(status.upper_seqs.len(), 3);
     assert!(
         status.scheduled.is_empty()
-            && status.upper_seqs.iter().zip(&next[1..]).all(|(said, sent)| said <= sent)
+            && status.upper_seqs.iter().zip(&next[1..]).all(|(stated, sent)| stated <= sent)
     );
 }
 

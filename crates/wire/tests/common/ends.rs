@@ -9,7 +9,7 @@ pub const ME: u64 = 0x1122_3344;
 /// A source that has announced its session.
 pub fn source(key: Option<&GroupKey>) -> SourceCodec {
     let mut codec = SourceCodec::new(SESSION, key, SALT);
-    said(&mut codec, &Message::Announce(announce()));
+    encoded(&mut codec, &Message::Announce(announce()));
     codec
 }
 
@@ -22,11 +22,11 @@ pub fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
 /// A receiver that has heard the announcement.
 pub fn joined(source: &mut SourceCodec, key: Option<&GroupKey>) -> ReceiverCodec {
     let mut codec = listener(key);
-    codec.open(&mut said(source, &Message::Announce(announce())), at()).expect("announced");
+    codec.open(&mut encoded(source, &Message::Announce(announce())), at()).expect("announced");
     codec
 }
 
-pub fn said(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
+pub fn encoded(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     match message {
         Message::Data(packet) => source.encode_data(&mut out, packet).expect("it fits"),
@@ -68,7 +68,7 @@ pub fn symbol_of(relay: &mut ReceiverCodec, mut packet: Vec<u8>) -> Vec<u8> {
 pub fn relay(source: &mut SourceCodec, key: &GroupKey) -> (ReceiverCodec, SourceCodec) {
     let mut above = ReceiverCodec::of_relay(Some(&key.hop()), receiver(9), 4);
     above.follow(SESSION);
-    let mut announced = said(source, &Message::Announce(announce()));
+    let mut announced = encoded(source, &Message::Announce(announce()));
     above.open(&mut announced, at()).expect("announced");
     (above, SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, receiver(9), 5))
 }
@@ -81,7 +81,7 @@ pub fn via() -> SocketAddr {
 /// A receiver that has heard the relay's announcement.
 pub fn below(relay: &mut SourceCodec, key: &GroupKey) -> ReceiverCodec {
     let mut receiver = listener(Some(key));
-    let mut ours = said(relay, &Message::Announce(Announce { parent: via(), ..announce() }));
+    let mut ours = encoded(relay, &Message::Announce(Announce { parent: via(), ..announce() }));
     receiver.open(&mut ours, via()).expect("passed on");
     receiver
 }

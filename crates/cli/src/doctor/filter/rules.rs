@@ -174,7 +174,7 @@ fn walk(chains: &[Chain], chain: &Chain, sure: Fits, unless: &mut bool, depth: u
                         return ChainDecision::Nothing;
                     }
                     ChainDecision::Nothing => {}
-                    said => return said,
+                    verdict => return verdict,
                 }
             }
         }

@@ -291,18 +291,18 @@ mod tests {
             Stage(Answering::new([7; 32], Own { mtu: 1_500, buffer: 1 << 20 }), Duration::ZERO)
         }
 
-        fn says(&mut self, message: Message, len: usize, from: ([u8; 4], u16)) -> Answer {
+        fn receives(&mut self, message: Message, len: usize, from: ([u8; 4], u16)) -> Answer {
             self.0.answer(&message, len, SocketAddr::from(from), self.1, 5)
         }
 
         /// Starts a test and returns its token.
         fn begin(&mut self, test: u64, from: ([u8; 4], u16)) -> u64 {
             let Answer::Say(Message { kind: Kind::Token, token, .. }, _) =
-                self.says(hello(test, 0), HELLO, from)
+                self.receives(hello(test, 0), HELLO, from)
             else {
                 panic!("a token is given");
             };
-            let ready = self.says(hello(test, token), HELLO, from);
+            let ready = self.receives(hello(test, token), HELLO, from);
             assert!(matches!(ready, Answer::Say(Message { kind: Kind::Ready, .. }, _)), "{ready:?}");
             token
         }
@@ -319,7 +319,7 @@ mod tests {
             for token in [0, 1, u64::MAX] {
                 let message = Message { kind, values: [u64::MAX; 4], ..hello(1, token) };
                 for len in [LEN, HELLO, 1_472] {
-                    match stage.says(message, len, A) {
+                    match stage.receives(message, len, A) {
                         Answer::Silence => {}
                         Answer::Say(answer, bytes) => assert!(answer.kind == Kind::Token && bytes <= len),
                         other => panic!("{kind:?}: {other:?}"),
@@ -331,17 +331,17 @@ mod tests {
         // A token is valid for one address only.
         let token = stage.begin(1, A);
         assert!(matches!(
-            stage.says(hello(1, token), HELLO, B),
+            stage.receives(hello(1, token), HELLO, B),
             Answer::Say(Message { kind: Kind::Token, .. }, _)
         ));
-        assert_eq!(stage.says(asks(Kind::Pull, token, [9, 9, 9, 9]), LEN, B), Answer::Silence);
+        assert_eq!(stage.receives(asks(Kind::Pull, token, [9, 9, 9, 9]), LEN, B), Answer::Silence);
     }
 
     #[test]
     fn tokens_are_given_at_a_bounded_rate() {
         let mut stage = Stage::new();
         let given = |stage: &mut Stage| {
-            (0..10_000).filter(|n| stage.says(hello(*n, 0), HELLO, A) != Answer::Silence).count()
+            (0..10_000).filter(|n| stage.receives(hello(*n, 0), HELLO, A) != Answer::Silence).count()
         };
         assert_eq!(given(&mut stage), 50);
         stage.1 += Duration::from_secs(1);
@@ -355,7 +355,7 @@ mod tests {
         let (mut bytes, mut to_group) = (0, 0);
         for n in 0..100_000u32 {
             let kind = [Kind::Pull, Kind::PullSize, Kind::Count, Kind::PullGroup, Kind::Size][n as usize % 5];
-            match stage.says(asks(kind, token, [u64::MAX, 0, u64::MAX, 0]), LEN, A) {
+            match stage.receives(asks(kind, token, [u64::MAX, 0, u64::MAX, 0]), LEN, A) {
                 Answer::Train { count, len, interval, .. } => {
                     assert!(u64::from(count) <= MAX_TRAIN && len as u64 <= MAX_SIZE && interval >= 5_000);
                     bytes += u64::from(count) * len as u64;
@@ -368,25 +368,25 @@ mod tests {
         assert!(bytes <= MAX_BYTES && bytes > MAX_BYTES / 2, "{bytes}");
         assert_eq!(to_group, MAX_GROUP * GROUP_PROBES);
         stage.1 += TEST;
-        assert_eq!(stage.says(asks(Kind::Count, token, [0; 4]), LEN, A), Answer::Silence);
+        assert_eq!(stage.receives(asks(Kind::Count, token, [0; 4]), LEN, A), Answer::Silence);
     }
 
     #[test]
     fn one_test_runs_at_a_time_and_a_silent_one_expires() {
         let mut stage = Stage::new();
         stage.begin(1, A);
-        let Answer::Say(Message { token, .. }, _) = stage.says(hello(2, 0), HELLO, B) else {
+        let Answer::Say(Message { token, .. }, _) = stage.receives(hello(2, 0), HELLO, B) else {
             panic!("a token")
         };
-        let second = stage.says(hello(2, token), HELLO, B);
+        let second = stage.receives(hello(2, token), HELLO, B);
         assert!(matches!(second, Answer::Say(Message { kind: Kind::Busy, .. }, _)), "{second:?}");
         // A test ends by its own message or by silence.
         let mut other = Stage::new();
         let own = other.begin(1, A);
-        other.says(asks(Kind::Bye, own, [0; 4]), LEN, A);
+        other.receives(asks(Kind::Bye, own, [0; 4]), LEN, A);
         other.begin(2, B);
         stage.1 += Duration::from_secs(4);
-        let second = stage.says(hello(2, token), HELLO, B);
+        let second = stage.receives(hello(2, token), HELLO, B);
         assert!(matches!(second, Answer::Say(Message { kind: Kind::Ready, .. }, _)), "{second:?}");
     }
 
@@ -396,7 +396,7 @@ mod tests {
         let token = stage.begin(1, A);
         for number in [0, 1, 3] {
             stage.1 += Duration::from_nanos(50);
-            stage.says(Message { step: 4, number, ..asks(Kind::Data, token, [0; 4]) }, 1_472, A);
+            stage.receives(Message { step: 4, number, ..asks(Kind::Data, token, [0; 4]) }, 1_472, A);
         }
         let group = Message { step: TO_PEER, ..asks(Kind::Group, 0, [0; 4]) };
         let now = stage.1;
@@ -406,13 +406,13 @@ mod tests {
             stage.0.received_in_group(&Message { step: 0, ..group }, SocketAddr::from(A), now),
         ];
         assert_eq!(echoed, [Some(Message { kind: Kind::Heard, ..group }), None, None]);
-        let counted = stage.says(Message { step: 4, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
+        let counted = stage.receives(Message { step: 4, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
         assert!(matches!(counted, Answer::Say(Message { values: [3, 100, 0, 1], .. }, LEN)), "{counted:?}");
         // The other host answers as a receiver, from another port.
         let echoed = Message { step: FROM_PEER, ..asks(Kind::Heard, token, [0; 4]) };
-        stage.says(echoed, LEN, (A.0, 9));
-        stage.says(echoed, LEN, B);
-        let counted = stage.says(Message { step: FROM_PEER, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
+        stage.receives(echoed, LEN, (A.0, 9));
+        stage.receives(echoed, LEN, B);
+        let counted = stage.receives(Message { step: FROM_PEER, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
         assert!(matches!(counted, Answer::Say(Message { values: [1, 0, 0, 1], .. }, LEN)), "{counted:?}");
     }
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 /// Returns the rate at which data arrived in these seconds of the session, in bit/s.
 fn arrived(child: &Running, seconds: Range<f64>) -> f64 {
-    let said = child.task.stdout();
-    let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let printed = child.task.stdout();
+    let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let progress = lines.filter(|line| line["event"] == "progress");
     let within = progress.filter(|line| line["seconds"].as_f64().is_some_and(|at| seconds.contains(&at)));
     let rates: Vec<f64> = within.filter_map(|line| line["rate_bps"].as_f64()).collect();
-    assert!(!rates.is_empty(), "no progress from {seconds:?}: {said}");
+    assert!(!rates.is_empty(), "no progress from {seconds:?}: {printed}");
     rates.iter().sum::<f64>() / rates.len() as f64
 }
 

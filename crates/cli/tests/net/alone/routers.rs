@@ -27,12 +27,12 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
         let source = stage.send(&file, kind, &["--no-key", "--max", "100M"]);
         receivers[4].reaches(0.6, 60);
         let seen = [stage.counts(0), stage.counts(1)];
-        let said = stage.status(0, &[]);
+        let printed = stage.status(0, &[]);
         let ended = source.succeeds(90);
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(30)));
         let answers = (received(stage.chain.source()) - before) as f64 / ended.number("packets");
         print_line(&format!(
-            "{kind}: {answers:.2} datagrams heard for each packet, {:.1} s; hops {} {}\n{said}",
+            "{kind}: {answers:.2} datagrams heard for each packet, {:.1} s; hops {} {}\n{printed}",
             ended.number("seconds"),
             seen[0],
             seen[1]
@@ -45,7 +45,7 @@ fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
             let (received, sent) = (number(hop, "reports_received"), number(hop, "reports_sent"));
             assert!(received > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
         }
-        assert!(said.contains("router: ") && said.contains("3 receivers done"), "{said}");
+        assert!(printed.contains("router: ") && printed.contains("3 receivers done"), "{printed}");
         // RMANP's routers retransmit the losses of the slow link from their caches.
         let hits: u64 = seen.iter().map(|hop| number(hop, "repairs")).sum();
         assert_eq!(hits > 0, kind == "rmanp", "{kind}: {seen:?}");

@@ -86,7 +86,7 @@ fn transfer(
     let receivers: Vec<_> = (0..2).map(|at| stage.recv(at, &format!("r{at}"), flags)).collect();
     let args: Vec<_> = ["--max", RATE].iter().chain(flags).copied().collect();
     let mut source = stage.send(&[file], &args);
-    source.said("\"joined\"", 10);
+    source.prints("\"joined\"", 10);
     let feedback_port = |task: &faircast_testkit::Task| {
         let shown = must(stage.lab.sender().run("ss", &["-ulnpH"], Duration::from_secs(5))).stdout;
         let line = shown.lines().find(|line| line.contains(&format!("pid={},", task.pid())));

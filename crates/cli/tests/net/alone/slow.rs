@@ -27,8 +27,8 @@ fn slow_event(source: &Ended, action: &str) {
 fn send(stage: &Stage, file: &str, policy: &str) -> (Running, Vec<Running>) {
     let receivers = stage.recv_everywhere(&[]);
     let mut source = stage.send(&[file], &["--slow", policy]);
-    source.said("\"joined\"", 10);
-    source.said("\"event\":\"slow\"", 6);
+    source.prints("\"joined\"", 10);
+    source.prints("\"event\":\"slow\"", 6);
     (source, receivers)
 }
 

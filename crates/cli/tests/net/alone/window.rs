@@ -107,10 +107,10 @@ fn short_pause_of_a_receiver_with_a_small_buffer_loses_nothing() {
         "exec setpriv --bounding-set=-net_admin {FAIRCAST} recv --json --group {group} --host r0 --out {out}"
     );
     let mut stopped = Running::shell(stage.lab.receiver(0), &line);
-    stopped.said("\"opened\"", 20);
+    stopped.prints("\"opened\"", 20);
     let other = stage.recv(1, "r1", &[]);
     let mut source = stage.send(&[&file], &["--expect", "2", "--join-timeout", "20", "--max", "200M"]);
-    source.said("\"progress\"", 20);
+    source.prints("\"progress\"", 20);
     let signal = |name| must(run("kill", &[name, &stopped.task.pid().to_string()], Duration::from_secs(5)));
     for _ in 0..3 {
         signal("-STOP");
@@ -118,7 +118,7 @@ fn short_pause_of_a_receiver_with_a_small_buffer_loses_nothing() {
         signal("-CONT");
         std::thread::sleep(Duration::from_millis(100));
     }
-    stopped.said("\"done\"", 60);
+    stopped.prints("\"done\"", 60);
     let source = source.succeeds(60);
     for receiver in [stopped, other] {
         let ended = receiver.succeeds(10);

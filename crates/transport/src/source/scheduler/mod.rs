@@ -54,7 +54,7 @@ pub(crate) struct BlockStatus {
     /// Number of withdrawn files that the root hash covers.
     pub(crate) withdrawn: u32,
     /// At a relay: the source's proof of the number of blocks and the root hash.
-    pub(crate) said: EndProof,
+    pub(crate) end_proof: EndProof,
 }
 
 /// Proof of the number of blocks and the root hash.

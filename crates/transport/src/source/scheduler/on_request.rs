@@ -162,7 +162,7 @@ impl Scheduler for OnRequest {
             blocks: self.source.blocks(),
             root: self.source.root(),
             withdrawn: self.source.withdrawn().len() as u32,
-            said: EndProof::default(),
+            end_proof: EndProof::default(),
         }
     }
 

@@ -346,7 +346,7 @@ impl Scheduler for Streams {
             blocks: is_whole.then_some(0),
             root: is_whole.then_some(Hash(LIVE_ROOT)),
             withdrawn: 0,
-            said: EndProof::default(),
+            end_proof: EndProof::default(),
         }
     }
 

@@ -54,8 +54,11 @@ fn change(path: &Path, at: u64) {
 }
 
 fn assert_names(error: &ObjectError, path: &Path) {
-    let said = error.to_string();
-    assert!(said.contains(&*path.to_string_lossy()) && said.contains("same size and time"), "{said}");
+    let message = error.to_string();
+    assert!(
+        message.contains(&*path.to_string_lossy()) && message.contains("same size and time"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -212,7 +212,7 @@ impl Exit {
             Some((seq, block)) => (status.next_seq.min(*seq), status.complete_to.min(*block)),
             None => (status.next_seq, status.complete_to),
         };
-        let said = Status {
+        let relayed = Status {
             next_seq: next,
             complete_to: complete,
             members: self.members.speaking() as u32,
@@ -224,7 +224,7 @@ impl Exit {
             dropped: Vec::new(),
             ..*status.clone()
         };
-        self.word(&Message::Status(said));
+        self.word(&Message::Status(relayed));
         self.status = Some(status);
     }
 

@@ -83,13 +83,13 @@ fn only_ns_2_sends_on_a_duplicate_below_a_window_of_one() {
 
 #[test]
 fn only_ns_2_sets_cwr_on_a_resent_packet() {
-    for (config, says) in [(NS_2[0], true), (NS_2[1], true), (RFC, false)] {
+    for (config, marked) in [(NS_2[0], true), (NS_2[1], true), (RFC, false)] {
         let mut bench = Bench::new(config, 1);
-        assert_eq!(bench.time_out(), [(0, says)]);
+        assert_eq!(bench.time_out(), [(0, marked)]);
     }
     // ns-2 of 2001 does not treat the first of two outstanding packets as new data.
-    for (config, says) in [(NS_2[0], true), (NS_2[1], false), (RFC, false)] {
-        assert_eq!(Bench::new(config, 2).time_out(), [(0, says)]);
+    for (config, marked) in [(NS_2[0], true), (NS_2[1], false), (RFC, false)] {
+        assert_eq!(Bench::new(config, 2).time_out(), [(0, marked)]);
     }
 }
 
