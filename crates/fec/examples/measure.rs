@@ -1,5 +1,5 @@
-//! Throughput of the erasure code on this machine, one thread, and how often more than K symbols
-//! are needed: `cargo run --release -p faircast-fec --example measure`.
+//! Measures the throughput of the erasure code on one thread, and the share of blocks that need more than K symbols: `cargo run
+//! --release -p faircast-fec --example measure`.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -44,7 +44,7 @@ fn repairs(shape: Shape, seed: u32, count: u32) -> Result<(Vec<u8>, Vec<u8>), fa
     Ok((block, made))
 }
 
-/// A block with 5 % of repairs.
+/// Encoding rate of a block with 5 % of repair symbols.
 fn encode_rate(shape: Shape) -> Result<f64, faircast_fec::FecError> {
     let (mut buffer, mut made) = (block(shape, 1), Vec::new());
     best_rate(shape, || {
@@ -56,7 +56,7 @@ fn encode_rate(shape: Shape) -> Result<f64, faircast_fec::FecError> {
     })
 }
 
-/// Symbols spread over the block are lost, and as many repairs and two more are there.
+/// Decoding rate of a block. `lost` source symbols, spread over the block, are replaced by `lost + 2` repair symbols.
 fn decode_rate(shape: Shape, lost: u16) -> Result<f64, faircast_fec::FecError> {
     let (block, made) = repairs(shape, 2, u32::from(lost) + 2)?;
     let size = usize::from(SYMBOL_SIZE);
@@ -71,7 +71,8 @@ fn decode_rate(shape: Shape, lost: u16) -> Result<f64, faircast_fec::FecError> {
     })
 }
 
-/// GB/s of the fastest of many runs of `work` on one block, so that other work on the machine matters little.
+/// Returns the throughput of the fastest of many runs of `work` on one block, in GB/s. The maximum hides the effect of other
+/// processes.
 fn best_rate(
     shape: Shape,
     mut work: impl FnMut() -> Result<(), faircast_fec::FecError>,

@@ -1,8 +1,7 @@
-//! Arithmetic on octets as RFC 6330, 5.7 defines it: GF(256) with the polynomial
-//! x^8 + x^4 + x^3 + x^2 + 1.
+//! Arithmetic on octets according to RFC 6330, 5.7: GF(256) with the polynomial x^8 + x^4 + x^3 + x^2 + 1.
 //!
-//! Products are made by shift and add rather than by table, so that the compiler turns the long
-//! loops into vector instructions on every processor without unsafe code.
+//! Multiplication uses shifts and additions instead of a table. The compiler can then turn the long loops into vector
+//! instructions on every processor without unsafe code.
 
 /// `2 * x`.
 const fn double(x: u8) -> u8 {

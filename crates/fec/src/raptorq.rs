@@ -1,9 +1,8 @@
-//! RaptorQ (RFC 6330), one source block at a time, without sub-blocks.
+//! RaptorQ (RFC 6330) for single source blocks without sub-blocks.
 //!
-//! Building an encoder means solving a system of equations that depends on `K` only; the solution
-//! is kept and replayed for every block of the same `K`. Decoding in general means solving anew,
-//! because it depends on which symbols arrived. When few symbols are missing there is a shorter
-//! way with the same result: see [`decode`].
+//! Building an encoder requires solving a system of equations that depends on `K` only. The solution is cached and replayed for
+//! every block of the same `K`. Decoding generally requires solving another system, because the system depends on the received
+//! symbols. A faster method with the same result applies when few symbols are missing: see [`decode`].
 
 use crate::octet::{add_scaled, inverse, scale};
 use crate::{ErasureCode, FecError, MAX_ESI, RepairSource, Shape};
@@ -11,15 +10,15 @@ use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder, SourceBlockEncoder,
 };
 
-/// Up to this many missing source symbols are solved for directly; measured, above it the general
-/// way is faster.
+/// Largest number of missing source symbols for which the direct method is used. Measurements show that the general method is
+/// faster above this number.
 const FEW: usize = 24;
 
 /// RaptorQ as an [`ErasureCode`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RaptorQ;
 
-/// Makes the repair symbols of one block; built when the first repair is requested.
+/// Encoder of one block. Its state is built when the first repair symbol is requested.
 #[derive(Debug)]
 pub struct BlockEncoder {
     shape: Shape,
@@ -28,10 +27,10 @@ pub struct BlockEncoder {
 }
 
 impl BlockEncoder {
-    /// Take a block of `shape.block_len()` bytes.
+    /// Takes a block of `shape.block_len()` bytes.
     ///
     /// # Errors
-    /// [`FecError::BlockLength`] when it has another length.
+    /// [`FecError::BlockLength`] when the block has another length.
     pub fn new(shape: Shape, block: Vec<u8>) -> Result<BlockEncoder, FecError> {
         if block.len() != shape.block_len() {
             return Err(FecError::BlockLength { expected: shape.block_len(), found: block.len() });
@@ -39,23 +38,23 @@ impl BlockEncoder {
         Ok(BlockEncoder { shape, block, built: None })
     }
 
-    /// The shape of the block.
+    /// Returns the shape of the block.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The block's bytes: its source symbols, one after the other.
+    /// Returns the block's bytes: its source symbols in order.
     pub fn block(&self) -> &[u8] {
         &self.block
     }
 
-    /// Source symbol `esi`, or `None` when `esi` is not below `K`.
+    /// Returns source symbol `esi`, or `None` when `esi` is not below `K`.
     pub fn source(&self, esi: u32) -> Option<&[u8]> {
         let size = usize::from(self.shape.symbol_size());
         self.block.chunks_exact(size).nth(usize::try_from(esi).ok()?)
     }
 
-    /// Get the buffer back for the next block.
+    /// Returns the buffer for reuse with the next block.
     pub fn into_block(self) -> Vec<u8> {
         self.block
     }
@@ -110,17 +109,17 @@ impl ErasureCode for RaptorQ {
     }
 }
 
-/// The symbols that came, sorted out.
+/// The received symbols, sorted into source and repair symbols.
 struct Gathered<'a> {
     source: Vec<Option<&'a [u8]>>,
     missing: Vec<usize>,
     repairs: Vec<(u32, &'a [u8])>,
 }
 
-/// The `K * T` bytes of the block, or `None` when these symbols do not suffice: add one more and
-/// call again. Symbols that are repeated, out of range or not `T` bytes long are passed over.
+/// Returns the `K * T` bytes of the block, or `None` when the symbols do not suffice; call again with one more symbol. Symbols
+/// that are repeated, out of range or not `T` bytes long are ignored.
 ///
-/// With `K` symbols about 1 in 200 blocks needs one more; with `K + 1`, about 1 in 30,000.
+/// With `K` symbols about 1 in 200 blocks needs one more symbol; with `K + 1`, about 1 in 30,000.
 pub fn decode<'a>(shape: Shape, symbols: impl IntoIterator<Item = (u32, &'a [u8])>) -> Option<Vec<u8>> {
     let gathered = Gathered::from(shape, symbols);
     match gathered.missing.len() {
@@ -151,7 +150,7 @@ impl<'a> Gathered<'a> {
         Gathered { source, missing, repairs }
     }
 
-    /// The block as far as it is known, zero elsewhere.
+    /// Returns the block with zeros in place of missing symbols.
     fn join(&self, shape: Shape) -> Vec<u8> {
         let mut block = Vec::with_capacity(shape.block_len());
         for symbol in &self.source {
@@ -163,13 +162,13 @@ impl<'a> Gathered<'a> {
         block
     }
 
-    /// Solve for a few missing symbols.
+    /// Solves for a few missing symbols.
     ///
-    /// A repair symbol is a sum of multiples of source symbols. Encode the block with zeros for
-    /// what is missing: the difference to a repair that arrived is made by the missing symbols
-    /// alone. Their multiples are found by encoding a second, narrow block in which missing symbol
-    /// `n` is the `n`th unit vector. Both encodings replay the kept solution for `K`, so there is
-    /// only a small system left. It has a solution exactly when the large one has.
+    /// A repair symbol is a sum of multiples of source symbols. The block is encoded with zeros in place of missing symbols. The
+    /// difference between the result and a received repair symbol is then the contribution of the missing symbols. The
+    /// coefficients of this contribution come from encoding a second, narrow block in which missing symbol `n` is the `n`th unit
+    /// vector. Both encodings replay the cached solution for `K`, so only a small system remains. It has a solution exactly when
+    /// the large system has one.
     fn solve_few(&self, shape: Shape) -> Option<Vec<u8>> {
         let (size, width) = (usize::from(shape.symbol_size()), self.missing.len());
         let k = u32::from(shape.symbols());
@@ -197,7 +196,7 @@ impl<'a> Gathered<'a> {
         Some(block)
     }
 
-    /// Solve in general (RFC 6330, 5.4.2).
+    /// Solves the general system (RFC 6330, 5.4.2).
     fn solve(&self, shape: Shape) -> Option<Vec<u8>> {
         let config = config(shape.symbol_size());
         let mut decoder = SourceBlockDecoder::new(0, &config, shape.block_len() as u64);
@@ -207,7 +206,7 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// Linear equations, reduced as they come: row `n` once present has its first multiple, a 1, in column `n`.
+/// Linear equations, reduced as they are added. Row `n`, if present, has its first nonzero coefficient, a 1, in column `n`.
 struct System {
     rows: Vec<Option<(Vec<u8>, Vec<u8>)>>,
     rank: usize,
@@ -259,12 +258,12 @@ impl System {
     }
 }
 
-/// One source block, no sub-blocks; only the symbol size matters here.
+/// Returns the parameters of one source block without sub-blocks; only the symbol size matters here.
 fn config(symbol_size: u16) -> ObjectTransmissionInformation {
     ObjectTransmissionInformation::new(0, symbol_size, 1, 1, 1)
 }
 
-/// The library keeps the solution for each `K` for the whole process.
+/// The library caches the solution for each `K` in a process-wide cache.
 fn encode(symbol_size: u16, block: &[u8]) -> SourceBlockEncoder {
     SourceBlockEncoder::new(0, &config(symbol_size), block)
 }
@@ -273,7 +272,7 @@ fn encode(symbol_size: u16, block: &[u8]) -> SourceBlockEncoder {
 pub(crate) mod test_access {
     use super::*;
 
-    /// The result of the short way and of the general way.
+    /// Returns the results of the direct method and of the general method.
     pub(crate) fn both_ways<'a>(
         shape: Shape,
         symbols: impl IntoIterator<Item = (u32, &'a [u8])>,

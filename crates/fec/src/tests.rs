@@ -10,7 +10,7 @@ fn block(shape: Shape, seed: u64) -> Vec<u8> {
     (0..shape.block_len()).map(|_| byte()).collect()
 }
 
-/// Lose the source symbols `lost` and bring `repairs` from `first` on.
+/// Removes the source symbols `lost` and adds `repairs` repair symbols from `first` on.
 fn after_losing(
     shape: Shape,
     lost: impl Fn(u32) -> bool,
@@ -128,7 +128,7 @@ proptest! {
     ) {
         let gone = lost[..usize::from(k)].iter().filter(|&&l| l).count() as u32;
         let lost = |esi: u32| lost[esi as usize];
-        // K + 3 symbols fail about once in ten million blocks.
+        // Decoding with K + 3 symbols fails about once in ten million blocks.
         let (original, decoded) = after_losing(shape(k, 8), lost, u32::from(k) + first, gone + 3);
         prop_assert_eq!(decoded, Some(original));
     }
