@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Events, each at a time `T` with a rank `K`. The earliest comes first. Simultaneous events come in order of rank, lowest first, then in
-/// order of booking.
+/// A queue of events, each with a time `T` and a rank `K`. Events are returned in order of time. Simultaneous events are returned
+/// in order of rank, lowest first, then in order of booking.
 #[derive(Debug)]
 pub struct Calendar<T, K, E> {
     heap: BinaryHeap<Entry<T, K, E>>,
@@ -24,7 +24,7 @@ impl<T: Copy + Ord, K: Ord, E> Default for Calendar<T, K, E> {
 }
 
 impl<T: Copy + Ord, K: Ord, E> Calendar<T, K, E> {
-    /// Book an event.
+    /// Adds an event.
     pub fn book(&mut self, at: T, rank: K, event: E) {
         self.booked += 1;
         self.heap.push(Entry { key: (at, rank, self.booked), event });
@@ -36,7 +36,7 @@ impl<T: Copy + Ord, K: Ord, E> Calendar<T, K, E> {
         self.heap.peek().map(|entry| entry.key.0)
     }
 
-    /// Returns the next event, when it is not after `end`.
+    /// Removes and returns the next event, unless it is after `end`.
     pub fn pop_until(&mut self, end: T) -> Option<(T, E)> {
         if self.next_at()? > end {
             return None;
@@ -46,7 +46,7 @@ impl<T: Copy + Ord, K: Ord, E> Calendar<T, K, E> {
 }
 
 impl<T: Ord, K: Ord, E> Ord for Entry<T, K, E> {
-    /// Reversed: the heap returns its greatest entry first.
+    /// Reversed, because the heap returns its greatest entry first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }

@@ -3,7 +3,7 @@
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 
-/// The properties of a link. The default passes everything at once.
+/// The properties of a link. The default link has no delay, no rate limit and no losses.
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
     rate: Rate,
@@ -13,13 +13,13 @@ pub struct Link {
     loss: f64,
     duplication: f64,
     corruption: f64,
-    /// Larger datagrams are dropped.
+    /// Size above which datagrams are dropped, bytes.
     largest: usize,
-    /// The part of the datagrams that is delayed, and the greatest extra delay.
+    /// Share of the datagrams that is delayed, and the greatest additional delay.
     reordering: (f64, Span),
 }
 
-/// The copies of a datagram that arrive, by their delay beyond a sound link's.
+/// Additional delays of the copies of a datagram that arrive, compared with an undamaged link.
 pub type Copies = [Option<Span>; 3];
 
 impl Default for Link {
@@ -38,73 +38,73 @@ impl Default for Link {
 }
 
 impl Link {
-    /// A link with this delay and no limits.
+    /// Returns a link with this delay and no limits.
     #[must_use]
     pub fn millis(delay: u64) -> Link {
         Link::after(Span::from_millis(delay))
     }
 
-    /// A link with this delay and no limits.
+    /// Returns a link with this delay and no limits.
     #[must_use]
     pub fn after(delay: Span) -> Link {
         Link { delay, ..Link::default() }
     }
 
-    /// With this rate, in Mbit/s.
+    /// Sets the rate, in Mbit/s.
     #[must_use]
     pub fn mbps(self, rate: f64) -> Link {
         self.at(Rate::from_mbps(rate))
     }
 
-    /// With this rate.
+    /// Sets the rate.
     #[must_use]
     pub fn at(self, rate: Rate) -> Link {
         Link { rate, ..self }
     }
 
-    /// With a FIFO queue of this many bytes.
+    /// Sets a FIFO queue of `bytes` bytes.
     #[must_use]
     pub fn fifo(self, bytes: u64) -> Link {
         Link { queue: bytes, ..self }
     }
 
-    /// Loses this part of the datagrams.
+    /// Sets the share of datagrams that are lost.
     #[must_use]
     pub fn losing(self, loss: f64) -> Link {
         Link { loss, ..self }
     }
 
-    /// Duplicates this part of the datagrams.
+    /// Sets the share of datagrams that are duplicated.
     #[must_use]
     pub fn duplicating(self, duplication: f64) -> Link {
         Link { duplication, ..self }
     }
 
-    /// Changes a bit in this part of the datagrams.
+    /// Sets the share of datagrams in which one bit is changed.
     #[must_use]
     pub fn corrupting(self, corruption: f64) -> Link {
         Link { corruption, ..self }
     }
 
-    /// Drops datagrams of more than this many bytes.
+    /// Drops datagrams of more than `largest` bytes.
     #[must_use]
     pub fn dropping_above(self, largest: usize) -> Link {
         Link { largest, ..self }
     }
 
-    /// Delays this part of the datagrams by up to this span.
+    /// Delays the share `part` of the datagrams by up to `by`.
     #[must_use]
     pub fn reordering(self, part: f64, by: Span) -> Link {
         Link { reordering: (part, by), ..self }
     }
 
-    /// The same rate, delay and queue, without damage.
+    /// Returns a link with the same rate, delay and queue, without damage.
     #[must_use]
     pub fn sound(self) -> Link {
         Link { rate: self.rate, delay: self.delay, queue: self.queue, ..Link::default() }
     }
 
-    /// Damages a datagram on its way to one host, and returns the copies that arrive.
+    /// Damages a datagram on its path to one host, and returns the copies that arrive.
     pub fn damage(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {
         if bytes.len() > self.largest || (self.loss > 0.0 && rng.chance(self.loss)) {
             return [None; 3];
@@ -120,36 +120,36 @@ impl Link {
     }
 }
 
-/// A link's transmitter and its queue, in one direction.
+/// The transmitter and the queue of a link, in one direction.
 #[derive(Debug)]
 pub struct Pipe {
     link: Link,
     free_at: Time,
-    /// Datagrams that found the queue full.
+    /// Number of datagrams dropped by a full queue.
     pub dropped: u64,
-    /// The present part of its rate.
+    /// Current share of the link's rate.
     pub slowed: f64,
-    /// Nothing passes until this time.
+    /// Time until which all packets are dropped.
     pub cut_until: Time,
-    /// Packets of more than this number of bytes do not pass until then.
+    /// Size in bytes above which packets are dropped, and the time until which this applies.
     pub hole: (u64, Time),
 }
 
 impl Pipe {
-    /// Returns a sound and empty one.
+    /// Returns an empty pipe without faults.
     #[must_use]
     pub fn new(link: Link) -> Pipe {
         let (slowed, cut_until, hole) = (1.0, Time::ZERO, (0, Time::ZERO));
         Pipe { link, free_at: Time::ZERO, dropped: 0, slowed, cut_until, hole }
     }
 
-    /// Its link.
+    /// Returns the link.
     #[must_use]
     pub fn link(&self) -> &Link {
         &self.link
     }
 
-    /// Changes the link from now on. Queued packets stay queued.
+    /// Replaces the link. Queued packets stay queued.
     pub fn set_link(&mut self, link: Link) {
         self.link = link;
     }
@@ -159,7 +159,7 @@ impl Pipe {
         *self = Pipe { free_at: self.free_at, dropped: self.dropped, ..Pipe::new(self.link) };
     }
 
-    /// Returns the time at which a packet of `size` bytes that comes at `now` is at the other end; `None` when it is dropped.
+    /// Returns the arrival time of a packet of `size` bytes that is offered at `now`; `None` when the packet is dropped.
     pub fn pass(&mut self, size: u64, now: Time) -> Option<Time> {
         if now < self.cut_until || (now < self.hole.1 && size > self.hole.0) {
             return None;

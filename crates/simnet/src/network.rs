@@ -6,37 +6,37 @@ use faircast_core::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// The delay between hosts of one site, and between hosts that no site connects.
+/// Delay between hosts of one site, and between hosts that no site connects.
 const NEIGHBOURS: Span = Span::from_millis(1);
 
-/// The answers that the network needs about hosts `H` with sockets `P`.
+/// Information that the network needs about hosts `H` with sockets `P`.
 pub trait Hosts<H, P> {
-    /// Adds the sockets of a host that listen to a group.
+    /// Adds the sockets of a host that have joined a group to `into`.
     fn ears(&self, host: H, group: SocketAddr, into: &mut Vec<(H, P)>);
 
-    /// Damages a datagram on the last part of its path, which belongs to `path`, and returns the copies that arrive.
+    /// Damages a datagram on the last part of its path, which belongs to the host `path`. Returns the copies that arrive.
     fn damage(&mut self, path: H, link: &Link, bytes: &mut [u8]) -> Copies;
 }
 
 /// Hosts behind a link.
 #[derive(Debug)]
 pub struct Site<H, D> {
-    /// The senders whose multicast this site carries.
+    /// The sources whose multicast this site carries.
     pub heads: Vec<D>,
     /// The hosts.
     pub members: Vec<H>,
-    /// From the heads to the hosts, for multicast, and for unicast unless there is `near`.
+    /// The pipe from the sources to the hosts: for multicast, and for unicast unless `near` is set.
     pub down: Pipe,
-    /// From the hosts.
+    /// The pipe from the hosts.
     pub up: Pipe,
-    /// Between the host and all others, for unicast in both directions, in place of `down` and `up`.
+    /// The pipe between this site's host and all other hosts, for unicast in both directions. It replaces `down` and `up`.
     pub near: Option<Pipe>,
-    /// Whether the link carries all groups. Otherwise it carries those to which a host listens, and the base layer.
+    /// Whether the link carries all groups. Otherwise it carries the base layer and the groups that a host has joined.
     pub floods: bool,
 }
 
 impl<H, D> Site<H, D> {
-    /// A site without members.
+    /// Returns a site without members.
     #[must_use]
     pub fn new(heads: Vec<D>, down: Link, up: Link) -> Site<H, D> {
         let (down, up) = (Pipe::new(down), Pipe::new(up));
@@ -47,16 +47,17 @@ impl<H, D> Site<H, D> {
 /// The order of simultaneous events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
-    /// As they were booked.
+    /// The order of booking.
     Booked,
-    /// Arrivals, then wake-ups, then other events, each in the order of their hosts: an additional event does not change the order of others.
+    /// Arrivals, then wake-ups, then other events, each in the order of their hosts. An additional event does not change the
+    /// order of the existing events.
     Hosts,
 }
 
-/// The next event.
+/// An event of the network.
 #[derive(Debug)]
 pub enum Happens<H, P, O> {
-    /// A datagram reaches a socket.
+    /// The arrival of a datagram at a socket.
     Arrives {
         /// The host.
         host: H,
@@ -67,13 +68,13 @@ pub enum Happens<H, P, O> {
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// A host wanted to be called now.
+    /// The time at which a host requested to be called.
     Wakes(H),
-    /// An event of the test's own.
+    /// An event that the test booked.
     Other(O),
 }
 
-/// A class of events and the host; `None` where simultaneous events come in the order of booking.
+/// Class of an event and its host; `None` when simultaneous events are ordered by booking.
 type Rank<H> = Option<(u8, Option<H>)>;
 
 enum Booked<H, P, O> {
@@ -82,9 +83,10 @@ enum Booked<H, P, O> {
     Other(O),
 }
 
-/// Sites, links and the calendar. `H` names a host, `P` a socket of a host, `D` a sender of multicast, `O` is an event of the test's own.
+/// Sites, links and the calendar. `H` names a host, `P` a socket of a host, `D` a source of multicast. `O` is the type of events
+/// that the test books.
 pub struct Network<H, P, D, O> {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// All sites.
     pub sites: Vec<Site<H, D>>,
@@ -93,7 +95,7 @@ pub struct Network<H, P, D, O> {
     ties: Ties,
     calendar: Calendar<Time, Rank<H>, Booked<H, P, O>>,
     scheduled: BTreeMap<H, Time>,
-    /// Sockets that receive the present datagram.
+    /// Sockets that receive the current datagram.
     ears: Vec<(H, P)>,
 }
 
@@ -105,7 +107,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         Network { now: Time::ZERO, sites: Vec::new(), headers, ties, calendar, scheduled, ears: Vec::new() }
     }
 
-    /// Adds a site; returns its number.
+    /// Adds a site and returns its number.
     pub fn site(&mut self, site: Site<H, D>) -> usize {
         self.sites.push(site);
         self.sites.len() - 1
@@ -118,12 +120,12 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Books an event of the test's own.
+    /// Books an event of the test.
     pub fn book(&mut self, at: Time, other: O) {
         self.push(at, (2, None), Booked::Other(other));
     }
 
-    /// Calls a host at this time, or earlier when it asked for that before.
+    /// Books a call of a host at this time, unless an earlier call is already booked.
     pub fn wake(&mut self, host: H, at: Time) {
         let scheduled = self.scheduled.get(&host).copied().unwrap_or(Time::NEVER);
         if at < scheduled {
@@ -132,12 +134,12 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Delivers a datagram to a socket at this time, whatever is between.
+    /// Delivers a datagram to a socket at this time, regardless of sites and links.
     pub fn put(&mut self, at: Time, (host, socket): (H, P), from: SocketAddr, bytes: Vec<u8>) {
         self.push(at, (0, Some(host)), Booked::Arrives { host, socket, from, bytes });
     }
 
-    /// Returns the next event, when it is not after `end`. Its time becomes the present.
+    /// Returns the next event, unless it is after `end`. The current time becomes the time of the event.
     pub fn next(&mut self, end: Time) -> Option<Happens<H, P, O>> {
         loop {
             let (at, booked) = self.calendar.pop_until(end)?;
@@ -146,7 +148,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
                 Booked::Arrives { host, socket, from, bytes } => {
                     Happens::Arrives { host, socket, from, bytes }
                 }
-                // The host was called before, and asked for another time then.
+                // The host has been called since, and has requested another time.
                 Booked::Wakes(host) if self.scheduled.get(&host) != Some(&at) => continue,
                 Booked::Wakes(host) => {
                     self.scheduled.remove(&host);
@@ -157,8 +159,8 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Sends a datagram of a sender at this time to all hosts that listen to a group. Sites carry the base layer even when no host listens
-    /// to it.
+    /// Sends a datagram of a source at this time to all hosts that have joined a group. Sites carry the base layer even when no
+    /// host has joined it.
     pub fn multicast(
         &mut self,
         hosts: &mut impl Hosts<H, P>,
@@ -185,7 +187,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Sends a datagram of a host to a socket of another one.
+    /// Sends a datagram from one host to a socket of another host.
     pub fn unicast(
         &mut self,
         hosts: &mut impl Hosts<H, P>,
@@ -200,7 +202,8 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Returns the time at which a packet is at another host, and the host whose part of the path damages it, with the link there.
+    /// Returns the arrival time of a packet at another host, the host whose part of the path damages the packet, and the link
+    /// there.
     fn way(
         &mut self,
         (from, to): (H, H),
@@ -227,7 +230,8 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
             (at, link) = (pipe.pass(size, now)?, *pipe.link());
         }
         if let Some(pipe) = down.map(|site| &mut self.sites[site].down) {
-            // Treated as if it were there now: a link reserved for it until then would drop packets that come sooner.
+            // The packet is offered to this link at once instead of at its arrival. Reserving the link until then would drop
+            // packets that arrive earlier.
             (at, path, link) = (at + pipe.pass(size, now)?.since(now), to, *pipe.link());
         }
         if up.or(down).is_none() {
