@@ -1,11 +1,11 @@
-//! Networks of hosts, routers and links: one description and one routing for the simulator, the emulator and tests.
+//! Networks of hosts, routers and links: a common description and routing for the simulator, the emulator and tests.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`topology`] | nodes and links |
-//! | [`memory`] | how much memory a description would take |
-//! | [`routes`] | shortest paths, and the trees that multicast follows |
-//! | [`text`] | a network as text |
+//! | [`memory`] | estimated memory of a description |
+//! | [`routes`] | shortest paths, and multicast trees |
+//! | [`text`] | the text form of a network |
 
 pub mod memory;
 pub mod routes;

@@ -1,7 +1,7 @@
-//! How much memory a description would take, estimated before anything is built of it.
+//! Estimated memory of a description, before anything is built from the description.
 //!
-//! Estimates are rough and rather too high: they report a slip of the keyboard, or a hostile file, before it
-//! takes all memory of a host.
+//! Estimates are rough and tend to be too high. They reject a typing error or a hostile file before it exhausts the memory of a
+//! host.
 
 use faircast_aqm::QueueSpec;
 use std::fmt;
@@ -9,17 +9,17 @@ use std::fmt;
 /// Default limit of memory, bytes: 8 GB, the same on every machine.
 pub const DEFAULT: u64 = 8_000_000_000;
 
-/// Bytes of a line through a network, without its queue's tables and without packets.
+/// Bytes of a link, without the tables of its queue and without packets.
 pub const LINK: u64 = 200;
-/// Bytes of a packet on its way or in a queue, with its place in its flow's log.
+/// Bytes of a packet on a link or in a queue, including its entry in the log of its flow.
 pub const PACKET: u64 = 80;
 
 /// A part of an estimate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Name of the part, with its number: `1000000 receivers`.
+    /// Name of the part, with the number of items: `1000000 receivers`.
     pub what: String,
-    /// How many bytes it takes.
+    /// Estimated memory, bytes.
     pub bytes: u64,
 }
 
@@ -29,15 +29,15 @@ pub struct Estimate {
     parts: Vec<Part>,
 }
 
-/// It would take more than it may.
+/// The estimated memory exceeds the limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} of memory are needed, and {} are allowed: {largest}", Bytes(*.total), Bytes(*.limit))]
 pub struct TooLarge {
-    /// How many bytes.
+    /// Estimated memory, bytes.
     pub total: u64,
-    /// How many may be.
+    /// Limit, bytes.
     pub limit: u64,
-    /// The parts that make it large, for people.
+    /// The largest parts, as text.
     pub largest: String,
 }
 
@@ -49,7 +49,7 @@ impl TooLarge {
 }
 
 impl Estimate {
-    /// Nothing yet.
+    /// Returns an empty estimate.
     pub const fn new() -> Estimate {
         Estimate { parts: Vec::new() }
     }
@@ -61,22 +61,22 @@ impl Estimate {
         }
     }
 
-    /// A part as it is.
+    /// Adds a part unchanged.
     pub fn add_part(&mut self, part: Part) {
         self.parts.push(part);
     }
 
-    /// The parts, in the order in which they were added.
+    /// Returns the parts in the order in which they were added.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Bytes of all parts.
+    /// Returns the bytes of all parts.
     pub fn total(&self) -> u64 {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.bytes))
     }
 
-    /// The largest parts, for people: up to three that are a tenth of it or more.
+    /// Returns the largest parts as text: up to three parts, each at least a tenth of the total.
     pub fn largest(&self) -> String {
         let mut parts: Vec<&Part> =
             self.parts.iter().filter(|part| part.bytes >= self.total().div_ceil(10)).collect();
@@ -85,17 +85,17 @@ impl Estimate {
         shown.collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether it may be built.
+    /// Compares the estimate with a limit in bytes.
     ///
     /// # Errors
-    /// When it would take more than `limit` bytes.
+    /// When the estimate exceeds `limit` bytes.
     pub fn within(&self, limit: u64) -> Result<(), TooLarge> {
         let total = self.total();
         if total <= limit { Ok(()) } else { Err(TooLarge { total, limit, largest: self.largest() }) }
     }
 }
 
-/// Bytes for people: `8.0 GB`.
+/// A number of bytes, displayed as `8.0 GB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bytes(pub u64);
 
@@ -110,7 +110,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Bytes of the tables that a queue makes at once, without packets.
+/// Returns the bytes of the tables that a queue allocates at the start, without packets.
 pub const fn of_queue(queue: &QueueSpec) -> u64 {
     match queue {
         QueueSpec::Sred(config) => config.list as u64 * 24,
@@ -122,7 +122,7 @@ pub const fn of_queue(queue: &QueueSpec) -> u64 {
     }
 }
 
-/// Read a number of bytes, with k, M, G or T behind it: `500M`, `1.5G`.
+/// Parses a number of bytes with an optional suffix k, M, G or T: `500M`, `1.5G`.
 ///
 /// # Errors The expected form of the text.
 pub fn bytes(text: &str) -> Result<u64, String> {

@@ -1,22 +1,20 @@
-//! Shortest paths, and the trees that multicast follows.
+//! Shortest paths and multicast trees.
 //!
-//! A path takes the least delay, and of equal ones the fewest links. Among paths that are still equal it goes
-//! over the neighbour that is nearer to the destination, then over that of the lowest number. Between two nodes
-//! it takes the link of the least delay, then of the lowest number. No path leads through a host
-//! ([`Topology::is_host`]).
+//! A path has the least delay. Among paths of equal delay it has the fewest links. Further ties are decided by the neighbour that
+//! is nearer to the destination, then by the neighbour with the lowest number. Between two nodes a path uses the link with the
+//! least delay, then with the lowest number. No path passes through a host ([`Topology::is_host`]).
 //!
-//! Parts of the network without any loop are trees that hang on the rest, the core. Inside such a tree there is
-//! one way only, which costs neither search nor memory; ways through the core are computed per destination and
-//! cached.
+//! The loop-free parts of the network are trees attached to the core, which is the remainder. Inside such a tree there is only
+//! one path, which needs neither search nor memory. Paths through the core are computed per destination and cached.
 
 use crate::topology::{LinkId, NodeId, Topology};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// No link, and no node.
+/// No link or no node.
 const NONE: u32 = u32::MAX;
 
-/// The shortest ways through a network.
+/// The shortest paths through a network.
 #[derive(Debug)]
 pub struct Routes<'a> {
     topology: &'a Topology,
@@ -26,17 +24,17 @@ pub struct Routes<'a> {
     /// Links into each node, like `out`.
     into: Vec<u32>,
     into_first: Vec<u32>,
-    /// The neighbour over which each node of a hanging tree reaches the core; [`NONE`] in the core. A network without loops has a
+    /// By node of an attached tree: the neighbour on the path to the core; [`NONE`] in the core. A network without loops has a
     /// core of one node.
     up: Vec<u32>,
-    /// How many steps [`Self::up`] each node is from the core.
+    /// By node: number of [`Self::up`] steps to the core.
     depth: Vec<u32>,
-    /// For each node of the core that was asked for: the link to take from every node of the core.
+    /// By requested destination in the core: the next link from every node of the core.
     towards: BTreeMap<u32, Vec<u32>>,
 }
 
 impl<'a> Routes<'a> {
-    /// Those of this network. Nothing is computed before it is asked for.
+    /// Returns the routes of this network. Paths are computed when they are requested.
     pub fn new(topology: &'a Topology) -> Routes<'a> {
         let (nodes, edges) = (topology.nodes(), topology.edges());
         let (first, out) = group(nodes, edges.iter().map(|edge| edge.from.0));
@@ -55,7 +53,7 @@ impl<'a> Routes<'a> {
         it
     }
 
-    /// Removes nodes with a single neighbour, again and again.
+    /// Removes nodes with a single neighbour repeatedly until none is left.
     fn find_hanging_trees(&mut self) {
         let neighbours = self.neighbours();
         let of = |node: u32| &neighbours.1[neighbours.0[node as usize]..neighbours.0[node as usize + 1]];
@@ -65,7 +63,7 @@ impl<'a> Routes<'a> {
         let mut next = 0;
         while let Some(&node) = taken.get(next) {
             next += 1;
-            // The last one of a network without loops has none.
+            // In a network without loops, the last remaining node has no neighbour.
             let Some(&only) = of(node).iter().find(|other| left[**other as usize] > 0) else { continue };
             self.up[node as usize] = only;
             left[node as usize] = 0;
@@ -74,7 +72,7 @@ impl<'a> Routes<'a> {
                 taken.push(only);
             }
         }
-        // A node that was removed later is nearer to the core.
+        // Nodes that were removed later are nearer to the core.
         for &node in taken.iter().rev() {
             let up = self.up[node as usize];
             if up != NONE {
@@ -83,7 +81,7 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// The nodes that each node has links to or from, each once: where those of a node begin, and all of them.
+    /// Returns the neighbours of all nodes, each once, and the index at which the neighbours of each node begin.
     fn neighbours(&self) -> (Vec<usize>, Vec<u32>) {
         let edges = self.topology.edges();
         let (mut first, mut all) = (Vec::with_capacity(self.up.len() + 1), Vec::with_capacity(edges.len()));
@@ -103,15 +101,15 @@ impl<'a> Routes<'a> {
         (first, all)
     }
 
-    /// The network.
+    /// Returns the network.
     pub const fn topology(&self) -> &'a Topology {
         self.topology
     }
 
-    /// The links from `from` to `to`, in order, into `path`, which is emptied first; `None` when there is no way.
+    /// Replaces the contents of `path` with the links from `from` to `to`, in order. Returns `None` when there is no path.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// When a node does not exist.
     pub fn path(&mut self, from: NodeId, to: NodeId, path: &mut Vec<LinkId>) -> Option<()> {
         path.clear();
         let mut at = from;
@@ -126,11 +124,11 @@ impl<'a> Routes<'a> {
         Some(())
     }
 
-    /// Returns the link to take at `at` on the way to `to`. Where a way exists, following these links is that
-    /// way; otherwise they end or go round. No link leads away from `to` itself.
+    /// Returns the next link at `at` towards `to`. If a path exists, following these links yields the path; otherwise they end or
+    /// form a loop. At `to` itself there is no next link.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// When a node does not exist.
     #[inline]
     pub fn next_link(&mut self, at: NodeId, to: NodeId) -> Option<LinkId> {
         if at == to {
@@ -162,9 +160,9 @@ impl<'a> Routes<'a> {
         self.topology.edges()[link.0 as usize].to
     }
 
-    /// The link between neighbours with the least delay.
+    /// Returns the link with the least delay between two neighbours.
     fn best_link(&self, from: u32, to: u32) -> Option<LinkId> {
-        // Search the end that has fewer links: a router may have a million.
+        // Searches at the node with fewer links: a router may have a million links.
         let outgoing = &self.out[self.first[from as usize] as usize..self.first[from as usize + 1] as usize];
         let incoming =
             &self.into[self.into_first[to as usize] as usize..self.into_first[to as usize + 1] as usize];
@@ -177,7 +175,7 @@ impl<'a> Routes<'a> {
         fitting.copied().min_by_key(|&link| (edges[link as usize].spec.delay, link)).map(LinkId)
     }
 
-    /// Dijkstra by delay, then by links, over the core, backwards from `target`.
+    /// Runs Dijkstra's algorithm over the core, backwards from `target`. Costs are delay, then number of links.
     fn ways_to(&self, target: u32) -> Vec<u32> {
         let nodes = self.up.len();
         let edges = self.topology.edges();
@@ -211,7 +209,7 @@ impl<'a> Routes<'a> {
     }
 }
 
-/// Indices of `keys` grouped by key: where each group begins, and the indices.
+/// Groups the indices of `keys` by key. Returns the start of each group, and the indices.
 fn group(nodes: u32, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
     let mut first = vec![0u32; nodes as usize + 2];
     for key in keys.clone() {
@@ -230,14 +228,14 @@ fn group(nodes: u32, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<
     (first, grouped)
 }
 
-/// The tree of shortest paths from a source to some nodes. Its memory is used again for the next one, stamped so that nothing has
-/// to be cleared.
+/// The tree of shortest paths from a source to a set of nodes. The memory is reused for the next tree; stamps make clearing
+/// unnecessary.
 #[derive(Debug)]
 pub struct Trees {
     stamp: u32,
-    /// By link: the latest tree that has it.
+    /// By link: the stamp of the latest tree that contains the link.
     link_seen: Vec<u32>,
-    /// By node: the latest tree with links from it, and the first and last of these links.
+    /// By node: the stamp of the latest tree with links from the node, and the first and last of these links.
     node_seen: Vec<u32>,
     first: Vec<u32>,
     last: Vec<u32>,
@@ -246,7 +244,7 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Memory for trees in this network.
+    /// Returns an empty tree with memory for trees in this network.
     pub fn new(topology: &Topology) -> Trees {
         let (nodes, links) = (topology.nodes() as usize, topology.edges().len());
         Trees {
@@ -259,13 +257,13 @@ impl Trees {
         }
     }
 
-    /// The tree from `source` to all of these nodes, in place of the one before.
+    /// Replaces the tree with the tree from `source` to all of `members`.
     ///
     /// # Errors
-    /// The place among the nodes of the first one that cannot be reached.
+    /// The index in `members` of the first node that cannot be reached.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// When a node does not exist.
     pub fn grow(&mut self, routes: &mut Routes<'_>, source: NodeId, members: &[NodeId]) -> Result<(), usize> {
         self.stamp += 1;
         for (number, &node) in members.iter().enumerate() {
@@ -299,7 +297,7 @@ impl Trees {
         self.last[node] = link;
     }
 
-    /// The links of the tree that leave a node, in the order in which members needed them.
+    /// Returns the links of the tree that start at a node, in the order in which they were added for the members.
     #[inline]
     pub fn leaving(&self, node: NodeId) -> impl Iterator<Item = LinkId> {
         let node = node.0 as usize;
@@ -319,7 +317,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Links both ways: from, to, milliseconds.
+    /// Builds a network of bidirectional links: from, to, milliseconds.
     fn network(nodes: u32, links: &[(u32, u32, u64)]) -> Topology {
         let mut topology = Topology::new();
         (0..nodes).for_each(|_| _ = topology.router());
@@ -363,7 +361,7 @@ mod tests {
 
     #[test]
     fn routes_inside_trees_at_a_core_are_not_cached() {
-        // A square of routers, 0 to 3, with a chain of two at 0 and a fork below a third node at 2.
+        // A square of routers, 0 to 3. A chain of two nodes is attached at 0, and a node with a fork below it is attached at 2.
         let square = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 2)];
         let trees = [(0, 4, 1), (4, 5, 1), (2, 6, 1), (6, 7, 1), (6, 8, 1), (8, 9, 1)];
         let it = network(10, &[&square[..], &trees].concat());
@@ -420,7 +418,8 @@ mod tests {
         assert_eq!(leaving(&trees), [vec![], vec![], vec![], vec![6], vec![], vec![]]);
     }
 
-    /// By Bellman and Ford: delay and links of the shortest path to `to` from every node, and not through hosts.
+    /// Computes the shortest path to `to` from every node with the Bellman-Ford algorithm: delay and number of links, without
+    /// paths through hosts.
     fn distances(it: &Topology, to: NodeId) -> Vec<Option<(u64, u32)>> {
         let mut known = vec![None; it.nodes() as usize];
         known[to.0 as usize] = Some((0, 0));
@@ -436,7 +435,7 @@ mod tests {
         known
     }
 
-    /// Networks full of ways that are equal.
+    /// Networks with many equal paths.
     fn networks() -> impl Strategy<Value = Topology> {
         let links = prop::collection::vec((0..12_u32, 0..12_u32, 0..3_u64, 0..3_u64, any::<bool>()), 0..40);
         (prop::collection::vec(0..3_u8, 2..12), links).prop_map(|(kinds, links)| {

@@ -1,4 +1,4 @@
-//! A network as text, one thing a line, `#` for remarks:
+//! The text form of a network, with one item per line and comments after `#`:
 //!
 //! ```text
 //! host left
@@ -9,11 +9,10 @@
 //! oneway left right delay=1s
 //! ```
 //!
-//! Nodes stand before their links. A `link` leads both ways: its options count for both, and options behind
-//! `back` change the way from the second node to the first. Without options a link has no limit, no delay and
-//! an endless queue ([`FREE`]). Rates and times are written as in all specifications (`500k`, `10M`, `20ms`,
-//! `0.02`), queues and losses as in [`QueueSpec`] and [`LossSpec`]; `loss=none` takes losses back. A reader
-//! that needs more in such a text defines further words ([`Dialect`]).
+//! Nodes precede their links. A `link` is bidirectional: its options apply to both directions, and options after `back` change
+//! the direction from the second node to the first. Without options a link has no rate limit, no delay and an unlimited queue
+//! ([`FREE`]). Rates and times have the form of all specifications (`500k`, `10M`, `20ms`, `0.02`), queues and losses have the
+//! forms of [`QueueSpec`] and [`LossSpec`]. `loss=none` removes losses. A [`Dialect`] defines additional words.
 
 use crate::topology::{FREE, LinkId, NodeId, Topology};
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
@@ -23,72 +22,74 @@ use faircast_core::time::Rate;
 use std::fmt;
 use std::str::SplitWhitespace;
 
-/// Fault of a text.
+/// Error in a text.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("line {number}, `{line}`: {what}")]
 pub struct TextError {
-    /// The line, counted from 1.
+    /// Line number, counted from 1.
     pub number: usize,
-    /// As written, without remarks.
+    /// The line as written, without comments.
     pub line: String,
-    /// The fault.
+    /// Error in the line.
     pub what: LineError,
 }
 
-/// Fault of a line.
+/// Error in a line.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LineError {
-    /// It begins with none of the words.
+    /// The first word of the line is unknown.
     #[error("begins with none of {0}")]
     UnknownWord(&'static str),
-    /// Something is missing.
+    /// A part of the line is missing.
     #[error("needs {0}")]
     Missing(&'static str),
-    /// An option that is not known here.
-    #[error("`{0}` is not known here; choose one of {1}")]
+    /// The option is unknown in this place.
+    #[error("`{0}` is not known here; there are {1}")]
     UnknownOption(String, &'static str),
-    /// A value that cannot be read.
+    /// The value does not have the expected form.
     #[error("`{value}` is not {expected}")]
     Value {
-        /// As written.
+        /// The value as written.
         value: String,
         /// The expected form.
         expected: &'static str,
     },
-    /// A name that is taken.
-    #[error("`{0}` exists already")]
+    /// The name is already in use.
+    #[error("there is a `{0}` already")]
     Twice(String),
-    /// A link to nowhere.
-    #[error("there is no `{0}`; hosts and routers must precede their links")]
+    /// The link names a node that does not exist.
+    #[error("there is no `{0}`; hosts and routers stand before their links")]
     NoNode(String),
-    /// An option of a link.
+    /// Invalid option of a link.
     #[error(transparent)]
     Spec(#[from] SpecError),
 }
 
-/// Further words of a reader of networks.
+/// Additional words of a text form.
 pub trait Dialect {
-    /// The words that its lines begin with, for people.
+    /// The first words of all lines, for error messages.
     const LINES: &'static str = "`host`, `router`, `link`, `oneway`";
 
-    /// A line that begins with none of the words above. It takes the words that it needs; more than that are an error.
+    /// Reads a line that begins with another word than those of networks. The method takes the words that it needs from `_words`;
+    /// remaining words are an error.
     ///
     /// # Errors
-    /// When it does not know the word, or what follows is wrong.
+    /// When the first word is unknown, or the remaining words are invalid.
     fn line(&mut self, _first: &str, _words: &mut Words<'_>) -> Result<(), LineError> {
         Err(LineError::UnknownWord(Self::LINES))
     }
 
-    /// A host has been read up to its name; it is the newest one. It takes the words that it needs, as for lines.
+    /// Reads the words after the name of a host, which is the node added last. The method takes the words that it needs;
+    /// remaining words are an error.
     ///
     /// # Errors
-    /// When what follows is wrong.
+    /// When the words are invalid.
     fn host(&mut self, _node: NodeId, _words: &mut Words<'_>) -> Result<(), LineError> {
         Ok(())
     }
 }
 
-/// Networks and nothing else.
+/// The form without additional words.
 impl Dialect for () {}
 
 /// The words of a line.
@@ -104,7 +105,7 @@ impl<'a> Iterator for Words<'a> {
 }
 
 impl Words<'_> {
-    /// The next word as a value.
+    /// Parses the next word.
     ///
     /// # Errors When the value is missing, or does not have the `expected` form.
     pub fn value<T: std::str::FromStr>(&mut self, expected: &'static str) -> Result<T, LineError> {
@@ -113,7 +114,7 @@ impl Words<'_> {
     }
 }
 
-/// Rate, delay and jitter; queue and loss have parsers of their own, as they have options of their own.
+/// Rate, delay and jitter. Queue and loss have parsers of their own, because they have options themselves.
 const LINK_OPTIONS: &[Opt<LinkSpec>] = &[
     Opt::or(
         "unlimited",
@@ -150,18 +151,18 @@ fn set_option(link: &mut LinkSpec, option: &str) -> Result<(), LineError> {
 }
 
 impl Topology {
-    /// Read a network.
+    /// Parses a network.
     ///
     /// # Errors
-    /// The first line that is wrong.
+    /// The first invalid line.
     pub fn parse(text: &str) -> Result<Topology, TextError> {
         Topology::parse_with(text, &mut ())
     }
 
-    /// Read a network with further words.
+    /// Parses a network with additional words.
     ///
     /// # Errors
-    /// The first line that is wrong.
+    /// The first invalid line.
     pub fn parse_with<D: Dialect>(text: &str, dialect: &mut D) -> Result<Topology, TextError> {
         let mut topology = Topology::new();
         for (at, line) in text.lines().enumerate() {
@@ -239,7 +240,7 @@ fn known(topology: &Topology, words: &mut Words<'_>) -> Result<NodeId, LineError
     topology.find(name).ok_or_else(|| LineError::NoNode(name.into()))
 }
 
-/// The options that make a link like the second one like the first, each with a space before it.
+/// The options in which the first link differs from the second, each preceded by a space.
 struct Options<'a>(&'a LinkSpec, &'a LinkSpec);
 
 impl fmt::Display for Options<'_> {
@@ -262,7 +263,7 @@ impl fmt::Display for Options<'_> {
     }
 }
 
-/// The text that [`Topology::parse`] reads, if no name has spaces or `#` in it.
+/// Writes the text that [`Topology::parse`] reads, provided that no name contains spaces or `#`.
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for node in (0..self.nodes()).map(NodeId) {

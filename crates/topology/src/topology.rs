@@ -16,50 +16,51 @@ pub struct LinkId(pub u32);
 /// One direction of a link: its ends and its specification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Edge {
-    /// Where packets enter it.
+    /// Node at which packets enter the link.
     pub from: NodeId,
-    /// Where they leave it.
+    /// Node at which packets arrive.
     pub to: NodeId,
     /// Rate, delay, queue and loss.
     pub spec: LinkSpec,
 }
 
-/// A link without limit and delay.
+/// A link without rate limit and delay.
 pub const FREE: LinkSpec = LinkSpec::new(Rate::UNLIMITED, Span::ZERO, QueueSpec::UNLIMITED);
 
 /// A network. Nodes and links are numbered from zero in the order in which they are added.
 ///
-/// A node with links to one other node costs nothing in routes, named nodes cost their names: a million receivers need neither.
+/// A node with links to only one other node needs no memory in routes, and a node without a name needs no memory for names. A
+/// million receivers can therefore be represented cheaply.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Topology {
     nodes: u32,
     edges: Vec<Edge>,
-    /// Nodes that pass nothing on.
+    /// Nodes that forward no packets.
     hosts: BTreeSet<NodeId>,
     names: BTreeMap<NodeId, String>,
     by_name: BTreeMap<String, NodeId>,
 }
 
 impl Topology {
-    /// No node yet.
+    /// Returns a network without nodes.
     pub fn new() -> Topology {
         Topology::default()
     }
 
-    /// Add a node that passes packets on where they have a way through it.
+    /// Adds a node that forwards packets.
     pub const fn router(&mut self) -> NodeId {
         self.nodes += 1;
         NodeId(self.nodes - 1)
     }
 
-    /// Add a node through which no packet goes that is not from it or for it.
+    /// Adds a node that forwards no packets.
     pub fn host(&mut self) -> NodeId {
         let node = self.router();
         self.hosts.insert(node);
         node
     }
 
-    /// Call a node so. A name that another node has goes over to this one.
+    /// Names a node. If another node has the name, that node loses it.
     pub fn rename(&mut self, node: NodeId, name: &str) {
         if let Some(before) = self.names.insert(node, name.to_owned()) {
             self.by_name.remove(&before);
@@ -69,39 +70,39 @@ impl Topology {
         }
     }
 
-    /// Add a link in one direction.
+    /// Adds a link in one direction.
     pub fn link(&mut self, from: NodeId, to: NodeId, spec: LinkSpec) -> LinkId {
         self.edges.push(Edge { from, to, spec });
         LinkId(self.edges.len() as u32 - 1)
     }
 
-    /// Add a link in both directions; the second is the way back.
+    /// Adds a link in both directions. The second link leads from `b` to `a`.
     pub fn duplex(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> (LinkId, LinkId) {
         (self.link(a, b, there), self.link(b, a, back))
     }
 
-    /// How many nodes.
+    /// Returns the number of nodes.
     pub const fn nodes(&self) -> u32 {
         self.nodes
     }
 
-    /// The links, each direction on its own.
+    /// Returns the links, one for each direction.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// Returns the specification of a link, to be changed; `None` when there is no such link.
+    /// Returns the specification of a link for modification; `None` when there is no such link.
     pub fn spec_mut(&mut self, link: LinkId) -> Option<&mut LinkSpec> {
         self.edges.get_mut(link.0 as usize).map(|edge| &mut edge.spec)
     }
 
-    /// Whether no packet of others goes through this node because it was added as a host.
+    /// Whether this node was added as a host and forwards no packets.
     #[inline]
     pub fn is_host(&self, node: NodeId) -> bool {
         !self.hosts.is_empty() && self.hosts.contains(&node)
     }
 
-    /// The nodes that were added as hosts, in order.
+    /// Returns the nodes that were added as hosts, in order.
     pub fn hosts(&self) -> impl ExactSizeIterator<Item = NodeId> {
         self.hosts.iter().copied()
     }
@@ -111,7 +112,7 @@ impl Topology {
         self.names.get(&node).map_or_else(|| format!("node{}", node.0).into(), |name| name.as_str().into())
     }
 
-    /// The node that was given this name.
+    /// Returns the node with this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied()
     }
