@@ -1,6 +1,6 @@
-//! Cost of a packet in a queue: `packets QUEUE N` offers N packets of twenty flows to a link of 100 Mbit/s with
-//! this queue. That is a twentieth more than the link sends; every other packet may be marked. Prints one line
-//! of JSON. `make count` counts its instructions.
+//! Measures the cost of a packet in a queue. `packets QUEUE N` offers N packets of twenty flows to a link of 100 Mbit/s with this
+//! queue. The offered rate exceeds the link rate by a twentieth, and every other packet may be marked. The output is one line of
+//! JSON. `make count` counts the instructions of this program.
 
 use faircast_aqm::{Dequeued, Link, LinkSpec, OfferResult};
 use faircast_core::rng::Rng;
@@ -13,7 +13,7 @@ fn main() {
     let queue = queue.parse().unwrap_or_else(|error| panic!("{error}"));
     let spec = LinkSpec::new(Rate::from_mbps(100.0), Span::from_millis(10), queue);
     let (mut link, mut rng) = (Link::new(&spec, Rng::new(1, 1)), Rng::new(1, 2));
-    // 80 us for a packet.
+    // Transmission time of a packet: 80 us.
     let (mut now, mut arrived) = (Time::ZERO, 0u64);
     for packet in 0..packets {
         now += Span::from_nanos(rng.below(2 * 76_000));

@@ -1,18 +1,19 @@
-//! What Prague and CUBIC get of a link with DualPI2: `prague_against_cubic [SECONDS [QUEUE [PRAGUE [CUBIC]]]]`, as in
-//! `prague_against_cubic 100 dualpi2,step_from=1 tcp-prague,delack=off`. A table as Markdown: rates over an even share, and how often a
-//! flow cuts its window. Packets of 1500 bytes, round trips of 20 ms without a queue, three seeds, a third of the time is warm-up.
+//! Compares the rates of Prague and CUBIC on a link with DualPI2: `prague_against_cubic [SECONDS [QUEUE [PRAGUE [CUBIC]]]]`, for
+//! example `prague_against_cubic 100 dualpi2,step_from=1 tcp-prague,delack=off`. Prints a Markdown table with rates relative to
+//! an equal share and the frequency of window cuts. Packets have 1500 bytes, round-trip times are 20 ms without a queue, and
+//! three seeds are used. The first third of the time is warm-up.
 
 use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{ApplicationData, Network, NodeId, Options, UnicastProtocol, UnicastSpec};
 use faircast_unicast::Protocol;
 
-/// Results of one kind of flows in a run.
+/// Results of one kind of flow in a run.
 #[derive(Debug, Clone, Copy, Default)]
 struct FlowResults {
-    /// Mean rate of a flow over an even share.
+    /// Mean rate of a flow relative to an equal share.
     share: f64,
-    /// Cuts of a flow in a second.
+    /// Cuts of a flow per second.
     cuts: f64,
 }
 

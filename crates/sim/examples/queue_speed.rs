@@ -1,9 +1,10 @@
-//! Packets per second of processor time through each queue. `queue_speed [SECONDS [QUEUE ..]]` runs 60 TCP
-//! flows (SACK, that allow marks) from one host to another over a link of 100 Mbit/s with the queue. Their
-//! acknowledgements take the link back. Prints a table as Markdown.
+//! Measures packets per second of processor time for each queue. `queue_speed [SECONDS [QUEUE ..]]` runs 60 TCP flows between two
+//! hosts over a link of 100 Mbit/s with the queue. The flows use SACK and allow marks. Acknowledgements return over the reverse
+//! link. Prints a Markdown table.
 //!
-//! Counted are packets that links carried: data through the queue, and acknowledgements through the drop-tail queue of the way back; the
-//! column "queue" has the former alone. Each costs its share of the flows' work, too. Processor time is the thread's own (Linux), so others do no harm.
+//! All packets that links carried are counted: data through the queue, and acknowledgements through the drop-tail queue of the
+//! reverse link. The column "queue" counts the data only. The time of each packet includes the work of its flow. The processor
+//! time is that of the thread (Linux), so other processes do not affect the result.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -36,7 +37,7 @@ fn network(queue: QueueSpec) -> Network {
     net
 }
 
-/// Nanoseconds that this thread has run, where the system says so.
+/// Returns the processor time of this thread in nanoseconds, if the system reports it.
 fn processor() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()

@@ -1,15 +1,15 @@
-//! How fast the engine is; one line of JSON. `speed KIND N SECONDS` runs one of these:
+//! Measures the speed of the engine and prints one line of JSON. `speed KIND N SECONDS` runs one of these networks:
 //!
-//! - `tcp`: the star of the ns-2 comparison. N receivers, each behind a link of its own with one TCP Reno flow, and a
-//!   multicast stream at 0.3 Mbit/s to all.
-//! - `window`: the same with fast last hops, so that nothing is lost and the windows grow by 1,250 packets a second.
-//! - `losses`: N flows of BBR, each over a link of its own of 100 Mbit/s and 100 ms that loses 1 %: windows of thousands of
-//!   packets with holes.
-//! - a scheme, as `ormcc,preset=published`: a star of it, each receiver behind a link of 1 Mbit/s.
-//! - `tree`: a tree of two levels with two single receivers beside every last hop.
-//! - `layers`: GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (paper 000, 4.3).
+//! - `tcp`: the star of the ns-2 comparison. N receivers, each behind its own link with one TCP Reno flow, and a
+//!   multicast stream at 0.3 Mbit/s to all receivers.
+//! - `window`: the same with fast last hops. No packet is lost, and the windows grow by 1,250 packets per second.
+//! - `losses`: N flows of BBR, each over its own link of 100 Mbit/s and 100 ms that loses 1 %. Windows contain thousands of
+//!   packets with gaps.
+//! - a scheme, for example `ormcc,preset=published`: a star with this scheme, each receiver behind a link of 1 Mbit/s.
+//! - `tree`: a tree of two levels with two single receivers behind every last hop.
+//! - `layers`: GMCC's layers to N receivers in six groups, with two single receivers of PGMCC in each group (paper 000, 4.3).
 //! - `mtcp`: a tree of MTCP in which every agent has sixteen children (paper 001, 5).
-//! - `rmanp` and `raccoom`: a tree of routers of these schemes with ten receivers behind each of the last.
+//! - `rmanp` and `raccoom`: a tree of routers of these schemes with ten receivers behind each of the last routers.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -78,7 +78,7 @@ fn tcp_star(receivers: usize, last_hop: LinkSpec) -> Network {
             supply: ApplicationData::Endless,
         });
     }
-    // A stream at a constant rate to all.
+    // The stream to all receivers has a constant rate.
     let constant = Rate::from_bps(300e3);
     let mut config = Config::published();
     config.sending.bounds.min = constant;
@@ -87,7 +87,7 @@ fn tcp_star(receivers: usize, last_hop: LinkSpec) -> Network {
     net
 }
 
-/// Flows of BBR over links that lose packets at random.
+/// Builds flows of BBR over links that lose packets at random.
 fn lossy_paths(flows: usize) -> Network {
     let mut net = Network::new(1);
     let mut rng = Rng::new(1, 99);
@@ -109,7 +109,7 @@ fn lossy_paths(flows: usize) -> Network {
     net
 }
 
-/// A star of one session, each receiver behind its own link of 1 Mbit/s.
+/// Builds a star of one session, with each receiver behind its own link of 1 Mbit/s.
 fn star(receivers: usize, scheme: Scheme) -> Network {
     let mut net = Network::new(1);
     let (source, router) = (net.node(), net.node());
@@ -124,8 +124,8 @@ fn star(receivers: usize, scheme: Scheme) -> Network {
     net
 }
 
-/// 10,000 receivers behind two levels of 100 (`fan` of each), two single receivers of ORMCC beside every last hop
-/// (paper 000, 3.3.2).
+/// Builds a tree of two levels with `fan` branches each: 10,000 receivers for a fan of 100. Every last hop also has two single
+/// receivers of ORMCC (paper 000, 3.3.2).
 fn tree(fan: usize) -> Network {
     let mut net = Network::new(1);
     let (source, root) = (net.node(), net.node());
@@ -156,8 +156,8 @@ fn tree(fan: usize) -> Network {
     net
 }
 
-/// Receivers in six groups behind last hops of 0.2 to 1.2 Mbit/s with two single receivers of PGMCC beside each, and
-/// GMCC to all.
+/// Builds six groups of receivers behind last hops of 0.2 to 1.2 Mbit/s. GMCC sends to all receivers, and each group has two
+/// single receivers of PGMCC.
 fn layers(receivers: usize) -> Network {
     let mut net = Network::new(1);
     let (source, hub) = (net.node(), net.node());
@@ -184,7 +184,8 @@ fn layers(receivers: usize) -> Network {
     net
 }
 
-/// N receivers, each the child of an earlier one or of the source, sixteen of each; 10 Mbit/s to agents and 0.2 Mbit/s to leaves.
+/// Builds N receivers, each the child of an earlier receiver or of the source, with sixteen children per parent. Links have 10
+/// Mbit/s to agents and 0.2 Mbit/s to leaves.
 fn mtcp_tree(receivers: usize) -> Network {
     const FAN: usize = 16;
     let parent = |member: usize| member.checked_sub(FAN).map(|at| at / FAN);
@@ -206,7 +207,8 @@ fn mtcp_tree(receivers: usize) -> Network {
     net
 }
 
-/// N receivers, ten behind each router of a tree in which every router has ten others behind it, with 1 Mbit/s on last hops.
+/// Builds a tree in which every router has ten routers behind it. N receivers are behind the last routers, ten at each, with last
+/// hops of 1 Mbit/s.
 fn routed_tree(receivers: usize, scheme: &str, router: &Arc<dyn RouterSpec>) -> Network {
     const FAN: usize = 10;
     let mut net = Network::new(1);

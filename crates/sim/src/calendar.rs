@@ -1,26 +1,27 @@
-//! The calendar: what happens next, in an order that depends on nothing but the entries themselves.
+//! The calendar of pending entries. Their order depends only on the entries themselves.
 //!
-//! Entries are ordered by time, then class, then by a lot drawn from the time and the node or link they concern; arrivals
-//! before that by their rank. They lie in days of `2^k` ns; a day is sorted when it comes. The width of a day follows the
-//! density of entries, which changes the speed and never the order.
+//! Entries are ordered by time, then class, then by a hash of the time and the number of the node or link. Arrivals are ordered
+//! by rank before the hash. Entries are stored in days of `2^k` ns, and a day is sorted when it begins. The width of a day
+//! follows the density of entries; it affects the speed, but never the order.
 
 /// Class of an entry. The order of the classes is the order within one nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
-    /// A link that queues sends the next packet: what leaves a queue at a moment is gone for all that comes at that moment.
+    /// Transmission of the next packet by a link that queues. The packet leaves the queue before any other event of the same
+    /// nanosecond.
     Dequeue = 0,
-    /// A change that the scenario asks for; the number is the change's.
+    /// A change that the scenario requests; the entry's number is the number of the change.
     Change = 1,
-    /// A bundle of last hops catches up.
+    /// Processing of the pending packets of a bundle of last hops.
     Flush = 2,
     /// A host's timer.
     Timer = 3,
-    /// A packet comes out of a link.
+    /// Arrival of a packet at the end of a link.
     Arrival = 4,
 }
 
-/// An entry: when, what, and whom it concerns.
+/// An entry: time, class, and the number of the node or link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     time: u64,
@@ -28,10 +29,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// At this time, in nanoseconds.
+    /// Returns an entry at `time`, in nanoseconds.
     ///
-    /// Entries of the same moment and class come in an order that looks random but follows from the moment and the
-    /// number alone. The order of the numbers would let the same flow win every tie at a full queue.
+    /// Entries of the same time and class have an order that looks random, but depends only on the time and the number. If the
+    /// order followed the numbers, the same flow would win every tie at a full queue.
     #[inline]
     pub const fn new(time: u64, class: Class, number: u32) -> Entry {
         let mixed = (time ^ ((number as u64) << 32) ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -39,24 +40,23 @@ impl Entry {
         Entry { time, key: ((class as u64) << 56) | (lot << 32) | number as u64 }
     }
 
-    /// A packet comes out of a link at this time.
+    /// Returns the entry of a packet's arrival at the end of a link at `time`.
     ///
-    /// Packets that arrive at a node at the same moment are ordered by rank, the lowest first, and then at
-    /// random. Flows whose acknowledgements are spaced by one bottleneck keep meeting there at the same
-    /// moments. The order then decides which one gets the last place in the queue: the flow that sends a
-    /// burst, or the other.
+    /// Packets that arrive at a node simultaneously are ordered by rank, lowest first, and then at random. Flows whose
+    /// acknowledgements are spaced by a common bottleneck arrive there simultaneously again and again. The order then decides
+    /// which flow gets the last place in the queue.
     #[inline]
     pub const fn arrival(time: u64, link: u32, rank: u8) -> Entry {
         let Entry { key, .. } = Entry::new(time, Class::Arrival, link);
         Entry { time, key: (key & !(0xff << 48)) | (rank as u64) << 48 }
     }
 
-    /// When, in nanoseconds.
+    /// Returns the time, in nanoseconds.
     pub const fn time(self) -> u64 {
         self.time
     }
 
-    /// Returns its class.
+    /// Returns the class.
     pub const fn class(self) -> Class {
         match self.key >> 56 {
             0 => Class::Dequeue,
@@ -67,17 +67,17 @@ impl Entry {
         }
     }
 
-    /// Whom it concerns.
+    /// Returns the number of the item that the entry concerns.
     pub const fn number(self) -> u32 {
         self.key as u32
     }
 }
 
-/// Days in a year; a power of two and a multiple of 64.
+/// Number of days in a year; a power of two and a multiple of 64.
 const DAYS: u64 = 1 << 14;
 /// No place in the pool.
 const NONE: u32 = u32::MAX;
-/// How many days pass before the width of a day is judged.
+/// Number of days after which the width of a day is adjusted.
 const REVIEW: u32 = 256;
 
 #[derive(Debug, Clone, Copy)]
@@ -89,18 +89,18 @@ struct Slot {
 /// A calendar queue (Brown 1988) with one sorted day.
 #[derive(Debug)]
 pub struct Calendar {
-    /// The present day's entries, the earliest last.
+    /// Entries of the current day, the earliest last.
     present: Vec<Entry>,
-    /// Number of the present day since time zero.
+    /// Number of the current day since time zero.
     today: u64,
-    /// A day is `2^width` ns.
+    /// Base-2 logarithm of the length of a day in nanoseconds.
     width: u32,
     heads: Vec<u32>,
     /// One bit for each day with entries.
     busy: Vec<u64>,
     pool: Vec<Slot>,
     free: u32,
-    /// Entries outside the present day.
+    /// Number of entries outside the current day.
     later: usize,
     days: u32,
     sorted: u32,
@@ -124,7 +124,7 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// Note an entry. One that lies in the past comes next.
+    /// Adds an entry. An entry in the past becomes the next entry.
     #[inline]
     pub fn push(&mut self, entry: Entry) {
         let day = entry.time >> self.width;
@@ -158,7 +158,7 @@ impl Calendar {
         self.later += 1;
     }
 
-    /// Take the next entry, if it is not later than `until`.
+    /// Removes and returns the next entry, unless it is later than `until`.
     #[inline]
     pub fn pop(&mut self, until: u64) -> Option<Entry> {
         while self.present.is_empty() {
@@ -172,20 +172,20 @@ impl Calendar {
         self.present.pop()
     }
 
-    /// The entry that comes `ahead` entries after the next one, as far as the present day goes.
+    /// Returns the entry `ahead` places after the next entry, if it belongs to the current day.
     #[inline]
     pub fn peek(&self, ahead: usize) -> Option<Entry> {
         let last = self.present.len().checked_sub(1 + ahead)?;
         self.present.get(last).copied()
     }
 
-    /// Goes to the next day with entries, not beyond the day of `until`. Returns false without such a day.
+    /// Moves to the next day with entries, but not beyond the day of `until`. Returns `false` if there is no such day.
     fn turn_page(&mut self, until: u64) -> bool {
         let last = until >> self.width;
         let mut day = self.today;
         loop {
             let Some(next) = self.next_busy(day) else {
-                // A year without entries: go straight to the earliest one.
+                // The year has no entries left: jump to the earliest entry.
                 let Some(earliest) = self.earliest() else { return false };
                 day = earliest >> self.width;
                 if day > last {
@@ -202,14 +202,14 @@ impl Calendar {
             }
             day = next;
             if day - self.today >= DAYS - 1 {
-                // All days of a year were seen, and hold entries of later years only.
+                // All days of the year contain entries of later years only.
                 let Some(earliest) = self.earliest() else { return false };
                 day = (earliest >> self.width) - 1;
             }
         }
     }
 
-    /// The first day after `day`, within a year, whose list is not empty.
+    /// Returns the first day with entries after `day`, within a year.
     fn next_busy(&self, day: u64) -> Option<u64> {
         let start = day + 1;
         let mut at = start;
@@ -238,7 +238,7 @@ impl Calendar {
         earliest
     }
 
-    /// Make `day` the present one. False when its list held only entries of later years.
+    /// Makes `day` the current day. Returns `false` if the list of the day contains only entries of later years.
     fn open(&mut self, day: u64) -> bool {
         let slot = (day % DAYS) as usize;
         let mut index = self.heads[slot];
@@ -273,7 +273,7 @@ impl Calendar {
         true
     }
 
-    /// Days with very many or with hardly any entries: halve or double them.
+    /// Halves the width of days with many entries, and doubles the width of days with few entries.
     fn review(&mut self) {
         let mean = self.sorted / self.days;
         (self.days, self.sorted) = (0, 0);
@@ -298,7 +298,7 @@ impl Calendar {
         self.pool.clear(); // its memory stays
         self.free = NONE;
         self.later = 0;
-        // The present day's entries stay where they are: all of them are earlier than what is pushed again.
+        // The entries of the current day stay in place: they are earlier than all entries that are pushed again.
         let latest_present = self.present.first().map_or(0, |entry| entry.time);
         self.width = width;
         self.today = latest_present >> width;
@@ -356,7 +356,7 @@ mod tests {
         assert!(calendar.pop(1_000_000).is_some());
     }
 
-    /// Hold model with gaps from nanoseconds to seconds, and some entries in the past.
+    /// A hold model with gaps from nanoseconds to seconds, and some entries in the past.
     #[test]
     fn the_order_is_that_of_a_heap_at_every_density() {
         for (seed, scale) in [(1, 1e2), (2, 1e4), (3, 1e6), (4, 1e9), (5, 1e11)] {

@@ -1,27 +1,28 @@
-//! Clocks of senders that are not exact.
+//! Inexact clocks of senders.
 //!
-//! The quartz of a real host is off by some ten millionths, so no two hosts' periods are equal. In a simulator
-//! they are, and flows with one period then meet the same queue in every period.
+//! The clock of a real host is wrong by tens of ppm, so the periods of two hosts are never equal. In a simulator all periods
+//! would be equal, and flows with the same period would find the same queue in every period.
 
 use faircast_core::time::Time;
 
-/// A clock that runs too fast or too slow by a constant part. It reads 0 when the simulation begins.
+/// A clock that is too fast or too slow by a constant factor. It reads 0 when the simulation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clock {
-    /// Excess of its speed, billionths.
+    /// Speed error, parts per billion; positive when the clock is too fast.
     ppb: i32,
 }
 
-/// The largest error, either way: a tenth.
+/// Largest absolute error, ppm: a tenth.
 const LIMIT: f64 = 100_000.0;
 
 const BILLION: u128 = 1_000_000_000;
 
 impl Clock {
-    /// Too fast by `ppm` millionths, or too slow where that is negative; to the nearest billionth.
+    /// Returns a clock that is too fast by `ppm` parts per million, rounded to the nearest billionth. A negative `ppm` makes it
+    /// too slow.
     ///
     /// # Errors
-    /// When that is more than a tenth, or not a number.
+    /// When the error exceeds a tenth, or is not a number.
     pub fn fast_by(ppm: f64) -> Result<Clock, ClockError> {
         if ppm.abs() <= LIMIT {
             Ok(Clock { ppb: (ppm * 1e3).round() as i32 })
@@ -30,7 +31,7 @@ impl Clock {
         }
     }
 
-    /// Returns its reading at this nanosecond of the simulation.
+    /// Returns the reading of the clock at this nanosecond of the simulation.
     #[inline]
     pub(crate) fn reads(self, nanos: u64) -> Time {
         Time::from_nanos(if self.ppb == 0 { nanos } else { self.off_reads(nanos) })
@@ -41,7 +42,7 @@ impl Clock {
         if nanos == u64::MAX { nanos } else { (u128::from(nanos) * self.pace() / BILLION) as u64 }
     }
 
-    /// The first nanosecond of the simulation at which it reads that or more.
+    /// Returns the first nanosecond of the simulation at which the clock reads `reading` or more.
     #[inline]
     pub(crate) fn when(self, reading: Time) -> u64 {
         let nanos = reading.as_nanos();
@@ -56,22 +57,22 @@ impl Clock {
         (u128::from(nanos) * BILLION).div_ceil(self.pace()).min(u128::from(u64::MAX)) as u64
     }
 
-    /// A span by this clock, in nanoseconds of the simulation.
+    /// Converts a duration of this clock to nanoseconds of the simulation.
     pub(crate) fn lasts(self, nanos: f64) -> f64 {
         nanos / (1.0 + f64::from(self.ppb) * 1e-9)
     }
 
-    /// Returns its progress in a billion nanoseconds.
+    /// Returns the nanoseconds that the clock counts in a billion nanoseconds of the simulation.
     const fn pace(self) -> u128 {
         (1_000_000_000 + self.ppb as i64) as u128
     }
 }
 
-/// A clock that would be off by too much.
+/// The error of a clock exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("a clock error of {ppm} ppm is not possible; use -{LIMIT} to {LIMIT}")]
 pub struct ClockError {
-    /// In millionths.
+    /// Requested error, ppm.
     pub ppm: f64,
 }
 

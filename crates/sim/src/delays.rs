@@ -1,13 +1,14 @@
-//! How long packets took through a queue, in a histogram.
+//! Histogram of the delays of packets in a queue.
 
-/// Delays between two counted moments, in a histogram of 48 cells a decade: from 1 us to 1000 s, and one cell below and above.
+/// Delays between two counted moments, in a histogram with 48 cells per decade from 1 us to 1000 s, plus one cell below and one
+/// above.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DelayCounts {
     cells: Vec<u32>,
     packets: u64,
     /// Sum of the delays, in seconds.
     sum: f64,
-    /// Packets that left after others that had come later.
+    /// Number of packets that left after packets that had arrived later.
     reordered: u64,
 }
 
@@ -22,7 +23,7 @@ impl Default for DelayCounts {
 }
 
 impl DelayCounts {
-    /// Adds a packet's delay, seconds.
+    /// Adds the delay of a packet, in seconds.
     pub(crate) fn add(&mut self, seconds: f64) {
         let cell = (seconds.max(MIN * 0.5) / MIN).log10() * CELLS_PER_DECADE + 1.0;
         self.cells[(cell.max(0.0) as usize).min(CELLS - 1)] += 1;
@@ -30,12 +31,12 @@ impl DelayCounts {
         self.sum += seconds;
     }
 
-    /// The packet left after others that had come later.
+    /// Counts a packet that left after packets that had arrived later.
     pub(crate) const fn note_reordered(&mut self) {
         self.reordered += 1;
     }
 
-    /// Those of another span, too.
+    /// Adds the delays of another interval.
     pub fn merge(&mut self, other: &DelayCounts) {
         self.cells.iter_mut().zip(&other.cells).for_each(|(mine, theirs)| *mine += theirs);
         self.packets += other.packets;
@@ -43,22 +44,22 @@ impl DelayCounts {
         self.reordered += other.reordered;
     }
 
-    /// Packets counted.
+    /// Returns the number of counted packets.
     pub const fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Packets that left after others that had come later.
+    /// Returns the number of packets that left after packets that had arrived later.
     pub const fn reordered(&self) -> u64 {
         self.reordered
     }
 
-    /// Mean, in seconds; `None` without packets.
+    /// Returns the mean delay in seconds; `None` without packets.
     pub fn mean(&self) -> Option<f64> {
         (self.packets > 0).then(|| self.sum / self.packets as f64)
     }
 
-    /// The delay that this share of the packets had at most, in seconds, to 5 %; `None` without packets.
+    /// Returns the `share` quantile of the delays in seconds, accurate to 5 %; `None` without packets.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let wanted = share.clamp(0.0, 1.0) * self.packets as f64;
         let mut below = 0.0;

@@ -21,27 +21,27 @@ use faircast_unicast::{AnySender, AnySink, Protocol, SenderView};
 /// A host: its agents are `slots[first .. first + count]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
-    /// The earliest deadline of its agents.
+    /// Earliest deadline of the host's agents.
     pub next: u64,
-    /// The earliest entry of this host in the calendar.
+    /// Time of the host's earliest entry in the calendar.
     pub scheduled: u64,
     pub first: u32,
     pub count: u32,
-    /// Its tournament of deadlines, when it has many agents; [`NONE`] otherwise.
+    /// Number of the host's deadline tournament if the host has many agents; [`NONE`] otherwise.
     pub tournament: u32,
-    /// The bundled last hop that leads here; [`NONE`] for none.
+    /// The bundled last hop to this host; [`NONE`] for none.
     pub bundled_link: u32,
 }
 
-/// An agent on a host and its deadline. Where a host has one agent, the host's own `next` is that deadline, and this one
-/// is not kept up to date.
+/// An agent on a host and its deadline. On a host with a single agent, the `next` of the host is the deadline, and this deadline is not
+/// updated.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     pub deadline: u64,
     pub agent: Agent,
 }
 
-/// Which agent, by its number.
+/// Number of an agent, by its role.
 #[derive(Debug, Clone, Copy)]
 pub enum Agent {
     Source(u32),
@@ -50,7 +50,7 @@ pub enum Agent {
     Sink(u32),
 }
 
-/// A session's source, and what all its members share.
+/// The source of a session, and the state that all its members share.
 #[derive(Debug)]
 pub struct SessionAgent {
     pub source: SessionSource,
@@ -62,9 +62,9 @@ pub struct SessionAgent {
     pub packet_size: u16,
     pub report_size: u16,
     pub stated_rate: StatedRate,
-    /// How many layers it may use.
+    /// Number of layers that the source may use.
     pub layers: u8,
-    /// The branches that leave the source's host.
+    /// The branches that start at the source's host.
     pub root: (u32, u32),
     pub root_bundle: u32,
     pub phase: Phase,
@@ -73,36 +73,37 @@ pub struct SessionAgent {
     pub sampler: Sampler,
     pub sent_meter: Meter,
     pub sent: u64,
-    /// Packets that it sent again, not among those.
+    /// Packets that were sent again; not included in `sent`.
     pub again: u64,
     pub followed: Option<ReceiverId>,
-    /// Whether it was in start-up when it was looked at last.
+    /// Whether the source was in start-up at its last inspection.
     pub starting: bool,
     pub cuts: u64,
-    /// Packets that it may still send.
+    /// Number of packets that the source may still send.
     pub left: u64,
-    /// When its application has something to send; always when empty.
+    /// Periods in which the application has data; empty if it always has data.
     pub talks: Box<[(u64, u64)]>,
     /// Whether data may be marked.
     pub capable: bool,
-    /// For members that come back.
+    /// The scheme, which creates the receivers of returning members.
     pub scheme: Scheme,
-    /// When at least one member is there. Members may be ahead of the source, so it must not ask them.
+    /// Periods with at least one member. The source must not query the members' state, because members may be ahead of the
+    /// source.
     pub present: Box<[(u64, u64)]>,
-    /// How many are there when the source starts.
+    /// Number of members present when the source starts.
     pub at_start: usize,
-    /// How often members say that they are there.
+    /// Interval at which members report their presence, nanoseconds.
     pub alive: Option<u64>,
-    /// Probes that leave before the start.
+    /// Number of probes still to be sent before the start.
     pub probes_left: u8,
-    /// Where its members form a tree.
+    /// State of the session's tree, if its members form a tree.
     pub tree: Option<Box<SessionTree>>,
     pub members: Vec<ReceiverAgent>,
 }
 
 impl SessionAgent {
-    /// Returns when its next packet may leave, and on which layer: the scheme's departure, once the application
-    /// has data. Among layers that may send at the same moment the lowest comes first.
+    /// Returns the time and the layer of the next packet. The time is the scheme's departure, delayed until the application has
+    /// data. If several layers may send simultaneously, the lowest layer is returned.
     pub fn departure(&self, now: u64) -> (u64, Layer) {
         if self.layers == 1 {
             return (self.departure_of(Layer(0), now), Layer(0));
@@ -130,30 +131,30 @@ impl SessionAgent {
         self.talks.get(over).map_or(NEVER, |&(from, _)| at.max(from))
     }
 
-    /// When the next probe leaves, which lets members answer before the start; [`NEVER`] for none.
+    /// Returns the time of the next probe; [`NEVER`] for none. Probes allow members to answer before the start.
     pub fn probe_at(&self) -> u64 {
         let Some(alive) = self.alive.filter(|_| self.probes_left > 0) else { return NEVER };
         self.start.saturating_sub(alive * u64::from(self.probes_left))
     }
 
-    /// Returns the counts of its source.
+    /// Returns the counts of the source.
     pub fn sent_counts(&self) -> FlowCounts {
         FlowCounts { sent: self.sent + self.again, again: self.again, ..FlowCounts::default() }
     }
 
-    /// Whether any member is there.
+    /// Whether any member is present.
     pub fn has_members(&self, now: u64) -> bool {
         covers(&self.present, now)
     }
 }
 
-/// A receiver of a session. Fields that every packet touches come first.
+/// A receiver of a session. Fields that every packet accesses come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ReceiverAgent {
     pub join: u64,
     pub leave: u64,
-    /// The deadline that its slot knows.
+    /// The deadline stored in the agent's slot.
     pub deadline: u64,
     pub meter: Meter,
     pub digest: u64,
@@ -161,21 +162,21 @@ pub struct ReceiverAgent {
     pub gaps: InOrder,
     pub host: u32,
     pub packets: u32,
-    /// A relay's gets nothing and wants nothing: the source of the session below acts for it.
+    /// State machine of the receiver. It is unused for a relay: the source of the downstream session acts for the relay.
     pub receiver: AnyReceiver,
     pub rng: Rng,
-    /// State that few members have.
+    /// State that few members need.
     pub extra: Option<Box<MemberExtra>>,
     pub slot: u32,
-    /// First hop of its reports.
+    /// First hop of the receiver's reports.
     pub hop: u32,
     pub reports: u32,
-    /// Reports that acknowledge what has arrived.
+    /// Number of reports that acknowledge received packets.
     pub acknowledgements: u32,
 }
 
 impl ReceiverAgent {
-    /// When it wants to act without a packet.
+    /// Returns the earliest time at which the receiver acts without receiving a packet.
     #[inline]
     pub fn deadline(&self) -> u64 {
         if self.join == NEVER {
@@ -184,13 +185,13 @@ impl ReceiverAgent {
         self.receiver.deadline().as_nanos().min(self.leave)
     }
 
-    /// The session whose source it is as well.
+    /// Returns the session of which this member is the source as a relay.
     #[inline]
     pub fn relay(&self) -> Option<u32> {
         self.extra.as_ref().and_then(|extra| extra.relay)
     }
 
-    /// It is gone: for good, or to come back as a new receiver.
+    /// Ends the stay of the member. If the member returns later, it returns as a new receiver.
     pub fn leave(&mut self, me: ReceiverId, scheme: &Scheme) {
         (self.join, self.leave) = (NEVER, NEVER);
         let Some(extra) = &mut self.extra else { return };
@@ -203,18 +204,18 @@ impl ReceiverAgent {
         self.gaps = InOrder::default();
     }
 
-    /// Packets found lost, in all its stays.
+    /// Returns the number of packets found lost in all stays.
     pub fn lost(&self) -> u64 {
         let Some(extra) = &self.extra else { return self.gaps.lost() };
         self.gaps.lost() + extra.lost_before + extra.subscription.as_ref().map_or(0, Subscription::lost)
     }
 
-    /// Congestion events that were not reported, in all its stays.
+    /// Returns the number of unreported congestion events in all stays.
     pub fn suppressed(&self) -> u32 {
         self.receiver.suppressed() + self.extra.as_ref().map_or(0, |extra| extra.suppressed_before)
     }
 
-    /// Note an arrival.
+    /// Counts an arrival.
     #[inline]
     pub fn count(&mut self, now: u64, what: u64, size: u16) {
         self.packets += 1;
@@ -223,30 +224,30 @@ impl ReceiverAgent {
     }
 }
 
-/// State that few members have.
+/// State that few members need.
 #[derive(Debug, Default)]
 pub struct MemberExtra {
     pub bins: Option<Vec<u64>>,
-    /// Counts before each moment that has passed, of members with bins.
+    /// Counts before each past moment, for members with bins.
     pub counts: Vec<FlowCounts>,
     pub mute: Option<Mute>,
     pub alive: Option<Alive>,
-    /// In sessions of several layers.
+    /// Subscription, in sessions of several layers.
     pub subscription: Option<Subscription>,
-    /// When it comes back and leaves again, the next one last.
+    /// Times at which the member returns and leaves again, the next stay last.
     pub returns: Vec<(u64, u64)>,
-    /// In earlier stays.
+    /// Packets found lost in earlier stays.
     pub lost_before: u64,
     pub suppressed_before: u32,
-    /// It is a relay: the source of this session.
+    /// The session of which the member is the source as a relay.
     pub relay: Option<u32>,
-    /// When it was excluded.
+    /// Time at which the member was excluded.
     pub excluded: Option<u64>,
-    /// How long packets took to it, where that is asked for.
+    /// Delays of packets to the member, if they are measured.
     pub delays: Option<Box<Delays>>,
 }
 
-/// How long packets take from the source's first sending to a member that has not had them.
+/// Delays of packets from their first transmission by the source to their first arrival at a member.
 #[derive(Debug, Default)]
 pub struct Delays {
     pub seen: ReceivedPackets,
@@ -265,7 +266,7 @@ impl Delays {
 }
 
 impl MemberExtra {
-    /// A packet of the base layer has come.
+    /// Processes a packet of the base layer.
     pub fn on_data(&mut self, member: u32, data: &Data, at: u64, effects: &mut Effects) {
         if let Some(mute) = &mut self.mute {
             mute.on_data(member, data, at);
@@ -288,31 +289,31 @@ impl MemberExtra {
     }
 }
 
-/// A receiver reports its presence, as a transport's do: with the first packet after each such time.
+/// State of a receiver that reports its presence like a receiver of a transport: with the first packet after each interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Alive {
     pub every: u64,
     pub next: u64,
 }
 
-/// A receiver that falls silent once it has been the representative for long enough.
+/// State of a receiver that stops sending reports after a total time as the representative.
 #[derive(Debug, Clone, Copy)]
 pub struct Mute {
     pub after: u64,
     pub represented: u64,
-    /// Since when it is the representative now.
+    /// Time since which the receiver is the representative.
     pub since: Option<u64>,
 }
 
 impl Mute {
-    /// A header names the representative.
+    /// Updates the time as the representative from a data header that names the representative.
     pub fn on_data(&mut self, member: u32, data: &Data, at: u64) {
         let me = ReceiverId::new(u64::from(member) + 1).expect("members are numbered from one");
         let named = match data.mark {
             Mark::Representative { id, .. } | Mark::Acker { id } => id == Some(me),
             Mark::Layered { id, .. } | Mark::Target { id, .. } => id.map(ReceiverId::from) == Some(me),
             Mark::Equation { to, limiting: true, .. } => to == Some(me),
-            // Speaks to somebody who is not the limiting one, and does not say who that is.
+            // The header addresses a receiver other than the limiting one, and does not name the limiting receiver.
             Mark::Equation { .. } => self.since.is_some(),
             Mark::None | Mark::Timetable { .. } | Mark::Window { .. } | Mark::Floor { .. } => false,
         };
@@ -327,30 +328,30 @@ impl Mute {
     }
 }
 
-/// The sending end of a unicast flow. Fields that every packet touches come first.
+/// The sending end of a unicast flow. Fields that every packet accesses come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SenderAgent {
     pub host: u32,
     pub slot: u32,
-    /// First hop of its packets.
+    /// First hop of the sender's packets.
     pub hop: u32,
     pub flow: u32,
-    /// Its membership in a coordination; [`NONE`] for none.
+    /// The sender's membership in a coordination; [`NONE`] for none.
     pub membership: u32,
     pub size: u16,
-    /// Size of packets of the other direction; also of packets without data.
+    /// Size of packets without data and of packets in the reverse direction, bytes.
     pub small: u16,
     pub generation: u8,
     pub phase: Phase,
     pub ends: Ends,
-    /// The deadline that its slot knows.
+    /// The deadline stored in the agent's slot.
     pub deadline: u64,
-    /// The earliest of what `rest` waits for.
+    /// Earliest deadline of the fields in `rest`.
     pub other: u64,
-    /// Data packets sent, without those that open a connection.
+    /// Data packets sent, without packets that open a connection.
     pub sent: u64,
-    /// Those sent before.
+    /// Data packets that had been sent before.
     pub again: u32,
     /// Cuts of this connection at its last inspection.
     pub cuts: u32,
@@ -362,14 +363,14 @@ pub struct SenderAgent {
     pub rest: Box<SenderRest>,
 }
 
-/// Whether transfers of a flow come to an end.
+/// Whether transfers of a flow end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
     Never,
     Sometimes,
 }
 
-/// Fields that hardly any packet touches.
+/// Fields that few packets access.
 #[derive(Debug)]
 pub struct SenderRest {
     pub protocol: Option<Protocol>,
@@ -379,12 +380,12 @@ pub struct SenderRest {
     pub stop: u64,
     /// Counts of earlier connections.
     pub before: SenderView,
-    /// Timeouts of this connection that are recorded, where a macroflow sends.
+    /// Number of recorded timeouts of this connection, if a macroflow sends its packets.
     pub timeouts: u32,
 }
 
 impl SenderAgent {
-    /// After a change of `rest` or the phase.
+    /// Updates `other` after a change of `rest` or the phase.
     pub fn find_other(&mut self) {
         let rest = &self.rest;
         let own = match self.phase {
@@ -410,31 +411,31 @@ pub enum SenderKind {
         next: u64,
         number: u32,
     },
-    /// The macroflow of its coordination.
+    /// The sender belongs to the macroflow of its coordination.
     Shared,
 }
 
-/// Next action of the application.
+/// State of the application.
 #[derive(Debug, Clone, Copy)]
 pub struct Application {
     pub supply: ApplicationData,
-    /// When it changes its mind.
+    /// Time of the application's next action.
     pub next: u64,
     pub talks: Talks,
-    /// Packets of the present transfer and when it began.
+    /// Number of packets of the current transfer, and its start time.
     pub transfer: (u32, u64),
-    /// The next entry of its trace.
+    /// Index of the next entry of the application's trace.
     pub entry: u32,
 }
 
-/// Whether an application has something to send.
+/// Whether an application has data to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Talks {
     On,
     Off,
 }
 
-/// The receiving end of a unicast flow. Fields that every packet touches come first.
+/// The receiving end of a unicast flow. Fields that every packet accesses come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SinkAgent {
@@ -449,16 +450,16 @@ pub struct SinkAgent {
     pub reports: u64,
     pub digest: u64,
     pub meter: Meter,
-    /// `None` for datagrams, which nothing answers.
+    /// State machine of the receiver; `None` for datagrams, which are not acknowledged.
     pub sink: Option<AnySink>,
     pub rng: Rng,
     /// Packets delivered by earlier connections.
     pub delivered_before: u64,
-    /// How long packets took to it, span by span between the counted moments, where that is asked for.
+    /// Delays of packets, one histogram for each interval between counted moments, if they are measured.
     pub delays: Option<Box<[DelayCounts]>>,
 }
 
-/// When a sender is sampled next.
+/// The next sampling time of a sender, and the period.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {
     pub next: u64,

@@ -1,4 +1,4 @@
-//! Data of a unicast flow's application for its sender: transfers, on and off periods, traces.
+//! Application data of unicast flows: transfers, on and off periods, and traces.
 
 use super::Engine;
 use super::agents::{SenderKind, Talks};
@@ -11,7 +11,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::Span;
 
 impl Engine {
-    /// The flow begins.
+    /// Starts a flow.
     pub(super) fn open(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
         let packets = match it.rest.application.supply {
@@ -32,7 +32,7 @@ impl Engine {
         self.connect(number, packets, now);
     }
 
-    /// A connection opens.
+    /// Opens a connection.
     fn connect(&mut self, number: u32, packets: u32, now: u64) {
         let it = &mut self.senders[number as usize];
         it.rest.application.talks = Talks::On;
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// The application's on or off period, or its pause between transfers, is over.
+    /// Ends the application's on or off period, or its pause between transfers.
     pub(super) fn application_turns(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
         let application = &mut it.rest.application;
@@ -93,7 +93,7 @@ impl Engine {
         }
     }
 
-    /// Supplies the data of the application's trace until now.
+    /// Supplies the data of the application's trace up to `now`.
     fn read_trace(&mut self, number: u32, trace: TraceId, now: u64) {
         let it = &mut self.senders[number as usize];
         let Some(trace) = self.traces.get(trace.0 as usize) else { return };
@@ -116,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// All packets of a transfer are acknowledged: the application pauses before the next.
+    /// Ends a transfer after all its packets were acknowledged. The application pauses before the next transfer.
     pub(super) fn finish_transfer(&mut self, number: u32, now: u64) {
         let it = &self.senders[number as usize];
         if it.rest.application.talks == Talks::Off {
@@ -145,7 +145,7 @@ impl Engine {
     }
 }
 
-/// Packets of a transfer.
+/// Draws the number of packets of a transfer.
 fn transfer_size(packets: Law, rng: &mut Rng) -> u32 {
     packets.draw(rng).round().clamp(1.0, 1e9) as u32
 }

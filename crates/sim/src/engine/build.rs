@@ -1,4 +1,4 @@
-//! From a description to an engine: routes, trees, agents, and what may be computed at once.
+//! Construction of an engine from a description: routes, trees, agents, and work that may be computed ahead.
 
 mod relays;
 mod routers;
@@ -41,7 +41,7 @@ use faircast_topology::{Edge, Routes};
 use faircast_unicast::SenderView;
 use std::collections::BTreeMap;
 
-/// Random streams: the kind of owner, then its number.
+/// Kinds of owners of random streams. A stream is identified by this kind and a number.
 enum Stream {
     Link = 1,
     Source = 2,
@@ -55,15 +55,15 @@ fn stream(seed: u64, kind: Stream, number: u64, part: u64) -> Rng {
     Rng::new(seed, ((kind as u64) << 56) | (number << 28) | part)
 }
 
-/// The same streams for twins: who runs a part of the network outside of the simulator gives it the numbers that it
-/// would draw here.
+/// Random streams for programs that run a part of the network outside the simulator. They return the same numbers that the
+/// simulator would draw.
 impl Network {
     /// Returns the random stream of a link's queue and its losses.
     pub fn link_rng(&self, link: LinkId) -> Rng {
         stream(self.seed, Stream::Link, u64::from(link.0), 0)
     }
 
-    /// Returns the random stream of this session's source. Sessions count from zero, without the unicast flows.
+    /// Returns the random stream of this session's source. Sessions are numbered from zero; unicast flows do not count.
     pub fn source_rng(&self, session: u32) -> Rng {
         stream(self.seed, Stream::Source, u64::from(session), 0)
     }
@@ -79,7 +79,7 @@ pub(super) struct Builder<'a> {
     pub(super) options: &'a Options,
     pub(super) routes: Routes<'a>,
     pub(super) hops: Vec<Hop>,
-    /// By link: the latest hop over it. Ways share their ends.
+    /// By link: the latest hop over the link. Paths with a common end share its hops.
     latest_hop: Vec<u32>,
     /// Further hops by link and next hop.
     known_hops: BTreeMap<(u32, u32), u32>,
@@ -93,7 +93,7 @@ pub(super) struct Builder<'a> {
     pub(super) sinks: Vec<SinkAgent>,
     /// Agents with their nodes.
     agents: Vec<(u32, Agent)>,
-    /// Nodes with a router that sees data.
+    /// Nodes with a router that processes data.
     pub(super) seeing: Vec<u32>,
 }
 
@@ -147,7 +147,7 @@ impl Engine {
 }
 
 impl Builder<'_> {
-    /// The way from one node to another as a chain of hops; the first one.
+    /// Creates the hops of the path between two nodes, and returns the first hop.
     pub(super) fn way(&mut self, flow: usize, from: u32, to: u32) -> Result<u32, SimError> {
         let mut path = std::mem::take(&mut self.path);
         let found = self.routes.path(NodeId(from), NodeId(to), &mut path).filter(|()| !path.is_empty());
@@ -214,7 +214,7 @@ impl Builder<'_> {
             let returns = stays.after_the_first(index);
             let subscription = gates.get(index).map(|&gates| Subscription::new(gates, layers));
             let alive = spec.alive.map(|every| {
-                // Members do not all speak at once.
+                // The reports of the members are spread over the interval.
                 let turn = index as u64 * every.as_nanos() / spec.members.len() as u64;
                 Alive { every: every.as_nanos(), next: member.join.as_nanos() + turn }
             });
@@ -290,7 +290,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The branches of a session of several layers get gates; by member, the base layer's at its last hop.
+    /// Creates gates for the branches of a session of several layers. Returns the base layer's gate at the last hop of each
+    /// member.
     fn put_up_gates(
         &mut self,
         spec: &SessionSpec,
@@ -319,12 +320,12 @@ impl Builder<'_> {
         last_hops
     }
 
-    /// When packets flow over each branch, where members come and go.
+    /// Computes the periods in which packets flow over each branch, if members join and leave.
     fn activate(&mut self, spec: &SessionSpec, stays: &MembershipSchedule, root: (u32, u32)) {
         if matches!(stays, MembershipSchedule::Always(_)) {
             return;
         }
-        // Children come after their parents, so going backwards sees them first.
+        // Children follow their parents in the list, so the reverse order processes children first.
         for number in (root.0..self.branches.len() as u32).rev() {
             let branch = &self.branches[number as usize];
             let mut spans = Vec::new();
@@ -524,7 +525,7 @@ impl Builder<'_> {
                 calendar.push(Entry::new(at.as_nanos(), Class::Change, ROUTER | RESTART | router as u32));
             }
         }
-        // Room for all regular records, so that nothing is allocated during the run.
+        // Reserves memory for all periodic records, so that the run allocates nothing.
         let room = |every: Span| {
             if every == Span::MAX { 0 } else { until.div_ceil(every.as_nanos().max(1)) as usize }
         };
@@ -606,10 +607,10 @@ impl Builder<'_> {
     }
 }
 
-/// Number of agents from which on a host looks for the next deadline in a tree.
+/// Smallest number of agents with which a host uses a tournament to find the next deadline.
 const MANY_AGENTS: u32 = 12;
 
-/// Probes that there is time for before the session starts: at most four.
+/// Returns the number of probes that fit before the start of the session: at most four.
 fn probes(spec: &SessionSpec) -> u8 {
     let Some(every) = spec.alive.filter(|every| *every > Span::ZERO) else { return 0 };
     (spec.start.as_nanos() / every.as_nanos()).min(4) as u8

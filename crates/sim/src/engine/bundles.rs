@@ -1,4 +1,4 @@
-//! Last hops that take a session's packets when they have to, many at a time.
+//! Bundles of last hops that process the packets of a session lazily and in batches.
 
 use super::Engine;
 use super::nanos::time;
@@ -9,20 +9,20 @@ use faircast_aqm::OfferResult;
 use faircast_core::node::{Cx, Receiver as _};
 use faircast_core::packet::{Arrival, Data, Layer};
 
-/// The last hops of a session below one node, and the packets that not all of them have taken.
+/// The last hops of a session below one node, and the packets that some of them have not processed.
 #[derive(Debug)]
 pub struct Bundle {
     pub session: u32,
     /// The branches.
     pub parts: (u32, u32),
-    /// Nothing that a receiver does can be felt elsewhere sooner after a packet left the node, in nanoseconds.
+    /// Least time from the departure of a packet at the node to any effect of its receivers on other hosts, nanoseconds.
     pub lookahead: u64,
     pub log: Vec<Logged>,
-    /// How many packets were ever written into the log, modulo 2^32.
+    /// Number of packets written into the log so far, modulo 2^32.
     pub written: u32,
 }
 
-/// A packet at the node where the bundle begins.
+/// A packet at the node where the bundle starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Logged {
     pub at: u64,
@@ -30,14 +30,14 @@ pub struct Logged {
     pub size: u16,
     pub layer: Layer,
     pub marked: bool,
-    /// May be marked.
+    /// Whether the packet may be marked.
     pub capable: bool,
 }
 
 const _: () = assert!(size_of::<Logged>() <= 80);
 
 impl Frame {
-    /// A session's data on a branch, as it is offered to its link.
+    /// Returns the frame that offers a session's data to the link of a branch.
     pub fn of_data(session: u32, branch: u32, packet: &Logged, slot: u32) -> Frame {
         Frame {
             flow: session,
@@ -51,14 +51,14 @@ impl Frame {
         }
     }
 
-    /// As it comes out of a link, when it is a session's data.
+    /// Returns the session's data in this frame as it arrives at the end of a link.
     pub fn logged(&self, at: u64, (data, layer): (Data, Layer)) -> Logged {
         Logged { at, data, layer, size: self.size, marked: self.marked, capable: self.ecn.may_be_marked() }
     }
 }
 
 impl Engine {
-    /// A packet has come to the node where the bundle begins.
+    /// Logs a packet at the node where the bundle starts.
     pub(super) fn log(&mut self, bundle: u32, packet: Logged) {
         let it = &mut self.bundles[bundle as usize];
         if it.log.is_empty() {
@@ -68,7 +68,7 @@ impl Engine {
         it.written = it.written.wrapping_add(1);
     }
 
-    /// All parts process the packets in the log.
+    /// Processes the pending packets of all last hops of a bundle.
     pub(super) fn flush(&mut self, bundle: u32) {
         let it = &mut self.bundles[bundle as usize];
         let (parts, session, written) = (it.parts, it.session, it.written);
@@ -84,7 +84,8 @@ impl Engine {
         it.log.clear();
     }
 
-    /// Something touches this link or the host behind it: first it processes its packets in the bundle's log.
+    /// Processes the pending packets of the bundle's log for this link. Called before any other event of the link or the host
+    /// behind it.
     #[inline]
     pub(super) fn catch_up(&mut self, link: u32) {
         let branch = self.links[link as usize].bundled;
@@ -93,7 +94,7 @@ impl Engine {
         }
     }
 
-    // Most links have no bundle: what asks for one should not pay for this.
+    // Not inlined: most links have no bundle, and the check for one must be cheap.
     #[inline(never)]
     fn catch_up_branch(&mut self, branch: u32) {
         let part = &self.branches[branch as usize];
@@ -108,7 +109,7 @@ impl Engine {
         self.bundles[bundle as usize].log = log;
     }
 
-    /// One last hop processes its pending packets.
+    /// Processes the pending packets of one last hop.
     fn take(&mut self, branch: u32, session: u32, written: u32, log: &[Logged]) {
         let part = &mut self.branches[branch as usize];
         let behind = written.wrapping_sub(part.taken) as usize;
@@ -136,7 +137,8 @@ impl Engine {
         }
     }
 
-    /// Whether anybody looks at what these packets do to a watched link: not when they come before its next count.
+    /// Whether these packets must be processed one by one on a watched link. Packets before the next count of a link that is only
+    /// counted need not.
     #[cold]
     #[inline(never)]
     fn has_to_look(&self, link: u32, packets: &[Logged]) -> bool {
@@ -144,7 +146,7 @@ impl Engine {
             || packets.last().is_some_and(|packet| packet.at >= self.next_count(link))
     }
 
-    // Never inlined: the quiet way would pay for its registers.
+    // Not inlined: the registers of this function would slow down the fast path.
     #[inline(never)]
     fn take_one(&mut self, link: u32, session: u32, member: u32, packet: &Logged) {
         let fate = self.offer_data(link, session, packet);
@@ -153,14 +155,14 @@ impl Engine {
         }
     }
 
-    /// Take packets as long as nothing but this link and this member is concerned. The same as [`Engine::take_one`] for
-    /// each, without looking everything up again.
+    /// Processes packets as long as they affect only this link and this member. The result equals [`Engine::take_one`] for each
+    /// packet, without repeated look-ups.
     #[inline]
     fn take_quietly(&mut self, link: u32, session: u32, member: u32, packets: &[Logged]) -> Quiet {
         let Engine { links, sessions, hosts, effects, traversals, arrivals, until, .. } = self;
         let link = &mut links[link as usize].link;
         let it = &mut sessions[session as usize].members[member as usize];
-        // Up to here nothing but the packet itself happens: no timer, no end of a bin, no coming or going.
+        // Until this time only packets arrive: no timer expires, no bin ends, and the member neither joins nor leaves.
         let mut quiet = hosts[it.host as usize].next.min(it.meter.end).min(it.leave).min(*until);
         if it.extra.is_some() {
             quiet = 0;
@@ -194,7 +196,7 @@ impl Engine {
     }
 }
 
-/// How far a last hop came quietly, and what is to be done about the last packet it took.
+/// Number of packets that the fast path processed, and the action that remains for the last one.
 struct Quiet {
     taken: usize,
     then: ScheduledAction,
@@ -202,8 +204,8 @@ struct Quiet {
 
 enum ScheduledAction {
     Nothing,
-    /// It arrives then, marked or not, and more than the member is concerned.
+    /// The packet arrives at this time, marked or not, and affects more than the member.
     Deliver(u64, bool),
-    /// The member has it, and wants something.
+    /// The member has received the packet, and its effects or its deadline must be handled.
     Settle(u64),
 }

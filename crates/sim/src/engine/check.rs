@@ -1,62 +1,62 @@
-//! Checks whether a network can be built: all named items exist, and times are in order.
+//! Validation of a network: all named items must exist, and times must be in order.
 
 use crate::network::{Flow, LinkId, Network, NodeId, SessionExtras, SessionSpec, UnicastProtocol};
 use faircast_core::time::Time;
 use faircast_topology::Edge;
 
-/// Why a network cannot be simulated.
+/// Reasons why a network cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
-    /// A role wanted an action that the simulator cannot carry out for it.
-    #[error("{role} of the run {what}: this is an error of its scheme")]
+    /// A role requested an action that the simulator cannot carry out for this role.
+    #[error("{role} of the run {what}: that is an error of its scheme")]
     Effect {
-        /// Which role.
+        /// Name of the role.
         role: &'static str,
-        /// The invalid action.
+        /// The requested action.
         what: &'static str,
     },
-    /// A node that was not added.
+    /// The network has no such node.
     #[error("{what} names node {node}, but there are only {nodes}: add it with Network::node")]
     NoSuchNode {
-        /// The item that names it.
+        /// The item that refers to it.
         what: String,
-        /// Its number.
+        /// The requested number.
         node: u32,
-        /// How many there are.
+        /// The existing number of items.
         nodes: u32,
     },
-    /// A link that was not added.
+    /// The network has no such link.
     #[error("{what} names link {link}, but there are only {links}: add it with Network::link")]
     NoSuchLink {
-        /// The item that names it.
+        /// The item that refers to it.
         what: String,
-        /// Its number.
+        /// The requested number.
         link: u32,
-        /// How many there are.
+        /// The existing number of items.
         links: usize,
     },
-    /// No way from one node to another.
+    /// There is no path between two nodes.
     #[error("flow {flow}: no links lead from node {from} to node {to}")]
     NoWay {
         /// The flow.
         flow: usize,
-        /// The start.
+        /// First node of the path.
         from: u32,
-        /// The end.
+        /// Last node of the path.
         to: u32,
     },
-    /// A member that cannot be a relay.
+    /// A member cannot be a relay.
     #[error("flow {flow}: member {member} of the session above cannot be its source: {why}")]
     NoRelay {
-        /// The flow below.
+        /// The downstream flow.
         flow: u32,
-        /// Member of the session above.
+        /// Member of the upstream session.
         member: u32,
         /// The reason.
         why: &'static str,
     },
-    /// A session's tree that is not valid.
-    #[error("flow {flow}: the parent of member {member} is not possible: {why}")]
+    /// The tree of a session is invalid.
+    #[error("flow {flow}: the parent of member {member} cannot be: {why}")]
     BadTree {
         /// The flow.
         flow: usize,
@@ -65,7 +65,7 @@ pub enum SimError {
         /// The reason.
         why: &'static str,
     },
-    /// A tree of a scheme without agents.
+    /// A tree was requested for a scheme without agents.
     #[error(
         "flow {flow}: {scheme} as it is chosen here has no agents; a tree needs some (`mtcp,repair=tree`)"
     )]
@@ -75,13 +75,13 @@ pub enum SimError {
         /// The scheme.
         scheme: &'static str,
     },
-    /// A packet without bytes.
+    /// The size of a packet is zero.
     #[error("flow {flow}: packets of 0 bytes cannot be sent")]
     NoBytes {
         /// The flow.
         flow: usize,
     },
-    /// Two members of a session at one node.
+    /// Two members of a session are at the same node.
     #[error("flow {flow}: two members at node {node}; give each a host of its own")]
     TwoMembers {
         /// The flow.
@@ -89,13 +89,13 @@ pub enum SimError {
         /// The node.
         node: u32,
     },
-    /// Spans in which an application sends that are not in order.
-    #[error("flow {flow}: the sending periods of its application overlap or are not in order")]
+    /// The periods in which an application sends are not in order.
+    #[error("flow {flow}: the spans in which its application sends are not one after the other")]
     BadTalks {
         /// The flow.
         flow: usize,
     },
-    /// MembershipSchedule of a member that are not in order.
+    /// The stays of a member are not in order.
     #[error(
         "flow {flow}: the stays of member {member} overlap or are not in order; each must join after the end of the one before"
     )]
@@ -105,7 +105,7 @@ pub enum SimError {
         /// The member's number, from zero.
         member: u32,
     },
-    /// Flows that cannot share congestion control.
+    /// Flows cannot share congestion control.
     #[error("flow {flow} cannot be coordinated with the others: {why}")]
     BadCoordination {
         /// The flow.
@@ -113,8 +113,8 @@ pub enum SimError {
         /// The reason.
         why: &'static str,
     },
-    /// A rate that is not a positive number.
-    #[error("{what}: a rate of {rate} bit/s cannot carry packets")]
+    /// A rate is not a positive number.
+    #[error("{what}: a rate of {rate} bit/s cannot carry anything")]
     NoRate {
         /// Owner of the rate.
         what: String,

@@ -1,4 +1,4 @@
-//! Sources and senders that act by clocks of their own.
+//! Sources and senders with inexact clocks.
 
 use crate::clock::Clock;
 use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp, Windows};
@@ -9,8 +9,7 @@ use faircast_unicast::cocoon::{Verdict, View};
 use faircast_unicast::tcp::{self, RttEstimate};
 use faircast_unicast::{AnySender, Feedback, Segment, Sender as _, SenderView};
 
-/// A state machine and the clock from which it takes the time. Moments that callers give and get are the
-/// simulation's.
+/// A state machine and its clock. Times passed to and returned by the methods are times of the simulation.
 #[derive(Debug)]
 pub struct Clocked<T> {
     inner: T,
@@ -22,18 +21,18 @@ impl<T> Clocked<T> {
         Clocked { inner, clock }
     }
 
-    /// Another one in its place, by the same clock.
+    /// Replaces the state machine, and keeps the clock.
     pub fn replace(&mut self, inner: T) {
         self.inner = inner;
     }
 
-    /// Returns the reading of its clock.
+    /// Returns the reading of the clock.
     #[inline]
     pub fn reads(&self, now: Time) -> Time {
         self.clock.reads(now.as_nanos())
     }
 
-    /// One call by its clock.
+    /// Calls the state machine with the time of its clock.
     #[inline]
     fn call<R>(&mut self, cx: &mut Cx<'_>, act: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
         let now = cx.now;
@@ -159,7 +158,7 @@ impl Clocked<AnySender> {
         }
     }
 
-    /// Returns a coordinator's view of it; `None` for protocols other than TCP.
+    /// Returns a coordinator's view of the sender; `None` for protocols other than TCP.
     pub fn view(&self) -> Option<View> {
         self.tcp().map(tcp::Sender::view)
     }

@@ -1,7 +1,7 @@
-//! Hosts whose flows share congestion control: what one's acknowledgement does to others happens at the same moment.
+//! Hosts whose flows share congestion control. An acknowledgement of one flow affects the other flows at the same simulated time.
 //!
-//! All flows of a coordination leave one host, and the agents of a host are called in the order of their host's time, ahead of others' or not. So
-//! what one's call does to another comes in the same order in both modes.
+//! All flows of a coordination start at one host. The agents of a host are called in the order of the host's time, whether or not
+//! the host is ahead of others. Effects of one flow on another therefore occur in the same order in both modes.
 
 use super::Engine;
 use super::agents::{Ends, SenderAgent, SenderKind};
@@ -21,33 +21,33 @@ use faircast_unicast::macroflow::Macroflow;
 use faircast_unicast::{Feedback, Protocol, SegmentFlags};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// How the flows of a host are coordinated.
+/// Coordination of the flows of a host.
 #[derive(Debug)]
 pub struct Coordination {
     way: Sharing,
-    /// By a member's slot: its flow's membership.
+    /// By slot of a member: the membership of its flow.
     by_slot: Vec<u32>,
     groups: Vec<Group>,
-    /// Where groups are measured: `groups` are atoms then.
+    /// Measurement of groups, if groups are measured. `groups` then contains atoms.
     grouping: Option<Box<Grouping>>,
-    /// Bytes of a packet: datagrams count as a part of it, or more.
+    /// Bytes of a unit packet. The size of a datagram is counted in these units.
     unit: f64,
 }
 
 #[derive(Debug)]
 enum Sharing {
     Windows(Box<Coordinator>),
-    /// By group.
+    /// Macroflows, by group.
     Macroflows(Vec<Macroflow>),
 }
 
 #[derive(Debug)]
 struct Group {
-    /// `None` for macroflows and atoms.
+    /// ID of the group; `None` for macroflows and atoms.
     id: Option<GroupId>,
-    /// Memberships of its flows.
+    /// Memberships of the group's flows.
     members: Vec<u32>,
-    /// Its sockets, if it has any.
+    /// Whether the group has sockets.
     sockets: bool,
 }
 
@@ -56,16 +56,16 @@ struct Group {
 pub struct Membership {
     coordination: u32,
     group: u32,
-    /// Its place in the group.
+    /// Index of the flow in the group.
     place: u32,
     sender: u32,
     member: Option<MemberId>,
     socket: Option<SocketId>,
     times: SendTimes,
-    /// Datagrams that have left, and those that were dropped because too many waited.
+    /// Number of datagrams sent, and number of datagrams dropped because too many were waiting.
     left: u32,
     dropped: u64,
-    /// The first flow of a group with one timer, or with sockets, wakes for it.
+    /// Time of the group's timer. It is set at the first flow of a group with a common timer or with sockets.
     wakes: u64,
 }
 
@@ -76,15 +76,15 @@ enum AckResult {
     Lost,
 }
 
-/// Returns the address of an atom's host. Each host is in a subnet of its own (/64) and all are in one region
-/// (/48), so that only measurements distinguish them.
+/// Returns the address of an atom's host. Each host is in a subnet of its own (/64), and all hosts are in one region (/48). Only
+/// measurements can therefore distinguish the hosts.
 fn address_of(atom: u32) -> IpAddr {
     let [high, low] = [(atom >> 16) as u16, atom as u16];
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x0db8, high, low, 0, 0, 0, 1))
 }
 
 impl Coordination {
-    /// By atom, the number of its group, from 0 in the order of atoms.
+    /// Returns the group number of each atom. Groups are numbered from 0 in the order of atoms.
     fn grouped(&self, grouping: &Grouping) -> Vec<Option<u32>> {
         let mut known: Vec<GroupId> = Vec::new();
         let mut number = |group: GroupId| {
@@ -101,7 +101,7 @@ impl Coordination {
 }
 
 impl Engine {
-    /// Makes the coordinations of a network.
+    /// Creates the coordinations of a network.
     pub(super) fn coordinate(&mut self, network: &Network) -> Result<(), SimError> {
         let mut number_of = vec![NONE; network.flows.len()];
         for (number, sender) in self.senders.iter().enumerate() {
@@ -228,7 +228,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The coordinator that a flow belongs to, where flows have windows of their own.
+    /// Returns the coordinator of a flow, if flows have separate windows.
     fn coordinator(&mut self, membership: u32) -> Option<(&mut Coordinator, &mut Membership)> {
         let it = &mut self.memberships[membership as usize];
         match &mut self.coordinations[it.coordination as usize].way {
@@ -245,7 +245,7 @@ impl Engine {
         }
     }
 
-    /// A connection of a coordinated flow opens: it joins its group and learns its initial state.
+    /// Adds an opened connection of a coordinated flow to its group. The group sets the connection's initial state.
     pub(super) fn join(&mut self, number: u32, packets: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         self.leave(number);
@@ -271,7 +271,7 @@ impl Engine {
                     (None, Some(id)) => coordinator.join(id, view),
                     (None, None) => return,
                 };
-                // A group that is full has no place: the connection continues alone.
+                // The group is full: the connection continues without coordination.
                 let Ok(joined) = joined else { return };
                 it.member = Some(joined.member);
                 it.times = SendTimes::default();
@@ -295,7 +295,7 @@ impl Engine {
         }
     }
 
-    /// A coordinated flow's connection is over.
+    /// Removes the closed connection of a coordinated flow.
     pub(super) fn leave(&mut self, number: u32) {
         let membership = self.senders[number as usize].membership;
         if let Some((flow, place)) = self.macroflow(membership) {
@@ -315,7 +315,7 @@ impl Engine {
         }
     }
 
-    /// Feedback for a coordinated flow, which is running and of this connection.
+    /// Processes feedback for the current connection of a running, coordinated flow.
     #[cold]
     pub(super) fn coordinated_feedback(&mut self, number: u32, now: u64, feedback: &Feedback) {
         let membership = self.senders[number as usize].membership;
@@ -351,8 +351,8 @@ impl Engine {
         self.refresh_deadline(number);
     }
 
-    /// Reports the effect of an acknowledgement on a sender to its coordinator; `cut` when the window was cut, at
-    /// a mark or a loss.
+    /// Reports the effect of an acknowledgement on a sender to its coordinator. `cut` is set when the window was cut: `true` for
+    /// a mark, `false` for a loss.
     fn tell(&mut self, number: u32, now: u64, before: Option<cocoon::View>, cut: Option<bool>) {
         let Some((after, before)) = self.view(number).zip(before) else { return };
         let membership = self.senders[number as usize].membership;
@@ -361,7 +361,7 @@ impl Engine {
         it.times.on_acknowledged(after.una);
         let after = cocoon::View { una_sent_at: it.times.of_first(), ..after };
         if let Some(marked) = cut {
-            // As it was before the cut; acknowledged data is no longer out.
+            // The view before the cut, without the data that was acknowledged since.
             let view = cocoon::View { cwnd: before.cwnd, ssthresh: before.ssthresh, ..after };
             _ = if marked {
                 coordinator.on_ecn(member, view, time(now))
@@ -378,7 +378,8 @@ impl Engine {
         }
     }
 
-    /// Where groups are measured: an acknowledgement, after its flow, with how long its packet took; and what follows from it.
+    /// Passes an acknowledgement and its round-trip time to the measurement of groups, after the flow has processed it. Applies
+    /// the resulting changes of groups.
     #[cold]
     fn measure(&mut self, number: u32, now: u64, before: cocoon::View, rtt: Option<Span>, seen: AckResult) {
         let Some(after) = self.view(number) else { return };
@@ -412,7 +413,7 @@ impl Engine {
         }
     }
 
-    /// Takes the round trip that others of the group have measured.
+    /// Applies a round-trip time that other flows of the group have measured.
     fn take_round_trip(&mut self, number: u32) {
         let membership = self.senders[number as usize].membership;
         let Some((coordinator, it)) = self.coordinator(membership) else { return };
@@ -423,7 +424,7 @@ impl Engine {
         }
     }
 
-    /// Gives the round trip that it has measured itself.
+    /// Reports the flow's measured round-trip time to the group.
     #[cold]
     fn give_round_trip(&mut self, number: u32, before: Option<faircast_unicast::tcp::RttEstimate>) {
         let it = &self.senders[number as usize];
@@ -437,7 +438,7 @@ impl Engine {
         }
     }
 
-    /// The timer of a coordinated flow.
+    /// Runs the timer of a coordinated flow.
     #[cold]
     pub(super) fn coordinated_timer(&mut self, number: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
@@ -471,7 +472,7 @@ impl Engine {
             && let (Some(member), Some(view), Some(after)) = (it.member, view, after)
         {
             let sent_at = it.times.of_first();
-            // The loss of a SYN gives no information about packets that are out.
+            // The loss of a SYN provides no information about data packets in flight.
             let lost = timeouts > 0 && view.flight > 0.0;
             if lost {
                 let view = cocoon::View { una_sent_at: sent_at, ..view };
@@ -499,7 +500,7 @@ impl Engine {
         &self.coordinations[it.coordination as usize].groups[it.group as usize]
     }
 
-    /// Packet `seq` of a coordinated flow has left.
+    /// Records the transmission of packet `seq` of a coordinated flow.
     pub(super) fn note_departure(&mut self, number: u32, seq: u32, now: u64) {
         let Some(view) = self.view(number) else { return };
         let membership = self.senders[number as usize].membership;
@@ -510,8 +511,8 @@ impl Engine {
         }
     }
 
-    /// Carries out the consequences of one flow's call for others: windows, packets, deadlines. The caller handles
-    /// the flow itself.
+    /// Applies the consequences of one flow's call to other flows: windows, packets, deadlines. The caller handles the flow
+    /// itself.
     pub(super) fn settle_group(&mut self, membership: u32, now: u64) {
         let coordination = self.memberships[membership as usize].coordination as usize;
         loop {
@@ -536,7 +537,7 @@ impl Engine {
         self.set_group_timer(membership);
     }
 
-    /// A datagram waits for its turn, or finds too many before it.
+    /// Queues a datagram, or drops it when too many are waiting.
     pub(super) fn offer_datagram(&mut self, number: u32) {
         let (membership, size) = {
             let it = &self.senders[number as usize];
@@ -552,7 +553,7 @@ impl Engine {
         }
     }
 
-    /// Datagrams leave as the virtual connection of their group lets them.
+    /// Sends the waiting datagrams that the virtual connection of the group permits.
     fn release_datagrams(&mut self, membership: u32, now: u64) {
         let it = &self.memberships[membership as usize];
         let (coordination, group) = (it.coordination as usize, it.group as usize);
@@ -577,7 +578,7 @@ impl Engine {
         }
     }
 
-    /// The first flow of a group wakes when the group's own timer expires.
+    /// Sets the timer of a group at the first flow of the group.
     fn set_group_timer(&mut self, membership: u32) {
         let it = &self.memberships[membership as usize];
         let coordination = &self.coordinations[it.coordination as usize];
@@ -603,12 +604,12 @@ impl Engine {
         }
     }
 
-    /// When a coordinated flow wakes for its group.
+    /// Returns the time of the group timer that is set at a flow.
     pub(super) fn group_timer(&self, it: &SenderAgent) -> u64 {
         if it.membership == NONE { NEVER } else { self.memberships[it.membership as usize].wakes }
     }
 
-    /// After a flow was moved by another, or has moved itself.
+    /// Updates the deadline of a flow after a call of this flow or of another flow of the group.
     pub(super) fn refresh_deadline(&mut self, number: u32) {
         let wakes = self.group_timer(&self.senders[number as usize]);
         let it = &mut self.senders[number as usize];
@@ -620,7 +621,7 @@ impl Engine {
         }
     }
 
-    /// Adds the counts of a macroflow for one of its connections to the flow's records.
+    /// Adds the counts of a macroflow for one of its connections to the records of the flow.
     fn note_shared(&mut self, number: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         let Some((flow, place)) = self.macroflow(membership) else { return };
@@ -634,7 +635,7 @@ impl Engine {
         (timeouts..view.timeouts as u32).for_each(|_| self.records.timeout(flow, now));
     }
 
-    /// Packets of a macroflow leave as long as they may.
+    /// Sends the packets that a macroflow permits.
     pub(super) fn pump_shared(&mut self, number: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         loop {
@@ -654,13 +655,13 @@ impl Engine {
         }
     }
 
-    /// How a flow of a macroflow looks.
+    /// Returns the observable state of a flow of a macroflow.
     pub(super) fn observe_shared(&mut self, number: u32) -> faircast_unicast::SenderView {
         let membership = self.senders[number as usize].membership;
         self.macroflow(membership).map_or_else(Default::default, |(flow, place)| flow.observe(place))
     }
 
-    /// Whether everything that this flow's connection has to send is acknowledged.
+    /// Returns the number of acknowledged packets of this flow's connection.
     pub(super) fn shared_acked(&mut self, number: u32) -> u64 {
         let membership = self.senders[number as usize].membership;
         self.macroflow(membership).map_or(0, |(flow, place)| u64::from(flow.acked(place)))
@@ -684,7 +685,7 @@ impl Engine {
         self.coordinations.iter().enumerate().map(outcome).collect()
     }
 
-    /// A coordinated flow stops.
+    /// Removes a stopped flow from its coordination.
     pub(super) fn stop_coordinated(&mut self, number: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         if membership != NONE && self.senders[number as usize].phase == Phase::Stopped {

@@ -1,7 +1,7 @@
-//! Counts before given moments.
+//! Counts of flows and links before given moments.
 //!
-//! Agents and links may be ahead of each other, and hosts are not woken up for a count. So an agent or a link counts up to a moment
-//! when its first packet after it comes: what it has counted until then, nothing changed in between.
+//! Agents and links may be ahead of each other, and hosts are not woken up for a count. An agent or link therefore records the
+//! count of a moment when its first packet after the moment arrives. No event has changed the count in the meantime.
 
 use super::Engine;
 use super::agents::SenderKind;
@@ -21,12 +21,12 @@ impl Records {
 }
 
 impl Engine {
-    /// The next moment at which a link is counted, of those that are.
+    /// Returns the next moment at which a counted link is counted.
     pub(super) fn next_count(&self, link: u32) -> u64 {
         self.moments.0[self.link_moments.passed[link as usize] as usize]
     }
 
-    /// Before something happens to a link that is counted at moments to come.
+    /// Records the counts of a link at the moments up to `now`. Called before an event of the link.
     pub(super) fn count_link(&mut self, link: u32, now: u64) {
         let it = &mut self.links[link as usize];
         let passed = &mut self.link_moments.passed[link as usize];
@@ -43,7 +43,7 @@ impl Engine {
         it.end_count();
     }
 
-    /// Called before a session's source sends, when its meter is due.
+    /// Updates the meter of a session's source. Called before the source sends, if the current bin or interval has ended.
     #[cold]
     pub(super) fn turn_source(&mut self, number: u32, now: u64) {
         let it = &mut self.sessions[number as usize];
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// Called before a packet reaches a session's member, when its meter is due.
+    /// Updates the meter of a session's member. Called before a packet arrives, if the current bin or interval has ended.
     #[cold]
     pub(super) fn turn_member(&mut self, session: u32, member: u32, now: u64) {
         let session = &mut self.sessions[session as usize];
@@ -76,7 +76,7 @@ impl Engine {
         }
     }
 
-    /// Called before a unicast flow's packet leaves, when the sender's meter is due.
+    /// Updates the meter of a unicast sender. Called before a packet is sent, if the current bin or interval has ended.
     #[cold]
     pub(super) fn turn_sender(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
@@ -88,7 +88,7 @@ impl Engine {
         }
     }
 
-    /// Called before a unicast flow's packet is taken, when the receiver's meter is due.
+    /// Updates the meter of a unicast receiver. Called before a packet arrives, if the current bin or interval has ended.
     #[cold]
     pub(super) fn turn_sink(&mut self, number: u32, now: u64) {
         let flow = self.senders[number as usize].flow;
@@ -101,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// The sender has reduced its window or rate since it was looked at last.
+    /// Records the cuts of the sender's window or rate since the last inspection.
     #[cold]
     pub(super) fn note_cuts(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
@@ -113,7 +113,7 @@ impl Engine {
         it.cuts = sender.cuts();
     }
 
-    /// A link has lost a packet: it counts when it carries a unicast flow's data.
+    /// Counts a packet that a link has lost, if it carries data of a unicast flow.
     #[cold]
     pub(super) fn note_loss(&mut self, now: u64, frame: &Frame) {
         match frame.body {
@@ -128,7 +128,7 @@ impl Engine {
     }
 }
 
-/// A sender as it looks, with what earlier connections counted.
+/// Returns the view of a sender, including the counts of earlier connections.
 pub fn after(before: &SenderView, view: SenderView) -> SenderView {
     SenderView {
         sent: before.sent + view.sent,

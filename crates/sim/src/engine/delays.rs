@@ -1,19 +1,19 @@
-//! How long packets took through the queues of probed links, packet by packet.
+//! Delays of packets in the queues of probed links.
 
 use crate::delays::DelayCounts;
 use std::collections::VecDeque;
 
-/// A probe's counts of packets.
+/// The packets of a probe, by delay.
 #[derive(Debug)]
 pub struct Delays {
-    /// Moments that separate spans, in order.
+    /// Moments that separate the intervals, in order.
     moments: Vec<u64>,
     spans: Vec<DelayCounts>,
-    /// Propagation, which is no delay of the queue.
+    /// Propagation delay, which is not counted as a delay of the queue.
     pub propagation: u64,
-    /// When packets were offered and when they will arrive, while a change of the rate may move that.
+    /// Times at which pending packets were offered and will arrive. A change of the rate may move the arrivals.
     pending: VecDeque<(u64, u64)>,
-    /// When the latest of those that have left had come.
+    /// Latest time at which any packet that has left was offered.
     latest: u64,
 }
 
@@ -23,7 +23,7 @@ impl Delays {
         Delays { moments, spans, propagation, pending: VecDeque::new(), latest: 0 }
     }
 
-    /// A packet that was offered then will have arrived at `at`.
+    /// Records a packet that was offered at `offered` and arrives at `at`.
     pub fn note(&mut self, offered: u64, at: u64) {
         let span = self.moments.partition_point(|moment| *moment <= offered);
         let seconds = at.saturating_sub(offered).saturating_sub(self.propagation) as f64 * 1e-9;
@@ -34,13 +34,13 @@ impl Delays {
         self.latest = self.latest.max(offered);
     }
 
-    /// The same, but its arrival may yet move.
+    /// Records a pending packet, the arrival of which may still move.
     pub fn expect(&mut self, offered: u64, at: u64) {
         self.settle(offered);
         self.pending.push_back((offered, at));
     }
 
-    /// Those that have arrived by `now` are counted.
+    /// Counts the pending packets that have arrived by `now`.
     pub fn settle(&mut self, now: u64) {
         while let Some(&(offered, at)) = self.pending.front().filter(|(_, at)| *at <= now) {
             self.pending.pop_front();
@@ -48,7 +48,7 @@ impl Delays {
         }
     }
 
-    /// Arrivals move: pairs of old and new, in order.
+    /// Moves the arrivals of pending packets. `moves` contains pairs of old and new times, in order.
     pub fn shift(&mut self, moves: impl Iterator<Item = (u64, u64)>) {
         let mut moves = moves.peekable();
         for (_, at) in &mut self.pending {
@@ -59,7 +59,7 @@ impl Delays {
         }
     }
 
-    /// The link went down: what had not arrived is lost.
+    /// Discards all pending packets, which were lost because the link failed.
     pub fn forget(&mut self) {
         self.pending.clear();
     }

@@ -1,4 +1,4 @@
-//! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
+//! Hosts. Every host is a process with its own clock and is driven by its timers and by arrivals.
 
 use super::Engine;
 use super::agents::{Agent, Ends, SenderAgent, SenderKind, SessionAgent, Talks};
@@ -17,7 +17,7 @@ use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report,
 use faircast_unicast::{Feedback, Segment, SegmentFlags, Sink as _};
 
 impl Engine {
-    /// A host's entry in the calendar has come.
+    /// Processes a calendar entry of a host.
     pub(super) fn wake(&mut self, host: u32, now: u64) {
         let it = &mut self.hosts[host as usize];
         if it.scheduled != now {
@@ -40,7 +40,7 @@ impl Engine {
         }
     }
 
-    /// The host's timers up to and including `now` run, in order.
+    /// Runs the timers of a host up to and including `now`, in order.
     pub(super) fn run_timers(&mut self, host: u32, now: u64) {
         loop {
             let it = self.hosts[host as usize];
@@ -84,7 +84,7 @@ impl Engine {
         it.next = slots.iter().map(|slot| slot.deadline).min().unwrap_or(NEVER);
     }
 
-    /// An agent's deadline has changed outside its timers.
+    /// Sets an agent's deadline that has changed outside its timer.
     pub(super) fn set_deadline(&mut self, host: u32, slot: u32, deadline: u64) {
         let it = &mut self.hosts[host as usize];
         if it.count == 1 {
@@ -105,7 +105,7 @@ impl Engine {
         self.schedule_host(host);
     }
 
-    /// A report, unicast packet or feedback has reached its host.
+    /// Delivers a report, unicast packet or feedback to its host.
     pub(super) fn deliver(&mut self, now: u64, frame: &Frame) {
         self.arrivals += 1;
         match frame.body {
@@ -147,7 +147,7 @@ impl Engine {
         let it = &mut self.sessions[number as usize];
         if it.phase == Phase::Waiting && it.start <= now {
             it.phase = Phase::Running;
-            // As a transport does once it knows its members.
+            // A transport does the same when it has collected its members.
             it.source.control(SourceControl::Members(it.at_start), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
             it.starting = it.source.observe().starting;
@@ -161,7 +161,7 @@ impl Engine {
         }
         if it.phase == Phase::Running {
             if it.source.deadline().as_nanos() <= now {
-                // A transport's receivers say now and then that they are there; here that costs nothing.
+                // Receivers of a transport periodically report their presence. Here the source is informed without packets.
                 if it.has_members(now) {
                     it.source.control(SourceControl::SignOfLife, time(now));
                 }
@@ -180,7 +180,7 @@ impl Engine {
         self.slots[slot as usize].deadline = deadline;
     }
 
-    /// Packets leave the source as long as they may.
+    /// Sends the packets that the source permits at `now`.
     pub(super) fn depart(&mut self, number: u32, now: u64) {
         loop {
             let it = &mut self.sessions[number as usize];
@@ -193,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// The next packet leaves the source.
+    /// Sends the next packet of the source.
     #[inline]
     fn send(&mut self, number: u32, layer: Layer, now: u64) {
         let mut it = &mut self.sessions[number as usize];
@@ -259,7 +259,7 @@ impl Engine {
             self.note_source(number, now);
             self.depart(number, now);
         } else if it.phase == Phase::Waiting && it.alive.is_some() {
-            // It answers a probe.
+            // The report answers a probe.
             it.source
                 .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
         }
@@ -268,7 +268,7 @@ impl Engine {
         self.set_deadline(host, slot, deadline);
     }
 
-    /// Keep a record of whom the source follows and when it cut its rate.
+    /// Records changes of the source's representative and its rate cuts.
     fn note_source(&mut self, number: u32, now: u64) {
         let it = &mut self.sessions[number as usize];
         let view = it.source.observe();
@@ -290,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// A session's data has reached a member.
+    /// Delivers a session's data to a member.
     #[inline]
     pub(super) fn deliver_data(
         &mut self,
@@ -329,7 +329,7 @@ impl Engine {
         self.after_data(session, number, now);
     }
 
-    /// A member has taken data: handles its deadline and its feedback.
+    /// Updates a member's deadline and sends its feedback after the member has received data.
     pub(super) fn after_data(&mut self, session: u32, number: u32, now: u64) {
         let it = &mut self.sessions[session as usize].members[number as usize];
         let deadline = it.deadline();
@@ -388,7 +388,7 @@ impl Engine {
         self.effects = effects;
     }
 
-    /// A member was excluded: it leaves at once, and stays away.
+    /// Excludes a member: it leaves at once and does not return.
     #[cold]
     fn exclude(&mut self, session: u32, number: u32, now: u64) {
         let it = &mut self.sessions[session as usize].members[number as usize];
@@ -485,7 +485,7 @@ impl Engine {
         self.slots[it.slot as usize].deadline = it.deadline;
     }
 
-    /// Packets leave as long as they may.
+    /// Sends the packets that the sender permits at `now`.
     pub(super) fn pump(&mut self, number: u32, now: u64) {
         loop {
             let it = &mut self.senders[number as usize];
@@ -503,7 +503,7 @@ impl Engine {
         }
     }
 
-    /// The same for what no sender of its own controls.
+    /// Sends the packets of a datagram flow or of a macroflow.
     fn pump_other(&mut self, number: u32, now: u64) {
         loop {
             let it = &mut self.senders[number as usize];
@@ -529,7 +529,7 @@ impl Engine {
         }
     }
 
-    /// A packet of a unicast flow leaves. A call would cost 50 instructions, as it copies the body.
+    /// Sends a packet of a unicast flow. A call would cost 50 instructions, because it copies the body.
     #[inline(always)]
     pub(super) fn emit(&mut self, number: u32, body: Body, flags: SegmentFlags, now: u64) {
         let mut it = &mut self.senders[number as usize];
@@ -688,7 +688,7 @@ fn other_deadline(it: &SenderAgent) -> u64 {
             let more = application.talks == Talks::On && *number < application.transfer.0;
             if more { *next } else { NEVER }
         }
-        // A macroflow's first flow wakes for it; a sender has its own departure.
+        // The first flow of a macroflow has the timer of the macroflow; a controlled sender has its own departure.
         SenderKind::Shared | SenderKind::Controlled(_) => NEVER,
     }
 }

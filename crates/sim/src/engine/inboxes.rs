@@ -1,11 +1,11 @@
-//! Links that many hosts feed take what comes in batches.
+//! Inboxes: links fed by many hosts process arriving packets in batches.
 //!
-//! Any later action of a sending host reaches the link after a propagation delay at the soonest. So when the
-//! first packet of an inbox is due, all packets due within that delay are already there: they are sorted and
-//! processed together, with one entry in the calendar.
+//! A later action of a sending host reaches the link after a propagation delay at the earliest. When the first packet of an inbox
+//! arrives, all packets that arrive within this delay are already in the inbox. They are sorted and processed together, with one
+//! entry in the calendar.
 //!
-//! An inbox has a lane for each link that feeds it. The packets of a lane are in the order of their arrivals, so a batch
-//! touches only the packets that it takes, however many wait in the links that feed the inbox.
+//! An inbox has a lane for each link that feeds it. The packets of a lane are in order of arrival. A batch therefore accesses
+//! only the packets that it processes, regardless of the number of waiting packets.
 
 use super::Engine;
 use crate::calendar::{Class, Entry};
@@ -17,26 +17,26 @@ use std::collections::BinaryHeap;
 /// Packets that will be offered to a link.
 #[derive(Debug)]
 pub struct Inbox {
-    /// The least delay of the links that feed it, in nanoseconds.
+    /// Least delay of the links that feed the inbox, nanoseconds.
     lookahead: u64,
-    /// The calendar's entry for its first packet; [`u64::MAX`] for none.
+    /// Time of the calendar entry for the first packet; [`u64::MAX`] for none.
     due: u64,
-    /// Lanes with packets, by the arrival of their first one.
+    /// Lanes with packets, by the arrival of their first packet.
     lanes: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
-/// Packets of one link on their way to one inbox, as a list in the pool.
+/// Packets in transit from one link to one inbox, as a list in the pool.
 #[derive(Debug)]
 struct Lane {
     inbox: u32,
-    /// [`NONE`] when there is no packet.
+    /// First packet of the list; [`NONE`] if the lane is empty.
     first: u32,
     last: u32,
 }
 
 #[derive(Debug)]
 struct Place {
-    /// The entry that its arrival would have in the calendar.
+    /// The calendar entry that the packet's arrival would have.
     entry: Entry,
     frame: Frame,
     next: u32,
@@ -48,13 +48,13 @@ pub struct Inboxes {
     inboxes: Vec<Inbox>,
     lanes: Vec<Lane>,
     pool: Vec<Place>,
-    /// The first free place of the pool.
+    /// First free place of the pool.
     free: u32,
-    /// The packets that are worked on; its memory is used again.
+    /// Packets of the current batch; the memory is reused.
     batch: Vec<(Entry, Frame)>,
 }
 
-/// Set in the number of a calendar entry that concerns an inbox instead of a bundle.
+/// Bit in the number of a calendar entry that belongs to an inbox instead of a bundle.
 pub const INBOX: u32 = 1 << 31;
 
 impl Inboxes {
@@ -74,7 +74,7 @@ impl Inboxes {
         self.lanes.len() as u32 - 1
     }
 
-    /// Appends a packet to a lane. Returns the inbox if the packet is its first one.
+    /// Appends a packet to a lane. Returns the inbox if the packet is the first one of the inbox.
     #[inline]
     fn push(&mut self, lane: u32, entry: Entry, frame: Frame) -> Option<u32> {
         let place = Place { entry, frame, next: NONE };
@@ -133,17 +133,17 @@ impl Inboxes {
 }
 
 impl Engine {
-    /// The packet that `link` took last comes out of it then, and wants into the link of the lane's inbox.
+    /// Adds the packet that `link` accepted last to the inbox of the lane. The packet arrives at `at`.
     pub(super) fn drop_in(&mut self, lane: u32, link: u32, at: u64, frame: Frame) {
-        // An earlier entry of the calendar may be there for a later packet; then this one comes first, and that one finds
-        // nothing to do or the next packets.
+        // The calendar may already have an entry for a later packet. This packet is then processed first, and the other entry
+        // finds either no packet or the next packets.
         let rank = self.links[link as usize].link.rank();
         if let Some(inbox) = self.inboxes.push(lane, Entry::arrival(at, link, rank), frame) {
             self.calendar.push(Entry::new(at, Class::Flush, INBOX | inbox));
         }
     }
 
-    /// The first packet of an inbox is due.
+    /// Processes the packets of an inbox, the first of which arrives now.
     pub(super) fn empty_inbox(&mut self, inbox: u32, now: u64) {
         let it = &self.inboxes.inboxes[inbox as usize];
         if it.due != now {
@@ -157,7 +157,7 @@ impl Engine {
             self.offer(entry.time(), frame);
         }
         self.inboxes.batch = batch;
-        // Processed packets may already have caused an answer, and the answer new packets: they are due later.
+        // Processed packets may already have caused answers, and the answers new packets. These packets arrive later.
         let it = &mut self.inboxes.inboxes[inbox as usize];
         it.due = it.lanes.peek().map_or(u64::MAX, |earliest| earliest.0.0);
         debug_assert!(it.due >= complete, "an inbox was emptied too early");
@@ -166,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// A packet goes into its link.
+    /// Offers a packet to its link.
     fn offer(&mut self, now: u64, frame: Frame) {
         let Body::Data(slot) = frame.body else { return self.offer_hop(now, frame) };
         let packet = frame.logged(now, self.store.get(slot));

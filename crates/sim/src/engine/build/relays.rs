@@ -1,4 +1,4 @@
-//! Relays of a network, put up.
+//! Construction of the relays of a network.
 
 use super::super::check::SimError;
 use super::super::relays::{RelayAgent, SessionSource};
@@ -8,7 +8,7 @@ use crate::network::Flow;
 use faircast_core::packet::ReceiverId;
 
 impl Builder<'_> {
-    /// Members that are sources of other sessions.
+    /// Turns members that are sources of other sessions into relays.
     pub(in crate::engine) fn put_up_relays(&mut self) -> Result<(), SimError> {
         for (above, member, below, spec) in &self.network.relays {
             let (Some(up), Some(down)) = (self.session_of(above.0), self.session_of(below.0)) else {

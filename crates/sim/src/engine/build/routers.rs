@@ -1,4 +1,4 @@
-//! Routers of a network, put up.
+//! Construction of the routers of a network.
 
 use super::super::nanos::NEVER;
 use super::super::routers::{ROUTED, RouterNode};
@@ -11,19 +11,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Builder<'_> {
-    /// Nodes whose routers see data.
+    /// Returns the nodes whose routers process data.
     pub(in crate::engine) fn routers_that_see_data(&self) -> Vec<u32> {
         let routers = self.network.routers.iter();
         routers.filter(|(_, spec)| spec.router().sees_data()).map(|(node, _)| node.0).collect()
     }
 
-    /// The node that a link leaves.
+    /// Returns the node at which a link starts.
     pub(in crate::engine) fn begin(&self, link: u32) -> u32 {
         self.network.topology.edges()[link as usize].from.0
     }
 
-    /// Returns the routers, and by link the router of the node that it leaves. Packets that leave these nodes are
-    /// sent through them.
+    /// Returns the routers, and by link the router of the node at which the link starts. Packets that leave these nodes pass the
+    /// routers.
     pub(in crate::engine) fn put_up_routers(
         &mut self,
         rng: impl Fn(u32) -> Rng,
@@ -68,7 +68,7 @@ impl Builder<'_> {
         (routers, of_link)
     }
 
-    /// Leads the packets that pass this node through the router.
+    /// Directs the packets that pass this node through the router.
     fn lead_through(&mut self, node: u32, index: u32, it: &mut RouterNode) {
         let begins: Vec<bool> = self.branches.iter().map(|branch| self.begin(branch.link) == node).collect();
         for (number, branch) in (0u32..).zip(&self.branches) {
@@ -103,7 +103,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the node has a router that sees data.
+    /// Whether the node has a router that processes data.
     pub(in crate::engine) fn sees_data(&self, node: u32) -> bool {
         self.seeing.contains(&node)
     }
