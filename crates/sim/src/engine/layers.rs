@@ -1,9 +1,9 @@
 //! Sessions of several layers: the subscriptions of members, and the layers that links carry.
 //!
-//! Every branch of such a session has a gate for each layer. A member that wants a layer asks at the gate of its last hop;
-//! a gate that opens asks at the one before it, nearer to the source; a gate that nobody asks for any more closes after a
-//! while. MulticastForwarding turn by entries of the calendar. All hosts and links that the session's packets meet are therefore worked
-//! on in the calendar's order, and none ahead of it.
+//! Every branch of such a session has a gate for each layer. A member that needs a layer requests it at the gate of its last hop.
+//! A gate that opens requests the layer at the next gate towards the source. A gate without requests closes after a delay. Gates
+//! open and close at entries of the calendar. All hosts and links on the paths of the session are therefore processed in the
+//! order of the calendar, and never ahead of it.
 
 use super::Engine;
 use super::bundles::Logged;
@@ -17,23 +17,24 @@ use faircast_core::node::{Cx, Receiver as _};
 use faircast_core::packet::{Arrival, Layer};
 use faircast_core::time::Time;
 
-/// Set in the number of a calendar entry that concerns a gate instead of a change of a link.
+/// Bit in the number of a calendar entry that belongs to a gate instead of a change of a link.
 pub const GATE: u32 = 1 << 31;
-/// Set in the number of a calendar entry that concerns a member that joins.
+/// Bit in the number of a calendar entry that belongs to a joining member.
 pub const ENTRANCE: u32 = 1 << 30;
 
-/// A layer at a branch.
+/// A layer on a branch.
 #[derive(Debug, Clone, Copy)]
 struct Gate {
-    /// When it will open; [`NEVER`] when nothing is under way.
+    /// Time at which the gate will open; [`NEVER`] if it is not going to open.
     opens: u64,
-    /// When it will close; later than `opens` when both are to come.
+    /// Time at which the gate will close; later than `opens` if both are pending.
     closes: u64,
-    /// The same layer's gate one branch nearer to the source; [`NONE`] next to it.
+    /// The gate of the same layer on the next branch towards the source; [`NONE`] at the source.
     parent: u32,
-    /// How many gates one branch farther from the source are open; for a last hop also whether its member wants the layer.
+    /// Number of gates on the next downstream branches that request the layer. At a last hop it includes the member's own
+    /// request.
     wanted: u32,
-    /// The number of the session's latencies.
+    /// Index of the session's latencies.
     latencies: u32,
     state: State,
 }
@@ -48,9 +49,10 @@ enum State {
 #[derive(Debug, Default)]
 pub struct MulticastForwarding {
     gates: Vec<Gate>,
-    /// By layered session, in nanoseconds: until an asked router forwards, and until one that is asked no more stops.
+    /// By layered session: time until a router forwards a requested layer, and time until it stops forwarding a released layer,
+    /// nanoseconds.
     latencies: Vec<(u64, u64)>,
-    /// Members that join later than at the beginning: session and member.
+    /// Session and member of each join after the beginning.
     entrances: Vec<(u32, u32)>,
     until: u64,
 }
@@ -60,7 +62,7 @@ impl MulticastForwarding {
         MulticastForwarding { until, ..MulticastForwarding::default() }
     }
 
-    /// Gives gates for `layers` layers to a session's branches, from the `first` one on.
+    /// Creates gates for `layers` layers on the branches of a session, from branch `first` on.
     pub fn build(&mut self, branches: &mut [Branch], first: u32, layers: u8, join: u64, leave: u64) {
         let latencies = self.latencies.len() as u32;
         self.latencies.push((join, leave));
@@ -80,7 +82,7 @@ impl MulticastForwarding {
         }
     }
 
-    /// A layer is carried from the beginning, from the source down to this gate.
+    /// Opens a gate and all gates between it and the source at the beginning.
     pub fn open_at_start(&mut self, mut number: u32) {
         while let Some(gate) = self.gates.get_mut(number as usize) {
             gate.wanted += 1;
@@ -92,7 +94,7 @@ impl MulticastForwarding {
         }
     }
 
-    /// A member joins the session at a moment after the beginning.
+    /// Schedules the join of a member after the beginning.
     pub fn add_entrance(&mut self, session: u32, member: u32, at: u64, calendar: &mut Calendar) {
         if at <= self.until {
             calendar.push(Entry::new(at, Class::Change, ENTRANCE | self.entrances.len() as u32));
@@ -105,7 +107,7 @@ impl MulticastForwarding {
         self.gates[number as usize].state == State::Open
     }
 
-    /// A node below the gate wants the layer.
+    /// Requests the layer of a gate for a downstream node.
     pub fn ask(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
         let gate = &mut self.gates[number as usize];
         gate.wanted += 1;
@@ -119,7 +121,7 @@ impl MulticastForwarding {
         }
     }
 
-    /// A node below the gate does not want the layer any more.
+    /// Withdraws the request of a downstream node for the layer of a gate.
     pub fn release(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
         let gate = &mut self.gates[number as usize];
         gate.wanted -= 1;
@@ -134,7 +136,7 @@ impl MulticastForwarding {
         note(number, gate.closes, self.until, calendar);
     }
 
-    /// An entry of the calendar has come.
+    /// Opens or closes a gate at an entry of the calendar.
     fn turn(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
         let gate = &mut self.gates[number as usize];
         let parent = gate.parent;
@@ -161,15 +163,15 @@ fn note(gate: u32, at: u64, until: u64, calendar: &mut Calendar) {
 /// Subscription of a member of a layered session.
 #[derive(Debug)]
 pub struct Subscription {
-    /// The highest layer.
+    /// Highest subscribed layer.
     level: u8,
-    /// The gate of the base layer at its last hop; those of other layers follow.
+    /// Gate of the base layer at the member's last hop; the gates of the other layers follow.
     gates: u32,
-    /// By layer.
+    /// Gaps in the packet numbers, by layer.
     gaps: Box<[InOrder]>,
-    /// Packets found lost before layers were left.
+    /// Packets found lost in layers before they were left.
     lost_before: u64,
-    /// When it changed, and the highest layer from then on.
+    /// Times of changes, and the highest layer after each change.
     pub changes: Vec<(Time, u8)>,
 }
 
@@ -184,7 +186,7 @@ impl Subscription {
         }
     }
 
-    /// Packets found lost.
+    /// Returns the number of packets found lost.
     pub fn lost(&self) -> u64 {
         self.lost_before + self.gaps.iter().map(InOrder::lost).sum::<u64>()
     }
@@ -193,7 +195,7 @@ impl Subscription {
         self.lost_before += std::mem::take(&mut self.gaps[usize::from(layer)]).lost();
     }
 
-    /// Whether that is another one.
+    /// Sets the highest layer. Returns whether it changed.
     fn set(&mut self, level: u8, now: u64) -> bool {
         let is_new = level != self.level;
         if is_new {
@@ -205,7 +207,7 @@ impl Subscription {
 }
 
 impl Engine {
-    /// An entry about a gate or a member that joins.
+    /// Processes a calendar entry of a gate or of a joining member.
     #[cold]
     pub(super) fn turn(&mut self, number: u32, now: u64) {
         if number & GATE != 0 {
@@ -226,7 +228,7 @@ impl Engine {
         it.extra.as_mut()?.subscription.as_mut()
     }
 
-    /// A member wants the layers up to this one from now on.
+    /// Changes a member's subscription to the layers up to `to`.
     #[cold]
     pub(super) fn subscribe(&mut self, session: u32, member: u32, now: u64, to: Layer) {
         let top = self.sessions[session as usize].layers - 1;
@@ -253,7 +255,7 @@ impl Engine {
         self.records.note(now, Happening::Subscribed { flow, member, layer });
     }
 
-    /// A member has left the session: it wants nothing any more. When it comes back, it begins with the base layer.
+    /// Ends the subscription of a member that has left the session. If the member returns, it begins with the base layer.
     #[cold]
     pub(super) fn unsubscribe(&mut self, session: u32, member: u32, now: u64) {
         let layers = self.sessions[session as usize].layers;
@@ -268,7 +270,7 @@ impl Engine {
         }
     }
 
-    /// Data has reached a member over a branch with gates.
+    /// Delivers data to a member over a branch with gates.
     pub(super) fn deliver_gated(&mut self, session: u32, number: u32, packet: &Logged) {
         match self.sessions[session as usize].tree {
             Some(_) => self.deliver_in_tree(session, number, packet),
@@ -276,7 +278,7 @@ impl Engine {
         }
     }
 
-    /// A layered session's data has reached a member. Never inlined: others would pay for its registers.
+    /// Delivers data of a layered session to a member. Not inlined: its registers would slow down the callers.
     #[inline(never)]
     fn deliver_layer(&mut self, session: u32, number: u32, packet: &Logged) {
         let &Logged { at: now, data, size, layer, marked, .. } = packet;
@@ -318,7 +320,7 @@ impl Engine {
 mod tests {
     use super::*;
 
-    /// A row of three branches with a fork at its end: 0 - 1 - 2 and 3. Joins take 10 per router, leaves 100.
+    /// Builds a chain of three branches with a fork at its end: 0 - 1 - 2 and 3. Joins take 10 per router, leaves 100.
     fn fork() -> (MulticastForwarding, Calendar) {
         let branch = |children| Branch { children, ..Branch::new(0, 0, NONE) };
         let mut branches = [(1, 2), (2, 4), (0, 0), (0, 0)].map(branch);
@@ -327,7 +329,7 @@ mod tests {
         (gates, Calendar::default())
     }
 
-    /// When each gate turned, up to this moment.
+    /// Runs the gates up to `until`. Returns the times at which each gate opened or closed.
     fn run(gates: &mut MulticastForwarding, calendar: &mut Calendar, until: u64) -> Vec<(u64, u32, bool)> {
         let mut turns = Vec::new();
         while let Some(entry) = calendar.pop(until) {

@@ -1,4 +1,4 @@
-//! Packets and links: offering, arriving, changing.
+//! Packets and links: offers, arrivals, and changes of links.
 
 use super::Engine;
 use super::agents::{SenderAgent, SessionAgent};
@@ -18,14 +18,14 @@ use faircast_core::packet::{self, Layer, Packet};
 use faircast_core::time::{Rate, Time};
 use std::collections::VecDeque;
 
-/// A link while it runs: a cache line.
+/// State of a link during the run; one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct SimLink {
     pub link: Link,
     /// The bundled branch on this link; [`NONE`] for none.
     pub bundled: u32,
-    /// The ring's number, and in the top bits whether anybody looks.
+    /// Number of the ring, and flags for observers in the top bits.
     ring: u32,
 }
 
@@ -33,22 +33,22 @@ const _: () = assert!(size_of::<SimLink>() == 64);
 
 const PROBED: u32 = 1 << 31;
 const TAPPED: u32 = 1 << 30;
-/// The node before the link has a router.
+/// The node at which the link starts has a router.
 const FILTERED: u32 = 1 << 29;
-/// Losses and marks are events.
+/// Losses and marks are recorded as events.
 const NOTED: u32 = 1 << 28;
 /// The scenario changes the link, so a packet may arrive earlier than computed.
 const CHANGES: u32 = 1 << 27;
-/// A moment is to come at which the link is counted.
+/// Counts of the link are pending at later moments.
 const COUNTED: u32 = 1 << 26;
 const RING: u32 = COUNTED - 1;
 
-/// Packets on a link whose arrival is an event, with their arrivals.
+/// Packets on a link that arrive by events, with their arrival times.
 #[derive(Debug)]
 pub struct Ring {
-    /// The link's first entry in the calendar.
+    /// Time of the link's first entry in the calendar.
     scheduled: u64,
-    /// The next packet to arrive; the others follow in `rest`.
+    /// The next packet to arrive; later packets are in `rest`.
     first: Option<(u64, Frame)>,
     rest: VecDeque<(u64, Frame)>,
 }
@@ -59,9 +59,9 @@ pub struct Probe {
     pub next: u64,
     pub every: u64,
     pub samples: Vec<LinkSample>,
-    /// The link's rate at the moment of each.
+    /// The link's rate at each sample.
     pub rates: Vec<Rate>,
-    /// How long packets took.
+    /// Delays of packets.
     pub delays: Delays,
 }
 
@@ -70,17 +70,17 @@ impl SimLink {
         SimLink { link, bundled: NONE, ring: RING }
     }
 
-    /// Whether anybody looks at what enters the link.
+    /// Whether packets that enter the link need additional processing.
     pub const fn is_watched(&self) -> bool {
         self.ring & (PROBED | TAPPED | FILTERED | NOTED | COUNTED) != 0
     }
 
-    /// Whether the link is only counted at moments to come.
+    /// Whether pending counts are the only additional processing.
     pub const fn is_only_counted(&self) -> bool {
         self.ring & (PROBED | TAPPED | FILTERED | NOTED | COUNTED) == COUNTED
     }
 
-    /// Whether anybody looks at what becomes of packets, be it their delay alone.
+    /// Whether losses, marks, taps or delays of packets are recorded.
     pub const fn is_noted(&self) -> bool {
         self.ring & (TAPPED | NOTED | PROBED) != 0
     }
@@ -97,12 +97,12 @@ impl SimLink {
         self.ring & TAPPED != 0
     }
 
-    /// Whether anybody looks at what becomes of packets.
+    /// Whether losses, marks or taps of packets are recorded.
     pub const fn is_recorded(&self) -> bool {
         self.ring & (TAPPED | NOTED) != 0
     }
 
-    /// Where packets whose arrival is an event lie; `None` when there never was one.
+    /// Returns the number of the ring for packets that arrive by events; `None` if no packet has needed it.
     pub const fn ring_number(&self) -> Option<usize> {
         match self.ring & RING {
             RING => None,
@@ -126,17 +126,17 @@ impl SimLink {
         self.ring & COUNTED != 0
     }
 
-    /// Whether samples or counts may be due.
+    /// Whether samples or counts may be pending.
     pub const fn is_sampled(&self) -> bool {
         self.ring & (PROBED | COUNTED) != 0
     }
 
-    /// The last moment has passed.
+    /// Ends the counting after the last moment.
     pub fn end_count(&mut self) {
         self.ring &= !COUNTED;
     }
 
-    /// Arrivals may come to be earlier.
+    /// Notes that arrivals may become earlier than computed.
     pub fn expect_changes(&mut self) {
         self.ring |= CHANGES;
     }
@@ -155,7 +155,7 @@ impl SimLink {
 }
 
 impl Ring {
-    /// The next packet to arrive.
+    /// Returns the next packet to arrive.
     pub fn next(&self) -> Option<&Frame> {
         self.first.as_ref().map(|(_, frame)| frame)
     }
@@ -174,7 +174,7 @@ impl Ring {
 }
 
 impl Probe {
-    /// Take the samples that are due before something happens at `now`.
+    /// Takes the samples up to `now`. Called before an event of the link at `now`.
     fn sample(&mut self, link: &Link, now: u64) {
         while self.next <= now {
             let at = time(self.next);
@@ -188,17 +188,17 @@ impl Probe {
     }
 }
 
-/// The counts of links at the moments.
+/// The counts of links at the counted moments.
 #[derive(Debug, Default)]
 pub struct LinkMoments {
-    /// By link: the moments that have passed.
+    /// By link: number of past moments.
     pub(super) passed: Box<[u32]>,
-    /// All moments of the first link, then of the second.
+    /// Counts at all moments of the first link, then of the second.
     pub tallies: Vec<LinkTally>,
 }
 
 impl LinkMoments {
-    /// Room for this number of links and moments; no memory without moments.
+    /// Reserves memory for this number of links and moments; none without moments.
     pub fn new(links: usize, moments: usize) -> LinkMoments {
         let passed = vec![0; if moments == 0 { 0 } else { links }].into_boxed_slice();
         LinkMoments { passed, tallies: vec![LinkTally::default(); links * moments] }
@@ -206,12 +206,12 @@ impl LinkMoments {
 }
 
 impl Engine {
-    /// A packet goes into its hop's link now.
+    /// Offers a packet to the link of its hop at `now`.
     pub(super) fn offer_hop(&mut self, now: u64, frame: Frame) {
         self.offer_hops(now, frame, false);
     }
 
-    /// The same for what the router before the link sends itself.
+    /// Offers a packet that the router before the link sends itself.
     #[cold]
     pub(super) fn offer_hop_past_router(&mut self, now: u64, frame: Frame) {
         self.offer_hops(now, frame, true);
@@ -255,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// A packet goes into a link that is watched.
+    /// Offers a packet to a watched link.
     #[inline(never)]
     fn offer_watched(&mut self, link: u32, now: u64, frame: &Frame) -> OfferResult {
         if self.links[link as usize].is_sampled() {
@@ -269,7 +269,7 @@ impl Engine {
         fate
     }
 
-    /// A session's data goes into a link.
+    /// Offers a session's data to a link.
     #[inline]
     pub(super) fn offer_data(&mut self, link: u32, session: u32, packet: &Logged) -> OfferResult {
         let &Logged { at: now, size, capable, .. } = packet;
@@ -284,7 +284,7 @@ impl Engine {
         fate
     }
 
-    /// When a packet arrives within the run, and whether it was marked.
+    /// Returns the arrival time of a packet and whether it was marked; `None` if it does not arrive within the run.
     #[inline]
     pub(super) fn carried(&mut self, fate: OfferResult) -> Option<(u64, bool)> {
         let OfferResult::Arrives { at, marked } = fate else { return None };
@@ -296,7 +296,7 @@ impl Engine {
         Some((at, marked))
     }
 
-    /// A session's data leaves a node over these branches. `slot` is its place in the store, once it has one.
+    /// Sends a session's data over these branches. `slot` is the place of the data in the store, once assigned.
     pub(super) fn fan_out(
         &mut self,
         branches: (u32, u32),
@@ -315,7 +315,7 @@ impl Engine {
         }
     }
 
-    /// A session's data goes into a branch's link.
+    /// Offers a session's data to the link of a branch.
     pub(super) fn offer_branch(&mut self, number: u32, packet: &Logged, slot: &mut Option<u32>) {
         let branch = &self.branches[number as usize];
         let (link, session, then, children) = (branch.link, branch.session, branch.then, branch.children);
@@ -354,7 +354,7 @@ impl Engine {
         }
     }
 
-    /// A session's data that will wait in this branch's link, as it is offered to it.
+    /// Stores a session's data that will wait in the link of this branch, and returns its frame.
     #[cold]
     fn hold(&mut self, session: u32, number: u32, packet: &Logged, slot: &mut Option<u32>) -> Frame {
         let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
@@ -362,7 +362,7 @@ impl Engine {
         Frame::of_data(session, number, packet, slot)
     }
 
-    /// A session's data comes out of a branch.
+    /// Processes a session's data that arrives at the end of a branch.
     fn arrive_at_branch(&mut self, number: u32, packet: &Logged, slot: &mut Option<u32>) {
         let branch = &self.branches[number as usize];
         let (session, member, children, bundle) =
@@ -377,13 +377,13 @@ impl Engine {
         }
     }
 
-    /// Whether the branch carries packets at this moment.
+    /// Whether the branch carries packets at `at`.
     pub(super) fn flows_over(&self, branch: u32, at: u64) -> bool {
         let active = &self.branches[branch as usize].active;
         active.as_ref().is_none_or(|spans| covers(spans, at))
     }
 
-    /// Take the samples and counts of a link that are due before something happens at `now`.
+    /// Takes the samples and counts of a link up to `now`. Called before an event of the link at `now`.
     #[cold]
     pub(super) fn sample_link(&mut self, link: u32, now: u64) {
         if self.links[link as usize].is_counted() {
@@ -394,7 +394,7 @@ impl Engine {
         }
     }
 
-    /// A packet's delay on a probed link that computes it at its arrival.
+    /// Records a packet's delay on a probed link that computes the arrival when the packet is offered.
     #[cold]
     fn note_delay(&mut self, link: u32, now: u64, fate: OfferResult) {
         let OfferResult::Arrives { at, .. } = fate else { return };
@@ -406,7 +406,7 @@ impl Engine {
         }
     }
 
-    /// A packet will arrive after the end of the run, unless the link becomes faster.
+    /// Stores a packet that arrives after the end of the run, if the link may become faster.
     #[cold]
     pub(super) fn keep_late(&mut self, link: u32, at: u64, frame: Frame) {
         if self.links[link as usize].may_change() {
@@ -416,7 +416,7 @@ impl Engine {
         }
     }
 
-    /// The same for a session's data.
+    /// Stores a session's data that arrives after the end of the run, if the link may become faster.
     #[cold]
     fn keep_late_data(
         &mut self,
@@ -434,7 +434,7 @@ impl Engine {
         }
     }
 
-    /// A link has lost a packet on its way from hop to hop.
+    /// Handles the loss of a packet on a link between two hops.
     fn lose(&mut self, now: u64, frame: &Frame) {
         self.note_loss(now, frame);
         if let Body::Direct { slot, .. } = frame.body {
@@ -442,7 +442,7 @@ impl Engine {
         }
     }
 
-    /// The arrival of the packet that the link took last will be an event.
+    /// Schedules the arrival of the packet that the link accepted last as an event.
     pub(super) fn enqueue(&mut self, link: u32, at: u64, mut frame: Frame) {
         if self.links[link as usize].ring & RING == RING {
             self.put_up_ring(link);
@@ -468,12 +468,12 @@ impl Engine {
         self.rings.get_mut((self.links[link as usize].ring & RING) as usize)
     }
 
-    /// Delivers the packet that comes out of a link now.
+    /// Delivers the packets that arrive at the end of a link at `now`.
     pub(super) fn arrive(&mut self, link: u32, now: u64) {
         if self.ring(link).is_none_or(|ring| ring.scheduled != now) {
             return; // the link's packets were moved or lost
         }
-        // The packet is copied once, from the ring: an `Option` of it between the two would be another copy.
+        // Copies the packet from the ring once: an intermediate `Option` would cost another copy.
         while let Some(ring) = self.ring(link)
             && let Some((at, frame)) = ring.first
             && at <= now
@@ -493,7 +493,7 @@ impl Engine {
         }
     }
 
-    /// A packet is at the end of its hop or branch. A call would copy it once more.
+    /// Processes a packet at the end of its hop or branch. A call would cost another copy.
     #[inline(always)]
     pub(super) fn come_out(&mut self, now: u64, mut frame: Frame) {
         if let Body::Data(slot) = frame.body {
@@ -511,7 +511,7 @@ impl Engine {
         }
     }
 
-    /// A change of the scenario takes place.
+    /// Carries out a change of the scenario.
     pub(super) fn change(&mut self, number: u32, now: u64) {
         if number & (GATE | ENTRANCE) == 0 && number & ROUTER != 0 {
             return self.router_timer(number & !ROUTER, now);
@@ -560,7 +560,7 @@ impl Engine {
                         after += u64::from(*at <= until);
                     }
                 }
-                // Those that come to be late were carried, too.
+                // Packets that now arrive after the end were already counted as carried.
                 self.traversals += u64::saturating_sub(after, before);
                 self.schedule_link(link);
             }
@@ -629,7 +629,7 @@ impl Engine {
         }
     }
 
-    /// A loss or a mark is an event.
+    /// Records a loss or a mark as an event.
     pub(super) fn note_fate(&mut self, link: u32, now: u64, number: u32, fate: OfferResult) {
         let flow = flow_of(&self.sessions, &self.senders, number);
         let link = LinkId(link);
@@ -687,5 +687,5 @@ fn flow_of(sessions: &[SessionAgent], senders: &[SenderAgent], number: u32) -> F
     })
 }
 
-/// Bit that is set in the flow numbers of unicast frames, so that queues distinguish them from sessions.
+/// Bit in the flow numbers of unicast frames. With it, queues distinguish unicast flows from sessions.
 pub const UNICAST: u32 = 1 << 31;

@@ -1,7 +1,7 @@
-//! Prefetch of the memory that the next entries of the calendar will touch, while the present entry is processed.
+//! Prefetch of the memory for the next entries of the calendar, while the current entry is processed.
 //!
-//! Three steps, each for an entry nearer than the one before, because each step needs what the one before has fetched:
-//! the link or host; the packet or the host's agents; the agents' and the next link's state.
+//! There are three steps: the link or host; the packet or the host's agents; the state of the agents and of the next link. Each
+//! step needs the memory that the preceding step has fetched, so each step handles a nearer entry than the preceding one.
 
 use super::Engine;
 use super::agents::Agent;
@@ -11,7 +11,7 @@ use crate::frame::{Body, Frame};
 use crate::prefetch::{lines, soon};
 use crate::routes::NONE;
 
-/// How many entries ahead each step looks.
+/// Number of entries between the present entry and the entry of the first step.
 const FAR: usize = 16;
 const NEAR: usize = 10;
 const NEXT: usize = 5;
@@ -65,7 +65,7 @@ impl Engine {
         }
     }
 
-    /// Prefetches the state that a packet touches when it comes out of its link.
+    /// Prefetches the state that a packet needs at the end of its link.
     #[inline]
     fn fetch_for(&self, frame: &Frame) {
         match frame.body {
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// The links after this hop.
+    /// Prefetches the links after this hop.
     #[inline]
     fn fetch_hops(&self, mut hop: u32) {
         for _ in 0..3 {

@@ -1,14 +1,14 @@
-//! The membership schedule: when the members of a session are there.
+//! The membership schedule: periods in which the members of a session are present.
 
 use super::nanos::NEVER;
 use crate::network::{SessionExtras, SessionSpec};
 
-/// When members join and leave, in nanoseconds.
+/// Times at which members join and leave, in nanoseconds.
 #[derive(Debug)]
 pub enum MembershipSchedule {
-    /// This number of members, all present all the time.
+    /// This number of members, all present during the whole run.
     Always(usize),
-    /// By member: its stays, in order.
+    /// The stays of each member, in order.
     Some(Vec<Vec<(u64, u64)>>),
 }
 
@@ -33,12 +33,12 @@ impl MembershipSchedule {
         }
     }
 
-    /// Those in which a member comes back, the next one last.
+    /// Returns the stays of a member after the first stay, in reverse order.
     pub fn after_the_first(&self, member: usize) -> Vec<(u64, u64)> {
         self.of_member(member)[1..].iter().rev().copied().collect()
     }
 
-    /// When at least one member is there.
+    /// Returns the periods in which at least one member is present.
     pub fn together(&self) -> Box<[(u64, u64)]> {
         match self {
             MembershipSchedule::Always(0) => Box::new([]),
@@ -47,7 +47,7 @@ impl MembershipSchedule {
         }
     }
 
-    /// How many are there at a moment.
+    /// Returns the number of members present at `at`.
     pub fn how_many(&self, at: u64) -> usize {
         let there = |stays: &&Vec<(u64, u64)>| stays.iter().any(|&(join, leave)| join <= at && leave > at);
         match self {
@@ -57,7 +57,7 @@ impl MembershipSchedule {
     }
 }
 
-/// Spans that overlap become one; then each begins later by `join` and ends later by `leave`.
+/// Delays the start of each span by `join`, except a start at 0, and the end by `leave`. Merges overlapping spans.
 pub fn merged(spans: &[(u64, u64)], join: u64, leave: u64) -> Vec<(u64, u64)> {
     let mut spans: Vec<(u64, u64)> = spans
         .iter()

@@ -1,53 +1,53 @@
-//! Sums of bytes by bin, and the moments up to which flows are counted.
+//! Sums of bytes per bin, and the moments at which flows are counted.
 
 use std::ops::Range;
 
-/// No moment.
+/// A time that is never reached.
 const NEVER: u64 = u64::MAX;
 
-/// The moments, in order.
+/// The counted moments, in order.
 #[derive(Debug, Default)]
 pub struct Moments(pub Box<[u64]>);
 
 impl Moments {
-    /// Those at which nobody counted who did at all before `end`, up to `now`.
+    /// Returns the indices of the moments from `end` to `now`, which are not yet counted.
     fn passed(&self, end: u64, now: u64) -> Range<usize> {
         self.0.partition_point(|at| *at < end)..self.0.partition_point(|at| *at <= now)
     }
 
-    /// The places for those to come, and for the whole run.
+    /// Returns the indices of the moments from `end` on, and the index of the whole run.
     pub fn left(&self, end: u64) -> Range<usize> {
         self.0.partition_point(|at| *at < end)..self.0.len() + 1
     }
 }
 
-/// Adds up bytes of the present bin.
+/// Sum of the bytes of the current bin.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Meter {
-    /// End of the present bin or the next moment to count at, in nanoseconds; 0 before the first packet.
+    /// End of the current bin or the next counted moment, nanoseconds; 0 before the first packet.
     pub end: u64,
     pub bytes: u64,
 }
 
 impl Meter {
-    /// Whether something is to be put away before a packet of this moment counts.
+    /// Whether the current bin or interval has ended at `at`, and must be recorded before a packet is counted.
     #[inline]
     pub const fn is_over(&self, at: u64) -> bool {
         at >= self.end
     }
 
-    /// Bytes of a bin that is over at `now` and was not put away yet.
+    /// Returns the bytes of a bin that has ended at `now` but is not recorded yet.
     pub const fn over(&self, now: u64) -> u64 {
         if self.end <= now { self.bytes } else { 0 }
     }
 
-    /// The present bin ends here.
+    /// Ends the current bin. Returns the number and the bytes of the bin.
     pub fn finish(&mut self, bin: u64) -> Option<(usize, u64)> {
         let bytes = std::mem::take(&mut self.bytes);
         (self.end != 0 && bin != NEVER && bytes > 0).then(|| (((self.end - 1) / bin) as usize, bytes))
     }
 
-    /// The bin is over, or a moment has come: the places of the moments since, and the bytes of the bin with its number.
+    /// Ends the current bin or interval. Returns the indices of the moments since, and the number and bytes of the bin.
     pub fn turn(&mut self, now: u64, bin: u64, moments: &Moments) -> (Range<usize>, Option<(usize, u64)>) {
         let passed = moments.passed(self.end, now);
         let done = self.finish(bin);

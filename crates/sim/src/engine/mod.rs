@@ -1,20 +1,21 @@
-//! The engine: takes entries from the calendar and lets links and hosts act.
+//! The engine: processes the entries of the calendar and calls links and hosts.
 //!
-//! Four ideas make it fast, and none changes an outcome:
+//! Four optimisations speed up the engine without changing any outcome:
 //!
-//! - **At once.** A first-in-first-out link knows when a packet will arrive as soon as it is offered. Where all that
-//!   follows depends on this link alone (a host with one way in, a link that only this link feeds), it is computed at
-//!   once, without an entry in the calendar ([`links`]). A host is a process with its own clock: its timers up to the
+//! - **At once.** A first-in-first-out link can compute the arrival of a packet when the packet is offered. If all
+//!   consequences depend on this link alone (a host with one incoming path, a link fed only by this link), they are computed
+//!   at once, without an entry in the calendar ([`links`]). A host is a process with its own clock: its timers up to the
 //!   arrival run first ([`hosts`]).
-//! - **One entry per link.** Packets under way lie in their link's ring; the calendar knows the first.
-//! - **Inboxes.** A link that many senders feed takes what comes within a propagation delay together ([`inboxes`]).
-//! - **Bundles.** A packet for thousands of last hops is written into a log; each hop reads on when something else touches
-//!   it, or when the time has come at which its receiver could affect anybody ([`bundles`]). So a receiver takes
-//!   a dozen packets in a row while its state is in the cache.
+//! - **One entry per link.** Packets in transit are stored in the ring of their link; the calendar contains only the first.
+//! - **Inboxes.** A link that many senders feed processes all packets of a propagation delay together ([`inboxes`]).
+//! - **Bundles.** A packet for thousands of last hops is written into a log. Each hop reads the log before another event
+//!   affects the hop, or before its receiver could affect other hosts ([`bundles`]). A receiver thus processes a dozen
+//!   packets in a row while its state is in the cache.
 //!
-//! A link whose discipline holds packets does not know when one will arrive: it has an entry of its own for the next departure
-//! ([`queues`]), and what meets it comes in the calendar's order; what leaves it may be worked on at once. Sessions of several layers do without the first, the third and the fourth: which links carry a layer is decided as the
-//! run goes ([`layers`]).
+//! A link whose discipline holds packets cannot compute arrivals in advance. It has a calendar entry for the next departure
+//! ([`queues`]), and packets enter it in the order of the calendar. A packet that leaves such a link may be processed at once.
+//! Sessions of several layers do not use the first, third and fourth optimisation, because the layers of each link are decided
+//! during the run ([`layers`]).
 
 mod agents;
 mod applications;
@@ -66,27 +67,27 @@ use tournament::Tournament;
 
 pub use check::SimError;
 
-/// A network while it runs.
+/// A network during a run.
 pub struct Engine {
     calendar: Calendar,
     until: u64,
-    /// Moment up to which [`Engine::run_until`] was asked to run.
+    /// Time up to which [`Engine::run_until`] was called.
     reached: u64,
     bin: u64,
-    /// Up to which flows are counted.
+    /// Moments at which flows are counted.
     moments: Moments,
     sample: u64,
     links: Vec<SimLink>,
     link_moments: LinkMoments,
-    /// Rings of the links whose packets arrive by events; first those of links that queue.
+    /// Rings of the links whose packets arrive by events; the rings of links that queue come first.
     rings: Vec<Ring>,
     /// Queues of the links that queue, in the order of their rings.
     queues: Vec<LinkQueue>,
     probes: BTreeMap<u32, Probe>,
     routers: Vec<RouterNode>,
-    /// By link: the router of the node that it leaves.
+    /// By link: the router of the node at which the link starts.
     router_of_link: BTreeMap<u32, u32>,
-    /// Failed action of a role.
+    /// Error of a role's action.
     trouble: Option<SimError>,
     hops: Vec<Hop>,
     branches: Vec<Branch>,
@@ -95,7 +96,7 @@ pub struct Engine {
     inboxes: Inboxes,
     hosts: Vec<Host>,
     slots: Vec<Slot>,
-    /// Tournaments of hosts with many agents.
+    /// Deadline tournaments of hosts with many agents.
     tournaments: Vec<Tournament>,
     sessions: Vec<SessionAgent>,
     senders: Vec<SenderAgent>,
@@ -107,7 +108,7 @@ pub struct Engine {
     effects: Effects,
     passage: Option<Box<dyn PacketTransform>>,
     changes: Vec<(Time, LinkId, Change)>,
-    /// Transmissions of applications, by number of the trace.
+    /// Application data by trace: time and number of packets.
     traces: Vec<Arc<[(Span, u32)]>>,
     taps: Vec<Tapped>,
     records: Records,
@@ -117,18 +118,18 @@ pub struct Engine {
 }
 
 impl Network {
-    /// Simulate.
+    /// Runs the simulation.
     ///
     /// # Errors
-    /// When a flow has no way to a receiver, a node or link does not exist, or a size or rate makes no sense; or when a role wanted
-    /// something that cannot be done for it.
+    /// When a flow has no path to a receiver, a node or link does not exist, or a size or rate is invalid. Also when a role
+    /// requests an action that the simulator cannot carry out.
     pub fn run(&self, options: &Options) -> Result<Outcome, SimError> {
         let mut engine = Engine::build(self, options, None)?;
         engine.run();
         engine.finish(self)
     }
 
-    /// Simulate, and let every packet of every session go through `passage` when it leaves its host.
+    /// Runs the simulation, and passes every packet of every session through `passage` when it leaves its host.
     ///
     /// # Errors
     /// As [`Network::run`].
@@ -142,7 +143,7 @@ impl Network {
         engine.finish(self)
     }
 
-    /// Make ready to run: for measuring memory and set-up time, or to run in steps.
+    /// Returns an engine that is ready to run: for running in steps, and for measuring memory and set-up time.
     ///
     /// # Errors
     /// As [`Network::run`].
@@ -152,13 +153,13 @@ impl Network {
 }
 
 impl Engine {
-    /// Go on to the end.
+    /// Runs to the end.
     pub fn run(&mut self) {
         self.run_until(time_of(self.until));
         self.flush_everything();
     }
 
-    /// Go on to this moment, not beyond the end. The outcome does not depend on the steps.
+    /// Runs to `moment`, but not beyond the end. The outcome does not depend on the steps.
     pub fn run_until(&mut self, moment: Time) {
         let until = moment.as_nanos().min(self.until);
         self.reached = self.reached.max(until);
@@ -182,12 +183,12 @@ impl Engine {
         }
     }
 
-    /// Packets that were carried over a link so far.
+    /// Returns the number of packets carried over links so far; each link counts separately.
     pub const fn traversals(&self) -> u64 {
         self.traversals
     }
 
-    /// Packets that arrived at a sender or receiver so far.
+    /// Returns the number of packets that have arrived at senders and receivers so far.
     pub const fn arrivals(&self) -> u64 {
         self.arrivals
     }
@@ -210,7 +211,7 @@ fn time_of(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
-/// Whether something is computed at once.
+/// Whether arrivals may be computed at once.
 fn is_eager(mode: Mode) -> bool {
     mode == Mode::Eager
 }

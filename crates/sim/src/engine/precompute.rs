@@ -1,4 +1,4 @@
-//! Work that may be computed ahead of the calendar, and work in batches: found from the structure of the network.
+//! Detection of work that may be computed ahead of the calendar or in batches, from the structure of the network.
 
 use super::build::Builder;
 use super::bundles::Bundle;
@@ -10,7 +10,7 @@ use crate::routes::{ArrivalProcessing, Branch, Hop, NONE};
 use faircast_topology::Edge;
 use std::collections::BTreeMap;
 
-/// Feeder of a link.
+/// Feeders of a link or node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Feeder {
     Nobody,
@@ -32,23 +32,23 @@ impl Feeder {
 /// Structure of the network around each link and node.
 pub(super) struct Structure {
     feeders: Vec<Feeder>,
-    /// By node: the only link over which its agents get packets.
+    /// By node: the only link over which its agents receive packets.
     only_way_in: Vec<Feeder>,
     has_senders: Vec<bool>,
-    /// By link: whether it meets packets in the calendar's order alone, for it queues them, or the scenario changes it.
+    /// By link: whether packets must enter it in the order of the calendar, because it queues packets or the scenario changes it.
     in_order: Vec<bool>,
-    /// By link: whether it queues packets and does not change. A packet leaves such a link by an event, and then
-    /// its arrival is known.
+    /// By link: whether it queues packets and does not change. A packet leaves such a link by an event, and its arrival is then
+    /// known.
     holds: Vec<bool>,
 }
 
-/// Fewer last hops are not worth a log.
+/// Smallest number of last hops that justifies a log.
 const MIN_BUNDLE: u32 = 4;
-/// With less time to gather packets, a log is not worth its trouble; in nanoseconds.
+/// Smallest lookahead that justifies a log or an inbox, nanoseconds.
 const MIN_LOOKAHEAD: u64 = 100_000;
 
 impl Builder<'_> {
-    /// Returns the feeder of each link, and the links over which each host's agents get packets.
+    /// Returns the feeder of each link, and the links over which the agents of each host receive packets.
     pub(super) fn structure(&self, links: &[SimLink]) -> Structure {
         let nodes = self.network.topology.nodes() as usize;
         let mut feeders = vec![Feeder::Nobody; self.network.topology.edges().len()];
@@ -108,11 +108,11 @@ impl Builder<'_> {
         if !is_eager(self.options.mode) {
             return Vec::new();
         }
-        // A host may run ahead of the calendar when all its packets come over one link, and no other node feeds
-        // the links that it feeds.
+        // A host may run ahead of the calendar if all its packets arrive over one link, and no other node feeds the links that
+        // the host feeds.
         let mut may_run_ahead: Vec<bool> =
             structure.only_way_in.iter().map(|way| matches!(way, Feeder::Link(_))).collect();
-        // The least delay of a link out of each node.
+        // By node: the least delay of its outgoing links.
         let mut way_out = vec![NEVER; self.network.topology.nodes() as usize];
         for (number, Edge { from, spec, .. }) in self.network.topology.edges().iter().enumerate() {
             let feeder = structure.feeders[number];
@@ -123,8 +123,8 @@ impl Builder<'_> {
             }
             way_out[node] = way_out[node].min(spec.delay.as_nanos());
         }
-        // Which layers a branch carries is known when the time has come, so all that a session of several layers meets is
-        // worked on in the calendar's order.
+        // The layers of a branch are only known in the order of the calendar. Hosts of sessions with several layers therefore
+        // follow this order.
         for session in self.sessions.iter().filter(|session| session.layers > 1 || session.tree.is_some()) {
             may_run_ahead[session.host as usize] = false;
         }
@@ -136,23 +136,23 @@ impl Builder<'_> {
         for node in self.seeing.iter().copied().chain(relays) {
             may_run_ahead[node as usize] = false;
         }
-        // Loops are cut where senders feed the network: what they send arrives by an event. They are cut at links that queue, too: what
-        // leaves those leaves by an event, and whoever feeds them does not run ahead.
+        // Loops are broken where senders feed the network: their packets arrive by events. Loops are also broken at links that
+        // queue: their packets leave by events, and hosts that feed such links do not run ahead.
         let at_once = |link: u32| {
             let from = self.network.topology.edges()[link as usize].from.0 as usize;
             let (in_order, holds) = (structure.in_order[link as usize], structure.holds[link as usize]);
             holds || (!in_order && !structure.has_senders[from])
         };
-        // A link may see packets ahead of the calendar when only one link feeds it. One that will change must not see
-        // packets before the change, and one that queues none before its next departure.
+        // A link may process packets ahead of the calendar if only one link feeds it. A link that will change must not process
+        // packets before the change, and a link that queues must not process packets before its next departure.
         let feeders = structure.feeders.iter().zip(&structure.in_order);
         let mut may_be_ahead: Vec<bool> =
             feeders.map(|(feeder, in_order)| matches!(feeder, Feeder::Link(_)) && !in_order).collect();
         for (number, Edge { from, .. }) in self.network.topology.edges().iter().enumerate() {
             may_be_ahead[number] &= !self.sees_data(from.0);
         }
-        // All packets that come out of one link and go into another must be treated alike, or they would change places. So
-        // where a branch cannot go ahead as a whole, none of what it leads to can.
+        // All packets from one link into another must be treated alike, because otherwise their order could change. If a branch
+        // as a whole cannot run ahead, its child branches cannot run ahead either.
         loop {
             let mut kept_back = false;
             for branch in &self.branches {
@@ -206,13 +206,13 @@ impl Builder<'_> {
         bundles
     }
 
-    /// Links that only hosts with senders feed, over links that stay as they are, get inboxes.
+    /// Creates inboxes for links that are fed only by hosts with senders, over links that do not change.
     pub(super) fn put_up_inboxes(&mut self, structure: &Structure, links: &[SimLink]) -> Inboxes {
         let mut inboxes = Inboxes::new();
         if !is_eager(self.options.mode) {
             return inboxes;
         }
-        // By link: the least delay of its feeders; `None` when one of them is not of the kind.
+        // By link: the least delay of its feeders; `None` if a feeder excludes an inbox.
         let mut lookahead: Vec<Option<u64>> = structure
             .feeders
             .iter()
@@ -253,14 +253,14 @@ impl Builder<'_> {
                 lookahead[number] = None;
             }
         }
-        // Agents of the node itself feed a link without any delay.
+        // Agents of the node itself feed a link without delay.
         for (number, Edge { from, .. }) in self.network.topology.edges().iter().enumerate() {
             let node = from.0 as usize;
             if structure.has_senders[node] || structure.only_way_in[node] != Feeder::Nobody {
                 lookahead[number] = None;
             }
         }
-        // A packet that fans out goes into inboxes only, or into none.
+        // The copies of a multicast packet must either all enter inboxes or all enter links directly.
         let usable = |bound: Option<u64>| bound.filter(|bound| (MIN_LOOKAHEAD..NEVER).contains(bound));
         loop {
             let mut removed = false;
@@ -307,9 +307,9 @@ impl Builder<'_> {
         inboxes
     }
 
-    /// Whether agents of the link's node put packets into it.
+    /// Whether agents of the link's node feed the link.
     fn host_feeds(&self, link: u32, structure: &Structure) -> bool {
-        // A node without agents has no way in for them either.
+        // A node without agents has no incoming path for agents either.
         let node = self.network.topology.edges()[link as usize].from.0 as usize;
         structure.only_way_in[node] != Feeder::Nobody || structure.has_senders[node]
     }

@@ -1,7 +1,8 @@
-//! Links that queue: their packets wait here, and an entry of the calendar represents the next departure.
+//! Links that queue. Waiting packets are stored here, and a calendar entry represents the next departure.
 //!
-//! Such a link sees packets in the calendar's order alone. When a packet leaves, its arrival is known: unless the scenario changes the link, it
-//! is worked on at once where that is allowed behind other links ([`precompute`](super::precompute)); otherwise it lies in the link's ring.
+//! Packets enter such a link in the order of the calendar only. When a packet leaves the queue, its arrival is known, unless the
+//! scenario changes the link. The packet is then processed at once, where the other links permit this
+//! ([`precompute`](super::precompute)). Otherwise it is stored in the ring of the link.
 
 use super::{Engine, time_of};
 use crate::calendar::{Class, Entry};
@@ -13,18 +14,18 @@ use faircast_aqm::{Dequeued, Ecn, LossCause, OfferResult, Ticket};
 /// Packets that wait at a link.
 #[derive(Debug)]
 pub struct LinkQueue {
-    /// By ticket.
+    /// Waiting packets, by ticket.
     packets: Vec<Waiting>,
-    /// The entry in the calendar, [`u64::MAX`] for none.
+    /// Time of the link's entry in the calendar; [`u64::MAX`] for none.
     scheduled: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     frame: Frame,
-    /// Its place among what taps recorded.
+    /// Index of the packet in the records of the taps.
     tapped: Option<u32>,
-    /// When it was offered.
+    /// Time at which the packet was offered.
     since: u64,
 }
 
@@ -36,7 +37,7 @@ impl LinkQueue {
     fn put(&mut self, ticket: Ticket, waiting: Waiting) {
         let place = ticket.0 as usize;
         if place >= self.packets.len() {
-            // Tickets are numbered in a row.
+            // Ticket numbers are consecutive.
             self.packets.resize(place + 1, waiting);
         }
         self.packets[place] = waiting;
@@ -44,7 +45,8 @@ impl LinkQueue {
 }
 
 impl Engine {
-    /// Links that queue have the first rings, and their queues the same numbers.
+    /// Creates the rings and queues of links that queue. These links get the first rings, and the ring and the queue of a link
+    /// have the same number.
     pub(super) fn put_up_queues(&mut self) {
         for link in 0..self.links.len() as u32 {
             if self.links[link as usize].link.queues() {
@@ -54,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// A packet was queued.
+    /// Stores a packet that was queued.
     #[cold]
     pub(super) fn wait(&mut self, link: u32, now: u64, frame: Frame, ticket: Ticket) {
         let it = &self.links[link as usize];
@@ -69,13 +71,13 @@ impl Engine {
         }
     }
 
-    /// A link's entry in the calendar has come.
+    /// Processes a departure from a link at an entry of the calendar.
     pub(super) fn dequeue(&mut self, link: u32, now: u64) {
         let queue = self.links[link as usize].ring_number().and_then(|number| self.queues.get(number));
         if queue.is_none_or(|queue| queue.scheduled != now) {
             return; // the link was changed since
         }
-        // A sample that is due at this very moment is taken after the departure.
+        // A sample at exactly this time is taken after the departure.
         if let Some(before) = now.checked_sub(1)
             && self.links[link as usize].is_watched()
         {
@@ -84,7 +86,7 @@ impl Engine {
         self.take_dequeued(link, now);
     }
 
-    /// Takes the fates of packets that waited, until now.
+    /// Processes the packets that left the queue or were dropped from it up to `now`.
     pub(super) fn take_dequeued(&mut self, link: u32, now: u64) {
         let Some(number) = self.links[link as usize].ring_number() else { return };
         while let Some(news) = self.links[link as usize].link.dequeue(time_of(now)) {

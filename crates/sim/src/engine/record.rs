@@ -1,4 +1,4 @@
-//! Records of a run, flow by flow.
+//! Records of a run, by flow.
 
 use super::agents::{ReceiverAgent, SessionAgent, SinkAgent};
 use super::meter::Moments;
@@ -15,11 +15,11 @@ use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::Rate;
 use faircast_unicast::{SenderView, Sink as _};
 
-/// One outcome for each flow, filled while the network runs.
+/// The outcomes of all flows, which are filled during the run.
 #[derive(Debug, Default)]
 pub struct Records {
     pub flows: Vec<FlowOutcome>,
-    /// Events, if requested; in no order.
+    /// Unordered events; `None` unless requested.
     pub events: Option<Vec<Event>>,
 }
 
@@ -28,7 +28,7 @@ impl Records {
         &mut self.flows[flow as usize]
     }
 
-    /// Something happened.
+    /// Records an event, if events are requested.
     pub fn note(&mut self, now: u64, what: Happening) {
         if let Some(events) = &mut self.events {
             events.push(Event { at: time(now), what });
@@ -39,14 +39,14 @@ impl Records {
         self.at(flow).samples.push(SourceSample::Session { at: time(now), view });
     }
 
-    /// A packet left on a layer of a session of several.
+    /// Counts a packet sent on a layer of a session of several layers.
     pub fn sent_on(&mut self, flow: u32, layer: Layer, size: u16) {
         let it = &mut self.at(flow).layers[usize::from(layer.0)];
         it.sent += 1;
         it.bytes += u64::from(size);
     }
 
-    /// The rates of the layers, when the session itself was sampled.
+    /// Records the rates of the layers. Called when the session is sampled.
     pub fn sample_layers(&mut self, flow: u32, source: &SessionSource) {
         for (layer, number) in self.at(flow).layers.iter_mut().zip(0..) {
             layer.rates.push(source.layer_rate(Layer(number)));
@@ -95,10 +95,10 @@ impl Records {
 }
 
 impl Engine {
-    /// Everything that came of the run.
+    /// Returns the outcome of the run.
     ///
     /// # Errors
-    /// When a role wanted something that the simulator cannot do for it.
+    /// When a role requested an action that the simulator cannot carry out for this role.
     pub fn finish(mut self, network: &Network) -> Result<Outcome, SimError> {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
@@ -214,7 +214,7 @@ fn finish_session(session: &mut SessionAgent, into: &mut FlowOutcome, bin: u64, 
                 put(bins, done);
             }
         }
-        // A watched member that received nothing has bins, all empty.
+        // A watched member that received no packets has an empty bin.
         let bins = bins.map_or(Vec::new(), |bins| if bins.is_empty() { vec![0] } else { bins });
         let mut outcome = MemberOutcome { counts: kept, ..member_outcome(member, bins) };
         if let Some(it) = member.extra.as_mut().and_then(|extra| extra.subscription.as_mut()) {
@@ -260,7 +260,7 @@ fn finish_sink(sink: &mut SinkAgent, into: &mut FlowOutcome, bin: u64) {
 }
 
 impl SinkAgent {
-    /// Packets delivered to the application.
+    /// Returns the number of packets delivered to the application.
     pub fn delivered(&self) -> u64 {
         self.sink.as_ref().map_or(self.packets, |sink| self.delivered_before + sink.delivered())
     }

@@ -1,4 +1,4 @@
-//! Relays: a member of one session that is the source of another, whose members are its children.
+//! Relays: members of one session that are the source of another session, whose members are their children.
 
 use super::Engine;
 use super::bundles::Logged;
@@ -20,11 +20,11 @@ pub enum SessionSource {
     Relay(RelayAgent),
 }
 
-/// A relay and its place in the session above.
+/// A relay and its place in the upstream session.
 #[derive(Debug)]
 pub struct RelayAgent {
     pub relay: Box<dyn Relay + Send>,
-    /// The session of its parent, and which member it is there.
+    /// The upstream session, and the relay's member number there.
     pub above: (u32, u32),
 }
 
@@ -102,7 +102,7 @@ impl SessionSource {
         }
     }
 
-    /// Returns the reading of its clock; relays' clocks are exact.
+    /// Returns the reading of the source's clock; the clocks of relays are exact.
     #[inline]
     pub fn reads(&self, now: Time) -> Time {
         match self {
@@ -124,7 +124,7 @@ impl SessionSource {
 }
 
 impl Engine {
-    /// Data of the session above has reached a relay, the source of `below`.
+    /// Delivers data of the upstream session to the relay that is the source of `below`.
     #[cold]
     pub(super) fn deliver_to_relay(
         &mut self,
@@ -141,7 +141,7 @@ impl Engine {
         self.after_relay(below, now);
     }
 
-    /// The member that is this relay is about to leave the session above.
+    /// Notifies the relay that is the source of `below` that it is about to leave the upstream session.
     #[cold]
     pub(super) fn relay_leaves(&mut self, below: u32, now: u64) {
         let it = &mut self.sessions[below as usize];
@@ -152,8 +152,7 @@ impl Engine {
         self.after_relay(below, now);
     }
 
-    /// Carries out the actions of a relay after a call by the session above, sends its packets, and updates its
-    /// deadline.
+    /// Carries out the actions of a relay after a call by the upstream session, sends its packets, and updates its deadline.
     fn after_relay(&mut self, below: u32, now: u64) {
         self.carry_out_for_source(below, now);
         if self.sessions[below as usize].phase == Phase::Running {
@@ -164,8 +163,8 @@ impl Engine {
         self.set_deadline(host, slot, deadline);
     }
 
-    /// The source of this session was called. A scheme's source has nothing to say to anybody but through its packets; a relay speaks to
-    /// its parent as a member of the session above, and to its children.
+    /// Carries out the actions of a session's source after a call. The source of a scheme acts only through its packets. A relay
+    /// sends reports to its parent as a member of the upstream session, and packets to its children.
     #[inline]
     pub(super) fn carry_out_for_source(&mut self, session: u32, now: u64) {
         if !self.effects.as_slice().is_empty() {
@@ -219,7 +218,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// A source sends a packet that it has sent before to all.
+    /// Sends a packet again to all members.
     fn send_again(&mut self, session: u32, packet: &Packet, now: u64) {
         let packet::Body::Data(mut data) = packet.body else {
             return self.refuse("a source", "sends the group something that is no data");

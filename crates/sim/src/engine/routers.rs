@@ -1,7 +1,8 @@
-//! Nodes with a router: what sessions send through them passes it.
+//! Nodes with a router, which processes the packets of sessions that leave the node.
 //!
-//! A router that sees data is worked on in the calendar's order: nothing goes through its node ahead of time. One that sees reports
-//! alone sees those of each session in order of time in any case, for they leave its node by one link.
+//! A router that processes data runs in the order of the calendar: no packet passes its node ahead of time. A router that
+//! processes only reports gets the reports of each session in order of time anyway, because they leave the node over a single
+//! link.
 
 use super::Engine;
 use super::bundles::Logged;
@@ -17,38 +18,39 @@ use faircast_core::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// In the number of a branch's bundle: the children leave a node with a router, this one.
+/// Bit in the bundle number of a branch: the children start at a node with a router, and the remaining bits are the number of the
+/// router.
 pub const ROUTED: u32 = 1 << 31;
-/// In the calendar's numbers of changes: a router's deadline.
+/// Bit in the number of a calendar entry for changes that marks the deadline of a router.
 pub const ROUTER: u32 = 1 << 29;
 
-/// Beside [`ROUTER`]: it restarts.
+/// Additional bit to [`ROUTER`] that marks a restart of the router.
 pub const RESTART: u32 = 1 << 28;
 
 /// A node with a router.
 #[derive(Debug)]
 pub struct RouterNode {
     pub node: u32,
-    /// Specification that builds it again after a restart.
+    /// Specification that creates the router again after a restart.
     pub spec: Arc<dyn RouterSpec>,
     pub router: Box<dyn Router + Send>,
     pub rng: Rng,
-    /// Observations of the routers there before restarts.
+    /// Observations of the router before its restarts.
     pub before: RouterObservation,
-    /// Its entry in the calendar.
+    /// Time of the router's entry in the calendar.
     pub scheduled: u64,
-    /// By link out of the node or into it: the port, which is the neighbour's place among all neighbours.
+    /// By link from or to the node: the port, which is the index of the neighbour.
     pub ports: BTreeMap<u32, Port>,
-    /// By session and link out of the node: the branch of its data there.
+    /// By session and port: the outgoing branch of the session's data.
     pub exits: BTreeMap<(u32, Port), u32>,
-    /// By session: the hop of its reports that leaves the node.
+    /// By session: the hop over which its reports leave the node.
     pub ways_up: BTreeMap<u32, u32>,
-    /// By session and member: the port towards it.
+    /// By session and member: the port towards the member.
     pub entries: BTreeMap<(u32, u32), Port>,
 }
 
 impl RouterNode {
-    /// Returns its observations since the start, restarts included.
+    /// Returns the observations since the start, restarts included.
     pub fn seen(&self) -> RouterObservation {
         let (now, before) = (self.router.observe(), &self.before);
         RouterObservation {
@@ -66,7 +68,7 @@ impl RouterNode {
 }
 
 impl Engine {
-    /// A session's data leaves a node that has a router.
+    /// Passes a session's data through the router of a node.
     #[cold]
     pub(super) fn route(
         &mut self,
@@ -97,7 +99,7 @@ impl Engine {
                 self.offer_branch(number, packet, slot);
                 continue;
             }
-            // The other branches go on with the packet as it was: what is changed is a copy.
+            // The router changed a copy. The other branches carry the original packet.
             match passed.body {
                 packet::Body::Data(data) if (passed.session, passed.layer) == (sent.session, sent.layer) => {
                     self.offer_branch(number, &Logged { data, size: passed.size, ..*packet }, &mut None);
@@ -107,7 +109,8 @@ impl Engine {
         }
     }
 
-    /// A report is about to leave the node of a router over this link: whether it does, perhaps as another one.
+    /// Passes a report that leaves a node over this link through the node's router. Returns whether the report is forwarded; the
+    /// router may have changed it.
     #[cold]
     pub(super) fn lets_through(&mut self, link: u32, now: u64, frame: &mut Frame) -> bool {
         let Some(&router) = self.router_of_link.get(&link) else { return true };
@@ -138,11 +141,11 @@ impl Engine {
         }
     }
 
-    /// A router's entry in the calendar has come.
+    /// Processes a calendar entry of a router.
     pub(super) fn router_timer(&mut self, router: u32, now: u64) {
         let it = &mut self.routers[(router & !RESTART) as usize];
         if router & RESTART != 0 {
-            // It loses all its state, and the packets that it held.
+            // The router loses all its state and the packets that it held.
             it.before = it.seen();
             (it.router, it.scheduled) = (it.spec.router(), NEVER);
             return self.settle(router & !RESTART, now);
@@ -179,7 +182,7 @@ impl Engine {
         }
     }
 
-    /// A router sends a packet.
+    /// Sends a packet of a router.
     fn send_from(&mut self, router: u32, to: To, packet: &Packet, now: u64) {
         let session = packet.session.0.wrapping_sub(1); // as they are numbered
         let it = &self.routers[router as usize];
@@ -214,14 +217,14 @@ impl Engine {
         }
     }
 
-    /// Returns whether a session's packet goes over this branch.
+    /// Whether a session's packet is carried by this branch.
     fn is_wanted(&self, number: u32, packet: &Logged) -> bool {
         let branch = &self.branches[number as usize];
         let is_open = branch.gates == NONE || self.gates.is_open(branch.gates + u32::from(packet.layer.0));
         is_open && (branch.active.is_none() || self.flows_over(number, packet.at))
     }
 
-    /// A role wants an action that the simulator cannot carry out: the run's outcome is an error.
+    /// Records an action that the simulator cannot carry out for a role. The run then ends with an error.
     #[cold]
     pub(super) fn refuse(&mut self, role: &'static str, what: &'static str) {
         self.trouble.get_or_insert(SimError::Effect { role, what });

@@ -1,9 +1,8 @@
-//! A run in steps: snapshots and events on the way.
+//! Runs in steps: snapshots and events during a run.
 //!
-//! Hosts and links may be ahead of the calendar, and last hops behind it, so their present state must not be
-//! read. The values reported here were recorded by their own clocks: sums of bytes by bin, senders and links by
-//! sample, events as they happen. Once the calendar has come to a moment and last hops have caught up, all
-//! records up to that moment are complete.
+//! Hosts and links may be ahead of the calendar, and last hops behind it, so their current state must not be read. The reported
+//! values were recorded by the clocks of the hosts and links: bytes per bin, samples of senders and links, and events. When the
+//! calendar has reached a time and all last hops have processed their packets, the records up to this time are complete.
 
 use super::membership_schedule::MembershipSchedule;
 use super::{Engine, time_of};
@@ -14,11 +13,11 @@ use crate::snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
 use faircast_core::time::{Rate, Time};
 
 impl Engine {
-    /// How the run looked at `at`, a multiple of [`Options::bin`](crate::Options::bin) and
-    /// [`Options::sample`](crate::Options::sample). Neither the outcome nor later snapshots depend on it.
+    /// Returns the state of the run at `at`, a multiple of [`Options::bin`](crate::Options::bin) and
+    /// [`Options::sample`](crate::Options::sample). A snapshot affects neither the outcome nor later snapshots.
     ///
     /// # Errors
-    /// When the run has not come so far, or nothing was kept for that moment.
+    /// When the run has not reached `at`, or `at` is not a multiple of the bin and the sampling period.
     pub fn snapshot(&mut self, at: Time) -> Result<Snapshot, SnapshotError> {
         let now = at.as_nanos();
         if now > self.reached {
@@ -45,7 +44,7 @@ impl Engine {
                 }
             })
             .collect();
-        // Bytes of a bin that is over, but that nothing came after.
+        // Adds the bytes of bins that have ended without a later packet.
         for session in &self.sessions {
             let into = &mut flows[session.flow as usize];
             into.sent_bytes += session.sent_meter.over(now);
@@ -72,26 +71,26 @@ impl Engine {
         links.collect()
     }
 
-    /// Returns the events up to the present position of the run that were not taken before, in order of
-    /// time. Empty unless [`Options::events`](crate::Options::events) asks for them.
+    /// Returns the events since the last call in order of time. Empty unless [`Options::events`](crate::Options::events) requests
+    /// events.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.catch_up_all();
         let reached = time_of(self.reached);
         let Some(events) = &mut self.records.events else { return Vec::new() };
-        // Events of one link or flow stay in the order in which they were recorded.
+        // The stable sort preserves the order of the events of one link or flow.
         events.sort_by_key(Event::order);
         let complete = events.partition_point(|event| event.at <= reached);
         events.drain(..complete).collect()
     }
 
-    /// Last hops take what has come to their nodes.
+    /// Processes the pending packets of all last hops.
     fn catch_up_all(&mut self) {
         for bundle in 0..self.bundles.len() as u32 {
             self.flush(bundle);
         }
     }
 
-    /// Joins and leaves are known from the start.
+    /// Records joins and leaves, which are known from the start.
     pub(super) fn note_memberships(&mut self, network: &Network) {
         let Some(events) = &mut self.records.events else { return };
         for (flow, it) in (0..).map(FlowId).zip(&network.flows) {

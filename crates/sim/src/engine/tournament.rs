@@ -1,8 +1,8 @@
-//! The earliest deadline among the many agents of one host.
+//! Search for the earliest deadline among the many agents of a host.
 
 use super::nanos::NEVER;
 
-/// A tree of minima. The leaves are the agents' deadlines; every inner place holds the earlier of its two children.
+/// A tree of minima. The leaves are the deadlines of the agents; every inner node contains the minimum of its two children.
 #[derive(Debug)]
 pub struct Tournament {
     /// The root is at 1; the leaves begin at `leaves`.
@@ -23,7 +23,7 @@ impl Tournament {
         Tournament { earliest, leaves }
     }
 
-    /// An agent's deadline is another one now.
+    /// Sets the deadline of an agent.
     pub fn set(&mut self, agent: usize, deadline: u64) {
         let mut place = self.leaves + agent;
         self.earliest[place] = deadline;
@@ -37,12 +37,12 @@ impl Tournament {
         }
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub fn next(&self) -> u64 {
         self.earliest[1]
     }
 
-    /// The first agent with the earliest deadline.
+    /// Returns the first agent with the earliest deadline.
     pub fn winner(&self) -> usize {
         let mut place = 1;
         while place < self.leaves {

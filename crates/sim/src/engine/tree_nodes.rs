@@ -1,53 +1,53 @@
-//! Places of the members in a session's tree.
+//! Nodes of a session's tree, one for each member.
 
 use crate::outcome::TreeOutcome;
 use crate::routes::NONE;
 use faircast_core::node::Relay;
 
-/// A session's tree while it runs.
+/// A session's tree during a run.
 #[derive(Debug)]
 pub struct SessionTree {
-    /// By member.
+    /// Nodes of the tree, by member.
     pub places: Vec<TreeNode>,
-    /// The branches to the children of each member, and last of the source.
+    /// Branches to the children of each member; the last element belongs to the source.
     pub scopes: Vec<(u32, u32)>,
-    /// Members that are children of the source, or may become so.
+    /// Outcome of the tree so far.
     pub outcome: TreeOutcome,
 }
 
-/// A member's place.
+/// The state of a member in the tree.
 #[derive(Debug)]
 pub struct TreeNode {
-    /// Its parent, and where it goes when that is away: ancestors, the nearest first.
+    /// Path to the parent, followed by paths to ancestors that replace an absent parent, the nearest first.
     pub ways: Vec<ParentPath>,
-    /// Which of them it has.
+    /// Index of the current path in `ways`.
     pub way: usize,
-    /// Grows with each change of the parent: reports to an earlier one are lost.
+    /// Number of changes of the parent, modulo 256. Reports to earlier parents are lost.
     pub epoch: u8,
-    /// The gate of the session's tree at its last hop.
+    /// Gate of the session's tree at the member's last hop.
     pub gate: u32,
-    /// Which of its parent's groups it is in.
+    /// The member's group among the groups of its parent.
     pub group: u8,
     pub is_there: bool,
     pub agent: Option<Box<dyn Relay + Send>>,
-    /// Members that were assigned as its children.
+    /// Members that are assigned to this member as children.
     pub children: Vec<u32>,
     pub seen: ReceivedPackets,
     pub slow_starts: u64,
 }
 
-/// A parent, and the ways to it and back.
+/// A parent, and the paths to and from the parent.
 #[derive(Debug, Clone, Copy)]
 pub struct ParentPath {
-    /// A member; [`NONE`] for the source.
+    /// Member number of the parent; [`NONE`] for the source.
     pub parent: u32,
     pub up: u32,
     pub down: u32,
-    /// Gates of its two groups, at this member's last hop.
+    /// First gate of the parent's two groups at this member's last hop.
     pub gates: u32,
 }
 
-/// Numbers of packets that a member has: all below one, and some of the next.
+/// Numbers of received packets: all numbers below a base, and a bit for each of the following numbers.
 #[derive(Debug, Default)]
 pub struct ReceivedPackets {
     base: Option<u64>,
@@ -57,9 +57,9 @@ pub struct ReceivedPackets {
 impl ReceivedPackets {
     const SPAN: u64 = 32 * 64;
 
-    /// Whether it is the first time.
+    /// Records a packet number. Returns whether it is new.
     pub fn note(&mut self, seq: u64) -> bool {
-        // The first ones may come later than others.
+        // The first packet received may not be the one with the lowest number.
         let base = self.base.get_or_insert(seq.saturating_sub(ReceivedPackets::SPAN / 2));
         if seq < *base {
             return false;
@@ -83,7 +83,7 @@ impl ReceivedPackets {
 }
 
 impl SessionTree {
-    /// Returns the sums of the agents' counters at the end.
+    /// Returns the outcome, including the counters of the agents at the end.
     pub fn finish(&mut self) -> TreeOutcome {
         for (member, place) in (0..).zip(&self.places) {
             let Some(windows) = place.agent.as_ref().and_then(|agent| agent.windows()) else { continue };
@@ -94,39 +94,39 @@ impl SessionTree {
         std::mem::take(&mut self.outcome)
     }
 
-    /// The first hop from a member to its first parent.
+    /// Returns the first hop from a member to its assigned parent.
     pub fn way_up(&self, member: usize) -> u32 {
         self.places[member].ways[0].up
     }
 
-    /// Children of the source that are there at the beginning.
+    /// Returns the number of present children of the source.
     pub fn at_the_top(&self) -> usize {
         self.places.iter().filter(|place| place.is_there && place.ways[place.way].parent == NONE).count()
     }
 }
 
 impl SessionTree {
-    /// Members that have this one as their parent, or may have it when others are away.
+    /// Returns the members whose parent this member is, or may become when other parents are absent.
     pub fn below(&self, number: u32) -> Vec<u32> {
         let may = |place: &TreeNode| place.ways.iter().any(|way| way.parent == number);
         (0..).zip(&self.places).filter(|(_, place)| may(place)).map(|(member, _)| member).collect()
     }
 
-    /// By member, whether it can be a parent now.
+    /// Returns for each member whether it can be a parent now.
     pub fn parents_there(&self) -> Vec<bool> {
         self.places.iter().map(|place| place.is_there && place.agent.is_some()).collect()
     }
 }
 
 impl TreeNode {
-    /// The way to the nearest ancestor that is there.
+    /// Returns the index of the path to the nearest ancestor that is present.
     pub fn nearest(&self, there: &[bool]) -> usize {
         let found =
             self.ways.iter().position(|way| there.get(way.parent as usize).is_none_or(|there| *there));
         found.unwrap_or(self.ways.len() - 1)
     }
 
-    /// The gates of its group.
+    /// Returns the gates of the member's group.
     pub fn gates(&self) -> [u32; 2] {
         let of_parent = self.ways[self.way].gates;
         if self.group == 0 { [self.gate, of_parent] } else { [NONE, of_parent + 1] }

@@ -1,10 +1,9 @@
-//! Sessions whose members form a tree of their own (schemes with agents): reports go to the parent, parents send again what children
-//! miss and speak to them, and members change groups.
+//! Sessions whose members form a tree (schemes with agents). Members report to their parents, parents repair losses of their
+//! children and send them orders, and members change groups.
 //!
-//! The source's data takes the session's multicast tree. Every parent has a multicast tree to its children,
-//! with two groups: the children that receive the source as well, and its local group. The members of each
-//! group are decided as the run goes, so all branches have gates ([`super::layers`]) and everything is
-//! processed in the calendar's order.
+//! The source's data uses the session's multicast tree. Every parent has a multicast tree to its children, with two groups:
+//! children that also receive the source's data, and the local group. The members of each group are decided during the run. All
+//! branches therefore have gates ([`super::layers`]), and all packets are processed in the order of the calendar.
 
 use super::Engine;
 use super::build::Builder;
@@ -25,11 +24,11 @@ use faircast_core::packet::{
     self, Arrival, Flags, Layer, Order, OrderContent, Packet, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 
-/// A window's trace has an entry where it changed by this part.
+/// Relative change of a window that is recorded in its trace.
 const CHANGE: f64 = 0.01;
 
 impl Engine {
-    /// Delivers a report to a member's parent. `None` when that is the source.
+    /// Delivers a report to a member's parent. Returns `None` when the parent is the source.
     pub(super) fn deliver_to_parent(
         &mut self,
         session: u32,
@@ -73,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Data has reached a member of a tree.
+    /// Delivers data to a member of a tree.
     #[inline(never)]
     pub(super) fn deliver_in_tree(&mut self, session: u32, number: u32, packet: &Logged) {
         let &Logged { at: now, data, size, marked, .. } = packet;
@@ -83,7 +82,7 @@ impl Engine {
         let place = &mut tree.places[number as usize];
         let is_local = data.signal == Signal::Local;
         let is_of_source = !is_local && !data.flags.has(Flags::REPAIR);
-        // It may have left the group a moment ago.
+        // The member may have left the group while the packet was in transit.
         let is_mine = if is_of_source { place.group == 0 } else { !is_local || place.group != 0 };
         if now < member.join || now >= member.leave || !place.is_there || !is_mine {
             return;
@@ -110,7 +109,7 @@ impl Engine {
         self.after_call(session, number, now);
     }
 
-    /// A parent's word has reached a member.
+    /// Delivers an order of a parent to a member.
     pub(super) fn deliver_order(&mut self, session: u32, now: u64, order: &Order) {
         let number = (order.to.get() - 1) as u32;
         self.run_timers_of(session, number, now);
@@ -132,7 +131,7 @@ impl Engine {
         self.after_call(session, number, now);
     }
 
-    /// A member's timer, or the end of its stay, has come.
+    /// Runs a member's timer, and ends its stay if the time has come.
     pub(super) fn tree_timer(&mut self, session: u32, number: u32, now: u64) {
         let it = &mut self.sessions[session as usize];
         let (Some(tree), member) = (&mut it.tree, &mut it.members[number as usize]) else { return };
@@ -142,7 +141,7 @@ impl Engine {
         if place.is_there {
             match &mut place.agent {
                 Some(agent) => agent.on_deadline(cx),
-                // A receiver reports that it leaves; an agent disappears without a message.
+                // A receiver reports that it leaves; an agent leaves without a message.
                 None if leaves => member.receiver.on_leave(cx),
                 None => member.receiver.on_deadline(cx),
             }
@@ -192,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// The source of a tree was called: keep a record of the window that it sends by.
+    /// Records the sending window of a tree's source after a call of the source.
     pub(super) fn trace_window(&mut self, session: u32, now: u64) {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return };
@@ -203,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// How the windows are, at a moment of sampling.
+    /// Records samples of the windows of a tree.
     pub(super) fn sample_windows(&mut self, session: u32, now: u64) {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return };
@@ -219,7 +218,7 @@ impl Engine {
         }
     }
 
-    /// Carries out the actions of a node of a tree; [`NONE`] is the source.
+    /// Carries out the actions of a node of a tree; `from` is [`NONE`] for the source.
     #[cold]
     pub(super) fn carry_out_in_tree(&mut self, session: u32, from: u32, now: u64) {
         let mut effects = std::mem::take(&mut self.effects);
@@ -303,7 +302,7 @@ impl Engine {
         self.fan_out(branches, NONE, &packet, &mut None);
     }
 
-    /// A member changes its group.
+    /// Changes the group of a member.
     fn attend(&mut self, session: u32, number: u32, now: u64, group: u8) {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return };
@@ -317,7 +316,7 @@ impl Engine {
         tree.outcome.changes.push((time(now), number, group));
     }
 
-    /// A member comes, for the first time after the beginning or again.
+    /// Adds a late or returning member to the tree. Returns `false` if the session has no tree.
     pub(super) fn join_tree(&mut self, session: u32, number: u32, now: u64) -> bool {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return false };
@@ -349,7 +348,7 @@ impl Engine {
         true
     }
 
-    /// A member goes; its children go to its own parent.
+    /// Removes a member from the tree. Its children become children of its parent.
     fn leave_tree(&mut self, session: u32, number: u32, now: u64) {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return };
@@ -361,8 +360,8 @@ impl Engine {
         place.is_there = false;
         let parent = place.ways[place.way].parent;
         let is_agent = place.agent.is_some();
-        // An agent's last messages do not reach children that have forgotten it. Where parents wait for all of
-        // their children, only a receiver's last message reports that it leaves.
+        // An agent's last messages do not reach children that have dropped the agent. If parents wait for all of their children,
+        // a leaving receiver must report in its last message that it leaves.
         if is_agent || it.scheme.agents().is_none_or(|agents| agents.speaks_down()) {
             place.epoch = place.epoch.wrapping_add(1);
         }
@@ -389,8 +388,8 @@ impl Engine {
         }
     }
 
-    /// Changes a member's parent if another one is now the nearest ancestor present: it is notified, and
-    /// introduces itself.
+    /// Changes a member's parent if another ancestor is now the nearest one present. The member is notified and joins the new
+    /// parent.
     fn reparent(&mut self, session: u32, number: u32, now: u64) {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return };
@@ -412,7 +411,7 @@ impl Engine {
     }
 }
 
-/// The gates of a member's group are asked, or not any more.
+/// Requests the layers of a member's group at its gates.
 fn ask(place: &TreeNode, gates: &mut MulticastForwarding, now: u64, calendar: &mut Calendar) {
     place.gates().into_iter().filter(|gate| *gate != NONE).for_each(|gate| gates.ask(gate, now, calendar));
 }
@@ -422,11 +421,11 @@ fn release(place: &TreeNode, gates: &mut MulticastForwarding, now: u64, calendar
     mine.for_each(|gate| gates.release(gate, now, calendar));
 }
 
-/// In larger trees the windows of agents are not sampled.
+/// Largest number of members for which the windows of agents are sampled.
 const MAX_SAMPLED: usize = 1000;
 
 impl Builder<'_> {
-    /// The tree of a session, and the way to its parent of each member.
+    /// Creates the tree of a session, and the paths from each member to its parent.
     pub(super) fn put_up_tree(
         &mut self,
         flow: usize,
@@ -508,7 +507,7 @@ impl Builder<'_> {
         Ok(Some(Box::new(tree)))
     }
 
-    /// By member: the gate of the last branch to it, of those from the `first` on.
+    /// Returns for each member the gate of its last branch. Only branches from `first` on are searched.
     fn last_hops(&self, first: u32, members: usize) -> Vec<u32> {
         let mut gates = vec![NONE; members];
         for branch in &self.branches[first as usize..] {
@@ -519,7 +518,7 @@ impl Builder<'_> {
         gates
     }
 
-    /// A member's parent, and further ancestors as long as those before may be away.
+    /// Returns the path to a member's parent, followed by paths to further ancestors as long as the preceding ones may be absent.
     fn ways_up(
         &mut self,
         flow: usize,
@@ -542,7 +541,7 @@ impl Builder<'_> {
         }
     }
 
-    /// From each parent a multicast tree to all that may be its children.
+    /// Creates the multicast tree from each parent to all members that may become its children.
     fn put_up_scopes(
         &mut self,
         flow: usize,
@@ -582,7 +581,7 @@ impl Builder<'_> {
         Ok(scopes)
     }
 
-    /// The nodes at which agents are, and the first hops from parents to their children.
+    /// Returns the hosts of all parents, and the first hops from parents to their children.
     pub(super) fn of_trees(&self) -> impl Iterator<Item = (u32, Hop)> {
         self.sessions.iter().flat_map(move |session| {
             let places = session.tree.iter().flat_map(|tree| &tree.places);
@@ -595,7 +594,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The branches that leave parents, and their hosts.
+    /// Returns the branches that start at parents, and the hosts of the parents.
     pub(super) fn scopes(&self) -> impl Iterator<Item = (u32, u32)> {
         self.sessions.iter().flat_map(|session| {
             let scopes = session.tree.iter().flat_map(|tree| tree.scopes.iter().enumerate());
@@ -607,7 +606,7 @@ impl Builder<'_> {
     }
 }
 
-/// Everybody has a way to the source.
+/// Checks that every member has a path to the source in the tree.
 fn check_tree(flow: usize, members: usize, parents: &[u32]) -> Result<(), SimError> {
     if parents.len() != members {
         return Err(SimError::BadTree {
