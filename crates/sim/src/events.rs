@@ -1,85 +1,85 @@
-//! Events of a run, in order.
+//! Events of a run, in order of time.
 //!
-//! With [`Options::events`](crate::Options::events), the engine writes down what happens by the clock of whom it happens to, also
-//! where it computes ahead. [`Engine::take_events`](crate::Engine::take_events) gives what is complete, in order of time.
+//! With [`Options::events`](crate::Options::events), the engine records events with the clock of the affected host or link, even
+//! where it computes ahead. [`Engine::take_events`](crate::Engine::take_events) returns the complete events in order of time.
 
 use crate::network::{FlowId, LinkId};
 use faircast_aqm::LossCause;
 use faircast_core::time::{Rate, Time};
 
-/// Something that happened.
+/// A recorded event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Event {
-    /// When.
+    /// Time of the event.
     pub at: Time,
-    /// What.
+    /// Kind and details of the event.
     pub what: Happening,
 }
 
-/// The event.
+/// Kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Happening {
-    /// A receiver of a session joined.
+    /// A receiver joined a session.
     Joined {
         /// The session.
         flow: FlowId,
-        /// Its number among the members.
+        /// The receiver's member number.
         member: u32,
     },
-    /// A receiver of a session left.
+    /// A receiver left a session.
     Left {
         /// The session.
         flow: FlowId,
-        /// Its number among the members.
+        /// The receiver's member number.
         member: u32,
     },
     /// A source or sender started.
     Started {
-        /// Which.
+        /// The session or unicast flow.
         flow: FlowId,
     },
-    /// A session's start-up is over.
+    /// A session's start-up ended.
     StartUpEnded {
         /// The session.
         flow: FlowId,
-        /// The rate from then on.
+        /// The rate after the event.
         rate: Rate,
     },
-    /// A source cut its rate or a sender its window.
+    /// A source cut its rate, or a sender cut its window.
     Cut {
-        /// Which.
+        /// The session or unicast flow.
         flow: FlowId,
-        /// The rate from then on.
+        /// The rate after the event.
         rate: Rate,
     },
-    /// The representative or limiting receiver is another one.
+    /// The representative or limiting receiver changed.
     Follows {
         /// The session.
         flow: FlowId,
         /// The member; `None` without one.
         member: Option<u32>,
     },
-    /// A receiver takes more layers or fewer.
+    /// A receiver changed its number of layers.
     Subscribed {
         /// The session.
         flow: FlowId,
         /// The member.
         member: u32,
-        /// The highest layer from then on.
+        /// The highest layer after the event.
         layer: u8,
     },
-    /// A transfer is complete: all its packets are acknowledged.
+    /// A transfer is complete: all its packets were acknowledged.
     Transferred {
         /// The flow.
         flow: FlowId,
-        /// How many packets it had.
+        /// Number of packets of the transfer.
         packets: u32,
-        /// When it began.
+        /// Start time of the transfer.
         began: Time,
     },
     /// A source or sender stopped.
     Stopped {
-        /// Which.
+        /// The session or unicast flow.
         flow: FlowId,
     },
     /// A queue set a packet's congestion mark.
@@ -95,13 +95,13 @@ pub enum Happening {
         link: LinkId,
         /// Flow of the packet.
         flow: FlowId,
-        /// Where and why.
+        /// Cause of the loss.
         cause: LossCause,
     },
 }
 
 impl Event {
-    /// Events of one moment have an order that does not depend on which was computed first.
+    /// Returns a sort key. The order of simultaneous events does not depend on the order of their computation.
     pub(crate) fn order(&self) -> (Time, u8, u32, u32) {
         use Happening as H;
         let (kind, flow, other) = match self.what {

@@ -1,59 +1,60 @@
-//! Packets inside links: small copies that name a session's packet.
+//! Frames: small representations of packets inside links, which refer to the stored packet of a session.
 
 use faircast_aqm::Ecn;
 use faircast_core::packet::{Data, Layer, Order, Report};
 use faircast_unicast::{Feedback, Segment};
 
-/// A packet under way.
+/// A packet in transit.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
     /// The flow's number.
     pub flow: u32,
-    /// Which hop or branch it is on.
+    /// Number of the current hop or branch.
     pub at: u32,
-    /// Bytes on the link.
+    /// Size on the link, bytes.
     pub size: u16,
-    /// Where it stands among packets that arrive at the same moment; see [`Link::rank`](faircast_aqm::Link::rank).
+    /// Rank among packets that arrive simultaneously; see [`Link::rank`](faircast_aqm::Link::rank).
     pub rank: u8,
-    /// Which of a flow's connections it belongs to.
+    /// Generation of the connection within the flow.
     pub generation: u8,
-    /// Whether it may be marked, and by which queue of two; not whether it is.
+    /// ECN codepoint at the sender: whether the packet may be marked, and by which queue of a dual queue. A mark is not recorded
+    /// here.
     pub ecn: Ecn,
-    /// Carries a congestion mark.
+    /// Whether the packet carries a congestion mark.
     pub marked: bool,
     pub body: Body,
 }
 
 impl Frame {
-    /// Returns the meaning of its two bits for a queue: a mark hides the former value.
+    /// Returns the ECN codepoint that a queue sees. A mark replaces the codepoint of the sender.
     #[inline]
     pub const fn ecn_bits(&self) -> Ecn {
         if self.marked { Ecn::Ce } else { self.ecn }
     }
 }
 
-/// Its content.
+/// Content of a frame.
 #[derive(Debug, Clone, Copy)]
 pub enum Body {
-    /// A session's data, as a place in the store.
+    /// A session's data; the number is the place in the store.
     Data(u32),
     Report(Report),
     Segment(Segment),
     Feedback(Feedback),
     Datagram(u32),
-    /// A session's data for one member, as a place in the store.
+    /// A session's data for one member, and the place in the store.
     Direct {
         slot: u32,
         member: u32,
     },
-    /// A parent's word to a member.
+    /// An order of a parent to a member.
     Order(Order),
 }
 
 const _: () = assert!(size_of::<Frame>() <= 72);
 
 impl Body {
-    /// Its place in the store.
+    /// Returns the place in the store.
     pub const fn slot(&self) -> Option<u32> {
         match *self {
             Body::Data(slot) | Body::Direct { slot, .. } => Some(slot),
@@ -62,7 +63,7 @@ impl Body {
     }
 }
 
-/// Data packets under way, each once however many links it is on.
+/// Data packets in transit. Each packet is stored once, regardless of the number of links that carry it.
 #[derive(Debug, Default)]
 pub struct Store {
     slots: Vec<StoredPacket>,
@@ -77,7 +78,7 @@ struct StoredPacket {
 }
 
 impl Store {
-    /// Stores a packet until its last holder releases it.
+    /// Stores a packet until the last frame that refers to it is released.
     pub fn keep(&mut self, data: &Data, layer: Layer) -> u32 {
         let kept = StoredPacket { data: *data, users: 0, layer };
         match self.free.pop() {
@@ -97,12 +98,12 @@ impl Store {
         (kept.data, kept.layer)
     }
 
-    /// One more link holds it.
+    /// Counts another reference to a packet.
     pub fn hold(&mut self, slot: u32) {
         self.slots[slot as usize].users += 1;
     }
 
-    /// One link less holds it.
+    /// Drops a reference to a packet.
     pub fn release(&mut self, slot: u32) {
         let users = &mut self.slots[slot as usize].users;
         *users -= 1;

@@ -1,18 +1,18 @@
-//! A packet-level network simulator that runs the very state machines of `faircast-core`.
+//! A packet-level network simulator that runs the state machines of `faircast-core`.
 //!
-//! Build a [`Network`], run it, read its [`Outcome`]. The same network and seed give the same outcome to the last bit,
-//! in every build and in both [`Mode`]s.
+//! Build a [`Network`], run it, and read its [`Outcome`]. The same network and seed always produce exactly the same outcome, in
+//! every build and in both [`Mode`]s.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`network`] | what is simulated: nodes, links, sessions, unicast flows, changes over time |
-//! | [`clock`] | senders' clocks that are not exact |
-//! | [`traffic`] | what applications want to send: endless, on and off, short transfers |
-//! | [`outcome`] | what came of it: counts, samples, digest |
-//! | [`events`] [`snapshot`] | what happens on the way, and how the run looks at a moment |
+//! | [`network`] | description of the simulation: nodes, links, sessions, unicast flows, changes over time |
+//! | [`clock`] | inexact clocks of senders |
+//! | [`traffic`] | application data: endless, on and off, short transfers |
+//! | [`outcome`] | results: counts, samples, digest |
+//! | [`events`] [`snapshot`] | events during a run, and the state of the run at a given time |
 //!
-//! A run can go in steps: [`Network::engine`], then [`Engine::run_until`], [`Engine::snapshot`] and [`Engine::take_events`] as
-//! often as one likes, and [`Engine::finish`].
+//! A run can be divided into steps: call [`Network::engine`], then [`Engine::run_until`], [`Engine::snapshot`] and
+//! [`Engine::take_events`] any number of times, and finally [`Engine::finish`].
 
 mod calendar;
 pub mod clock;

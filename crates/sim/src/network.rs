@@ -1,4 +1,4 @@
-//! Networks to simulate.
+//! Descriptions of the networks to simulate.
 
 use crate::clock::{Clock, ClockError};
 use crate::traffic::{ApplicationData, TraceId};
@@ -24,50 +24,50 @@ pub struct FlowId(pub u32);
 pub struct SessionSpec {
     /// The scheme and its parameters.
     pub scheme: Scheme,
-    /// Bytes of a data packet on the link.
+    /// Size of a data packet on the link, bytes.
     pub packet_size: u16,
-    /// Bytes of a report on the link.
+    /// Size of a report on the link, bytes.
     pub report_size: u16,
-    /// Where the source is.
+    /// Node of the source.
     pub source: NodeId,
     /// The receivers.
     pub members: Vec<ReceiverSpec>,
-    /// When the source starts.
+    /// Start time of the source.
     pub start: Time,
-    /// Time at which it stops sending; [`Time::NEVER`]: it does not stop.
+    /// Time at which it stops sending; [`Time::NEVER`] for no stop.
     pub stop: Time,
-    /// How long a join takes per router that has to be asked for the group.
+    /// Delay of a join for each router that must request the group.
     pub join_latency: Span,
-    /// How long packets keep coming over a link after its last member left.
+    /// Time for which a link still carries packets after its last member has left.
     pub leave_latency: Span,
-    /// How often members say that they are there, as a transport's receivers do, which gives the source samples of the
-    /// round-trip time; the source also sends up to four probes before it starts, so far apart. `None` for never.
+    /// Interval at which members report their presence, like receivers of a transport; `None` for never. The reports provide the
+    /// source with samples of the round-trip time. The source also sends up to four probes at this interval before it starts.
     pub alive: Option<Span>,
 }
 
 /// A receiver of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiverSpec {
-    /// Where it is.
+    /// Node of the receiver.
     pub node: NodeId,
-    /// When it joins.
+    /// Join time.
     pub join: Time,
-    /// Time at which it leaves; [`Time::NEVER`]: it does not leave.
+    /// Time at which the receiver leaves; [`Time::NEVER`] for no leave.
     pub leave: Time,
-    /// Total time as the representative after which it sends no more reports (paper 000, 3.3.4).
+    /// Total time as the representative after which the receiver sends no more reports (paper 000, 3.3.4).
     pub mute_after: Option<Span>,
 }
 
-/// How a unicast flow is sent.
+/// Protocol of a unicast flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UnicastProtocol {
-    /// With congestion control.
+    /// A protocol with congestion control.
     Controlled(Protocol),
-    /// At a constant rate while the application is on, without any control.
+    /// Datagrams at a constant rate while the application is on, without congestion control.
     Datagrams {
-        /// Bits per second, of the packets' full size.
+        /// Rate in bits per second, including headers.
         rate: Rate,
-        /// Each gap is the regular one times a uniform number in `1 - jitter .. 1 + jitter`.
+        /// Relative variation of the gaps: each gap is multiplied by a uniform number in `1 - jitter .. 1 + jitter`.
         jitter: f64,
     },
 }
@@ -75,19 +75,19 @@ pub enum UnicastProtocol {
 /// A unicast flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnicastSpec {
-    /// How it is sent.
+    /// Protocol of the flow.
     pub protocol: UnicastProtocol,
-    /// Bytes of a data packet on the link.
+    /// Size of a data packet on the link, bytes.
     pub packet_size: u16,
-    /// Bytes of an acknowledgement on the link.
+    /// Size of an acknowledgement on the link, bytes.
     pub ack_size: u16,
-    /// Where the sender is.
+    /// Node of the sender.
     pub from: NodeId,
-    /// Where the receiver is.
+    /// Node of the receiver.
     pub to: NodeId,
-    /// When it starts.
+    /// Start time.
     pub start: Time,
-    /// Time at which it stops sending; [`Time::NEVER`]: it does not stop.
+    /// Time at which it stops sending; [`Time::NEVER`] for no stop.
     pub stop: Time,
     /// Data of the application.
     pub supply: ApplicationData,
@@ -96,87 +96,88 @@ pub struct UnicastSpec {
 /// Flows of one host that share congestion control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoordinationSpec {
-    /// How.
+    /// Method of coordination.
     pub way: Coordination,
-    /// The flows, and the number of each one's group, or of its atom. Groups have nothing to do with one another.
+    /// The flows, each with the number of its group or atom. Different groups are independent.
     pub flows: Vec<(FlowId, u32)>,
-    /// The rule that forms groups.
+    /// Rule that forms the groups.
     pub groups: Groups,
 }
 
-/// Rule that selects the flows of one group.
+/// Rules that form groups of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Groups {
-    /// The numbers that flows were given.
+    /// The numbers of the flows are group numbers.
     #[default]
     Given,
-    /// The numbers name atoms; their groups form, merge and split by what the host measures
-    /// ([`grouping`](faircast_unicast::cocoon::grouping)). Of TCP with windows of its own only.
+    /// The numbers of the flows are atom numbers. Groups of atoms form, merge and split according to the measurements of the host
+    /// ([`grouping`](faircast_unicast::cocoon::grouping)). Only for TCP flows with separate windows.
     Measured(faircast_unicast::cocoon::grouping::Config),
 }
 
 /// A change of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change {
-    /// Another bit rate.
+    /// A new bit rate.
     Rate(Rate),
-    /// Another propagation delay.
+    /// A new propagation delay.
     Delay(Span),
-    /// Other losses on the wire.
+    /// A new loss model of the wire.
     Loss(Option<LossSpec>),
-    /// Down: all that is queued and all that comes is lost.
+    /// Failure of the link: all queued and arriving packets are lost.
     Down,
-    /// Up again.
+    /// End of a failure.
     Up,
 }
 
-/// Members of a session whose arrivals are recorded per bin; sums are always recorded.
+/// Members of a session whose arrivals are recorded per bin. Sums over all members are always recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
-    /// All members of a session with at most this number, otherwise the first ones up to this number.
+    /// The first members of a session, at most this number.
     First(u32),
 }
 
-/// Whether what happens is written down.
+/// Whether events are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Events {
-    /// Nothing but the outcome.
+    /// No events are recorded.
     #[default]
     Off,
-    /// Everything that [`Happening`](crate::Happening) names, on all links and of all flows. Memory grows until it is taken.
+    /// All events of [`Happening`](crate::Happening) are recorded, on all links and for all flows. The memory grows until the
+    /// events are taken.
     On,
 }
 
-/// How events are executed. The outcome is the same.
+/// Method of executing events. It does not affect the outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Results that can be known at once are computed at once.
+    /// Results that are known in advance are computed at once.
     #[default]
     Eager,
-    /// Every arrival is an event of its own: the twin that the eager mode is tested against.
+    /// Every arrival is a separate event. This mode is the reference for tests of the eager mode.
     Evented,
 }
 
-/// Every packet of a session passes through it when it leaves its host: a codec's round trip, for example.
+/// A transformation of every packet of a session when it leaves its host, for example by encoding and decoding.
 pub trait PacketTransform: Send {
-    /// The packet as it will travel.
+    /// Returns the packet to be sent.
     fn pass(&mut self, packet: &Packet) -> Packet;
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Simulated time.
+    /// End of the run.
     pub until: Time,
-    /// How events are executed.
+    /// Method of executing events.
     pub mode: Mode,
-    /// Length of a bin in which received bytes are summed; [`Span::MAX`] for none.
+    /// Length of a bin, in which received bytes are summed; [`Span::MAX`] for none.
     pub bin: Span,
-    /// How often senders and sources are sampled; [`Span::MAX`] for never.
+    /// Sampling interval of senders and sources; [`Span::MAX`] for none.
     pub sample: Span,
-    /// Members with bins of their own.
+    /// Members with separate bins.
     pub watch: Watch,
-    /// Whether [`Engine::take_events`](crate::Engine::take_events) has anything to give.
+    /// Whether events are recorded for [`Engine::take_events`](crate::Engine::take_events).
     pub events: Events,
 }
 
@@ -193,7 +194,7 @@ impl Default for Options {
     }
 }
 
-/// A network to be simulated. Numbers of nodes, links and flows count from zero in the order in which they are added.
+/// A network to simulate. Nodes, links and flows are numbered from zero in the order in which they are added.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
     pub(crate) seed: u64,
@@ -205,7 +206,7 @@ pub struct Network {
     pub(crate) routers: Vec<(NodeId, Arc<dyn RouterSpec>)>,
     pub(crate) router_restarts: Vec<(Time, NodeId)>,
     pub(crate) moments: Vec<Time>,
-    /// Unicast flows whose packets are timed.
+    /// Unicast flows whose delivery delays are measured.
     pub(crate) timed: BTreeSet<u32>,
     pub(crate) relays: Vec<(FlowId, u32, FlowId, Arc<dyn RelaySpec>)>,
     pub(crate) clocks: Vec<(FlowId, Clock)>,
@@ -213,7 +214,7 @@ pub struct Network {
     pub(crate) traces: Vec<Arc<[(Span, u32)]>>,
 }
 
-/// A flow of either kind.
+/// A session or a unicast flow.
 #[expect(clippy::large_enum_variant, reason = "a network is described once, and flows are read in a row")]
 #[derive(Debug, Clone)]
 pub(crate) enum Flow {
@@ -228,13 +229,13 @@ pub(crate) struct SessionExtras {
     pub packets: u64,
     /// Whether data may be marked.
     pub capable: bool,
-    /// When the application has something to send, in order; always when empty.
+    /// Periods in which the application has data, in order; empty if it always has data.
     pub talks: Vec<(Time, Time)>,
-    /// A member, when it joins, when it leaves: stays after the first one, those of a member in order.
+    /// Member, join time and leave time of each stay after the first one. The stays of a member are in order.
     pub returns: Vec<(u32, Time, Time)>,
-    /// By member: its parent in the session's tree, `None` for the source; all are the source's children when empty.
+    /// By member: its parent in the session's tree, `None` for the source. If empty, all members are children of the source.
     pub parents: Vec<Option<u32>>,
-    /// Whether it is measured how long packets take.
+    /// Whether delivery delays are measured.
     pub is_timed: bool,
 }
 
@@ -252,60 +253,60 @@ impl Default for SessionExtras {
 }
 
 impl Network {
-    /// An empty network. Everything random in it follows from `seed`.
+    /// Returns an empty network. All random numbers are derived from `seed`.
     pub fn new(seed: u64) -> Network {
         Network { seed, ..Network::default() }
     }
 
-    /// A network of these nodes and links, without flows. Everything random in it follows from `seed`.
+    /// Returns a network of these nodes and links, without flows. All random numbers are derived from `seed`.
     pub fn of(topology: Topology, seed: u64) -> Network {
         Network { seed, topology, ..Network::default() }
     }
 
-    /// Add a node: a router, or a host. Packets of others may pass through it.
+    /// Adds a node, which may be a router or a host. Packets between other nodes may pass through the node.
     pub const fn node(&mut self) -> NodeId {
         self.topology.router()
     }
 
-    /// Add a link in one direction.
+    /// Adds a link in one direction.
     pub fn link(&mut self, from: NodeId, to: NodeId, spec: LinkSpec) -> LinkId {
         self.topology.link(from, to, spec)
     }
 
-    /// Add a link in both directions; the second is the way back.
+    /// Adds a link in both directions. The second link leads from `b` to `a`.
     pub fn duplex(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> (LinkId, LinkId) {
         self.topology.duplex(a, b, there, back)
     }
 
-    /// A link as it was added.
+    /// Returns the specification of a link.
     ///
     /// # Panics
-    /// When there is no such link.
+    /// When the link does not exist.
     pub fn link_spec(&self, link: LinkId) -> &LinkSpec {
         &self.topology.edges()[link.0 as usize].spec
     }
 
-    /// Give a link another queue.
+    /// Replaces the queue of a link.
     ///
     /// # Panics
-    /// When there is no such link.
+    /// When the link does not exist.
     pub fn set_queue(&mut self, link: LinkId, queue: QueueSpec) {
         self.topology.spec_mut(link).expect("the caller names a link of the network").queue = queue;
     }
 
-    /// How many links there are.
+    /// Returns the number of links.
     pub fn link_count(&self) -> u32 {
         self.topology.edges().len() as u32
     }
 
-    /// Add a multicast session. Its packets follow the shortest paths by delay from the source; reports the shortest
-    /// paths back.
+    /// Adds a multicast session. Its packets follow the paths of least delay from the source; reports follow the paths of least
+    /// delay to the source.
     pub fn session(&mut self, spec: SessionSpec) -> FlowId {
         self.flows.push(Flow::Session(spec, None));
         FlowId(self.flows.len() as u32 - 1)
     }
 
-    /// Limits the session's source to `packets` packets; it continues to receive feedback afterwards.
+    /// Limits the session's source to `packets` packets. The source continues to receive feedback afterwards.
     ///
     /// # Panics
     /// When `flow` is not a session of this network.
@@ -313,8 +314,7 @@ impl Network {
         self.rare(flow).packets = packets;
     }
 
-    /// Gives the session's application data in this span; any other span needs a call of its own. Spans are
-    /// added in order.
+    /// Adds a period in which the session's application has data. Periods must be added in order.
     ///
     /// # Panics
     /// When `flow` is not a session of this network.
@@ -322,7 +322,7 @@ impl Network {
         self.rare(flow).talks.push((from, to));
     }
 
-    /// The session's data may be marked instead of dropped (ECN).
+    /// Allows queues to mark the session's data instead of dropping it (ECN).
     ///
     /// # Panics
     /// When `flow` is not a session of this network.
@@ -330,8 +330,8 @@ impl Network {
         self.rare(flow).capable = true;
     }
 
-    /// Lets a member that has left come back as a new receiver of the same name, and leave again. The stays of
-    /// a member are added in order.
+    /// Adds a stay of a member that has left before. The member returns as a new receiver with the same ID. The stays of a member
+    /// must be added in order.
     ///
     /// # Panics
     /// When `flow` is not a session of this network.
@@ -339,8 +339,9 @@ impl Network {
         self.rare(flow).returns.push((member, join, leave));
     }
 
-    /// The members of the session form a tree: by member its parent, `None` for the source. Members with children are agents. An
-    /// agent that leaves is gone without a word, and its children go to its own parent until it comes back.
+    /// Makes the members of the session form a tree. `parents` contains the parent of each member, `None` for the source. Members
+    /// with children are agents. An agent leaves without a message, and its children become children of its parent until the
+    /// agent returns.
     ///
     /// # Panics
     /// When `flow` is not a session of this network.
@@ -348,9 +349,10 @@ impl Network {
         self.rare(flow).parents = parents;
     }
 
-    /// It is measured how long packets take: a session's from their first sending to each member
-    /// ([`MemberOutcome::delay`](crate::MemberOutcome::delay)), a unicast flow's from each sending to its receiver, of datagrams
-    /// none ([`MemberOutcome::delays`](crate::MemberOutcome::delays)). Not for sessions with a tree or of several layers.
+    /// Measures delivery delays. Delays of a session run from the first transmission of a packet to its arrival at each member
+    /// ([`MemberOutcome::delay`](crate::MemberOutcome::delay)). Delays of a unicast flow run from each transmission to the
+    /// arrival at the receiver ([`MemberOutcome::delays`](crate::MemberOutcome::delays)). Datagrams are not measured. Not
+    /// supported for sessions with a tree or with several layers.
     ///
     /// # Panics
     /// When `flow` is not a flow of this network.
@@ -368,87 +370,89 @@ impl Network {
         }
     }
 
-    /// Makes this node aggregate loss reports on their way to a source, as network elements of reliable
-    /// multicast do (paper 000, 2.2.3). It forwards only the first of the reports about a packet, for as long
-    /// as `hold`.
+    /// Makes this node aggregate loss reports on their path to a source, like network elements of reliable multicast (paper 000,
+    /// 2.2.3). For the time `hold`, the node forwards only the first report about each packet.
     pub fn aggregate(&mut self, node: NodeId, hold: Span) {
         self.router(node, Arc::new(aggregation::Config { hold }));
     }
 
-    /// This node has a router: what sessions send through it passes that. The latest one of a node counts.
+    /// Adds a router to a node, which processes the packets of sessions that leave the node. It replaces an earlier router of the
+    /// node.
     pub fn router(&mut self, node: NodeId, spec: Arc<dyn RouterSpec>) {
         self.routers.retain(|(other, _)| *other != node);
         self.routers.push((node, spec));
     }
 
-    /// The router of this node loses all that it knows at this moment.
+    /// Restarts the router of this node at `at`. The router loses all its state.
     pub fn restart_router(&mut self, at: Time, node: NodeId) {
         self.router_restarts.push((at, node));
     }
 
-    /// This member of the session `above` is a relay: the source of the session `below`, which begins at the member's node and whose
-    /// members are its children. They report to it, and it reports as a member of `above`.
+    /// Makes a member of the session `above` a relay, which is the source of the session `below`. The session `below` starts at
+    /// the member's node, and its members are the children of the relay. They report to the relay, and the relay reports as a
+    /// member of `above`.
     pub fn relay(&mut self, above: FlowId, member: u32, below: FlowId, spec: Arc<dyn RelaySpec>) {
         self.relays.push((above, member, below, spec));
     }
 
-    /// The clock of the flow's sender or source is too fast by `ppm` millionths, or too slow: all its periods and timers go by
-    /// that. Receivers' clocks are exact, and so are the moments at which flows start and stop and applications turn. The latest word on a flow counts.
+    /// Makes the clock of a flow's sender or source too fast by `ppm` millionths, or too slow if negative. All its periods and
+    /// timers follow this clock. The clocks of receivers are exact, and so are the start and stop times of flows and the times of
+    /// applications. The last call for a flow applies.
     ///
     /// # Errors
-    /// When it would be off by more than a tenth.
+    /// When the error exceeds a tenth.
     pub fn clock_error(&mut self, flow: FlowId, ppm: f64) -> Result<(), ClockError> {
         self.clocks.push((flow, Clock::fast_by(ppm)?));
         Ok(())
     }
 
-    /// The clock of a flow's sender.
+    /// Returns the clock of a flow's sender.
     pub(crate) fn clock(&self, flow: usize) -> Clock {
         let reported = self.clocks.iter().rev().find(|(reported, _)| reported.0 as usize == flow);
         reported.map_or_else(Clock::default, |(_, clock)| *clock)
     }
 
-    /// Add a unicast flow. Its packets follow the shortest path by delay.
+    /// Adds a unicast flow. Its packets follow the path of least delay.
     pub fn unicast(&mut self, spec: UnicastSpec) -> FlowId {
         self.flows.push(Flow::Unicast(spec));
         FlowId(self.flows.len() as u32 - 1)
     }
 
-    /// These flows share congestion control.
+    /// Makes flows share congestion control.
     pub fn coordinate(&mut self, spec: CoordinationSpec) {
         self.coordinations.push(spec);
     }
 
-    /// Add a trace: when, after a flow's start, its application has how many packets to send, all before them counted. For
-    /// [`ApplicationData::Trace`]; moments and counts never fall.
+    /// Adds a trace for [`ApplicationData::Trace`]. Each entry contains a time after the start of the flow, and the total number
+    /// of packets supplied by then. Times and totals never decrease.
     pub fn trace(&mut self, entries: Arc<[(Span, u32)]>) -> TraceId {
         self.traces.push(entries);
         TraceId(self.traces.len() as u32 - 1)
     }
 
-    /// Change a link at a moment.
+    /// Schedules a change of a link.
     pub fn change(&mut self, at: Time, link: LinkId, change: Change) {
         self.changes.push((at, link, change));
     }
 
-    /// Count what flows send, lose and get up to this moment, beside the whole run
-    /// ([`FlowOutcome::counts`](crate::FlowOutcome::counts)): what happens at the very moment comes after it.
+    /// Adds a moment up to which packets are counted, in addition to the whole run
+    /// ([`FlowOutcome::counts`](crate::FlowOutcome::counts)). Events exactly at the moment are not included.
     pub fn count_until(&mut self, moment: Time) {
         let place = self.moments.partition_point(|at| *at < moment);
         self.moments.insert(place, moment);
     }
 
-    /// The moments of [`Network::count_until`], in order.
+    /// Returns the moments of [`Network::count_until`], in order.
     pub fn counted(&self) -> &[Time] {
         &self.moments
     }
 
-    /// Sample a link's queue and counts at multiples of `every`.
+    /// Samples the queue and counts of a link at multiples of `every`.
     pub fn probe_link(&mut self, link: LinkId, every: Span) {
         self.link_probes.push((link, every));
     }
 
-    /// Record every packet that enters a link's transmitter.
+    /// Records every packet that is offered to a link.
     pub fn tap(&mut self, link: LinkId) {
         self.taps.push(link);
     }

@@ -12,130 +12,130 @@ use faircast_unicast::{Feedback, Segment, SenderView};
 /// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// One for each flow, in the order in which they were added.
+    /// Outcomes of the flows, in the order in which the flows were added.
     pub flows: Vec<FlowOutcome>,
-    /// One for each link, in the order in which they were added.
+    /// Outcomes of the links, in the order in which the links were added.
     pub links: Vec<LinkOutcome>,
-    /// The counts of each link before each of the moments of [`Network::count_until`](crate::Network::count_until): all
-    /// moments of the first link, then of the second.
+    /// Counts of each link before each moment of [`Network::count_until`](crate::Network::count_until): all moments of the first
+    /// link, then of the second.
     pub link_moments: Vec<LinkTally>,
-    /// One for each router, in the order in which they were added.
+    /// Outcomes of the routers, in the order in which the routers were added.
     pub routers: Vec<RouterOutcome>,
     /// Packets on the tapped links, in order of time.
     pub taps: Vec<Tapped>,
     /// Events that were not taken during the run, in order of time; empty unless
     /// [`Options::events`](crate::Options::events) asks for them.
     pub log: Vec<Event>,
-    /// Outcomes of flows that share congestion control, in the order in which they were added.
+    /// Outcomes of flows that share congestion control, in the order in which the coordinations were added.
     pub coordinations: Vec<CoordinationOutcome>,
-    /// A hash over every arrival at a host: flow, member, packet and moment.
+    /// Hash of all arrivals at hosts: flow, member, packet and time.
     pub digest: u64,
-    /// Packets that were carried over a link, hop by hop.
+    /// Number of packets carried over links; each link counts separately.
     pub traversals: u64,
-    /// Packets that arrived at a receiver or sender.
+    /// Number of packets that arrived at a receiver or sender.
     pub arrivals: u64,
-    /// Entries taken from the calendar.
+    /// Number of entries taken from the calendar.
     pub events: u64,
 }
 
 /// Outcome of flows that share congestion control.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CoordinationOutcome {
-    /// Counters of the coordinator; zeros for macroflows.
+    /// Counters of the coordinator; zero for macroflows.
     pub counters: faircast_unicast::cocoon::Counters,
-    /// Datagrams that were dropped at the host because too many waited for their turn.
+    /// Datagrams dropped at the host because too many were waiting.
     pub held_back: u64,
-    /// Counters of grouping, where groups are measured.
+    /// Counters of the grouping, if groups are measured.
     pub grouping: Option<faircast_unicast::cocoon::grouping::Counters>,
-    /// Where groups are measured: by the number of an atom that its flows were given, the number of its group at the end, from 0 in
-    /// the order of atoms; `None` for one that was never there.
+    /// Group number of each atom at the end, if groups are measured; `None` for an unused atom number. Groups are numbered from 0
+    /// in the order of atoms.
     pub groups: Vec<Option<u32>>,
 }
 
 /// Outcome of a flow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowOutcome {
-    /// The receivers; one for a unicast flow.
+    /// Outcomes of the receivers; a unicast flow has one.
     pub members: Vec<MemberOutcome>,
-    /// The sender over time.
+    /// Samples of the sender.
     pub samples: Vec<SourceSample>,
     /// Data packets sent.
     pub sent: u64,
-    /// Counts before each of the moments of [`Network::count_until`](crate::Network::count_until), in their order,
-    /// and finally those of the whole run.
+    /// Counts before each moment of [`Network::count_until`](crate::Network::count_until) in order, followed by the counts of the
+    /// whole run.
     pub counts: Vec<FlowCounts>,
     /// Reports or acknowledgements that reached the sender.
     pub feedback: u64,
-    /// Bytes received per bin, by all members together.
+    /// Bytes received per bin by all members together.
     pub received_bins: Vec<u64>,
     /// Bytes sent per bin.
     pub sent_bins: Vec<u64>,
-    /// Transfers that are complete: when each began and ended, and its packets.
+    /// Start time, end time and number of packets of each complete transfer.
     pub transfers: Vec<(Time, Time, u32)>,
-    /// Changes of the representative or limiting receiver at the source: time and member; `None` while it has
-    /// none.
+    /// Changes of the representative or limiting receiver at the source: time and member; `None` for no receiver.
     pub representatives: Vec<(Time, Option<u32>)>,
-    /// When the source cut its rate or the sender its window, over all connections.
+    /// Times at which the source cut its rate or the sender cut its window, over all connections.
     pub cuts: Vec<Time>,
-    /// Expirations of the sender's retransmission timer (TFRC and RAP: of the timer for feedback), over all
-    /// connections.
+    /// Expirations of the sender's retransmission timer over all connections. For TFRC and RAP: expirations of the feedback
+    /// timer.
     pub timeouts: Vec<Time>,
-    /// How reports became cuts, in the source's own words; nothing for unicast flows.
+    /// The source's counters of reports and cuts; empty for unicast flows.
     pub tally: Tally,
-    /// Reports that nodes on the way dropped because they had passed on others about the same packets.
+    /// Reports that intermediate nodes dropped because they had forwarded other reports about the same packets.
     pub aggregated: u64,
-    /// The layers of a session that may use several, the base layer first; empty for all other flows.
+    /// Outcomes of the layers of a session with several layers, the base layer first; empty for all other flows.
     pub layers: Vec<LayerOutcome>,
-    /// Outcome of the tree of a session whose members form one.
+    /// Outcome of the tree, if the members of the session form a tree.
     pub tree: Option<Box<TreeOutcome>>,
 }
 
-/// Outcome of a session's tree. Members count from zero; `None` is the source.
+/// Outcome of a session's tree. Members are numbered from zero; `None` is the source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TreeOutcome {
-    /// Packets that parents sent again, those for local groups not counted.
+    /// Packets that parents sent again, without packets for local groups.
     pub repairs: u64,
-    /// Data packets that parents sent in all.
+    /// Data packets sent by all parents.
     pub sent: u64,
-    /// Orders that they sent.
+    /// Orders sent by all parents.
     pub orders: u64,
-    /// Reports that reached agents; those of the source are [`FlowOutcome::feedback`].
+    /// Reports that reached agents. Reports that reached the source are in [`FlowOutcome::feedback`].
     pub reports: u64,
-    /// Packets that reached a member that had them.
+    /// Packets that reached a member that already had them.
     pub duplicates: u64,
-    /// Children that were moved into local groups.
+    /// Moves of children into local groups.
     pub moves: u64,
-    /// When a time-out closed the window of an agent, and whose.
+    /// Timeouts that closed the window of an agent: time and agent.
     pub slow_starts: Vec<(Time, u32)>,
-    /// The window that the source sends by, where it changed by a hundredth.
+    /// Sending window of the source, recorded when it changed by a hundredth.
     pub trace: Vec<(Time, f64)>,
-    /// Windows at the moments of [`FlowOutcome::samples`]; those of agents only in trees of up to a thousand members.
+    /// Windows at the times of [`FlowOutcome::samples`]. Windows of agents are only included in trees of up to a thousand
+    /// members.
     pub samples: Vec<(Time, Option<u32>, Windows)>,
-    /// When members went into a group, which members, and into which.
+    /// Changes of groups: time, member and new group.
     pub changes: Vec<(Time, u32, u8)>,
-    /// The agents' windows at the end.
+    /// Windows of the agents at the end.
     pub agents: Vec<(u32, Windows)>,
-    /// The source's.
+    /// Windows of the source at the end.
     pub source: Windows,
 }
 
-/// Packets of a flow, over all its connections and members. Those that open a connection carry no data and do not count.
+/// Packets of a flow over all its connections and members. Packets that open a connection carry no data and are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowCounts {
-    /// Data packets that its source or sender sent, those sent again included.
+    /// Data packets sent by the source or sender, including packets sent again.
     pub sent: u64,
-    /// Those among them that its protocol had sent before.
+    /// Data packets that the protocol sent again.
     pub again: u64,
-    /// Data packets that its receivers got.
+    /// Data packets received.
     pub received: u64,
-    /// Data packets of a unicast flow that links lost; of a session those that receivers found lost.
+    /// Lost data packets: for a unicast flow, packets lost by links; for a session, packets found lost by receivers.
     pub lost: u64,
-    /// Packets delivered to applications, each once.
+    /// Packets delivered to applications, without duplicates.
     pub delivered: u64,
 }
 
 impl FlowCounts {
-    /// The count since `before`.
+    /// Returns the counts since `before`.
     #[must_use]
     pub const fn since(&self, before: &FlowCounts) -> FlowCounts {
         FlowCounts {
@@ -161,59 +161,60 @@ impl FlowCounts {
 pub struct LayerOutcome {
     /// Data packets sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
-    /// Its rate at the moments of [`FlowOutcome::samples`]; zero while the layer is off.
+    /// Rate of the layer at the times of [`FlowOutcome::samples`]; zero while the layer is off.
     pub rates: Vec<Rate>,
 }
 
 /// Outcome of a receiver.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemberOutcome {
-    /// Data packets received, late ones and duplicates included.
+    /// Data packets received, including late packets and duplicates.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
-    /// Data packets found lost; of unicast flows those that links lost.
+    /// Data packets found lost; for a unicast flow, data packets lost by links.
     pub lost: u64,
-    /// Packets delivered to the application, each once.
+    /// Packets delivered to the application, without duplicates.
     pub delivered: u64,
     /// Reports or acknowledgements sent.
     pub reports: u64,
-    /// Reports of a session that acknowledge arrivals.
+    /// Reports of a session that acknowledge received packets.
     pub acknowledgements: u64,
     /// Congestion events that were not reported.
     pub suppressed: u64,
-    /// Changes of its subscription: when, and the highest layer from then on. Before the first one it is the base layer.
+    /// Changes of the receiver's subscription: time and new highest layer. Before the first change, the highest layer is the base
+    /// layer.
     pub subscriptions: Vec<(Time, u8)>,
     /// Bytes received per bin; empty for members that are not watched.
     pub bins: Vec<u64>,
     /// Counts of received packets, as [`FlowOutcome::counts`]; empty for members that are not watched.
     pub counts: Vec<FlowCounts>,
-    /// When it was excluded from its session.
+    /// Time at which the receiver was excluded from its session.
     pub excluded: Option<Time>,
-    /// How long packets took to it; nothing unless [`Network::time_deliveries`](crate::Network::time_deliveries) asked for it.
+    /// Delivery delays of packets; empty unless requested by [`Network::time_deliveries`](crate::Network::time_deliveries).
     pub delay: DelayOutcome,
-    /// The same as a histogram: of a unicast flow's receiver one for each span between the counted moments, of a session's
-    /// member one for the run.
+    /// Histograms of delivery delays: for a unicast flow, one for each interval between counted moments; for a member of a
+    /// session, one for the run.
     pub delays: Vec<DelayCounts>,
 }
 
-/// How long packets took from the source's first sending to a receiver's first copy, whichever that was.
+/// Delays of packets from their first transmission by the source to the first arrival of any copy at a receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DelayOutcome {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Sum over all packets.
+    /// Sum of the delays.
     pub total: Span,
-    /// The shortest.
+    /// Least delay.
     pub least: Span,
-    /// The longest.
+    /// Greatest delay.
     pub most: Span,
 }
 
 impl DelayOutcome {
-    /// The mean, in seconds; not a number without packets.
+    /// Returns the mean delay in seconds; NaN without packets.
     pub fn mean(&self) -> f64 {
         self.total.as_secs_f64() / self.packets as f64
     }
@@ -231,31 +232,31 @@ impl DelayOutcome {
 pub struct RouterOutcome {
     /// The node.
     pub node: NodeId,
-    /// Its observations over the whole run, restarts included.
+    /// Observations of the router over the whole run, restarts included.
     pub seen: RouterObservation,
 }
 
-/// A sender at a moment.
+/// The state of a sender at a given time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SourceSample {
-    /// A session's source; the limiting receiver as the number of a member.
+    /// A session's source. The limiting receiver is given by its member number.
     Session {
-        /// When.
+        /// Time of the sample.
         at: Time,
-        /// How it looks.
+        /// State of the sender.
         view: Observation,
     },
     /// A unicast sender.
     Unicast {
-        /// When.
+        /// Time of the sample.
         at: Time,
-        /// How it looks.
+        /// State of the sender.
         view: SenderView,
     },
 }
 
 impl SourceSample {
-    /// When it was taken.
+    /// Returns the time of the sample.
     pub const fn at(&self) -> Time {
         match *self {
             SourceSample::Session { at, .. } | SourceSample::Unicast { at, .. } => at,
@@ -268,34 +269,34 @@ impl SourceSample {
 pub struct LinkOutcome {
     /// Counts over the whole run.
     pub counts: LinkCounts,
-    /// Bytes that have left in the whole run.
+    /// Bytes that left the link during the whole run.
     pub departed_bytes: u64,
-    /// Samples, when it was probed.
+    /// Samples of the link, if it was probed.
     pub samples: Vec<LinkSample>,
-    /// How long packets took from their offer to the end of their transmission, by span between counted moments
-    /// ([`Network::count_until`](crate::Network::count_until)) in which they were offered, when it was probed.
+    /// Delays of packets from their offer to the end of their transmission, if the link was probed. There is one histogram for
+    /// each interval between counted moments ([`Network::count_until`](crate::Network::count_until)), by the time of the offer.
     pub delays: Vec<DelayCounts>,
 }
 
 impl LinkOutcome {
-    /// Counts over the whole run.
+    /// Returns the counts over the whole run.
     pub const fn tally(&self) -> LinkTally {
         LinkTally::new(&self.counts, self.departed_bytes)
     }
 }
 
-/// Packets that were offered to a link, and what its queue did.
+/// Packets offered to a link, and the actions of its queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkTally {
-    /// Bytes that have left.
+    /// Bytes that left the link.
     pub departed_bytes: u64,
     /// Packets offered.
     pub offered: u64,
-    /// Dropped by a full buffer.
+    /// Packets dropped by a full buffer.
     pub overflow: u64,
-    /// Dropped by the queue discipline.
+    /// Packets dropped by the queue discipline.
     pub early: u64,
-    /// Marked by it.
+    /// Packets marked by the queue discipline.
     pub marked: u64,
 }
 
@@ -318,16 +319,16 @@ impl LinkTally {
     }
 }
 
-/// A link at a moment.
+/// The state of a link at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkSample {
-    /// When.
+    /// Time of the sample.
     pub at: Time,
-    /// Packets waiting, without the one in transmission.
+    /// Waiting packets, without the packet in transmission.
     pub waiting: u32,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub waiting_bytes: u64,
-    /// Bytes that have left so far.
+    /// Bytes that have left the link so far.
     pub departed_bytes: u64,
     /// Counts so far.
     pub counts: LinkCounts,
@@ -336,23 +337,23 @@ pub struct LinkSample {
 /// A packet on a tapped link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tapped {
-    /// When it was offered to the queue.
+    /// Time at which the packet was offered to the queue.
     pub at: Time,
-    /// Which link.
+    /// The tapped link.
     pub link: LinkId,
-    /// Which flow.
+    /// Flow of the packet.
     pub flow: FlowId,
-    /// Its size, in bytes.
+    /// Size of the packet, bytes.
     pub size: u16,
-    /// The packet.
+    /// Content of the packet.
     pub what: TappedPacket,
-    /// Its ECN codepoint on the link: a mark of the link's own queue is in it.
+    /// ECN codepoint on the link, including a mark of the link's own queue.
     pub ecn: Ecn,
-    /// Why it was lost there, if it was.
+    /// Cause of a loss on this link; `None` if the packet was not lost.
     pub lost: Option<LossCause>,
 }
 
-/// A tapped packet.
+/// Content of a tapped packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TappedPacket {
     /// A session's data or report.

@@ -1,15 +1,15 @@
-//! A hint to the processor: this will be needed soon.
+//! Prefetch: a hint to the processor that memory will be needed soon.
 //!
-//! With 10,000 flows a simulation waits for memory most of the time; asking early for what the next entries of the
-//! calendar concern makes it two to three times as fast. The hint cannot change anything but the time it takes.
+//! With 10,000 flows, a simulation mostly waits for memory. Prefetching the memory for the next entries of the calendar makes it
+//! two to three times as fast. The hint affects only the duration, never the outcome.
 
-/// Ask for all cache lines of a value.
+/// Prefetches all cache lines of a value.
 #[inline]
 pub fn soon<T>(value: &T) {
     lines(value, size_of::<T>());
 }
 
-/// Ask for the first `bytes` of a value.
+/// Prefetches the first `bytes` bytes of a value.
 #[inline]
 pub fn lines<T>(value: &T, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -17,7 +17,7 @@ pub fn lines<T>(value: &T, bytes: usize) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let start = std::ptr::from_ref(value).cast::<i8>();
         for offset in (0..bytes.min(size_of::<T>())).step_by(64) {
-            // SAFETY: a prefetch reads nothing and cannot fault, whatever the address; this one lies within `value`.
+            // SAFETY: a prefetch reads no data and cannot fault at any address; this address lies within `value`.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset)) };
         }
     }

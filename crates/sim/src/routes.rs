@@ -1,28 +1,27 @@
-//! Shortest paths as chains of hops and as trees of branches.
+//! Shortest paths as chains of hops, and multicast trees as branches.
 
 use faircast_topology::{NodeId, Routes, Topology, Trees};
 
 /// No link, node, hop or branch.
 pub const NONE: u32 = u32::MAX;
 
-/// One hop of a unicast path or of the way of reports.
+/// One hop of a unicast path or of the path of reports.
 #[derive(Debug, Clone, Copy)]
 pub struct Hop {
     pub link: u32,
-    /// The hop after this one; [`NONE`] at the destination.
+    /// The next hop; [`NONE`] at the destination.
     pub next: u32,
     pub then: ArrivalProcessing,
 }
 
-/// How an arrival is worked on.
+/// Method of processing an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArrivalProcessing {
-    /// By an event of its own.
+    /// As a separate event.
     Event,
     /// At once, when the packet is offered to the link.
     AtOnce,
-    /// Together with others that go into the same link, by that link's inbox, in this lane; for branches, in the lanes of
-    /// its children.
+    /// In a batch of the next link's inbox, through this lane. Branches use the lanes of their children.
     Inbox(u32),
 }
 
@@ -33,20 +32,20 @@ pub struct Branch {
     pub session: u32,
     /// The member at the link's end; [`NONE`] for none.
     pub member: u32,
-    /// The branches after this one.
+    /// The child branches.
     pub children: (u32, u32),
     pub then: ArrivalProcessing,
-    /// From the branch before it to the inbox of its link; [`NONE`] for none.
+    /// Lane from the parent branch to the inbox of this branch's link; [`NONE`] for none.
     pub lane: u32,
-    /// The bundle that the children form; [`NONE`] for none.
+    /// Bundle of the children; [`NONE`] for none.
     pub bundle: u32,
-    /// The bundle that this branch is part of; [`NONE`] for none.
+    /// Bundle that contains this branch; [`NONE`] for none.
     pub part_of: u32,
-    /// How many of that bundle's packets it has taken, modulo 2^32.
+    /// Number of packets of that bundle that this branch has processed, modulo 2^32.
     pub taken: u32,
-    /// The gate of the base layer, those of other layers follow; [`NONE`] in sessions of one layer.
+    /// Gate of the base layer, followed by the gates of the other layers; [`NONE`] in sessions of one layer.
     pub gates: u32,
-    /// When packets flow, in nanoseconds; `None` for always. Not for branches with gates.
+    /// Periods in which packets flow, nanoseconds; `None` for the whole run. Not used for branches with gates.
     pub active: Option<Box<[(u64, u64)]>>,
 }
 
@@ -70,12 +69,12 @@ impl Branch {
     }
 }
 
-/// Lays out the trees of sessions, one after the other.
+/// Computation of the trees of sessions, one after the other.
 #[derive(Debug)]
 pub struct SessionTrees {
     trees: Trees,
     stamp: u32,
-    /// By node: the latest tree that has a member there, and which.
+    /// By node: stamp of the latest tree with a member at the node. `member` contains the member's number.
     member_seen: Vec<u32>,
     member: Vec<u32>,
 }
@@ -91,11 +90,11 @@ impl SessionTrees {
         }
     }
 
-    /// The tree of a session: branches appended to `branches`, children of a node side by side. Gives the root's
-    /// children.
+    /// Appends the branches of a session's tree to `branches`; the children of a node are consecutive. Returns the range of the
+    /// root's children.
     ///
     /// # Errors
-    /// The number of a member that cannot be reached.
+    /// The index of a member that cannot be reached.
     pub fn add(
         &mut self,
         routes: &mut Routes<'_>,
@@ -111,7 +110,7 @@ impl SessionTrees {
         }
         self.trees.grow(routes, source, members)?;
         let topology = routes.topology();
-        // Breadth first, so that children are neighbours.
+        // Breadth-first order makes the children of a node consecutive.
         branches.reserve(members.len());
         let root = self.lay_out(source, session, topology, branches);
         let mut next = root.0;

@@ -1,59 +1,60 @@
-//! How a run looks at a moment.
+//! The state of a run at a given time.
 
 use crate::network::LinkId;
 use crate::outcome::{LinkSample, SourceSample};
 use faircast_core::time::Time;
 
-/// A run at a moment, before whatever arrives at that very moment.
+/// A run at a given time, before any arrival at exactly this time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// When.
+    /// Time of the snapshot.
     pub at: Time,
-    /// One for each flow, in the order in which they were added.
+    /// Snapshots of the flows, in the order in which the flows were added.
     pub flows: Vec<FlowSnapshot>,
-    /// The links that are probed at this moment, in the order of their numbers.
+    /// Snapshots of the links that are probed at this time, by link number.
     pub links: Vec<LinkSnapshot>,
 }
 
-/// A flow at a moment.
+/// The state of a flow at a given time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowSnapshot {
     /// Bytes sent so far.
     pub sent_bytes: u64,
-    /// Bytes received so far, by all members together.
+    /// Bytes received so far by all members together.
     pub received_bytes: u64,
-    /// Its source or sender: rate, window, who limits it; `None` for datagrams without control.
+    /// Sample of the source or sender: rate, window, limiting receiver; `None` for datagrams without congestion control.
     pub source: Option<SourceSample>,
 }
 
-/// A link at a moment.
+/// The state of a link at a given time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSnapshot {
-    /// Which.
+    /// The link.
     pub link: LinkId,
-    /// Queue, drops and marks so far.
+    /// Queue length, and drops and marks so far.
     pub sample: LinkSample,
-    /// The part of its present rate that it has used since the sample before, 0 to 1; 0 for a link without a rate, and for the first sample.
+    /// Utilisation since the preceding sample, relative to the current rate, 0 to 1. It is 0 for a link without a rate limit and
+    /// for the first sample.
     pub utilisation: f64,
 }
 
-/// Why there is no snapshot.
+/// Reasons for a missing snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// The run has not come so far.
-    #[error("the run has reached {reached:?}, not {at:?}: go on with Engine::run_until first")]
+    /// The run has not reached the requested time.
+    #[error("the run has come to {reached:?}, not to {at:?}: go on with Engine::run_until first")]
     NotReached {
-        /// The moment of the snapshot.
+        /// Requested time.
         at: Time,
-        /// Where the run is.
+        /// Time that the run has reached.
         reached: Time,
     },
-    /// Nothing was kept for this moment, and hosts and links may be beyond it.
-    #[error("{at:?} is not a multiple of Options::{period}, so no state was stored for it")]
+    /// No records exist for the requested time, and hosts and links may already be beyond it.
+    #[error("{at:?} is no multiple of Options::{period}, so nothing was kept for it")]
     NotKept {
-        /// The moment of the snapshot.
+        /// Requested time.
         at: Time,
-        /// Which period.
+        /// Name of the period that does not divide the time.
         period: &'static str,
     },
 }

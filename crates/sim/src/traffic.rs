@@ -1,29 +1,29 @@
-//! Traffic of applications: amounts and times.
+//! Traffic of applications: amounts of data and times.
 
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
 
-/// The law of a random length.
+/// Distribution of a random quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Law {
-    /// Always the mean.
+    /// Always the same value.
     Constant {
         /// The value.
         mean: f64,
     },
-    /// Exponential.
+    /// Exponential distribution.
     Exponential {
         /// The mean.
         mean: f64,
     },
-    /// Pareto with this shape (above 1) and mean: scale `mean * (shape - 1) / shape`.
+    /// Pareto distribution with this shape (above 1) and mean; the scale is `mean * (shape - 1) / shape`.
     Pareto {
         /// The mean.
         mean: f64,
         /// The shape "a".
         shape: f64,
     },
-    /// Uniform from zero to twice the mean.
+    /// Uniform distribution from zero to twice the mean.
     Uniform {
         /// The mean.
         mean: f64,
@@ -31,7 +31,7 @@ pub enum Law {
 }
 
 impl Law {
-    /// A value.
+    /// Draws a value.
     pub fn draw(&self, rng: &mut Rng) -> f64 {
         match *self {
             Law::Constant { mean } => mean,
@@ -43,12 +43,12 @@ impl Law {
         }
     }
 
-    /// A time, for a law in seconds.
+    /// Draws a time, for a distribution in seconds.
     pub fn span(&self, rng: &mut Rng) -> Span {
         Span::from_secs_f64(self.draw(rng))
     }
 
-    /// Its mean.
+    /// Returns the mean.
     pub const fn mean(&self) -> f64 {
         match *self {
             Law::Constant { mean }
@@ -59,18 +59,18 @@ impl Law {
     }
 }
 
-/// A trace of a network ([`Network::trace`](crate::Network::trace)).
+/// Number of a trace of a network ([`Network::trace`](crate::Network::trace)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceId(pub u32);
 
 /// Data of an application.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ApplicationData {
-    /// There is always more.
+    /// An unlimited amount of data.
     Endless,
-    /// This number of packets, then nothing.
+    /// This number of packets.
     Packets(u32),
-    /// Always more while on, nothing new while off. Begins with an on period.
+    /// Unlimited data in on periods, and no new data in off periods. The first period is an on period.
     OnOff {
         /// Length of an on period, in seconds.
         on: Law,
@@ -81,9 +81,9 @@ pub enum ApplicationData {
     Trace(TraceId),
     /// Transfers on new connections, one after the other.
     Transfers {
-        /// Packets of a transfer; rounded, at least 1.
+        /// Number of packets of a transfer, rounded; at least 1.
         packets: Law,
-        /// Seconds from the end of a transfer to the start of the next.
+        /// Time from the end of a transfer to the start of the next, seconds.
         pause: Law,
     },
 }

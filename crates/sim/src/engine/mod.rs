@@ -108,7 +108,7 @@ pub struct Engine {
     effects: Effects,
     passage: Option<Box<dyn PacketTransform>>,
     changes: Vec<(Time, LinkId, Change)>,
-    /// Application data by trace: time and number of packets.
+    /// Application data by trace: time after the start, and total number of packets.
     traces: Vec<Arc<[(Span, u32)]>>,
     taps: Vec<Tapped>,
     records: Records,
