@@ -1,5 +1,5 @@
-//! The transport presets beside one TCP as Linux has it, over short and long paths: what `make bench-tcp` measures between
-//! namespaces (docs/design/congestion-control.md).
+//! The transport presets competing with one TCP flow with the settings of Linux, over short and long paths. `make bench-tcp`
+//! measures the same between network namespaces (docs/design/congestion-control.md).
 
 mod nets;
 
@@ -11,8 +11,8 @@ use faircast_unicast::Protocol;
 const SECONDS: usize = 180;
 const MBPS: f64 = 10.0;
 
-/// The ratio of a session's rate to TCP's in each minute. TCP begins with the session's first data, at a queue of one bandwidth-delay product, but at
-/// least 50 packets; receivers answer four times a second.
+/// Returns the ratio of a session's rate to TCP's rate in each minute. TCP starts with the session's first data. The queue holds
+/// one bandwidth-delay product, but at least 50 packets. Receivers report their presence four times per second.
 fn ratios(scheme: &str, rtt_millis: u64, seed: u64) -> Vec<f64> {
     let mut net = Network::new(seed);
     let product = (MBPS * 1e3 / 8.0 * rtt_millis as f64 / 1500.0).ceil() as u32;
@@ -52,7 +52,7 @@ fn ratios(scheme: &str, rtt_millis: u64, seed: u64) -> Vec<f64> {
         ..Options::default()
     };
     let flows = net.run(&options).expect("a sound network").flows;
-    // Twenty round trips with the queue full are the start.
+    // The start, which is not measured, lasts twenty round-trip times with a full queue.
     let trip = rtt_millis as f64 / 1e3 + f64::from(product.max(50)) * 12e3 / (MBPS * 1e6);
     let first = 2 + (20.0 * trip) as usize;
     let minutes = [first..62, 62..122, 122..182].map(|seconds| {
@@ -62,8 +62,8 @@ fn ratios(scheme: &str, rtt_millis: u64, seed: u64) -> Vec<f64> {
     minutes.to_vec()
 }
 
-/// Number of seeds at which the median of a first minute, in which a session comes early or late, does not depend
-/// on the choice of seeds.
+/// Number of seeds at which the median of the first minute does not depend on the choice of seeds. A session may reach its rate
+/// early or late in this minute.
 const SEEDS: u64 = 25;
 
 fn medians(scheme: &str, rtt_millis: u64) -> Vec<f64> {
@@ -83,7 +83,7 @@ fn ormcc_and_le_sbcc_share_fairly_at_every_rtt() {
     for (scheme, least, most) in [("ormcc", 0.75, 1.25), ("le-sbcc", 0.6, 1.4)] {
         for rtt in [1, 20, 50, 100, 200] {
             let medians = medians(scheme, rtt);
-            // Cycles of 50 s: who comes late in the first one waits for the next.
+            // Cycles last 50 s. A session that is late in the first cycle must wait for the next cycle.
             let first = if rtt == 200 { 0.5 } else { least };
             assert!((first..most).contains(&medians[0]), "{scheme} at {rtt} ms: {medians:?}");
             assert!(
@@ -94,7 +94,7 @@ fn ormcc_and_le_sbcc_share_fairly_at_every_rtt() {
     }
 }
 
-/// At near paths TFMCC gets more of this simulator's TCP than of Linux' own.
+/// On short paths, TFMCC gets a larger share against this simulator's TCP than against the TCP of Linux.
 #[test]
 fn tfmcc_gets_about_tcps_rate_after_the_first_minute() {
     for rtt in [1, 20, 50, 100, 200] {

@@ -1,5 +1,5 @@
-//! PGMCC and TFMCC, the schemes that others are compared with: beside TCP in one queue, and with many receivers that lose
-//! packets independently of each other.
+//! PGMCC and TFMCC, the schemes with which other schemes are compared. They compete with TCP in one queue, and they send to many
+//! receivers with independent losses.
 
 mod nets;
 
@@ -20,7 +20,7 @@ fn run(net: &Network, seconds: f64) -> Outcome {
     net.run(&options).expect("a sound network")
 }
 
-/// Mean rate of a flow's members from a second on, in bit/s.
+/// Returns the mean rate of a flow's members from second `from` on, in bit/s.
 fn rate_from(outcome: &Outcome, flow: usize, from: usize) -> f64 {
     let bins = &outcome.flows[flow].received_bins[from..];
     let members = outcome.flows[flow].members.len() as f64;
@@ -31,9 +31,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// A session to one receiver and a TCP flow share a drop-tail bottleneck; the session's rate over TCP's. Small datagrams, 3 %
-/// of the bottleneck and a little irregular, keep the two flows from falling into a rhythm in which one of them always
-/// finds the queue full.
+/// Runs a session with one receiver and a TCP flow over a drop-tail bottleneck. Returns the session's rate relative to TCP's
+/// rate. Small datagrams with irregular gaps use 3 % of the bottleneck. They prevent a rhythm of the two flows in which one flow
+/// always finds a full queue.
 fn beside_tcp(scheme_text: &str, tcp: &str, mbps: f64, packets: u32, seed: u64) -> f64 {
     let mut net = Network::new(seed);
     let leaf = net.node();
@@ -58,7 +58,7 @@ fn beside_tcp(scheme_text: &str, tcp: &str, mbps: f64, packets: u32, seed: u64) 
     rate_from(&outcome, 0, 40) / rate_from(&outcome, 1, 40)
 }
 
-/// The mean over six seeds at each of two bottlenecks.
+/// Returns the means over six seeds at each of two bottlenecks.
 fn ratios_beside(scheme_text: &str, tcp: &str) -> [f64; 2] {
     let ratios = [(2.0, 25), (5.0, 60)].map(|(mbps, packets)| {
         let ratios = [1, 2, 3, 4, 5, 6].map(|seed| beside_tcp(scheme_text, tcp, mbps, packets, seed));
@@ -68,8 +68,8 @@ fn ratios_beside(scheme_text: &str, tcp: &str) -> [f64; 2] {
     ratios
 }
 
-/// T-PG-10. PGMCC repairs any number of losses in a window without a timeout, as NewReno does. Reno does not, and gets
-/// less of a queue in which bursts are lost.
+/// T-PG-10. Like NewReno, PGMCC repairs any number of losses in a window without a timeout. Reno does not, and gets a smaller
+/// share of a queue with bursts of losses.
 #[test]
 fn pgmcc_shares_a_queue_with_tcp_within_thirty_percent() {
     for preset in ["pgmcc,preset=published", "pgmcc,preset=transport"] {
@@ -91,8 +91,7 @@ fn tfmcc_shares_a_queue_with_tcp_within_a_factor_of_two() {
     }
 }
 
-/// Returns the mean rate of a session to `receivers` receivers, each of which loses one packet in a hundred
-/// independently.
+/// Returns the mean rate of a session to `receivers` receivers. Each receiver loses one packet in a hundred independently.
 fn with_independent_losses(scheme_text: &str, receivers: usize, seed: u64) -> f64 {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());
@@ -108,9 +107,9 @@ fn with_independent_losses(scheme_text: &str, receivers: usize, seed: u64) -> f6
     rate_from(&run(&net, 150.0), 0, 50)
 }
 
-/// By theory a scheme that follows one receiver keeps its rate when others lose as much independently of it; one that takes
-/// the lowest of many estimates falls with their number, for some estimate is always too low. TCP's rate at this loss and
-/// round-trip time of 50 ms is 1.8 Mbit/s by the equation.
+/// In theory, a scheme that follows one receiver keeps its rate when other receivers have independent losses of the same
+/// probability. A scheme that uses the lowest of many estimates loses rate with the number of receivers, because one of the
+/// estimates is always too low. The equation gives TCP a rate of 1.8 Mbit/s at this loss and a round-trip time of 50 ms.
 #[test]
 fn independent_losses_of_many_lower_tfmcc_and_hardly_pgmcc() {
     let rates = |text: &str| {

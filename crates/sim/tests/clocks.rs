@@ -1,4 +1,4 @@
-//! Senders whose clocks are not exact: their periods and timers go by those clocks, and by nothing else.
+//! Senders with inexact clocks. Their periods and timers follow these clocks only.
 
 mod nets;
 
@@ -12,7 +12,7 @@ fn run(net: &Network, seconds: f64) -> Outcome {
     net.run(&options).expect("a sound network")
 }
 
-/// One sender to one receiver over a link that holds everything.
+/// Runs one sender and one receiver over a link that loses no packets.
 fn alone(ppm: f64, flow: impl FnOnce(&mut Network) -> FlowId) -> Outcome {
     let mut net = Network::new(1);
     let (a, b) = (net.node(), net.node());
@@ -22,7 +22,7 @@ fn alone(ppm: f64, flow: impl FnOnce(&mut Network) -> FlowId) -> Outcome {
     run(&net, 1000.0)
 }
 
-/// Packets that a flow sends in 1000 s with a clock that is exact, and with one that is 1 % fast.
+/// Returns the packets that a flow sends in 1000 s with an exact clock, and with a clock that is 1 % fast.
 fn sent(flow: impl Fn(&mut Network) -> FlowId) -> (f64, f64) {
     let [exact, fast] = [0.0, 10_000.0].map(|ppm| alone(ppm, &flow).flows[0].sent as f64);
     (exact, fast)
@@ -53,7 +53,7 @@ fn datagrams_go_by_their_senders_clock() {
     assert!((fast / exact - 1.01).abs() < 2e-4, "{exact} and {fast}");
 }
 
-/// Behind a link that is down no host answers, so TCP waits for one timeout after the other.
+/// Over a failed link no host answers, so TCP has one timeout after another.
 #[test]
 fn timeouts_of_a_sender_come_by_its_clock() {
     let sent = |ppm: f64| {
@@ -100,8 +100,8 @@ fn both_engines_agree_on_networks_with_clocks_that_are_off() {
     }
 }
 
-/// Two sessions with timetables of one period always keep their distance; with clocks that differ by 10 ppm
-/// they drift apart by 10 us in a second.
+/// Two sessions with timetables of one period always keep their distance. With clocks that differ by 10 ppm, the distance changes
+/// by 10 us per second.
 #[test]
 fn timetables_by_clocks_that_differ_drift_apart() {
     let distance = |ppm: f64| {

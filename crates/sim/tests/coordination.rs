@@ -1,4 +1,5 @@
-//! Flows of one host that share congestion control: both modes agree, one alone is as without, and together they lose less.
+//! Flows of one host that share congestion control. Both modes agree, a single coordinated flow behaves like an uncoordinated
+//! one, and coordinated flows lose fewer packets.
 
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::time::{Rate, Span, Time};
@@ -21,7 +22,7 @@ struct Server {
     flows: Vec<FlowId>,
 }
 
-/// A server behind 10 Mbit/s, 1 Mbit/s with 20 packets of room, and clients; figure 4.3 of paper 002.
+/// Builds a server behind 10 Mbit/s, a bottleneck of 1 Mbit/s with 20 packets, and clients (paper 002, figure 4.3).
 fn server(seed: u64, clients: u32) -> Server {
     let mut network = Network::new(seed);
     let [server, left, right] = [0; 3].map(|_| network.node());
@@ -58,7 +59,7 @@ impl Server {
         self.share(way, group, Groups::Given);
     }
 
-    /// Atoms by number; which of them are a group is measured.
+    /// Coordinates the flows as numbered atoms, and measures the groups of atoms.
     fn measure(&mut self, way: &str, atom: impl Fn(usize) -> u32) {
         self.share(way, atom, Groups::Measured(Config::default()));
     }
@@ -85,7 +86,7 @@ const WAYS: [&str; 7] = [
     "tcp-int,fast-start=off",
 ];
 
-/// Downloads of all kinds, which begin close to one another.
+/// Builds downloads of all kinds that start almost simultaneously.
 fn mixed(seed: u64, way: &str, protocol: &str) -> Server {
     let mut it = server(seed, 6);
     for number in 0..12_u64 {
@@ -160,15 +161,15 @@ fn a_member_alone_is_a_newreno_as_ever() {
     }
 }
 
-/// Share of data packets that were lost, and downloads that are complete.
+/// Returns the share of lost data packets, and the number of complete downloads.
 fn loss(outcome: &Outcome) -> (f64, usize) {
     let counts = outcome.flows.iter().map(|flow| flow.counts.last().expect("the whole run"));
     let (lost, sent) = counts.fold((0, 0), |(lost, sent), it| (lost + it.lost, sent + it.sent));
     (lost as f64 / sent as f64, outcome.flows.iter().map(|flow| flow.transfers.len()).sum())
 }
 
-/// A server and clients behind two slow links, each with its share of them; by client, its own delay in ms and which slow link. TCP
-/// that never ends, two connections for each client, from `start` ms on.
+/// Builds a server and clients behind two slow links. `clients` contains the delay of each client in ms and the number of its
+/// slow link. Two endless TCP connections to each client start at `start` ms.
 fn behind(seed: u64, clients: &[(u64, usize)], start: u64) -> Server {
     let mut network = Network::new(seed);
     let [server, left, one, other] = [0; 4].map(|_| network.node());
@@ -196,7 +197,8 @@ fn groups_of(outcome: &Outcome) -> Vec<u32> {
 
 #[test]
 fn measured_groups_share_a_bottleneck_in_both_modes() {
-    // By 2 ms of difference one path, by 8 ms another (figure 4.3 with delta = 1 and 4 ms), and another slow link a third.
+    // Clients with a difference of 2 ms share a path. A difference of 8 ms makes another path (figure 4.3 with delta = 1 and 4
+    // ms), and the second slow link a third one.
     let clients = [(2, 0), (2, 0), (3, 0), (6, 0), (6, 0), (2, 1), (2, 1)];
     for seed in 1..4 {
         let mut it = behind(seed, &clients, 5);
@@ -211,7 +213,7 @@ fn measured_groups_share_a_bottleneck_in_both_modes() {
 
 #[test]
 fn equal_paths_are_one_group_until_congestion_tells_them_apart() {
-    // Small windows leave both slow links empty; from 40 s on they are full.
+    // Small windows leave both slow links uncongested. From 40 s on, both links are congested.
     let clients = [(2, 0), (2, 1)];
     let mut it = behind(4, &clients, 40_000);
     for number in 0..8 {
@@ -247,7 +249,7 @@ fn datagrams_of_a_group_get_the_rate_of_its_tcps() {
             it.tcp("tcp-newreno,preset=rfc", number, 5 * number as u64, ApplicationData::Endless);
         }
         for number in 4..6 {
-            // Ten times a fair share each.
+            // Each flow sends ten times its fair share.
             let protocol = UnicastProtocol::Datagrams { rate: Rate::from_bps(1.6e6), jitter: 0.5 };
             it.flow(protocol, number, 100, ApplicationData::Endless);
         }

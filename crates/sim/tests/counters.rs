@@ -1,4 +1,4 @@
-//! Counters of flows: exact, independent of sampling, and over all connections of a flow.
+//! Counters of flows are exact, independent of sampling, and include all connections of a flow.
 
 mod nets;
 
@@ -18,7 +18,7 @@ fn run(net: &Network, seconds: f64, sample: Span) -> Outcome {
     net.run(&Options { until: at(seconds), sample, ..Options::default() }).expect("a sound network")
 }
 
-/// Returns `flows` flows over one bottleneck of 1 Mbit/s, each from a host of its own.
+/// Builds `flows` flows over one bottleneck of 1 Mbit/s, each from a separate host.
 fn bottleneck(flows: usize, protocol: &str, supply: ApplicationData) -> Network {
     let mut net = Network::new(4);
     let (left, right) = (net.node(), net.node());
@@ -157,7 +157,7 @@ fn link_counts_at_a_time_equal_those_of_a_run_that_ends_there() {
         holding.unicast(nets::unicast(rate, from, to, 0.0));
     }
     for net in [holding, nets::rough_star(8), nets::tree(4, 5), nets::layered("rlc", 6)] {
-        // No transmission ends at one of these.
+        // No transmission ends at any of these moments.
         let moments = [at(7.1237), at(12.3217), at(19.5371)];
         let short = moments.map(|moment| run(&net, moment.as_secs_f64() - 1e-9, Span::MAX));
         let mut counted = net.clone();

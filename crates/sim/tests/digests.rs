@@ -1,8 +1,8 @@
-//! Results of each family of networks, as recorded digests: a change of structure must leave every one as it is.
+//! Recorded digests of the results of each family of networks. A refactoring must not change any digest.
 //!
-//! A change of behaviour renews them: `FAIRCAST_BLESS=1 cargo test -p faircast-sim --test digests`. They hold
-//! for one platform's `ln` and `exp`; where another gives other last bits, `tests/evented_equivalence.rs` still verifies that
-//! both engines agree.
+//! After a change of behaviour, renew the digests: `FAIRCAST_BLESS=1 cargo test -p faircast-sim --test digests`. The digests
+//! apply to the `ln` and `exp` of one platform. On a platform with other last bits, `tests/evented_equivalence.rs` still verifies
+//! that both engines agree.
 
 mod nets;
 
@@ -10,7 +10,7 @@ use faircast_core::time::{Span, Time};
 use faircast_sim::{Network, Options};
 use std::fmt::Write as _;
 
-/// A digest of arrivals (which packet came where and when), and counts of what crossed links.
+/// Returns the digest of arrivals (packet, location and time), and the counts of packets on links.
 fn line(family: &str, networks: &[Network], seconds: f64) -> String {
     let mut line = format!("{family:28}");
     for network in networks {

@@ -1,4 +1,4 @@
-//! The eager engine and its evented twin give the same outcome to the last bit, on small networks of every shape.
+//! The eager engine and the evented engine produce exactly the same outcome on small networks of every shape.
 
 mod nets;
 
@@ -15,7 +15,7 @@ fn run(network: &Network, mode: Mode, seconds: f64) -> Outcome {
     network.run(&options).expect("a sound network")
 }
 
-/// Everything but the number of calendar entries is equal.
+/// Asserts that the outcomes are equal, except for the number of calendar entries.
 #[track_caller]
 fn assert_twins(network: &Network, seconds: f64) -> Outcome {
     let mut network = network.clone();
@@ -60,7 +60,7 @@ fn a_tree_of_ormcc_with_single_receivers_at_each_leaf() {
     assert_twins(&nets::tree(4, 5), 40.0);
 }
 
-/// Few receivers, so that their links take packets in batches and answers come back at once.
+/// With few receivers, their links process packets in batches, and answers return at once.
 #[test]
 fn one_to_three_receivers_beside_other_flows() {
     for receivers in 1..4 {
@@ -126,7 +126,7 @@ fn sessions_of_several_layers() {
         let (layered, plain) = (&outcome.flows[2], &outcome.flows[3]);
         assert_eq!(layered.layers.iter().map(|layer| layer.sent).sum::<u64>(), layered.sent);
         let changes: usize = layered.members.iter().map(|member| member.subscriptions.len()).sum();
-        // SMCC's base layer never reaches its cap behind these bottlenecks.
+        // Behind these bottlenecks, SMCC's base layer never reaches its maximum rate.
         assert!(changes > 4 || scheme == "smcc", "{scheme}: {changes}");
         assert!(
             plain.layers.is_empty() && plain.members.iter().all(|member| member.subscriptions.is_empty())

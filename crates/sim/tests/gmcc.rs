@@ -1,4 +1,4 @@
-//! GMCC on the networks of paper 000, 4.2: drop-tail buffers of 20 packets, TCP Reno as traffic, packets of 1000 bytes.
+//! GMCC on the networks of paper 000, 4.2: drop-tail buffers of 20 packets, competing TCP Reno flows, packets of 1000 bytes.
 
 mod nets;
 
@@ -18,8 +18,8 @@ fn gmcc(options: &str, source: NodeId, receivers: &[NodeId]) -> SessionSpec {
     SessionSpec { scheme, ..session(source, members) }
 }
 
-/// With headers of 40 bytes: packets of all the same size as the session's would arrive in step with departures, so that
-/// TCP's never find the buffer full, or always.
+/// Builds a unicast flow with headers of 40 bytes. Packets of exactly the size of the session's packets would arrive in step with
+/// departures. TCP's packets would then find the buffer full either never or always.
 fn unicast(protocol: UnicastProtocol, from: NodeId, to: NodeId, start: f64) -> UnicastSpec {
     UnicastSpec { packet_size: 1040, ..nets::unicast(protocol, from, to, start) }
 }
@@ -28,7 +28,7 @@ fn bottleneck(mbps: f64, millis: u64) -> LinkSpec {
     link(mbps, millis, BUFFER)
 }
 
-/// Figure 4.4: two receivers behind a link each, and two TCP flows on each link.
+/// Builds the network of figure 4.4: two receivers behind separate links, and two TCP flows on each link.
 fn two_links(seed: u64, options: &str, rates: [f64; 2]) -> Network {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());
@@ -46,7 +46,7 @@ fn two_links(seed: u64, options: &str, rates: [f64; 2]) -> Network {
     net
 }
 
-/// Figure 4.6.
+/// Builds the network of figure 4.6.
 fn pausing(seed: u64, options: &str, rate: f64) -> Network {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());
@@ -69,7 +69,7 @@ fn pausing(seed: u64, options: &str, rate: f64) -> Network {
     net
 }
 
-/// Figure 4.8.
+/// Builds the network of figure 4.8.
 fn shared(seed: u64, options: &str) -> Network {
     let mut net = Network::new(seed);
     let (source, left, right) = (net.node(), net.node(), net.node());
@@ -89,7 +89,7 @@ fn shared(seed: u64, options: &str) -> Network {
     net
 }
 
-/// Figure 4.10.
+/// Builds the network of figure 4.10.
 fn six(seed: u64, options: &str) -> Network {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());
@@ -109,7 +109,7 @@ fn six(seed: u64, options: &str) -> Network {
     net
 }
 
-/// A local network, with the preset for real ones.
+/// Builds a local network, with the preset for real networks.
 fn local(seed: u64, rates: &[f64]) -> Network {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());
@@ -185,7 +185,7 @@ fn receivers_behind_six_bottlenecks_get_their_capacity() {
     }
 }
 
-/// T-GM-12, with the harmonic mean: with the letter's, receivers often leave before the pause is over.
+/// T-GM-12, with the harmonic mean. With the mean of the paper's text, receivers often leave before the pause is over.
 #[test]
 fn a_receiver_joins_when_traffic_pauses_and_leaves_on_resume() {
     for seed in 1..=2 {

@@ -1,5 +1,5 @@
-//! Sessions in layers to receivers behind links of very different speed, beside one Linux Reno each: how soon layers fill.
-//! `bench/layers/fill` measures the same with more seeds.
+//! Layered sessions to receivers behind links of very different rates, each competing with one Linux Reno flow. The tests measure
+//! the time to fill the layers. `bench/layers/fill` measures the same with more seeds.
 
 mod nets;
 
@@ -15,7 +15,8 @@ const LINKS: [f64; 6] = [2.0, 4.0, 8.0, 16.0, 32.0, 100.0];
 const SECS: u64 = 40;
 const FASTEST: usize = LINKS.len() - 1;
 
-/// Queues of 50 kB, round trips of 20 ms and more, leaves that take two seconds, as routers with default timers need.
+/// Runs a session with queues of 50 kB and round-trip times of at least 20 ms. Leaves take two seconds, as with the default
+/// timers of routers.
 fn six(scheme: &str, seed: u64) -> Outcome {
     let (mut net, mut starts) = (Network::new(seed), Rng::new(seed, 9));
     let (source, servers, hub) = (net.node(), net.node(), net.node());
@@ -45,25 +46,25 @@ fn members(outcome: &Outcome) -> &[MemberOutcome] {
     &layered.expect("a layered session").members
 }
 
-/// The TCP flow beside a receiver.
+/// Returns the TCP flow that competes with the session at a receiver.
 fn tcp(outcome: &Outcome, receiver: usize) -> &MemberOutcome {
     let mut flows = outcome.flows.iter().filter(|flow| flow.layers.len() <= 1);
     &flows.nth(receiver).expect("one for each").members[0]
 }
 
-/// The session's rate over TCP's, from one second to another.
+/// Returns the session's rate relative to TCP's rate, from second `from` to second `to`.
 fn share(outcome: &Outcome, receiver: usize, from: usize, to: usize) -> f64 {
     let sum =
         |member: &MemberOutcome| member.bins[from..to.min(member.bins.len())].iter().sum::<u64>() as f64;
     sum(&members(outcome)[receiver]) / sum(tcp(outcome, receiver)).max(1.0)
 }
 
-/// When the receiver first had half of TCP's rate over two seconds.
+/// Returns the first second at which the receiver had at least half of TCP's rate over two seconds.
 fn half_after(outcome: &Outcome, receiver: usize) -> Option<usize> {
     (2..=SECS as usize).find(|end| share(outcome, receiver, end - 2, *end) >= 0.5)
 }
 
-/// Returns when the receiver has got `bytes` bytes.
+/// Returns the second at which the receiver had received `bytes` bytes.
 fn got(outcome: &Outcome, receiver: usize, bytes: u64) -> Option<usize> {
     let mut sum = 0;
     members(outcome)[receiver].bins.iter().position(|bin| {

@@ -1,4 +1,4 @@
-//! Which links carry which layers, and what receivers get of them.
+//! The layers that links carry and receivers get.
 
 mod nets;
 
@@ -8,7 +8,7 @@ use faircast_sim::{
     LinkId, MemberOutcome, Network, Options, Outcome, ReceiverSpec, SessionSpec, TappedPacket,
 };
 
-/// Latency of a join at each router; the next one is that of a leave at each link.
+/// Latency of a join at each router; the next constant is the latency of a leave at each link.
 const JOIN: Span = Span::from_millis(30);
 const LEAVE: Span = Span::from_millis(400);
 
@@ -20,8 +20,8 @@ fn run(network: &Network, seconds: f64) -> Outcome {
     network.run(&Options { until: at(seconds), ..Options::default() }).expect("a sound network")
 }
 
-/// RLC to receivers behind one router, each behind a link of its own with this many Mbit/s; all links are tapped. The link
-/// from the source comes first.
+/// Builds an RLC session to receivers behind one router. Each receiver is behind a separate link with the given rate in Mbit/s.
+/// All links are tapped; the link from the source is the first one.
 fn star(mbps: &[f64], change: impl Fn(usize, &mut ReceiverSpec)) -> (Network, Vec<LinkId>) {
     let mut net = Network::new(31);
     let (source, router) = (net.node(), net.node());
@@ -46,7 +46,7 @@ fn star(mbps: &[f64], change: impl Fn(usize, &mut ReceiverSpec)) -> (Network, Ve
     (net, links)
 }
 
-/// Returns when packets entered a link, with their layers.
+/// Returns the times at which packets entered a link, and their layers.
 fn packets(outcome: &Outcome, link: LinkId) -> Vec<(Time, u8)> {
     let of_link = outcome.taps.iter().filter(|tapped| tapped.link == link);
     let data = of_link.filter_map(|tapped| match tapped.what {
@@ -58,7 +58,7 @@ fn packets(outcome: &Outcome, link: LinkId) -> Vec<(Time, u8)> {
     data.collect()
 }
 
-/// The highest layer that a member wanted at any moment of this span.
+/// Returns the highest layer to which a member was subscribed at any time in this interval.
 fn highest_within(member: &MemberOutcome, from: Time, to: Time) -> u8 {
     let before = member.subscriptions.iter().rfind(|(at, _)| *at <= from).map_or(0, |(_, level)| *level);
     let within = member.subscriptions.iter().filter(|(at, _)| *at > from && *at <= to);
@@ -107,7 +107,7 @@ fn a_second_receiver_of_a_layer_waits_for_one_router() {
     assert!(begins(links[0], asked).since(asked) >= JOIN + JOIN, "the link from the source opens last");
     let (asked, _) = join(late);
     assert!(asked > at(60.0));
-    // The fast receiver has the layer, so its packets are at the router: of a rate that sends many a second.
+    // The fast receiver already receives the layer, so its packets reach the router, many per second.
     let waits = begins(links[1], asked).since(asked);
     assert!(waits >= JOIN && waits < JOIN + Span::from_millis(500), "{waits}");
 }

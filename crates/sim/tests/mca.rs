@@ -1,4 +1,4 @@
-//! Claims of paper 000 about MCA (appendix D.4) and MCA+ (5.3), on networks of their own.
+//! Claims of paper 000 about MCA (appendix D.4) and MCA+ (5.3), on separate networks.
 
 mod nets;
 
@@ -26,14 +26,14 @@ fn session(scheme: Scheme, source: NodeId, leaves: &[NodeId], start: f64) -> Ses
     SessionSpec { scheme, start: seconds(start), ..nets::session(source, members) }
 }
 
-/// Sent by a flow in this part of the run, in Mbit/s.
+/// Returns the mean sending rate of a flow in this part of the run, in Mbit/s.
 fn rate(outcome: &Outcome, flow: usize, from: f64, to: f64) -> f64 {
     let bins = &outcome.flows[flow].sent_bins;
     let bytes: u64 = bins[from as usize..(to as usize).min(bins.len())].iter().sum();
     bytes as f64 * 8.0 / 1e6 / (to - from)
 }
 
-/// Utilisation and mean waiting bytes of the first probed link between two moments.
+/// Returns the utilisation and the mean waiting bytes of the first probed link between two times.
 fn link_use(outcome: &Outcome, link: usize, mbps: f64, from: f64, to: f64) -> (f64, f64) {
     let samples: Vec<_> = outcome.links[link]
         .samples
@@ -46,7 +46,7 @@ fn link_use(outcome: &Outcome, link: usize, mbps: f64, from: f64, to: f64) -> (f
     (bytes as f64 * 8.0 / passed / (mbps * 1e6), queue / samples.len() as f64)
 }
 
-/// D.4.1: three sessions to the same two receivers, 30 s apart; the slower link is the bottleneck.
+/// Runs the network of D.4.1: three sessions to the same two receivers start 30 s apart; the slower link is the bottleneck.
 fn three_sessions(scheme: Scheme, seed: u64) -> (Outcome, usize) {
     let mut net = Network::new(seed);
     let (source, router, near, far) = (net.node(), net.node(), net.node(), net.node());
@@ -61,7 +61,8 @@ fn three_sessions(scheme: Scheme, seed: u64) -> (Outcome, usize) {
     (run(&net, 100.0), LinkId(there.0).0 as usize)
 }
 
-/// 5.3.1: groups of sessions from three sources to all of sixteen receivers over one bottleneck; they come and go.
+/// Runs the network of 5.3.1: groups of sessions from three sources to sixteen common receivers over one bottleneck. The sessions
+/// start and stop during the run.
 fn one_bottleneck(scheme: Scheme, packets: u32, flows: usize, mbps: f64, seed: u64) -> Outcome {
     let mut net = Network::new(seed);
     let (near, far) = (net.node(), net.node());
@@ -86,7 +87,8 @@ fn one_bottleneck(scheme: Scheme, packets: u32, flows: usize, mbps: f64, seed: u
     run(&net, 100.0)
 }
 
-/// D.4.2: a long session over two bottlenecks in a row, and a session of one receiver over each.
+/// Runs the network of D.4.2: a long session over two consecutive bottlenecks, and a session with one receiver over each
+/// bottleneck.
 fn two_in_a_row(scheme: Scheme, seed: u64) -> Outcome {
     let mut net = Network::new(seed);
     let routers: Vec<_> = (0..3).map(|_| net.node()).collect();
@@ -106,7 +108,8 @@ fn two_in_a_row(scheme: Scheme, seed: u64) -> Outcome {
     run(&net, 100.0)
 }
 
-/// D.4.3: sixteen bottlenecks, half of them slower, each with a session of one receiver beside the one to all.
+/// Runs the network of D.4.3: a session to all receivers behind sixteen bottlenecks, half of them slower. A session with one
+/// receiver competes at each bottleneck.
 fn star(scheme: Scheme, receivers: usize, seed: u64) -> Outcome {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());
@@ -127,7 +130,8 @@ fn star(scheme: Scheme, receivers: usize, seed: u64) -> Outcome {
     run(&net, 100.0)
 }
 
-/// 5.3.3: bottlenecks of 1 Mbit/s, each shared by three sessions of one receiver and one to all.
+/// Runs the network of 5.3.3: a session to all receivers behind bottlenecks of 1 Mbit/s. Three sessions with one receiver compete
+/// at each bottleneck.
 fn plus_star(scheme: Scheme, receivers: usize, packets: u32, until: f64, seed: u64) -> Outcome {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());
@@ -147,14 +151,14 @@ fn plus_star(scheme: Scheme, receivers: usize, packets: u32, until: f64, seed: u
     run(&net, until)
 }
 
-/// Mean rate of some flows.
+/// Returns the mean rate of several flows.
 fn mean_rate(outcome: &Outcome, flows: std::ops::Range<usize>, from: f64, to: f64) -> f64 {
     let count = flows.len() as f64;
     flows.map(|flow| rate(outcome, flow, from, to)).sum::<f64>() / count
 }
 
-/// T-MC-10 (paper 000, D.4.1). The thesis: 0.9, 0.45 and 0.3 Mbit/s; utilisation 83 % with binary indications, 98 % with
-/// explicit rates. Its queues, 5.7 kB and 20.4 kB, are longer than these, and in the other order.
+/// T-MC-10 (paper 000, D.4.1). The thesis reports 0.9, 0.45 and 0.3 Mbit/s, and a utilisation of 83 % with binary indications and
+/// of 98 % with explicit rates. Its queues, 5.7 kB and 20.4 kB, are longer than here, and in the opposite order.
 #[test]
 fn three_sessions_of_mca_share_a_bottleneck_evenly() {
     for (mode, min_used, max_waiting) in [("bin", 0.83, 8_000.0), ("er", 0.97, 8_000.0)] {
@@ -175,8 +179,8 @@ fn three_sessions_of_mca_share_a_bottleneck_evenly() {
     }
 }
 
-/// T-MC-11 (paper 000, D.4.2). The thesis: more than a third and less than a half. Here it is about a quarter, for the long
-/// session has also two and a half times the others' round-trip time.
+/// T-MC-11 (paper 000, D.4.2). The thesis reports more than a third and less than a half. Here it is about a quarter, because the
+/// long session also has two and a half times the round-trip time of the other sessions.
 #[test]
 fn two_mca_bottlenecks_give_less_than_one() {
     for mode in ["bin", "er"] {
@@ -187,7 +191,7 @@ fn two_mca_bottlenecks_give_less_than_one() {
     }
 }
 
-/// T-MC-12 (paper 000, D.4.3). The thesis: all within 0.40 to 0.45 Mbit/s on the slower links.
+/// T-MC-12 (paper 000, D.4.3). The thesis reports rates within 0.40 to 0.45 Mbit/s on all slower links.
 #[test]
 fn a_group_of_sixteen_of_mca_does_not_drop_to_zero() {
     for (mode, least) in [("bin", 0.27), ("er", 0.36)] {
@@ -212,7 +216,7 @@ fn mca_plus_fills_a_bottleneck_without_loss_or_a_long_queue() {
     assert_eq!(outcome.links[0].counts.overflow, 0);
 }
 
-/// T-M+-8 (paper 000, 5.3.3), for a quarter of the time. The thesis: as much as a single receiver gets, and hardly more
+/// T-M+-8 (paper 000, 5.3.3), for a quarter of the time. The thesis reports the rate of a single receiver and hardly more
 /// reports, with and without losses.
 #[test]
 fn a_group_of_64_of_mca_plus_gets_a_single_receivers_rate() {

@@ -1,11 +1,11 @@
-//! In the steady state a packet costs no allocation.
+//! In the steady state, processing a packet allocates no memory.
 
 mod nets;
 
 use faircast_core::time::{Span, Time};
 use faircast_sim::{Mode, Network, Options, Watch};
 
-/// Allocations while the network runs from `warm` seconds until `arrivals` more packets have arrived.
+/// Returns the number of allocations from second `warm` until `arrivals` more packets have arrived.
 fn allocations(network: &Network, mode: Mode, warm: f64, arrivals: u64) -> u64 {
     let options = Options {
         until: Time::from_secs_f64(1000.0),

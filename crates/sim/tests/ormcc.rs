@@ -1,5 +1,5 @@
-//! Claims of paper 000 about ORMCC, on stars of bottlenecks of 1 Mbit/s with two single receivers beside the
-//! session on each. This is the set-up of the prototype with which the constants were chosen.
+//! Claims of paper 000 about ORMCC, on stars of bottlenecks of 1 Mbit/s with two single receivers competing with the session at
+//! each bottleneck. The constants were chosen with a prototype in this set-up.
 
 mod nets;
 
@@ -21,7 +21,7 @@ impl Star {
         Star { receivers, seed, report_loss: None, mute_after: None }
     }
 
-    /// The session is flow 0, the single receivers follow.
+    /// Runs the session as flow 0, followed by the single receivers.
     fn run(&self) -> Outcome {
         let mut net = Network::new(self.seed);
         let (source, router) = (net.node(), net.node());
@@ -50,13 +50,13 @@ impl Star {
     }
 }
 
-/// Mean received rate of a flow's members, in bit/s.
+/// Returns the mean received rate of a flow's members, in bit/s.
 fn rate(outcome: &Outcome, flow: usize) -> f64 {
     let members = &outcome.flows[flow].members;
     members.iter().map(|member| member.bytes as f64).sum::<f64>() * 8.0 / SECONDS / members.len() as f64
 }
 
-/// The session's rate over that of the single receivers.
+/// Returns the session's rate relative to the rate of the single receivers.
 fn ratio(outcome: &Outcome) -> f64 {
     let singles = 1..outcome.flows.len();
     let count = singles.len() as f64;
@@ -68,7 +68,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
-/// T-OR-14. The bounds are those of the specification's prototype: no drop to zero with many receivers.
+/// T-OR-14. The bounds are those of the specification's prototype. The rate does not drop to zero with many receivers.
 #[test]
 fn a_group_gets_nearly_the_rate_of_a_single_receiver() {
     let ratios = |receivers, seeds: u32| {
@@ -82,7 +82,7 @@ fn a_group_gets_nearly_the_rate_of_a_single_receiver() {
     assert!((0.65..1.15).contains(&many), "{many}");
 }
 
-/// T-OR-12 (paper 000, 3.3.5): feedback hardly grows with the group, and almost all of it is suppressed.
+/// T-OR-12 (paper 000, 3.3.5): feedback hardly grows with the group, and almost all feedback is suppressed.
 #[test]
 fn the_feedback_of_64_receivers_is_less_than_that_of_two() {
     let outcome = Star::of(64, 3).run();
@@ -108,7 +108,7 @@ fn losing_every_tenth_report_changes_little() {
     assert!((with / without - 1.0).abs() < 0.1, "{without} and {with}");
 }
 
-/// T-OR-15 (paper 000, 3.3.4): representatives that fall silent are replaced.
+/// T-OR-15 (paper 000, 3.3.4): representatives that stop sending reports are replaced.
 #[test]
 fn representatives_that_fall_silent_are_replaced() {
     let run = |mute_after, seed| rate(&Star { mute_after, ..Star::of(32, u64::from(seed)) }.run(), 0);

@@ -1,4 +1,4 @@
-//! The rate policy is exchangeable: every scheme that takes one uses a bottleneck with each of them.
+//! The rate policy is exchangeable: every scheme with a policy parameter uses a bottleneck with each policy.
 
 mod nets;
 
@@ -6,10 +6,11 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
 use faircast_sim::{Network, Options, SessionSpec};
 
-/// Inverse increase (iiad) takes its time from a linear start.
+/// Duration of a run, seconds. Inverse increase (iiad) grows slowly after a linear start.
 const SECONDS: f64 = 300.0;
 
-/// Part of a link of 2 Mbit/s and 40 ms that a session to two receivers behind it uses, and the part of packets lost.
+/// Returns the utilisation of a link of 2 Mbit/s and 40 ms by a session to two receivers behind the link, and the share of lost
+/// packets.
 fn used_and_lost(scheme: &str) -> (f64, f64) {
     let mut net = Network::new(5);
     let (source, router) = (net.node(), net.node());

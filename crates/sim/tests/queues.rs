@@ -1,4 +1,4 @@
-//! Links that queue: drop-tail in two phases is drop-tail, and both engines agree on every discipline.
+//! Links that queue. Drop-tail in two phases equals drop-tail, and both engines agree on every discipline.
 
 mod nets;
 
@@ -17,7 +17,7 @@ fn run(network: &Network, mode: Mode, seconds: f64) -> Outcome {
     network.run(&options).expect("a sound network")
 }
 
-/// Everything but the number of calendar entries is equal.
+/// Asserts that the outcomes are equal, except for the number of calendar entries.
 #[track_caller]
 fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
     assert_eq!(a.digest, b.digest, "{what}: digests of arrivals");
@@ -31,7 +31,8 @@ fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
     assert_eq!((a.traversals, a.arrivals), (b.traversals, b.arrivals), "{what}");
 }
 
-/// The same network with its drop-tail queues in two phases: those of the links that `choose` names. How many that are.
+/// Returns the network with two-phase queues in place of the drop-tail queues of links for which `choose` returns true. Also
+/// returns the number of replaced queues.
 fn in_two_phases(network: &Network, choose: impl Fn(u32) -> bool) -> (Network, usize) {
     let mut network = network.clone();
     let mut changed = 0;
@@ -44,9 +45,9 @@ fn in_two_phases(network: &Network, choose: impl Fn(u32) -> bool) -> (Network, u
     (network, changed)
 }
 
-/// Without what is known at another time in two phases: a link knows what the wire loses when it is offered in one phase, and
-/// when it leaves the queue in two; and a packet that a failure loses in the queue counts as carried in one phase, and is named
-/// by taps in two.
+/// Removes the results that depend on the number of phases. With one phase, a link decides losses on the wire when the packet is
+/// offered; with two phases, when it leaves the queue. A packet that a failure loses in the queue counts as carried with one
+/// phase, and appears as lost in taps with two.
 fn without_timing(mut outcome: Outcome) -> Outcome {
     outcome.traversals = 0;
     outcome.links.iter_mut().for_each(|link| link.counts.lost = 0);
@@ -199,7 +200,7 @@ fn packets_queued_at_a_slow_link_arrive_after_it_speeds_up() {
     }
 }
 
-/// A TCP flow and a session behind one bottleneck of 1 Mbit/s; the bottleneck's samples.
+/// Runs a TCP flow and a session over one bottleneck of 1 Mbit/s. Returns the bottleneck's samples and the outcome.
 fn bottleneck(queue: &str) -> (Vec<f64>, Outcome) {
     let mut network = nets::star(1, nets::Background::Tcp);
     network.set_queue(LinkId(2), queue.parse().expect("a queue"));

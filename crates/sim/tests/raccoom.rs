@@ -7,7 +7,7 @@ use faircast_core::time::Time;
 use faircast_sim::{Change, LinkId, Network, NodeId, Outcome, ReceiverSpec, SessionSpec};
 use std::sync::Arc;
 
-/// The place that aggregates acknowledgements.
+/// Location of the aggregation of acknowledgements.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     Routers,
@@ -15,8 +15,8 @@ enum By {
     Nobody,
 }
 
-/// A source behind a root, regions behind it, receivers behind those: `source - root - region - receivers`, and beside root and
-/// regions a host each, which is a member as well.
+/// A tree with a source, a root, regions and receivers: `source - root - region - receivers`. The root and each region have an
+/// attached host, which is also a member.
 struct Tree {
     net: Network,
     routers: Vec<NodeId>,
@@ -87,7 +87,7 @@ fn the_source_gets_one_acknowledgement_per_packet() {
         assert!((0.93..1.01).contains(&used), "the slowest receiver's link is used: {used}");
         let slowest = 2 + (REGIONS - 1) * (RECEIVERS + 1);
         assert_eq!(flow.representatives.last().map(|(_, who)| *who), Some(Some(slowest as u32)));
-        // Without aggregation the first answers are of near ones, and the source is too fast for a moment.
+        // Without aggregation, near receivers answer first, and the source is briefly too fast.
         assert!(flow.cuts.len() <= if by == By::Nobody { 3 } else { 0 }, "{:?}", flow.cuts);
         (flow.feedback as f64, flow.sent as f64)
     };
@@ -103,7 +103,7 @@ fn the_source_gets_one_acknowledgement_per_packet() {
 fn losses_anywhere_reach_the_source_through_both() {
     for by in [By::Routers, By::Designated] {
         let Tree { mut net, last_hops, .. } = tree(by, SCHEME, ALWAYS);
-        // For a moment a link of a receiver that is near carries next to nothing.
+        // The link of a near receiver has a very low rate for a short time.
         let slow = |mbps| Change::Rate(faircast_core::time::Rate::from_mbps(mbps));
         net.change(Time::from_secs_f64(10.0), last_hops[3], slow(0.05));
         net.change(Time::from_secs_f64(11.0), last_hops[3], slow(4.0));
@@ -136,7 +136,7 @@ fn restarted_routers_and_broken_links_only_delay_a_session() {
         net.restart_router(Time::from_secs_f64(8.0 + turn as f64), *router);
         net.restart_router(Time::from_secs_f64(13.0), *router);
     }
-    // A receiver's link breaks for a while: its exit is there all the time, and it sends nothing.
+    // A receiver's link fails for a while. The router still has the exit to the receiver, but the receiver sends no reports.
     net.change(Time::from_secs_f64(20.0), last_hops[2], Change::Down);
     net.change(Time::from_secs_f64(28.0), last_hops[2], Change::Up);
     let outcome = nets::in_both_engines(&net, 45.0);

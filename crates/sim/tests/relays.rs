@@ -1,4 +1,4 @@
-//! Relays: hosts that receive one session and are the source of another, to their children.
+//! Relays: hosts that receive one session and are the source of another session for their children.
 
 mod nets;
 #[path = "../../core/tests/toy/relay.rs"]
@@ -10,7 +10,8 @@ use toy::ToyRelay;
 
 const REPORTING: [&str; 6] = ["ormcc", "le-sbcc", "pgmcc", "mca", "mca-plus", "tfmcc"];
 
-/// A source, `relays` relays behind 4 Mbit/s each, and three children behind each relay, one of them behind `worst` Mbit/s.
+/// Builds a source, `relays` relays behind 4 Mbit/s each, and three children behind each relay. One child of each relay is behind
+/// `worst` Mbit/s.
 fn tree(scheme: &str, relays: usize, worst: f64) -> Network {
     let mut net = Network::new(11);
     let scheme = scheme.parse().expect("a scheme");
@@ -36,7 +37,7 @@ fn tree(scheme: &str, relays: usize, worst: f64) -> Network {
     net
 }
 
-/// A slow child slows its relay's group alone: the other group is as fast as without it.
+/// A slow child slows only the group of its relay. The rate of the other group is the same as without the slow child.
 #[test]
 fn relays_isolate_a_slow_child_with_every_scheme() {
     for scheme in REPORTING {
@@ -49,11 +50,11 @@ fn relays_isolate_a_slow_child_with_every_scheme() {
         );
         let (slow, fast) = (received(1, 0), received(2, 0));
         assert!(fast > 2 * slow && slow > 100, "{scheme}: {slow} and {fast}");
-        // A relay never sends its children more than it has got.
+        // A relay never sends more packets to its children than it has received.
         for (number, flow) in outcome.flows[1..].iter().enumerate() {
             assert!(flow.sent <= received(0, number), "{scheme}: {} of {}", flow.sent, received(0, number));
         }
-        // The children's reports go no further than their parent.
+        // The children's reports reach only their parent.
         let reported: u64 = outcome.flows[0].members.iter().map(|member| member.reports).sum();
         assert!(outcome.flows[0].feedback <= reported, "{scheme}");
     }

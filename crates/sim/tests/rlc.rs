@@ -1,5 +1,5 @@
-//! Claims of paper 004 about RLC: the law of its throughput, how receivers keep together, and how sessions share a
-//! link.
+//! Claims of paper 004 about RLC: the law of its throughput, the synchronisation of receivers, and the sharing of a link between
+//! sessions.
 
 mod nets;
 
@@ -10,7 +10,7 @@ use faircast_core::time::{Span, Time};
 use faircast_sim::{MemberOutcome, Network, NodeId, Options, Outcome, ReceiverSpec, SessionSpec, Watch};
 use nets::{link, wide};
 
-/// Bytes of a packet in the paper.
+/// Size of a packet in the paper, bytes.
 const PACKET: u16 = 500;
 /// Time between packets of the base layer, "tau".
 const TAU: f64 = 0.125;
@@ -19,11 +19,11 @@ fn seconds(seconds: f64) -> Time {
     Time::from_secs_f64(seconds)
 }
 
-/// Leave latency of one router. Routers are asked one after the other, so a bottleneck one hop before the
-/// receivers' is free of a layer 2 s after the last of them has left it. RLC's deaf period assumes this.
+/// Leave latency of one router. Routers process a leave one after another. A bottleneck one hop before the receivers is therefore
+/// free of a layer 2 s after the last receiver has left the layer. RLC's deaf period assumes this.
 const LEAVE: Span = Span::from_secs(1);
 
-/// Returns a session of the paper's kind; each router takes `leave` to stop sending a layer.
+/// Returns a session with the parameters of the paper; each router takes `leave` to stop sending a layer.
 fn session(options: &str, source: NodeId, members: Vec<ReceiverSpec>, leave: Span) -> SessionSpec {
     let scheme: Scheme = format!("rlc,preset=published{options}").parse().expect("a scheme");
     let (join_latency, packet_size) = (Span::from_millis(20), PACKET);
@@ -36,20 +36,19 @@ fn run(net: &Network, until: f64) -> Outcome {
     net.run(&options).expect("a sound network")
 }
 
-/// The level of a receiver at a moment.
+/// Returns the level of a receiver at `at`.
 fn level(member: &MemberOutcome, at: Time) -> u8 {
     member.subscriptions.iter().take_while(|change| change.0 <= at).last().map_or(0, |change| change.1)
 }
 
-/// Received in this part of the run, in bit/s.
+/// Returns the received rate in this part of the run, in bit/s.
 fn rate(member: &MemberOutcome, from: usize, to: usize) -> f64 {
     member.bins[from.min(member.bins.len())..to.min(member.bins.len())].iter().sum::<u64>() as f64 * 8.0
         / (to - from) as f64
 }
 
-/// Returns loss events and the rate of one receiver whose packets are lost at random, each with probability
-/// `loss`. The results are packets per loss event, losses within the `deaf` period being one, and the rate in
-/// packets per slot.
+/// Runs one receiver whose packets are lost at random with probability `loss`. Returns the packets per loss event, and the rate
+/// in packets per slot. Losses within the `deaf` period count as one loss event.
 fn at_random(loss: f64, deaf: &str, until: f64, seed: u64) -> (f64, f64) {
     let mut net = Network::new(seed);
     let (source, leaf) = (net.node(), net.node());
@@ -62,7 +61,7 @@ fn at_random(loss: f64, deaf: &str, until: f64, seed: u64) -> (f64, f64) {
     (member.suppressed as f64 / (member.packets + member.lost) as f64, whole)
 }
 
-/// T-RL-8: with losses at random the rate is K s / (tau sqrt(P W p)), K between 1 and 1.45.
+/// T-RL-8: with random losses, the rate is K s / (tau sqrt(P W p)), with K between 1 and 1.45.
 #[test]
 fn the_rate_falls_with_the_square_root_of_the_loss_rate() {
     let mut points = Vec::new();
@@ -90,7 +89,7 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     above / below
 }
 
-/// Four receivers behind a bottleneck, at different distances, that come 20 s apart.
+/// Runs four receivers behind a bottleneck, at different distances. They join 20 s apart.
 fn together(bottleneck: LinkSpec, seed: u64) -> Outcome {
     let mut net = Network::new(seed);
     let (source, near, far) = (net.node(), net.node(), net.node());
@@ -106,7 +105,7 @@ fn together(bottleneck: LinkSpec, seed: u64) -> Outcome {
     run(&net, 420.0)
 }
 
-/// The share of a time in which all receivers have the same level.
+/// Returns the share of the interval in which all receivers have the same level.
 fn agreement(members: &[MemberOutcome], from: f64, to: f64) -> f64 {
     let steps = ((to - from) * 100.0) as u32;
     let agree = |step: &u32| {
@@ -129,15 +128,15 @@ fn late_joiners_of_one_bottleneck_converge_to_one_level() {
             if packets > 10 {
                 assert!(share > 0.95, "{share} with {packets} packets");
             } else {
-                // Bursts at level 5 overflow such a small buffer: a receiver at a lower level loses packets in
-                // each.
+                // Bursts at level 5 overflow such a small buffer. A receiver at a lower level loses packets in each burst.
                 assert!(share < 0.05 && rates[0] > 3.0 * rates[3], "{rates:?} with {packets} packets");
             }
         }
     }
 }
 
-/// T-RL-10: what does not fit is left before the routers could have noticed, and tried again when it is due.
+/// T-RL-10: a layer that exceeds the path's capacity is left before the routers could have processed a leave. The layer is tried
+/// again at the next synchronisation point.
 #[test]
 fn a_layer_beyond_the_path_is_left_within_the_leave_delay() {
     let leave = Span::from_secs(2);
@@ -153,13 +152,14 @@ fn a_layer_beyond_the_path_is_left_within_the_leave_delay() {
         println!("{packets}: {:?}", member.subscriptions);
         assert!(!failed.is_empty(), "{packets}: never tried");
         assert!(failed.iter().all(|(up, down)| down.since(*up) < leave), "{packets}: {failed:?}");
-        // Points of level 5 are 32 s apart, and by then the receiver is back at it.
+        // Synchronisation points of level 5 are 32 s apart. By then the receiver has returned to level 5.
         let retries = failed.windows(2).map(|w| w[1].0.since(w[0].0).as_secs_f64());
         assert!(retries.into_iter().all(|apart| apart > 31.9), "{packets}: {failed:?}");
     }
 }
 
-/// Sessions of one receiver each, from sources at different distances, over one bottleneck, beginning within 10 s.
+/// Runs sessions with one receiver each over one bottleneck. Their sources are at different distances, and they start within 10
+/// s.
 fn side_by_side(bottleneck: LinkSpec, sessions: u32, seed: u64) -> Vec<f64> {
     let mut net = Network::new(seed);
     let mut starts = Rng::new(seed, 77);
@@ -178,7 +178,7 @@ fn side_by_side(bottleneck: LinkSpec, sessions: u32, seed: u64) -> Vec<f64> {
     outcome.flows.iter().map(|flow| rate(&flow.members[0], 60, 460)).collect()
 }
 
-/// (sum x)^2 / (n sum x^2).
+/// Returns the fairness index (sum x)^2 / (n sum x^2).
 fn fairness(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>().powi(2)
         / (rates.len() as f64 * rates.iter().map(|rate| rate * rate).sum::<f64>())

@@ -1,4 +1,4 @@
-//! RMANP in the simulator: active routers, none, and some of them; losses, exclusion, restarts; in both engines.
+//! RMANP in the simulator, with active routers at all, some or no nodes; losses, exclusion, restarts; in both engines.
 
 mod nets;
 
@@ -11,7 +11,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{Change, FlowId, LinkId, Network, NodeId, Outcome, SessionSpec};
 use std::sync::Arc;
 
-/// A source behind a root, regions behind it, receivers behind those: `source - root - region - receivers`.
+/// A tree with a source, a root, regions and receivers: `source - root - region - receivers`.
 struct Tree {
     net: Network,
     flow: FlowId,
@@ -24,7 +24,7 @@ const REGIONS: usize = 2;
 const RECEIVERS: usize = 4;
 const SCHEME: &str = "rmanp,preset=published,rtt=0.1,is=0.1";
 
-/// `loss`: the part of packets that each link loses, in both directions.
+/// Builds a tree in which each link loses the share `loss` of packets in both directions.
 fn tree(scheme: &str, loss: f64) -> Tree {
     let mut net = Network::new(5);
     let lossy = |spec: LinkSpec| LinkSpec {
@@ -65,7 +65,7 @@ fn with_routers(mut tree: Tree, active: &[usize], config: rmanp::Config) -> Tree
     tree
 }
 
-/// Returns the bytes that a member received per second in these seconds.
+/// Returns the bytes that a member received per second in this interval.
 fn rate(outcome: &Outcome, member: usize, from: usize, to: usize) -> f64 {
     let bins = &outcome.flows[0].members[member].bins;
     bins[from..to].iter().sum::<u64>() as f64 / (to - from) as f64
@@ -74,7 +74,7 @@ fn rate(outcome: &Outcome, member: usize, from: usize, to: usize) -> f64 {
 #[test]
 fn all_receivers_get_every_packet_with_any_active_routers() {
     for active in [&[0, 1, 2][..], &[1, 2], &[0], &[1], &[]] {
-        // With such random losses the rate stays at the minimum; no receiver is excluded for that.
+        // With these random losses the rate stays at the minimum. No receiver is excluded for this reason.
         let config = rmanp::Config { exclude: 0, ..rmanp::Config::default() };
         let mut tree = with_routers(tree(&format!("{SCHEME},begin=start,exclude=0"), 0.05), active, config);
         tree.net.send_only(tree.flow, 300);
@@ -111,7 +111,7 @@ fn active_routers_merge_acknowledgements_and_repair_locally() {
 fn a_receiver_below_the_minimum_rate_is_excluded() {
     for active in [&[0, 1, 2][..], &[]] {
         let mut tree = with(tree(SCHEME, 0.0), active);
-        // A receiver's link carries half of the least rate, with a short queue.
+        // A receiver's link has half of the minimum rate, and a short queue.
         let slow = tree.last_hops[2];
         tree.net.set_queue(slow, "droptail,3".parse().expect("a queue"));
         tree.net.change(Time::from_secs_f64(20.0), slow, Change::Rate(Rate::from_bps(8_000.0)));

@@ -1,5 +1,4 @@
-//! Nodes with routers: a session's packets through them pass the very state machines that would run in a
-//! forwarding hop.
+//! Nodes with routers. Packets of a session pass the same state machines that run in a real hop.
 
 mod nets;
 #[path = "../../core/tests/toy/router.rs"]
@@ -17,8 +16,8 @@ use toy::ToyRouter;
 
 const TOY: ToyRouter = ToyRouter { delay: Span::from_millis(7), spacing: Span::from_millis(40) };
 
-/// A source, two nodes behind one another, and receivers at the second: `source - first - second - receivers`. The links from
-/// the second to the receivers are tapped.
+/// Builds a source, two consecutive nodes, and receivers at the second node: `source - first - second - receivers`. The links
+/// from the second node to the receivers are tapped.
 fn net(scheme: &str, receivers: usize, routers: &[(usize, Arc<dyn RouterSpec>)]) -> (Network, Vec<LinkId>) {
     let mut net = Network::new(3);
     let (source, first, second) = (net.node(), net.node(), net.node());
@@ -40,7 +39,7 @@ fn net(scheme: &str, receivers: usize, routers: &[(usize, Arc<dyn RouterSpec>)])
     (net, last)
 }
 
-/// Numbers and flags of the data that entered a link, and when.
+/// Returns packet number, flag, time and layer of the data that entered a link.
 fn data(outcome: &Outcome, link: LinkId) -> Vec<(u64, bool, Time, Layer)> {
     let on_link = outcome.taps.iter().filter(|tapped| tapped.link == link);
     let data = on_link.filter_map(|tapped| match tapped.what {
@@ -60,10 +59,11 @@ fn a_modifying_router_carries_every_scheme() {
         let routed = nets::in_both_engines(&net(entry.name, 6, &[(2, Arc::new(TOY))]).0, 20.0);
         let (before, after) = (&plain.flows[0], &routed.flows[0]);
         for (member, link) in after.members.iter().zip(&links) {
-            // MTCP's source waits for each of its children: where the router drops most reports it goes on from time-out to time-out.
+            // MTCP's source waits for each of its children. If the router drops most reports, the source progresses only by
+            // timeouts.
             let least = if entry.name == "mtcp" { 10 } else { 100 };
             assert!(member.packets > least, "{}: {} packets", entry.name, member.packets);
-            // The way to the source is port 0, so receivers are at ports 1, 2, ...
+            // Port 0 leads to the source, so receivers are at ports 1, 2, ...
             let is_odd = links.iter().position(|other| other == link).expect("one of them").is_multiple_of(2);
             let seen = data(&routed, *link);
             let marks = data(&plain, *link).iter().any(|packet| packet.1);
@@ -107,7 +107,7 @@ fn routers_behind_one_another_and_at_the_source_work_alike() {
     }
 }
 
-/// A router that lets everything pass changes nothing, wherever it is.
+/// A router that forwards all packets unchanged has no effect at any node.
 #[test]
 fn a_router_that_does_nothing_changes_nothing() {
     #[derive(Debug)]

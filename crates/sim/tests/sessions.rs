@@ -1,4 +1,4 @@
-//! Features that few sessions use: an end, marks, members that come back, nodes that aggregate.
+//! Features that few sessions use: a limited number of packets, marks, returning members, and nodes that aggregate reports.
 
 mod nets;
 
@@ -15,7 +15,7 @@ fn run(network: &Network, seconds: f64) -> Outcome {
         .expect("a sound network")
 }
 
-/// One receiver behind 1 Mbit/s.
+/// Builds a session with one receiver behind 1 Mbit/s.
 fn pair(queue: QueueSpec) -> (Network, faircast_sim::FlowId) {
     let mut net = Network::new(3);
     let (source, leaf) = (net.node(), net.node());
@@ -41,8 +41,8 @@ fn a_source_that_has_sent_all_it_had_goes_on_listening() {
     assert_eq!(limited.flows[0].feedback, member.reports, "all that was said was heard");
 }
 
-/// One receiver 200 ms away that reports its presence every `alive`. Returns when the first packet leaves, ms, and
-/// the largest round-trip time that the source knows then.
+/// Runs one receiver with a round-trip time of 200 ms that reports its presence every `alive`. Returns the time of the first packet in ms, and the
+/// largest round-trip time that the source has measured by then.
 fn probed(alive: Option<Span>, start: f64) -> (Option<u64>, Span) {
     let mut net = Network::new(3);
     let (source, leaf) = (net.node(), net.node());
@@ -141,7 +141,7 @@ fn a_returning_member_is_a_new_receiver() {
     assert_eq!(net.run(&Options::default()).err(), Some(SimError::BadStays { flow: 0, member: 1 }));
 }
 
-/// A source with a window has nothing to wait for but reports: each acknowledgement lets packets go at that very moment.
+/// A source with a window waits only for reports. Each acknowledgement permits packets immediately.
 #[test]
 fn a_window_source_sends_when_an_acknowledgement_arrives() {
     let mut net = Network::new(3);
@@ -155,14 +155,14 @@ fn a_window_source_sends_when_an_acknowledgement_arrives() {
     let outcome = run(&net, 30.0);
     let (sent, reported): (Vec<&Tapped>, Vec<&Tapped>) =
         outcome.taps.iter().partition(|tapped| tapped.link == there);
-    // 40 bytes at 1 Mbit/s, and 20 ms.
+    // The delay of an acknowledgement: 40 bytes at 1 Mbit/s, and 20 ms.
     let received: BTreeSet<Time> =
         reported.iter().map(|tapped| tapped.at + Span::from_micros(20_320)).collect();
     let at_once = sent.iter().filter(|tapped| received.contains(&tapped.at)).count();
     assert!(sent.len() > 1_000 && at_once * 100 > sent.len() * 95, "{at_once} of {}", sent.len());
 }
 
-/// Ackers and limiting receivers fall silent like representatives, and another receiver takes their place.
+/// Ackers and limiting receivers may stop sending reports, like representatives. Another receiver then takes their role.
 #[test]
 fn the_limiting_receiver_may_fall_silent_in_every_scheme() {
     for scheme in ["pgmcc,preset=published", "tfmcc,preset=published"] {
@@ -185,7 +185,8 @@ fn the_limiting_receiver_may_fall_silent_in_every_scheme() {
     }
 }
 
-/// Two routers below one, receivers that lose 2 % each at random, LE-SBCC; nodes aggregate or do not.
+/// Builds LE-SBCC over two routers behind a third router, with receivers that each lose 2 % at random. Only the given nodes
+/// aggregate reports.
 fn two_groups(aggregators: &[usize]) -> Network {
     let mut net = Network::new(5);
     let (source, top) = (net.node(), net.node());
@@ -209,7 +210,7 @@ fn two_groups(aggregators: &[usize]) -> Network {
     net
 }
 
-/// Paper 000, 2.2.3: every node that aggregates hides loss reports from those above it.
+/// Paper 000, 2.2.3: every node that aggregates reports hides loss reports from the upstream nodes.
 #[test]
 fn aggregation_bounds_the_reports_per_packet() {
     let received = |aggregators: &[usize]| {
@@ -222,7 +223,7 @@ fn aggregation_bounds_the_reports_per_packet() {
         );
         flow.feedback as f64 / flow.sent as f64
     };
-    // A packet is lost by none of 20 with probability 0.668, and by none of 40 with 0.446.
+    // With probability 0.668, none of 20 receivers loses a packet; with probability 0.446, none of 40.
     let (none, groups, top, all) = (received(&[]), received(&[1, 2]), received(&[0]), received(&[0, 1, 2]));
     assert!((none / 0.8 - 1.0).abs() < 0.1, "{none}");
     assert!((groups / 0.665 - 1.0).abs() < 0.1, "{groups}");

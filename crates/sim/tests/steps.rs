@@ -1,4 +1,4 @@
-//! A run in steps: reports on the way are exact, and change nothing.
+//! Runs in steps: reports during a run are exact, and do not affect the outcome.
 
 mod nets;
 
@@ -22,7 +22,7 @@ fn probed(mut network: Network) -> Network {
     network
 }
 
-/// Networks of every kind, with all links probed.
+/// Returns networks of every kind, with all links probed.
 fn networks() -> Vec<(String, Network, f64)> {
     use nets::Background::{Datagrams, Sessions, Tcp};
     let mut all = vec![
@@ -43,7 +43,7 @@ fn networks() -> Vec<(String, Network, f64)> {
     all.into_iter().map(|(name, network, seconds)| (name, probed(network), seconds)).collect()
 }
 
-/// Run in steps of any length, with a snapshot at every multiple of the period.
+/// Runs the network in steps of `step`, with a snapshot at every multiple of the period.
 fn in_steps(network: &Network, mode: Mode, seconds: f64, step: Span) -> (Vec<Snapshot>, Vec<Event>, Outcome) {
     let mut engine = network.engine(&options(mode, seconds)).expect("a sound network");
     let (mut snapshots, mut events, mut now) = (Vec::new(), Vec::new(), Time::ZERO);
@@ -96,13 +96,13 @@ fn stepwise_runs_equal_whole_runs_in_both_engines() {
     }
 }
 
-/// A run that ends at a moment knows what had come of it then: nothing can be ahead of its end.
+/// The outcome of a run that ends at the time of the snapshot is exact, because no state can be ahead of the end of a run.
 #[test]
 fn a_snapshot_equals_a_run_that_ends_there() {
     for (name, network, seconds) in networks() {
         let (snapshots, ..) = in_steps(&network, Mode::Eager, seconds, EVERY);
         for snapshot in snapshots.iter().skip(3).step_by(4) {
-            // Events at the moment itself come after it.
+            // Events exactly at the time of the snapshot are not included in the snapshot.
             let until = Time::from_nanos(snapshot.at.as_nanos() - 1);
             let options = Options { until, ..options(Mode::Eager, seconds) };
             let outcome = network.run(&options).expect("a sound network");
@@ -154,7 +154,7 @@ fn events_agree_with_the_counts_of_the_outcome() {
         let links = || outcome.links.iter().map(|link| link.counts);
         assert_eq!(count("marked"), links().map(|it| it.marked).sum::<u64>(), "{name}");
         if !name.starts_with("links that") {
-            // Failures count some packets that had left already.
+            // The counts include packets that had already left the link when it failed.
             let lost = links().map(|it| it.overflow + it.early + it.lost).sum::<u64>();
             assert_eq!(count("lost"), lost, "{name}");
         }

@@ -1,4 +1,4 @@
-//! Trees of members: reports go to parents, parents repair and speak to children, members change groups, agents come and go.
+//! Trees of members: reports to parents, repairs and orders by parents, changes of groups, and agents that leave and return.
 
 mod nets;
 
@@ -15,12 +15,12 @@ struct Tree {
     leaves: Vec<LinkId>,
 }
 
-/// A source, `agents` agents behind 20 Mbit/s, each with `each` leaves behind 8 Mbit/s.
+/// Builds a source, `agents` agents behind 20 Mbit/s, and for each agent `each` leaves behind 8 Mbit/s.
 fn tree(scheme: &str, agents: u32, each: u32, seed: u64) -> Tree {
     tree_until(scheme, (agents, each), &[], None, seed)
 }
 
-/// The same, with first agents that are present for `until` seconds, and links to leaves that lose the part `loss`
+/// Builds the same tree, but the first agents leave after the times `until` (seconds), and links to leaves lose the share `loss`
 /// of all packets.
 fn tree_until(scheme: &str, (agents, each): (u32, u32), until: &[f64], loss: Option<f64>, seed: u64) -> Tree {
     let mut net = Network::new(seed);
@@ -104,13 +104,14 @@ fn reports_of_a_flat_session_go_to_the_source() {
     assert_eq!(flow.tree.as_ref().map(|tree| tree.reports), Some(0));
 }
 
-/// One leaf's link drops to a tenth: it hears its agent instead of the source, and its link carries no more of the session.
+/// The rate of one leaf's link drops to a tenth. The leaf then receives the packets of its agent instead of the source, and its
+/// link carries no other packets of the session.
 #[test]
 fn a_congested_leaf_moves_and_comes_back() {
     let mut tree = tree("mtcp,preset=published,local-high=30ms,local-part=0,store=20000", 3, 4, 1);
     let (at, back) = (Time::from_secs_f64(15.0), Time::from_secs_f64(30.0));
     tree.net.change(at, tree.leaves[0], Change::Rate(Rate::from_mbps(0.8)));
-    // Wider than before: it has to catch up while the session goes on.
+    // The new rate exceeds the original rate, because the leaf must catch up while the session continues.
     tree.net.change(back, tree.leaves[0], Change::Rate(Rate::from_mbps(16.0)));
     let outcome = run(&tree, 90.0);
     let flow = &outcome.flows[tree.flow.0 as usize];
@@ -127,14 +128,14 @@ fn a_congested_leaf_moves_and_comes_back() {
     assert!(flow.sent - flow.members[3].packets < 300, "{} of {}", flow.members[3].packets, flow.sent);
 }
 
-/// Children of an agent that dies go to its parent, and back to it when it returns; no receiver but the agent
-/// misses anything in the end.
+/// Children of an agent that leaves move to its parent, and return to the agent when it returns. At the end, no receiver except
+/// the agent misses any packet.
 #[test]
 fn an_agent_dies_and_comes_back() {
     for (seed, loss) in [(1, None), (2, None), (3, Some(0.01)), (4, Some(0.03)), (5, Some(0.03))] {
         let mut tree = tree_until("mtcp,preset=published,localize=off", (3, 4), &[10.0], loss, seed);
         tree.net.come_back(tree.flow, 0, Time::from_secs_f64(15.0), Time::NEVER);
-        // A number of packets with which the last ones leave after it came back.
+        // With this number of packets, the last ones are sent after the agent has returned.
         let packets = match loss {
             None => 20_000,
             Some(few) if few < 0.02 => 2_000,
@@ -152,8 +153,7 @@ fn an_agent_dies_and_comes_back() {
     }
 }
 
-/// An agent dies, then the one to which its children went, and the second one comes back: they always have a
-/// parent.
+/// An agent leaves. The agent to which its children moved leaves as well, and returns later. The children always have a parent.
 #[test]
 fn children_of_failed_agents_move_to_live_ancestors() {
     for seed in 1..=3 {
@@ -180,7 +180,7 @@ fn a_graph_that_is_not_a_tree_is_refused() {
     assert!(matches!(error, SimError::NoAgents { .. }), "{error}");
 }
 
-/// Beside TCP and datagrams, over links that lose and change, with receivers that come and go.
+/// Networks with competing TCP and datagrams, lossy and changing links, and receivers that leave and return.
 #[test]
 fn random_networks_with_flat_trees_are_the_same_in_both_engines() {
     for seed in 1..16 {

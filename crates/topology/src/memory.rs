@@ -124,7 +124,8 @@ pub const fn of_queue(queue: &QueueSpec) -> u64 {
 
 /// Parses a number of bytes with an optional suffix k, M, G or T: `500M`, `1.5G`.
 ///
-/// # Errors The expected form of the text.
+/// # Errors
+/// The expected form of the text.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wanted = || format!("`{text}` is no size; write it as 500M or 32G");
     let text = text.trim();

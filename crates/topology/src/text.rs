@@ -107,7 +107,8 @@ impl<'a> Iterator for Words<'a> {
 impl Words<'_> {
     /// Parses the next word.
     ///
-    /// # Errors When the value is missing, or does not have the `expected` form.
+    /// # Errors
+    /// When the value is missing, or does not have the `expected` form.
     pub fn value<T: std::str::FromStr>(&mut self, expected: &'static str) -> Result<T, LineError> {
         let value = self.next().ok_or(LineError::Missing(expected))?;
         value.parse().map_err(|_| LineError::Value { value: value.into(), expected })

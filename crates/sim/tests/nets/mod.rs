@@ -1,4 +1,4 @@
-//! Small networks.
+//! Small networks for tests.
 #![allow(dead_code, reason = "each test program uses some of them")]
 
 use faircast_aqm::{Limit, LinkSpec, LossSpec, QueueSpec};
@@ -12,7 +12,7 @@ use faircast_sim::{
 };
 use faircast_unicast::Protocol;
 
-/// Runs it in both engines, which must agree, and returns the outcome.
+/// Runs the network in both engines, asserts that they agree, and returns the outcome.
 #[track_caller]
 pub fn in_both_engines(net: &Network, seconds: f64) -> Outcome {
     let outcome = |mode| {
@@ -81,7 +81,7 @@ pub fn reno() -> UnicastProtocol {
     UnicastProtocol::Controlled("tcp-reno".parse::<Protocol>().expect("a protocol"))
 }
 
-/// A source, a router and receivers behind bottlenecks of 1 Mbit/s, with background flows of their own.
+/// Builds a source, a router and receivers behind bottlenecks of 1 Mbit/s, each with competing flows.
 pub fn star(receivers: usize, background: Background) -> Network {
     let mut net = Network::new(7);
     let (source, router) = (net.node(), net.node());
@@ -139,7 +139,7 @@ pub fn star(receivers: usize, background: Background) -> Network {
     net
 }
 
-/// Receivers behind bottlenecks with an endless TCP flow each, and a session to all.
+/// Builds a session to receivers behind bottlenecks, each with an endless TCP flow.
 pub fn tcp_star(receivers: usize) -> Network {
     let mut net = Network::new(9);
     let (source, router) = (net.node(), net.node());
@@ -156,7 +156,7 @@ pub fn tcp_star(receivers: usize) -> Network {
     net
 }
 
-/// A tree of two levels with the bottlenecks at the leaves, and two single receivers behind each.
+/// Builds a tree of two levels with bottlenecks at the leaves, and two single receivers behind each bottleneck.
 pub fn tree(branches: usize, leaves: usize) -> Network {
     let mut net = Network::new(3);
     let (source, root) = (net.node(), net.node());
@@ -185,7 +185,7 @@ pub fn tree(branches: usize, leaves: usize) -> Network {
     net
 }
 
-/// A star with lossy links both ways, one that changes its rate and delay, and one that fails.
+/// Builds a star with lossy links in both directions. One link changes its rate and delay, and another link fails.
 pub fn rough_star(receivers: usize) -> Network {
     let mut net = Network::new(11);
     let (source, router) = (net.node(), net.node());
@@ -218,8 +218,7 @@ pub fn rough_star(receivers: usize) -> Network {
     net
 }
 
-/// Members that join late or leave early.
-/// Members that also say that they are there, over links of a constant rate, and a source that probes.
+/// Builds a session over links of a constant rate, whose members report their presence and whose source sends probes.
 pub fn saying(receivers: usize, alive: Option<Span>) -> Network {
     let mut net = Network::new(5);
     let (source, router) = (net.node(), net.node());
@@ -234,7 +233,7 @@ pub fn saying(receivers: usize, alive: Option<Span>) -> Network {
     net
 }
 
-/// Returns a network of members, one of which joins late and some of which leave.
+/// Builds a session with a late joiner and members that leave early.
 pub fn coming_and_going(receivers: usize) -> Network {
     let mut net = Network::new(5);
     let (source, router) = (net.node(), net.node());
@@ -256,7 +255,7 @@ pub fn coming_and_going(receivers: usize) -> Network {
     net
 }
 
-/// Members that come back again and again: as new receivers, after an absence of any length.
+/// Builds a session with members that leave and return repeatedly, as new receivers, after absences of any length.
 pub fn coming_back(receivers: usize) -> Network {
     let mut rng = Rng::new(17, 4712);
     let mut net = Network::new(17);
@@ -278,8 +277,8 @@ pub fn coming_back(receivers: usize) -> Network {
     net
 }
 
-/// The member is there for a few seconds and away for a few, or for less than a round trip, until the end. Its stays after
-/// the first one.
+/// Makes the member leave and return repeatedly until `end`. Stays last up to an eighth of the run, and some absences are shorter
+/// than a round-trip time. Returns the stays after the first one.
 fn come_and_go(it: &mut ReceiverSpec, end: f64, rng: &mut Rng) -> Vec<(Time, Time)> {
     let mut at = end / 6.0 * rng.unit();
     it.leave = Time::from_secs_f64(at);
@@ -298,8 +297,8 @@ fn come_back(net: &mut Network, flow: FlowId, later: Vec<(u32, Vec<(Time, Time)>
     }
 }
 
-/// A session of several layers to receivers behind two routers, each behind a bottleneck of its own beside TCP; one comes
-/// late, one leaves, one comes back, and a session of one layer goes the same way.
+/// Builds a session of several layers to receivers behind two routers. Each receiver is behind a separate bottleneck with a
+/// competing TCP flow. One receiver joins late, one leaves, and one returns. A session of one layer uses the same paths.
 pub fn layered(scheme: &str, receivers: usize) -> Network {
     let mut net = Network::new(23);
     let (source, root) = (net.node(), net.node());
@@ -341,7 +340,7 @@ pub fn layered(scheme: &str, receivers: usize) -> Network {
     net
 }
 
-/// One TCP flow over one link.
+/// Builds one TCP flow over one link.
 pub fn one_tcp() -> Network {
     let mut net = Network::new(1);
     let (a, b) = (net.node(), net.node());
@@ -351,16 +350,17 @@ pub fn one_tcp() -> Network {
     net
 }
 
-/// Random networks draw among the first schemes of the catalogue, so that a further one does not make other networks of all.
+/// Number of schemes from which random networks are drawn. It is constant, so that an additional scheme of the catalogue does not
+/// change the random networks.
 const DRAWN: u64 = 9;
 
-/// MTCP, whose parents repair or not.
+/// Draws a configuration of MTCP, with or without repairs by parents.
 fn mtcp(rng: &mut Rng) -> Scheme {
     let preset = if rng.chance(0.7) { "published" } else { "transport" };
     format!("mtcp,preset={preset}").parse().expect("a scheme and a preset")
 }
 
-/// One of all schemes, as its paper has it or as a transport runs it.
+/// Draws a scheme with the preset of its paper or of a transport.
 fn any_scheme(rng: &mut Rng) -> Scheme {
     let entry = &CATALOGUE[rng.below(DRAWN) as usize];
     let preset = if rng.chance(0.5) { "published" } else { "transport" };
@@ -368,26 +368,26 @@ fn any_scheme(rng: &mut Rng) -> Scheme {
     scheme.with_packet_size(1000)
 }
 
-/// The same of those with several layers.
+/// Draws a scheme with several layers, with the preset of its paper or of a transport.
 fn any_layered_scheme(rng: &mut Rng) -> Scheme {
     std::iter::repeat_with(|| any_scheme(rng))
         .find(|scheme| scheme.layers() > 1)
         .expect("the catalogue has some")
 }
 
-/// Returns a random network. It has routers in a row or tree with hosts, sessions of all schemes between some
-/// of them, TCP, TFRC, RAP and datagrams. It also has RED, losses, changes, members that come and go, sources
-/// that end and nodes that aggregate.
+/// Returns a random network of routers in a row or tree, with hosts. Some hosts have sessions of all schemes, TCP, TFRC, RAP or
+/// datagrams. The network also has RED, losses, changes, members that leave and return, sources that stop, and nodes that
+/// aggregate reports.
 pub fn random(seed: u64) -> Network {
     random_with(seed, any_scheme)
 }
 
-/// The same with sessions of several layers alone.
+/// Returns a random network like `random` in which all sessions have several layers.
 pub fn random_layered(seed: u64) -> Network {
     random_with(seed, any_layered_scheme)
 }
 
-/// The same with sessions of MTCP alone, all of whose receivers are children of the source.
+/// Returns a random network like `random` in which all sessions use MTCP and all receivers are children of the source.
 pub fn random_mtcp(seed: u64) -> Network {
     random_with(seed, mtcp)
 }
@@ -497,7 +497,7 @@ fn random_with(seed: u64, scheme: fn(&mut Rng) -> Scheme) -> Network {
     net
 }
 
-/// One host sends a session to each of many receivers, and a TCP flow to some.
+/// Builds one host that sends a session to each of many receivers, and a TCP flow to some receivers.
 pub fn one_sender(receivers: usize) -> Network {
     let mut net = Network::new(13);
     let (sender, router) = (net.node(), net.node());
