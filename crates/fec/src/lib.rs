@@ -43,15 +43,15 @@ pub enum FecError {
     /// The block is not `K * T` bytes long.
     #[error("a block of {found} bytes instead of {expected}; pad it first")]
     BlockLength {
-        /// `K * T`.
+        /// Expected length, bytes: `K * T`.
         expected: usize,
-        /// Given value.
+        /// Actual length, bytes.
         found: usize,
     },
     /// The ID does not belong to a repair symbol.
     #[error("{esi} is no repair symbol of a block of {symbols}; repair symbols are {symbols} to {}", MAX_ESI - 1)]
     NotARepair {
-        /// Requested symbol.
+        /// Requested symbol ID.
         esi: u32,
         /// `K`.
         symbols: u16,
@@ -59,9 +59,9 @@ pub enum FecError {
     /// The buffer for a symbol is not `T` bytes long.
     #[error("room for {found} bytes where a symbol takes {expected}")]
     Room {
-        /// `T`.
+        /// Expected length, bytes: `T`.
         expected: usize,
-        /// Given value.
+        /// Actual length, bytes.
         found: usize,
     },
 }
@@ -87,7 +87,8 @@ pub trait RepairSource {
     /// Writes repair symbol `esi` (`K` or above) into `out`, which is `T` bytes long.
     ///
     /// # Errors
-    /// [`FecError::NotARepair`] and [`FecError::Room`].
+    /// [`FecError::NotARepair`] when `esi` is not the ID of a repair symbol, and [`FecError::Room`] when `out` has another
+    /// length.
     fn repair(&mut self, esi: u32, out: &mut [u8]) -> Result<(), FecError>;
 
     /// Appends the repair symbols `first..first + count` to `out`, in order.

@@ -42,9 +42,9 @@ impl Entry {
 
     /// Returns the entry of a packet's arrival at the end of a link at `time`.
     ///
-    /// Packets that arrive at a node simultaneously are ordered by rank, lowest first, and then at random. Flows whose
-    /// acknowledgements are spaced by a common bottleneck arrive there simultaneously again and again. The order then decides
-    /// which flow gets the last place in the queue.
+    /// Packets that arrive at a node simultaneously are ordered by rank, lowest first, and then at random. A common bottleneck
+    /// spaces the acknowledgements of its flows, so their packets arrive at the bottleneck simultaneously again and again. The
+    /// order then decides which flow gets the last place in the queue.
     #[inline]
     pub const fn arrival(time: u64, link: u32, rank: u8) -> Entry {
         let Entry { key, .. } = Entry::new(time, Class::Arrival, link);

@@ -23,8 +23,8 @@ pub struct Outcome {
     pub routers: Vec<RouterOutcome>,
     /// Packets on the tapped links, in order of time.
     pub taps: Vec<Tapped>,
-    /// Events that were not taken during the run, in order of time; empty unless
-    /// [`Options::events`](crate::Options::events) asks for them.
+    /// Events that were not taken during the run, in order of time; empty unless [`Options::events`](crate::Options::events)
+    /// requests events.
     pub log: Vec<Event>,
     /// Outcomes of flows that share congestion control, in the order in which the coordinations were added.
     pub coordinations: Vec<CoordinationOutcome>,

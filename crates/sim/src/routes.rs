@@ -35,7 +35,7 @@ pub struct Branch {
     /// The child branches.
     pub children: (u32, u32),
     pub then: ArrivalProcessing,
-    /// Lane from the parent branch to the inbox of this branch's link; [`NONE`] for none.
+    /// Lane from the parent branch's link to the inbox of this branch's link; [`NONE`] for none.
     pub lane: u32,
     /// Bundle of the children; [`NONE`] for none.
     pub bundle: u32,

@@ -79,7 +79,7 @@ pub enum ApplicationData {
     },
     /// The data of a trace, on one connection.
     Trace(TraceId),
-    /// Transfers on new connections, one after the other.
+    /// Consecutive transfers, each on a new connection.
     Transfers {
         /// Number of packets of a transfer, rounded; at least 1.
         packets: Law,

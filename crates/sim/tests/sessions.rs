@@ -41,8 +41,8 @@ fn a_source_that_has_sent_all_it_had_goes_on_listening() {
     assert_eq!(limited.flows[0].feedback, member.reports, "all that was said was heard");
 }
 
-/// Runs one receiver with a round-trip time of 200 ms that reports its presence every `alive`. Returns the time of the first packet in ms, and the
-/// largest round-trip time that the source has measured by then.
+/// Runs one receiver that reports its presence at the interval `alive`. The round-trip time is 200 ms. Returns the time of the
+/// first packet in ms, and the largest round-trip time that the source has measured by then.
 fn probed(alive: Option<Span>, start: f64) -> (Option<u64>, Span) {
     let mut net = Network::new(3);
     let (source, leaf) = (net.node(), net.node());

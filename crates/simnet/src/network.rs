@@ -61,7 +61,7 @@ pub enum Happens<H, P, O> {
     Arrives {
         /// The host.
         host: H,
-        /// Its socket.
+        /// The host's socket.
         socket: P,
         /// The sender.
         from: SocketAddr,
@@ -88,7 +88,7 @@ enum Booked<H, P, O> {
 pub struct Network<H, P, D, O> {
     /// The current time.
     pub now: Time,
-    /// All sites.
+    /// The sites.
     pub sites: Vec<Site<H, D>>,
     /// Bytes of the IP and UDP headers.
     pub headers: u64,

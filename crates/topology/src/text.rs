@@ -70,7 +70,7 @@ pub trait Dialect {
     /// The first words of all lines, for error messages.
     const LINES: &'static str = "`host`, `router`, `link`, `oneway`";
 
-    /// Reads a line that begins with another word than those of networks. The method takes the words that it needs from `_words`;
+    /// Reads a line whose first word is unknown to the network parser. The method takes the words that it needs from `_words`;
     /// remaining words are an error.
     ///
     /// # Errors

@@ -33,8 +33,8 @@ pub struct Host {
     pub bundled_link: u32,
 }
 
-/// An agent on a host and its deadline. On a host with a single agent, the `next` of the host is the deadline, and this deadline is not
-/// updated.
+/// An agent on a host and its deadline. On a host with a single agent, the field `next` of the host contains the deadline, and
+/// this deadline is not updated.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     pub deadline: u64,
@@ -353,7 +353,7 @@ pub struct SenderAgent {
     pub sent: u64,
     /// Data packets that had been sent before.
     pub again: u32,
-    /// Cuts of this connection at its last inspection.
+    /// Number of cuts of this connection at the last inspection.
     pub cuts: u32,
     pub feedback: u64,
     pub digest: u64,

@@ -137,8 +137,8 @@ impl Engine {
         }
     }
 
-    /// Whether these packets must be processed one by one on a watched link. Packets before the next count of a link that is only
-    /// counted need not.
+    /// Whether these packets must be processed one by one on a watched link. This is unnecessary if the link is only counted and
+    /// all packets precede the next count.
     #[cold]
     #[inline(never)]
     fn has_to_look(&self, link: u32, packets: &[Logged]) -> bool {

@@ -76,7 +76,7 @@ enum AckResult {
     Lost,
 }
 
-/// Returns the address of an atom's host. Each host is in a subnet of its own (/64), and all hosts are in one region (/48). Only
+/// Returns the address of an atom's host. Each host is in a separate subnet (/64), and all hosts are in one region (/48). Only
 /// measurements can therefore distinguish the hosts.
 fn address_of(atom: u32) -> IpAddr {
     let [high, low] = [(atom >> 16) as u16, atom as u16];

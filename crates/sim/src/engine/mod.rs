@@ -121,8 +121,8 @@ impl Network {
     /// Runs the simulation.
     ///
     /// # Errors
-    /// When a flow has no path to a receiver, a node or link does not exist, or a size or rate is invalid. Also when a role
-    /// requests an action that the simulator cannot carry out.
+    /// When a flow has no path to a receiver, a node or link does not exist, or a size or rate is invalid. A role's request for
+    /// an impossible action is also an error.
     pub fn run(&self, options: &Options) -> Result<Outcome, SimError> {
         let mut engine = Engine::build(self, options, None)?;
         engine.run();
@@ -132,7 +132,7 @@ impl Network {
     /// Runs the simulation, and passes every packet of every session through `passage` when it leaves its host.
     ///
     /// # Errors
-    /// As [`Network::run`].
+    /// The errors of [`Network::run`].
     pub fn run_through(
         &self,
         options: &Options,
@@ -146,7 +146,7 @@ impl Network {
     /// Returns an engine that is ready to run: for running in steps, and for measuring memory and set-up time.
     ///
     /// # Errors
-    /// As [`Network::run`].
+    /// The errors of [`Network::run`].
     pub fn engine(&self, options: &Options) -> Result<Engine, SimError> {
         Engine::build(self, options, None)
     }

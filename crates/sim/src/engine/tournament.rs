@@ -5,7 +5,7 @@ use super::nanos::NEVER;
 /// A tree of minima. The leaves are the deadlines of the agents; every inner node contains the minimum of its two children.
 #[derive(Debug)]
 pub struct Tournament {
-    /// The root is at 1; the leaves begin at `leaves`.
+    /// Nodes of the tree: the root at index 1, the leaves from index `leaves` on.
     earliest: Vec<u64>,
     leaves: usize,
 }
