@@ -44,7 +44,7 @@ fn repairs(shape: Shape, seed: u32, count: u32) -> Result<(Vec<u8>, Vec<u8>), fa
     Ok((block, made))
 }
 
-/// Encoding rate of a block with 5 % of repair symbols.
+/// Measures the encoding rate of a block with 5 % of repair symbols.
 fn encode_rate(shape: Shape) -> Result<f64, faircast_fec::FecError> {
     let (mut buffer, mut made) = (block(shape, 1), Vec::new());
     best_rate(shape, || {
@@ -56,7 +56,8 @@ fn encode_rate(shape: Shape) -> Result<f64, faircast_fec::FecError> {
     })
 }
 
-/// Decoding rate of a block. `lost` source symbols, spread over the block, are replaced by `lost + 2` repair symbols.
+/// Measures the decoding rate of a block. `lost` source symbols, spread over the block, are replaced by `lost + 2` repair
+/// symbols.
 fn decode_rate(shape: Shape, lost: u16) -> Result<f64, faircast_fec::FecError> {
     let (block, made) = repairs(shape, 2, u32::from(lost) + 2)?;
     let size = usize::from(SYMBOL_SIZE);

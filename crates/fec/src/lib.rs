@@ -53,7 +53,7 @@ pub enum FecError {
     NotARepair {
         /// Requested symbol ID.
         esi: u32,
-        /// `K`.
+        /// Number of source symbols, `K`.
         symbols: u16,
     },
     /// The buffer for a symbol is not `T` bytes long.

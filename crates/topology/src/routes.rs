@@ -63,7 +63,7 @@ impl<'a> Routes<'a> {
         let mut next = 0;
         while let Some(&node) = taken.get(next) {
             next += 1;
-            // In a network without loops, the last remaining node has no neighbour.
+            // In a network without loops, the last remaining node has no neighbour left.
             let Some(&only) = of(node).iter().find(|other| left[**other as usize] > 0) else { continue };
             self.up[node as usize] = only;
             left[node as usize] = 0;

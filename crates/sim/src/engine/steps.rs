@@ -17,7 +17,7 @@ impl Engine {
     /// [`Options::sample`](crate::Options::sample). A snapshot affects neither the outcome nor later snapshots.
     ///
     /// # Errors
-    /// When the run has not reached `at`, or `at` is not a multiple of the bin and the sampling period.
+    /// When the run has not reached `at`, or `at` is not a multiple of both the bin length and the sampling period.
     pub fn snapshot(&mut self, at: Time) -> Result<Snapshot, SnapshotError> {
         let now = at.as_nanos();
         if now > self.reached {
