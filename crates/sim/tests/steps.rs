@@ -154,7 +154,7 @@ fn events_agree_with_the_counts_of_the_outcome() {
         let links = || outcome.links.iter().map(|link| link.counts);
         assert_eq!(count("marked"), links().map(|it| it.marked).sum::<u64>(), "{name}");
         if !name.starts_with("links that") {
-            // The counts include packets that had already left the link when it failed.
+            // A failing link also counts packets that had already left, so networks with failures are excluded.
             let lost = links().map(|it| it.overflow + it.early + it.lost).sum::<u64>();
             assert_eq!(count("lost"), lost, "{name}");
         }

@@ -4,7 +4,7 @@
 //! is nearer to the destination, then by the neighbour with the lowest number. Between two nodes a path uses the link with the
 //! least delay, then with the lowest number. No path passes through a host ([`Topology::is_host`]).
 //!
-//! The loop-free parts of the network are trees attached to the core, which is the remainder. Inside such a tree there is only
+//! The network consists of a core, which contains all loops, and of trees attached to the core. Inside such a tree there is only
 //! one path, which needs neither search nor memory. Paths through the core are computed per destination and cached.
 
 use crate::topology::{LinkId, NodeId, Topology};

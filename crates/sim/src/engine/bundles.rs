@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    // Not inlined: most links have no bundle, and the check for one must be cheap.
+    // Not inlined: most links have no bundle, and callers should pay only for the check.
     #[inline(never)]
     fn catch_up_branch(&mut self, branch: u32) {
         let part = &self.branches[branch as usize];

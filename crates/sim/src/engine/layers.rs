@@ -31,7 +31,7 @@ struct Gate {
     closes: u64,
     /// The gate of the same layer on the next branch towards the source; [`NONE`] at the source.
     parent: u32,
-    /// Number of gates on the next downstream branches that request the layer. At a last hop it includes the member's own
+    /// Number of gates on the next downstream branches that request the layer. At a last hop, the number includes the member's
     /// request.
     wanted: u32,
     /// Index of the session's latencies.
