@@ -49,7 +49,7 @@ pub enum FecError {
         found: usize,
     },
     /// The ID does not belong to a repair symbol.
-    #[error("{esi} is no repair symbol of a block of {symbols}; repair symbols are {symbols} to {}", MAX_ESI - 1)]
+    #[error("{esi} is not a repair symbol of a block of {symbols}; repair symbols are {symbols} to {}", MAX_ESI - 1)]
     NotARepair {
         /// Requested symbol ID.
         esi: u32,
@@ -57,7 +57,7 @@ pub enum FecError {
         symbols: u16,
     },
     /// The buffer for a symbol is not `T` bytes long.
-    #[error("room for {found} bytes where a symbol takes {expected}")]
+    #[error("room for {found} bytes, but a symbol has {expected}")]
     Room {
         /// Expected length, bytes: `T`.
         expected: usize,

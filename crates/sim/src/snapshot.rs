@@ -42,7 +42,7 @@ pub struct LinkSnapshot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// The run has not reached the requested time.
-    #[error("the run has come to {reached:?}, not to {at:?}: go on with Engine::run_until first")]
+    #[error("the run has reached {reached:?}, not {at:?}: go on with Engine::run_until first")]
     NotReached {
         /// Requested time.
         at: Time,
@@ -50,7 +50,7 @@ pub enum SnapshotError {
         reached: Time,
     },
     /// No records exist for the requested time, and hosts and links may already be beyond it.
-    #[error("{at:?} is no multiple of Options::{period}, so nothing was kept for it")]
+    #[error("{at:?} is not a multiple of Options::{period}, so no state was stored for it")]
     NotKept {
         /// Requested time.
         at: Time,

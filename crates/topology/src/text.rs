@@ -44,7 +44,7 @@ pub enum LineError {
     #[error("needs {0}")]
     Missing(&'static str),
     /// The option is unknown in this place.
-    #[error("`{0}` is not known here; there are {1}")]
+    #[error("`{0}` is not known here; choose one of {1}")]
     UnknownOption(String, &'static str),
     /// The value does not have the expected form.
     #[error("`{value}` is not {expected}")]
@@ -55,10 +55,10 @@ pub enum LineError {
         expected: &'static str,
     },
     /// The name is already in use.
-    #[error("there is a `{0}` already")]
+    #[error("`{0}` exists already")]
     Twice(String),
     /// The link names a node that does not exist.
-    #[error("there is no `{0}`; hosts and routers stand before their links")]
+    #[error("there is no `{0}`; hosts and routers must precede their links")]
     NoNode(String),
     /// Invalid option of a link.
     #[error(transparent)]

@@ -8,7 +8,7 @@ use faircast_topology::Edge;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// A role requested an action that the simulator cannot carry out for this role.
-    #[error("{role} of the run {what}: that is an error of its scheme")]
+    #[error("{role} of the run {what}: this is an error of its scheme")]
     Effect {
         /// Name of the role.
         role: &'static str,
@@ -56,7 +56,7 @@ pub enum SimError {
         why: &'static str,
     },
     /// The tree of a session is invalid.
-    #[error("flow {flow}: the parent of member {member} cannot be: {why}")]
+    #[error("flow {flow}: the parent of member {member} is not possible: {why}")]
     BadTree {
         /// The flow.
         flow: usize,
@@ -90,7 +90,7 @@ pub enum SimError {
         node: u32,
     },
     /// The periods in which an application sends are not in order.
-    #[error("flow {flow}: the spans in which its application sends are not one after the other")]
+    #[error("flow {flow}: the sending periods of its application overlap or are not in order")]
     BadTalks {
         /// The flow.
         flow: usize,
@@ -114,7 +114,7 @@ pub enum SimError {
         why: &'static str,
     },
     /// A rate is not a positive number.
-    #[error("{what}: a rate of {rate} bit/s cannot carry anything")]
+    #[error("{what}: a rate of {rate} bit/s cannot carry packets")]
     NoRate {
         /// Owner of the rate.
         what: String,
