@@ -53,7 +53,8 @@ const GILBERT: &[Opt<Gilbert>] = &[
 impl LossSpec {
     /// Returns the model if all its values are probabilities.
     ///
-    /// # Errors The first invalid value.
+    /// # Errors
+    /// The first invalid value.
     pub fn checked(self) -> Result<LossSpec, SpecError> {
         self.to_string().parse::<LossSpec>().map(|_| self)
     }

@@ -183,7 +183,8 @@ impl Net {
 
     /// A host, counted in the plan's order, has sent this packet. Times must not run backwards.
     ///
-    /// # Errors When it has no destination here. A drop by a queue is no error.
+    /// # Errors
+    /// When it has no destination here. A drop by a queue is no error.
     ///
     /// # Panics
     /// When there is no such host.

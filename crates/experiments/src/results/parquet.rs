@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 /// Writes the table as a Parquet file. NaN is written as null.
 ///
-/// # Errors The library's error.
+/// # Errors
+/// The library's error.
 pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     let columns = table.columns.iter().map(|(name, column)| {
         let nullable = matches!(column, Column::Number(_));

@@ -251,7 +251,8 @@ impl Scenario {
     /// Reads a scenario whose runs may each take `memory` bytes, by an estimate that is made before anything is
     /// laid out.
     ///
-    /// # Errors All its faults, and the estimated memory when that is more than allowed.
+    /// # Errors
+    /// All its faults, and the estimated memory when that is more than allowed.
     pub fn parse_within(text: &str, file: &str, memory: u64) -> Result<Scenario, Diagnostics> {
         Scenario::read(text, file, memory).map_err(|wrong| Diagnostics::new(file, text, wrong))
     }

@@ -89,7 +89,8 @@ fn pair(line: usize, text: &str, from: f64) -> Result<(f64, f64), TraceError> {
 
 /// Reads the transmissions of a source: `time,bytes`.
 ///
-/// # Errors The fault and its line.
+/// # Errors
+/// The fault and its line.
 pub fn sends(text: &str) -> Result<SendTrace, TraceError> {
     let mut all = SendTrace::new();
     let mut from = 0.0;
@@ -110,7 +111,8 @@ pub fn sends(text: &str) -> Result<SendTrace, TraceError> {
 /// How fast a link is: `time,rate` with the rate in bit/s, or, where lines have no comma, Mahimahi's: each line is a millisecond in which one
 /// packet may leave. Those are summed over `bin` or until there is one.
 ///
-/// # Errors The fault and its line.
+/// # Errors
+/// The fault and its line.
 pub fn rates(text: &str, bin: Span) -> Result<RateTrace, TraceError> {
     match lines(text).next() {
         None => Err(TraceError::Empty("0.25,2e6")),

@@ -196,7 +196,8 @@ impl Coordinator {
 
     /// Adds a connection that opens as a member. The windows in `view` are its initial windows without a group.
     ///
-    /// # Errors When the group is closed or full; the connection continues alone.
+    /// # Errors
+    /// When the group is closed or full; the connection continues alone.
     pub fn join(&mut self, group: GroupId, view: View) -> Result<Joined, CapacityError> {
         let it = self.group(group).ok_or(CapacityError::Closed)?;
         if it.members >= self.config.max_members {

@@ -255,7 +255,8 @@ pub struct NoSuchEntry(pub String);
 
 /// The figure or table of this name or alias.
 ///
-/// # Errors When no entry has this identifier.
+/// # Errors
+/// When no entry has this identifier.
 pub fn find(id: &str) -> Result<&'static Entry, NoSuchEntry> {
     let named = |entry: &&Entry| entry.id == id || entry.aliases.iter().any(|alias| alias == id);
     entries().find(named).ok_or_else(|| NoSuchEntry(id.to_owned()))
