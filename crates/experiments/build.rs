@@ -1,11 +1,11 @@
-//! Identifies the code of this build's results: a hash of everything that a simulated packet passes.
+//! Computes the identity of the code behind this build's results: a hash of all code that processes a simulated packet.
 
 #![allow(clippy::disallowed_methods, reason = "a build script reads files")]
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// Beside this crate, where it is built from the repository.
+/// Directories next to this crate, if it is built in the repository.
 const CODE: &[&str] = &[
     "../core/src",
     "../aqm/src",
@@ -34,7 +34,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// A file, or all in a directory, with their names.
+/// Adds a file, or all files in a directory, with their names.
 fn add(hash: &mut blake3::Hasher, name: &str, path: &Path) -> io::Result<()> {
     if path.is_dir() {
         let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;

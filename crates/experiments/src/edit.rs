@@ -1,24 +1,24 @@
-//! Changes to a scenario's text before it is read: by hand (`--set`), for comparisons, for quick runs.
+//! Changes to a scenario's text before it is parsed: by the user (`--set`), for comparisons, for quick runs.
 //!
-//! The result is a text again, so that the text stored with results is the one that was run.
+//! The result is a text again, so that the stored text is the one that was run.
 
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, TomlError, Value};
 
-/// Why a change cannot be made.
+/// Reason why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// The text is not TOML.
     #[error("the scenario is not TOML: {0}")]
     NotToml(String),
-    /// The path ends before it should.
+    /// A part of the path does not exist.
     #[error(
         "the path `{path}` does not exist: there is no `{part}`; write keys by name, flows by their `name`, other \
          tables of a list by their number from 1, as in `flow.multicast.scheme` or `link.1.delay`"
     )]
     Nowhere {
-        /// As given.
+        /// The path as given.
         path: String,
-        /// The part that is not there.
+        /// The part that does not exist.
         part: String,
     },
 }
@@ -26,33 +26,33 @@ pub enum EditError {
 /// Treatment of a missing table on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// It is made.
+    /// It is created.
     Made,
-    /// The error names it.
+    /// It is an error.
     Named,
 }
 
-/// A scenario's text under change. Comments and the order of keys stay as they are.
+/// A scenario's text that is being changed. Comments and the order of keys do not change.
 #[derive(Debug, Clone)]
 pub struct Edit {
     document: DocumentMut,
 }
 
 impl Edit {
-    /// Parses this text.
+    /// Parses the text.
     ///
     /// # Errors
-    /// When it is not TOML.
+    /// If the text is not TOML.
     pub fn of(text: &str) -> Result<Edit, EditError> {
         text.parse()
             .map(|document| Edit { document })
             .map_err(|error: TomlError| EditError::NotToml(error.message().to_owned()))
     }
 
-    /// Set a key; the value is TOML, or else taken as a text. Tables on the path that are not there are made.
+    /// Sets a key. A value that is not TOML becomes a string. Missing tables on the path are created.
     ///
     /// # Errors
-    /// When the path leads nowhere.
+    /// If the path does not exist.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), EditError> {
         let value = value.trim().parse().unwrap_or_else(|_| Value::from(value));
         let (table, key) = self.table(path, Missing::Made)?;
@@ -63,17 +63,17 @@ impl Edit {
         Ok(())
     }
 
-    /// Remove a key, if it is there.
+    /// Removes a key, if it exists.
     ///
     /// # Errors
-    /// When the path leads nowhere.
+    /// If the path does not exist.
     pub fn remove(&mut self, path: &str) -> Result<(), EditError> {
         let (table, key) = self.table(path, Missing::Named)?;
         table.remove(key);
         Ok(())
     }
 
-    /// Keeps those tables of a list whose key's text `keep` accepts.
+    /// Keeps the tables of a list for which `keep` accepts the text of `key`.
     pub fn retain(&mut self, list: &str, key: &str, keep: impl Fn(&str) -> bool) {
         match self.document.get_mut(list) {
             Some(Item::ArrayOfTables(tables)) => tables.retain(|table| keep(text(table, key))),
@@ -84,8 +84,8 @@ impl Edit {
         }
     }
 
-    /// Multiply every time of the run by `factor`: its length, windows, starts, stops, changes and timetables, where
-    /// they are whole or decimal seconds (`"200 s"`).
+    /// Multiplies every time of the run by `factor`: duration, windows, starts, stops, changes and timetables. Only whole or
+    /// decimal seconds (`"200 s"`) are changed.
     pub fn shorten(&mut self, factor: f64) {
         const TOP: &[&str] = &["duration", "warmup"];
         const FLOW: &[&str] = &["start", "stop", "join", "leave", "settle", "mute_after"];
@@ -99,10 +99,10 @@ impl Edit {
         list(root, "change").into_iter().for_each(|change| scale(change, &["at"], factor));
     }
 
-    /// Put traces that are files in their place: what `read` gives for the name.
+    /// Replaces the names of trace files by the traces, which `read` returns for each name.
     ///
     /// # Errors
-    /// The first name that cannot be read, and why.
+    /// The error of the first file that cannot be read.
     pub fn read_traces<E>(&mut self, mut read: impl FnMut(&str) -> Result<String, E>) -> Result<(), E> {
         for (tables, key, named) in [("flow", "trace", "trace_file"), ("change", "rates", "rates_file")] {
             for table in list(self.document.as_table_mut(), tables) {
@@ -116,7 +116,7 @@ impl Edit {
         Ok(())
     }
 
-    /// The names of the flows, and the kind of each.
+    /// Returns name and kind of each flow.
     pub fn flows(&self) -> Vec<(String, String)> {
         let flows: Vec<&dyn TableLike> = match self.document.get("flow") {
             Some(Item::ArrayOfTables(tables)) => tables.iter().map(|table| table as &dyn TableLike).collect(),
@@ -128,12 +128,12 @@ impl Edit {
         flows.iter().map(|flow| (text(*flow, "name").to_owned(), text(*flow, "kind").to_owned())).collect()
     }
 
-    /// The changed text.
+    /// Returns the changed text.
     pub fn text(&self) -> String {
         self.document.to_string()
     }
 
-    /// The table that holds the last key of a path, and that key.
+    /// Returns the table with the last key of a path, and the key.
     fn table<'a>(
         &'a mut self,
         path: &'a str,
@@ -160,14 +160,14 @@ impl Edit {
     }
 }
 
-/// The table of a list with this `name`, or with this number from 1.
+/// Returns the table of a list with this `name`, or with this number from 1.
 fn member<'a>(mut tables: Vec<&'a mut dyn TableLike>, which: &str) -> Option<&'a mut dyn TableLike> {
     let named = |table: &&mut dyn TableLike| text(*table, "name") == which;
     let place = tables.iter().position(named).or_else(|| which.parse::<usize>().ok()?.checked_sub(1))?;
     (place < tables.len()).then(|| tables.swap_remove(place))
 }
 
-/// The tables of a list, be they written as `[[list]]` or between brackets.
+/// Returns the tables of a list, written either as `[[list]]` or in brackets.
 fn list<'a>(table: &'a mut dyn TableLike, key: &str) -> Vec<&'a mut dyn TableLike> {
     match table.get_mut(key) {
         Some(Item::ArrayOfTables(tables)) => {
@@ -181,12 +181,12 @@ fn list<'a>(table: &'a mut dyn TableLike, key: &str) -> Vec<&'a mut dyn TableLik
     }
 }
 
-/// The text of a key, or an empty one.
+/// Returns the text of a key, or an empty text.
 fn text<'a>(table: &'a dyn TableLike, key: &str) -> &'a str {
     table.get(key).and_then(Item::as_str).unwrap_or_default()
 }
 
-/// A new value between the spaces and comments of the old one.
+/// Replaces a value and preserves the spaces and comments around it.
 fn replace(old: &mut Value, mut new: Value) {
     *new.decor_mut() = old.decor().clone();
     *old = new;

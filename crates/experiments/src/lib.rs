@@ -1,4 +1,4 @@
-//! Scenarios, results, statistics and plots: the papers' figures and tables as files that can be run.
+//! Scenarios, results, statistics and plots: the papers' figures and tables as executable scenario files.
 
 pub mod analysis;
 pub mod aqm;

@@ -2,15 +2,15 @@
 
 use std::f64::consts::PI;
 
-/// Confidence of every interval that is reported, unless it says otherwise.
+/// Confidence level of reported intervals, unless stated otherwise.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The arithmetic mean; not-a-number of nothing.
+/// Returns the arithmetic mean; NaN without values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The sample standard deviation (divisor `n - 1`); zero of fewer than two values.
+/// Returns the sample standard deviation (divisor `n - 1`); zero for fewer than two values.
 pub fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -20,19 +20,19 @@ pub fn deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// The coefficient of variation: standard deviation over mean.
+/// Returns the coefficient of variation: standard deviation over mean.
 pub fn variation(values: &[f64]) -> f64 {
     deviation(values) / mean(values)
 }
 
-/// Returns Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 when all get the same, `1/n` when one gets all.
-/// NaN when all get nothing.
+/// Returns Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 for equal shares, `1/n` if a single share is not zero, NaN if all
+/// shares are zero.
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// The quantile `p` (0 to 1), interpolated between neighbours; not-a-number of nothing.
+/// Returns the quantile `p` (0 to 1), interpolated between neighbours; NaN without values.
 pub fn quantile(values: &[f64], p: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -43,16 +43,16 @@ pub fn quantile(values: &[f64], p: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
-/// A mean of independent runs, and how well it is known.
+/// A mean of independent runs, and its accuracy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Their mean.
+    /// Mean of the runs.
     pub mean: f64,
-    /// Their sample standard deviation.
+    /// Sample standard deviation of the runs.
     pub deviation: f64,
-    /// Half of the interval's width; not-a-number of fewer than two runs, which say nothing about it.
+    /// Half of the interval's width; NaN for fewer than two runs, which give no interval.
     pub half_width: f64,
 }
 
@@ -68,14 +68,14 @@ impl Estimate {
         Estimate { runs, mean: mean(&values), deviation, half_width }
     }
 
-    /// The interval; both ends are the mean where there are fewer than two runs.
+    /// Returns the interval; both ends are the mean for fewer than two runs.
     pub fn interval(&self) -> (f64, f64) {
         let half = if self.half_width.is_finite() { self.half_width } else { 0.0 };
         (self.mean - half, self.mean + half)
     }
 }
 
-/// The `t` for which a variable of Student's law lies within `-t .. t` with this probability (below 1).
+/// Returns the `t` for which a variable of Student's distribution is within `-t .. t` with this probability (below 1).
 pub fn student_t(probability: f64, freedom: usize) -> f64 {
     let mut above = 1.0;
     while student_within(above, freedom) < probability {
@@ -89,7 +89,7 @@ pub fn student_t(probability: f64, freedom: usize) -> f64 {
     above
 }
 
-/// The probability that a variable of Student's law with `freedom` degrees of freedom lies within `-t .. t`
+/// Returns the probability that a variable of Student's distribution with `freedom` degrees of freedom is within `-t .. t`
 /// (Abramowitz and Stegun, 26.7.3 and 26.7.4).
 fn student_within(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
@@ -111,21 +111,21 @@ pub struct Fit {
     pub slope: f64,
     /// Value at zero.
     pub intercept: f64,
-    /// Part of the variance that the line explains, "R^2".
+    /// Share of the variance that the line explains, "R^2".
     pub r_squared: f64,
 }
 
-/// How the points of a line are placed.
+/// Scale of the points of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// As they are.
+    /// The coordinates themselves.
     #[default]
     Linear,
-    /// By the logarithms of both coordinates: the slope is an exponent.
+    /// The logarithms of both coordinates: the slope is an exponent.
     Logarithmic,
 }
 
-/// A number that says something about a line.
+/// A number of a fitted line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trait {
     /// [`Fit::slope`].
@@ -138,7 +138,7 @@ pub enum Trait {
 }
 
 impl Fit {
-    /// One of its numbers.
+    /// Returns the selected number of the line.
     pub const fn get(&self, which: Trait) -> f64 {
         match which {
             Trait::Slope => self.slope,
@@ -149,7 +149,7 @@ impl Fit {
 }
 
 impl Scale {
-    /// The line that fits best; `None` for fewer than two different abscissas, and where there is no logarithm.
+    /// Fits a line. Returns `None` for fewer than two different abscissas, and if a logarithm is undefined.
     pub fn fit(self, points: &[(f64, f64)]) -> Option<Fit> {
         let placed: Vec<(f64, f64)> = match self {
             Scale::Linear => points.to_vec(),
@@ -160,7 +160,7 @@ impl Scale {
     }
 }
 
-/// The line that fits best; `None` for fewer than two different abscissas.
+/// Fits a line. Returns `None` for fewer than two different abscissas.
 pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     let n = points.len() as f64;
     let (mean_x, mean_y) =

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Rows of `bottlenecks.csv` for each window, at most.
+/// Maximum number of rows of `bottlenecks.csv` for each window.
 pub(crate) const BOTTLENECKS: usize = 100;
 
 /// A table with named, typed columns of equal length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// Its name, also that of its file.
+    /// Name of the table and of its file.
     pub name: String,
-    /// The columns, in the order in which they are written.
+    /// The columns, in the order of output.
     pub columns: Vec<(String, Column)>,
 }
 
@@ -19,14 +19,14 @@ pub struct Table {
 pub enum Column {
     /// Whole numbers.
     Whole(Vec<u64>),
-    /// Numbers; not-a-number stands for "none" and is written as an empty field.
+    /// Numbers; NaN is written as an empty field.
     Number(Vec<f64>),
-    /// Words from a small set.
+    /// Texts from a small set.
     Text(Vec<String>),
 }
 
 impl Column {
-    /// How many rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Column::Whole(values) => values.len(),
@@ -35,19 +35,19 @@ impl Column {
         }
     }
 
-    /// Whether there is no row.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Table {
-    /// How many rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, column)| column.len())
     }
 
-    /// The whole numbers of the column of this name; none where it is not there.
+    /// Returns the whole numbers of the column of this name; empty if there is no such column.
     pub fn wholes(&self, name: &str) -> &[u64] {
         match self.column(name) {
             Some(Column::Whole(values)) => values,
@@ -55,7 +55,7 @@ impl Table {
         }
     }
 
-    /// The numbers likewise.
+    /// Returns the numbers of the column of this name; empty if there is no such column.
     pub fn numbers(&self, name: &str) -> &[f64] {
         match self.column(name) {
             Some(Column::Number(values)) => values,
@@ -63,7 +63,7 @@ impl Table {
         }
     }
 
-    /// The texts likewise.
+    /// Returns the texts of the column of this name; empty if there is no such column.
     pub fn texts(&self, name: &str) -> &[String] {
         match self.column(name) {
             Some(Column::Text(values)) => values,
@@ -71,7 +71,7 @@ impl Table {
         }
     }
 
-    /// The column of this name.
+    /// Returns the column of this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|(known, _)| known == name).map(|(_, column)| column)
     }

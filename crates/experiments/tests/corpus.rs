@@ -1,4 +1,4 @@
-//! The fuzzer's corpus of texts, replayed without the fuzzer.
+//! Replays the fuzzer's corpus of texts without the fuzzer.
 
 #[path = "../../../fuzz/texts.rs"]
 mod texts;

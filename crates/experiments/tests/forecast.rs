@@ -1,4 +1,4 @@
-//! Forecasts beside what runs take.
+//! Tests that forecasts are close to the cost of runs.
 
 use faircast_experiments::run::forecast::forecast;
 use faircast_experiments::run::stored_results::StoredResults;
@@ -16,7 +16,7 @@ fn options() -> RunOptions {
     RunOptions { threads: NonZeroUsize::new(1), ..RunOptions::default() }
 }
 
-/// Forecast packets over links for each one that a run carries.
+/// Returns the forecast number of packets over links, relative to the number in the run.
 fn ratio(text: &str) -> f64 {
     let scenario = scenario(text);
     let ahead = forecast(&scenario, &options()).expect("it may be run");
@@ -89,6 +89,6 @@ fn a_forecast_is_about_runs_that_are_not_stored() {
     let rest = forecast(&scenario, &options).expect("it may be run");
     assert_eq!((rest.runs, rest.stored, rest.simulated), (3, 1, 120.0));
     let all = forecast(&scenario, &RunOptions { kept: None, ..options }).expect("it may be run");
-    // Flows begin at other moments with other seeds.
+    // With other seeds, flows start at other times.
     assert!((all.traversals / rest.traversals - 1.5).abs() < 0.05, "{all:?} {rest:?}");
 }

@@ -103,7 +103,7 @@ fn absurdly_large_scenarios_are_refused_before_layout() {
         let text = changed(text, &[(from, to)]);
         let refused = Scenario::parse(&text, "t.toml");
         if what.is_empty() {
-            // Large, but no more than there is: what the queue refuses takes nothing.
+            // The values are large but permitted: packets that the queue drops take no memory.
             assert!(refused.is_ok(), "{to}: {refused:?}");
             continue;
         }

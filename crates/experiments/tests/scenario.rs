@@ -1,4 +1,4 @@
-//! Scenarios from file to results: the same bytes whatever runs them.
+//! Scenarios from file to results: the same bytes with any number of threads or shards.
 
 use faircast_experiments::results::Shard;
 use faircast_experiments::results::{self, MergeError, Results, merge};
@@ -85,7 +85,7 @@ fn directory() -> tempfile::TempDir {
     tempfile::tempdir().expect("a place for files")
 }
 
-/// All files of a directory.
+/// Returns all files of a directory.
 fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(directory).expect("readable");
     let file = |entry: std::io::Result<fs::DirEntry>| {
@@ -95,7 +95,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.map(file).collect()
 }
 
-/// Files of scenarios below a directory.
+/// Returns the scenario files below a directory.
 fn scenario_files(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(directory).expect("readable").map(|entry| entry.expect("readable").path());
     let below = |path: std::path::PathBuf| if path.is_dir() { scenario_files(&path) } else { vec![path] };
@@ -212,7 +212,7 @@ fn every_packet_of_a_session_survives_the_wire_format() {
     assert!(codec.packets > 1_000, "{codec:?}");
     assert_eq!((codec.wrong, codec.refused), (0, 0), "{codec:?}");
     assert_eq!(codec.same + codec.rounded, codec.packets);
-    // Shares of short runs beside TCP are chaotic, so only their means can be compared.
+    // Shares of short runs with competing TCP are chaotic, so only their means can be compared.
     let mean = |results: &Results| {
         let rates = [results.metric(0, "multicast.rate"), results.metric(1, "multicast.rate")].concat();
         rates.iter().sum::<f64>() / rates.len() as f64
@@ -231,7 +231,7 @@ fn seeds_differ_and_their_number_is_that_of_the_rows() {
     assert_eq!(results.jobs.len(), 6);
 }
 
-/// Stores each status, and asks to stop once something is done.
+/// Stores each status, and requests to stop after the first completed run.
 #[derive(Default)]
 struct Impatient(Mutex<Vec<Status>>);
 
@@ -321,7 +321,7 @@ fn wireshark_decodes_captured_packets() {
     assert!(sacks.iter().any(|packet| !packet[0].is_empty()));
 }
 
-/// Packets of a pcapng file by their ECN codepoint: not capable, ECT(1), ECT(0), marked.
+/// Counts the packets of a pcapng file by ECN codepoint: not capable, ECT(1), ECT(0), marked.
 fn codepoints(file: &[u8]) -> [usize; 4] {
     let (mut counts, mut at) = ([0; 4], 0);
     while let Some([kind, length]) = file.get(at..at + 8).map(|head| {
@@ -427,7 +427,7 @@ links = ["left->right", "a->b"]
     let scenario = Scenario::parse(scenario, "delays.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let results = run(&scenario, &threads(1), &Silent).expect("it runs");
     let metric = |name: &str| results.metric(0, name)[0];
-    // 5 ms over a link of its own, and 8 ms of transmission.
+    // 5 ms over its own link, and 8 ms of transmission.
     assert!((metric("alone.delay") - 0.013).abs() < 1e-6, "{}", metric("alone.delay"));
     assert!((metric("alone.delay.p99") / 0.013 - 1.0).abs() < 0.05);
     for group in ["prague", "cubic"] {
@@ -480,12 +480,12 @@ to = "leaf2"
     let [only] = &found[..] else { panic!("{found:?}") };
     assert!(only.link.ends_with("->leaf1") && only.runs == 2, "{only:?}");
     assert!(only.utilisation > 0.8 && only.dropped_early > 0.0 && only.dropped_full == 0.0, "{only:?}");
-    // Data and acknowledgements of two flows, over two links each.
+    // The other links carry data and acknowledgements of two flows, over two links each.
     assert_eq!(results.metric(0, "links.bottlenecks"), [1.0, 1.0]);
     assert!((0.19..0.22).contains(&results.metric(0, "links.others.utilisation")[0]));
 }
 
-/// RLC to a slow and a fast receiver, with a twin of each beside it.
+/// An RLC session to two slow and two fast receivers.
 const LAYERED: &str = r#"
 title = "Layers"
 duration = "60 s"
@@ -625,12 +625,12 @@ against = ["300 kbit/s", "1 Mbit/s"]
 links = "hub->leaf1"
 "#;
 
-/// Comparisons within a group, which one flow or receiver does not have.
+/// Comparisons within a group; a group with one flow or receiver does not have them.
 const AMONG: [&str; 7] =
     ["jain", "rate.max", "rate.min", "rate.sd", "layers.agreement", "joins.max", "leaves.max"];
 
-/// Whether a metric may be known and still not come: of a layer that nobody joined, or, of these groups, a comparison among one
-/// or what is no number without packets.
+/// Returns whether a known metric may be missing in a run: a metric of a layer that no receiver joined, a comparison within a
+/// group with one member, or an undefined value of a group without packets.
 fn may_be_missing(name: &str, of_one: &[&str], idle: &[&str]) -> bool {
     let bare = name.split('@').next().unwrap_or(name);
     let numbered = bare.split('.').any(|word| word.parse::<u32>().is_ok());
@@ -640,7 +640,7 @@ fn may_be_missing(name: &str, of_one: &[&str], idle: &[&str]) -> bool {
     numbered || of(of_one, &AMONG) || of(idle, &["cov", "loss"])
 }
 
-/// The metric names that claims are checked against are those that runs produce.
+/// Tests that claims are checked against the metric names that runs produce.
 #[test]
 fn metrics_have_the_names_that_are_known_before() {
     let cases: [(&str, &[&str], &[&str]); 2] =

@@ -94,7 +94,7 @@ fn a_link_follows_its_trace_and_begins_it_again() {
 #[test]
 fn sources_send_their_traces_in_whole_packets() {
     let results = outcome(Mode::Eager);
-    // 3, then 1 and 1, then 40 packets of 500 bytes.
+    // 3 packets, then 1 and 1, then 40, of 500 bytes each.
     assert_eq!(results.metric(0, "talk.sent"), [45.0; 2]);
     assert_eq!(results.metric(0, "writes.sent"), [10.0; 2], "and none again");
 }

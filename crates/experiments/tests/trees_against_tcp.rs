@@ -1,10 +1,10 @@
-//! Sessions in trees and behind routers that help them, beside TCP at every exit.
+//! Sessions in trees and behind routers that help them, with a competing TCP flow at every exit.
 
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_experiments::run::{RunOptions, Silent, run};
 use faircast_experiments::scenario::Scenario;
 
-/// Two levels, nine exits, each with a TCP flow; for sessions with agents or routers.
+/// A tree of two levels with nine exits, each with a TCP flow; for sessions with agents or routers.
 fn exits(scheme: &str, tree: &str, routers: &str) -> String {
     let routers = if routers.is_empty() {
         String::new()
@@ -65,7 +65,7 @@ fn a_session_goes_on_beside_tcp_at_every_exit() {
     let mut tried = 0;
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let plain: Scheme = scheme.parse().expect("a scheme of the catalogue");
-        // Trees are for sessions whose parents repair, which is a choice of MTCP.
+        // A tree requires that parents repair, which is an option of MTCP.
         let (text, tree) = match plain.routers().is_some() {
             true => (scheme.to_owned(), ""),
             false => (format!("{scheme},preset=published"), "fan_out = 2"),
@@ -92,7 +92,7 @@ fn a_session_goes_on_beside_tcp_at_every_exit() {
     assert!(tried >= 3, "MTCP, RACCOOM and RMANP at least");
 }
 
-/// The topology, the session's fan-out, and the exits with TCP.
+/// A scenario with this topology, this fan-out of the session, and TCP at these exits.
 fn shared(topology: &str, fan_out: u32, exits: &str) -> String {
     format!(
         r#"
@@ -123,7 +123,7 @@ to = "120 s"
     )
 }
 
-/// Reports to agents cross the links that TCP fills, and many are lost.
+/// Reports to agents cross the links that TCP fills, and many reports are lost.
 #[test]
 fn mtcp_in_a_tree_gets_three_tenths_of_tcps_rate() {
     let star = r#"

@@ -1,21 +1,21 @@
-//! First answers when answers are spread by the truncated exponential law (paper 000, 3.1.4).
+//! First answers if answers are delayed by the truncated exponential distribution (paper 000, 3.1.4).
 
 use faircast_core::suppress::TruncatedExponential;
 
-/// The probability of a delay below `part` of the longest one.
+/// Returns the probability of a delay below `part` of the longest delay.
 pub fn probability_below(law: TruncatedExponential, part: f64) -> f64 {
     let steepness = f64::from(law.steepness());
     (steepness * part.clamp(0.0, 1.0)).exp_m1() / steepness.exp_m1()
 }
 
-/// The mean delay, as a part of the longest one.
+/// Returns the mean delay, as a share of the longest delay.
 pub fn mean(law: TruncatedExponential) -> f64 {
     let steepness = f64::from(law.steepness());
     1.0 + 1.0 / steepness.exp_m1() - 1.0 / steepness
 }
 
-/// How many of `receivers` answer before the first answer silences the others: those whose delay ends within `silencing`
-/// (a part of the longest delay: a round trip over it) after the first one's at `first`.
+/// Returns the number of `receivers` that answer before the first answer suppresses the rest. Their delays end at most
+/// `silencing` after the first delay `first`; all are shares of the longest delay, and `silencing` is a round trip.
 pub fn early(law: TruncatedExponential, receivers: u32, first: f64, silencing: f64) -> f64 {
     f64::from(receivers) * probability_below(law, first + silencing)
 }
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!((probability_below(law, -1.0), probability_below(law, 2.0)), (0.0, 1.0));
     }
 
-    /// Analysis A6: of a large group few are early.
+    /// Analysis A6: in a large group few receivers answer early.
     #[test]
     fn the_number_of_early_answers_is_the_computed_one() {
         let (law, mut rng, receivers) = (TruncatedExponential::new(10.0), Rng::new(8, 8), 1000);

@@ -1,23 +1,22 @@
-//! How many reports pass the filters that choose among receivers (paper 000, 2.1.1).
+//! Number of reports that pass the filters which select receivers (paper 000, 2.1.1).
 
-/// How many of the reports pass on average when each passes with the share that its own receiver has in all of them (LPRF):
-/// never more than the largest count.
-// Paper gap: 2.1.1 works out an example, N - 1 receivers with n losses and one with 10 n, as (N + 99 n) / (N + 9). The sum
-// before it is n (N + 99) / (N + 9), about n in a large group; and no n makes it 10 n.
+/// Returns the mean number of reports that pass if each passes with a probability equal to its receiver's share of all reports
+/// (LPRF). It never exceeds the largest count.
+// Paper gap: 2.1.1 evaluates an example, N - 1 receivers with n losses and one with 10 n, as (N + 99 n) / (N + 9). The preceding
+// sum gives n (N + 99) / (N + 9), which is about n in a large group; no n makes it 10 n.
 pub fn lprf_passes(counts: &[f64]) -> f64 {
     let sum: f64 = counts.iter().sum();
     if sum > 0.0 { counts.iter().map(|count| count * count).sum::<f64>() / sum } else { 0.0 }
 }
 
-/// How many pass on average when each passes with the share that the worst receiver has in all of them (Max-LPRF): as many
-/// as that one's.
+/// Returns the mean number of reports that pass if each passes with a probability equal to the worst receiver's share of all
+/// reports (Max-LPRF). It equals the worst receiver's number of reports.
 pub fn max_lprf_passes(counts: &[f64]) -> f64 {
     counts.iter().copied().fold(0.0, f64::max)
 }
 
-/// Returns the factor of a mean deviation with `gain` that covers a sudden step of the mean by one. The mean
-/// takes `gain` of the step, and the deviation takes the same part (MCA's bound of the round trip; paper 000,
-/// D.2).
+/// Returns the factor of a mean deviation with `gain` that covers a sudden unit step of the mean. The mean and the deviation both
+/// move by the share `gain` of the step (MCA's bound of the round trip; paper 000, D.2).
 pub fn deviations_that_cover_a_step(gain: f64) -> f64 {
     (1.0 - gain) / gain
 }

@@ -1,21 +1,21 @@
 //! Lost packets against loss events: a Markov chain of the window of an AIMD sender (paper 000, 2.2.1.3).
 //!
-//! In state `x` the sender sends `x` packets in a round trip. A round trip without loss leads to `x + 1`, one with loss to
-//! half of `x`. The probability of a loss is the same for either model; they differ in how many packets it takes along.
+//! In state `x` the sender sends `x` packets in a round trip. A round trip without loss changes the state to `x + 1`, one with
+//! loss to half of `x`. Both models have the same probability of a loss; they differ in the number of packets lost with it.
 
-/// How packets get lost within a round trip.
+/// Models of packet loss within a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Losses {
     /// Each packet independently.
     Independent,
-    /// After the first lost one all others of the round trip, as at the end of a full queue.
+    /// After the first lost packet, the rest of the round trip is lost, as at the end of a full queue.
     Bursty,
 }
 
 /// Lost packets and loss events, both per packet sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Probability that a packet is lost while none before it in the round trip was, "p".
+    /// Probability that a packet is lost if no earlier packet of the round trip was lost, "p".
     pub first_loss: f64,
     /// Lost packets per packet sent, "p_li".
     pub indications: f64,
@@ -26,34 +26,33 @@ pub struct Point {
 }
 
 impl Point {
-    /// Lost packets per loss event: what the ordinate of paper 000, figure 2.10, shows.
+    /// Returns the lost packets per loss event, the ordinate of paper 000, figure 2.10.
     pub fn ratio(&self) -> f64 {
         self.indications / self.events
     }
 }
 
-/// States above the one that is reached with this probability, in natural logarithms, do not count.
+/// Natural logarithm of the probability below which states are ignored.
 const NEVER_REACHED: f64 = -600.0;
 
-/// Returns the stationary probabilities of windows of 1 to `largest` packets. The first packet of a round trip,
-/// and each one after a packet that arrived, is lost with probability `first_loss` (above 0, at most 1). Entry
-/// 0 is window 1.
+/// Returns the stationary probabilities of windows of 1 to `largest` packets; entry 0 is window 1. `first_loss` (above 0, at most
+/// 1) is the loss probability of the first packet of a round trip, and of each packet after one that arrived.
 ///
 /// # Panics
 ///
 /// If `first_loss` or `largest` is out of range.
-// Paper gap: 2.2.1.3 lists five cases of balance that hold for an even largest window. Here the transitions themselves
-// are used, which hold for any.
+// Paper gap: 2.2.1.3 lists five cases of balance for an even largest window. This code uses the transitions themselves, which
+// hold for any largest window.
 pub fn windows(first_loss: f64, largest: usize) -> Vec<f64> {
     assert!(first_loss > 0.0 && first_loss <= 1.0, "a probability above zero, not {first_loss}");
     assert!(largest > 0, "there is a smallest window");
     let arrives = (-first_loss).ln_1p();
-    // Climbing from 1 to n takes n (n - 1) / 2 packets in a row that arrive.
+    // Growth from 1 to n takes n (n - 1) / 2 consecutive packets without loss.
     let reached = |n: usize| (n * (n - 1) / 2) as f64 * arrives > NEVER_REACHED;
     let states = (1..=largest).take_while(|&n| n == 1 || reached(n)).last().unwrap_or(1);
     let mut weights = vec![0.0; largest + 1];
     weights[states] = 1.0;
-    // The flow up from k to k + 1 equals the flow down from windows above k whose half is not above k.
+    // The flow up from k to k + 1 equals the flow down from windows above k whose half is at most k.
     for k in (1..states).rev() {
         let down: f64 = (k + 1..=(2 * k + 1).min(states)).map(|x| weights[x] * has_loss(x, arrives)).sum();
         weights[k] = down / (k as f64 * arrives).exp();
@@ -64,18 +63,18 @@ pub fn windows(first_loss: f64, largest: usize) -> Vec<f64> {
     weights
 }
 
-/// The probability of a loss among `x` packets, each of which arrives with probability e^`arrives`.
+/// Returns the probability of a loss among `x` packets, each of which arrives with probability e^`arrives`.
 fn has_loss(x: usize, arrives: f64) -> f64 {
     -(x as f64 * arrives).exp_m1()
 }
 
-/// Lost packets and loss events of a sender with windows up to `largest`; see [`windows`].
+/// Returns the lost packets and loss events of a sender with windows up to `largest`; see [`windows`].
 ///
 /// # Panics
 ///
 /// If `first_loss` or `largest` is out of range.
-// Paper gap: 2.2.1.3 divides the losses by the packets of a round trip and the events by nothing, so that their ratio would
-// fall as windows grow. Its numbers come out with both per packet, as here.
+// Paper gap: 2.2.1.3 divides the losses by the packets of a round trip and the events by nothing, so that their ratio would fall
+// with larger windows. The paper's numbers result if both are per packet, as in this code.
 pub fn point(losses: Losses, first_loss: f64, largest: usize) -> Point {
     let stationary = windows(first_loss, largest);
     let arrives = (-first_loss).ln_1p();
@@ -91,15 +90,14 @@ pub fn point(losses: Losses, first_loss: f64, largest: usize) -> Point {
     Point { first_loss, indications, events, window }
 }
 
-/// Returns the mean number of packets lost out of `x` when all after the first lost one are lost too: the
-/// remainder of `x` after the packets before it.
+/// Returns the mean number of packets lost out of `x` if the first lost packet and all later packets are lost.
 fn lost_in_burst(x: usize, first_loss: f64) -> f64 {
     let arrives = (-first_loss).ln_1p();
     x as f64 - (1.0 - first_loss) * has_loss(x, arrives) / first_loss
 }
 
-/// The point of a model at which `indications` of the packets are lost, by bisection; `None` where no `first_loss` between
-/// 10^-9 and 1 gives that.
+/// Returns the point of a model at which the share `indications` of the packets is lost, by bisection. Returns `None` if no
+/// `first_loss` between 10^-9 and 1 gives this share.
 pub fn point_at(losses: Losses, indications: f64, largest: usize) -> Option<Point> {
     let (mut low, mut high) = (1e-9_f64, 1.0_f64);
     let lost = |first_loss| point(losses, first_loss, largest).indications;
@@ -182,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Analysis A1: the numbers of the second model, of which the loss rates have three digits at most.
+    /// Analysis A1: the numbers of the second model, whose loss rates have at most three digits.
     #[test]
     fn bursts_of_losses_are_many_lost_packets_for_each_event() {
         let points = [

@@ -1,22 +1,21 @@
-//! ORMCC's properties (paper 000, appendix C): it follows the most congested path, shares that with TCP, and its reports do
-//! not grow with the group.
+//! ORMCC's properties (paper 000, appendix C): it follows the most congested path, shares this path with TCP, and its number of
+//! reports does not grow with the group.
 
 use faircast_core::time::{Rate, Span};
 
 /// The bottleneck of a path (paper 000, C.1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bottleneck {
-    /// Its rate, "W".
+    /// Rate of the bottleneck, "W".
     pub rate: Rate,
-    /// Its buffer in bytes, "Q"; of a queue that never empties, the part that does.
+    /// Buffer in bytes, "Q". If the queue never empties, only the part that does empty counts.
     pub buffer: u64,
-    /// How much faster all other flows there grow than the session itself, "gamma".
+    /// Growth of the rates of all other flows at the bottleneck, relative to that of the session, "gamma".
     pub others: f64,
 }
 
-/// How fast the session's rate grows in bit/s per second, "Delta".
-// Paper gap: C.1 prints the growth per round trip, s / RTT. Its formulas need the growth per unit of time, which is that
-// divided by another RTT.
+/// Returns the growth of the session's rate in bit/s per second, "Delta".
+// Paper gap: C.1 prints the growth per round trip, s / RTT. Its formulas need the growth per unit of time, s / RTT^2.
 pub fn growth(packet_size: u16, rtt: Span) -> f64 {
     8.0 * f64::from(packet_size) / rtt.as_secs_f64().powi(2)
 }
@@ -26,24 +25,24 @@ impl Bottleneck {
         8.0 * self.buffer as f64
     }
 
-    /// Between the moment at which all flows together are as fast as the bottleneck and the first loss, when the
-    /// session's rate grows like this (C.4).
+    /// Returns the time from the moment at which the sum of all rates equals the bottleneck's rate to the first loss (C.4).
+    /// `growth` is that of the session's rate.
     pub fn time_to_overflow(&self, growth: f64) -> Span {
         Span::from_secs_f64((2.0 * self.buffer_bits() / ((1.0 + self.others) * growth)).sqrt())
     }
 
-    /// By how much all flows together are then faster than the bottleneck (C.5).
+    /// Returns the excess of the sum of all rates over the bottleneck's rate at the first loss (C.5).
     pub fn overload(&self, growth: f64) -> Rate {
         Rate::from_bps((2.0 * growth * self.buffer_bits() * (1.0 + self.others)).sqrt())
     }
 
-    /// How fast the session's packets arrive behind the bottleneck at that moment, if they leave at `rate` (C.6).
+    /// Returns the session's throughput behind the bottleneck at the first loss, if it sends at `rate` (C.6).
     pub fn throughput_at_congestion(&self, rate: Rate, growth: f64) -> Rate {
         rate * (1.0 / (1.0 + self.overload(growth).bps() / self.rate.bps()))
     }
 
-    /// Returns the value that selects the representative: the receiver with the lowest one (C.8). Where all
-    /// buffers are alike they do not matter, as in the thesis.
+    /// Returns the value that selects the representative: the receiver with the lowest value (C.8). If all buffers are equal, the
+    /// result does not depend on them, as in the thesis.
     pub fn standing(&self) -> f64 {
         self.rate.bps() / (self.buffer_bits() * (1.0 + self.others)).sqrt()
     }
@@ -52,39 +51,39 @@ impl Bottleneck {
 /// A session and a TCP flow alone at a bottleneck (paper 000, C.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
-    /// The session's rate when both together are as fast as the bottleneck, "X".
+    /// The session's rate when the sum of both rates equals the bottleneck's rate, "X".
     pub session: Rate,
     /// The bottleneck's rate, "W".
     pub bottleneck: Rate,
-    /// By how much each of them is faster at the loss, "d".
+    /// Increase of each of the two rates from then until the loss, "d".
     pub rise: Rate,
 }
 
 impl Pair {
-    /// The session's rate over TCP's when both together are as fast as the bottleneck.
+    /// Returns the session's rate over TCP's when the sum of both rates equals the bottleneck's rate.
     pub fn ratio_before(&self) -> f64 {
         self.session.bps() / (self.bottleneck.bps() - self.session.bps())
     }
 
-    /// The rates after both have cut: the session to `beta` of its throughput, TCP to half its rate.
+    /// Returns the rates after both have cut: the session to `beta` of its throughput, TCP to half its rate.
     pub fn after(&self, beta: f64) -> (Rate, Rate) {
         let (x, w, d) = (self.session.bps(), self.bottleneck.bps(), self.rise.bps());
         let session = beta * w * (x + d) / (w + 2.0 * d);
         (Rate::from_bps(session), Rate::from_bps((w - x + d) / 2.0))
     }
 
-    /// The session's rate over TCP's after both have cut.
+    /// Returns the session's rate over TCP's after both have cut.
     pub fn ratio_after(&self, beta: f64) -> f64 {
         let (session, tcp) = self.after(beta);
         session.bps() / tcp.bps()
     }
 
-    /// The decrease factor with which the ratio moves towards one (C.11).
+    /// Returns the decrease factor with which the ratio moves towards one (C.11).
     pub fn fair_beta(&self) -> f64 {
         0.5 + self.rise.bps() / self.bottleneck.bps()
     }
 
-    /// The same pair when both have grown again until they are as fast as the bottleneck together.
+    /// Returns the same pair after both rates have grown until their sum equals the bottleneck's rate again.
     #[must_use]
     pub fn next(&self, beta: f64) -> Pair {
         let (session, tcp) = self.after(beta);
@@ -93,16 +92,16 @@ impl Pair {
     }
 }
 
-/// How congestion moves from path to path, for the number of reports (paper 000, C.4).
+/// Parameters of the number of reports when the most congested bottleneck changes (paper 000, C.4).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Feedback {
     /// Packets sent per second, "v".
     pub packets_per_sec: f64,
-    /// Reports per packet of a receiver that is not silenced, "p": loss events rather than lost packets.
+    /// Reports per packet of a receiver without suppression, "p": loss events, not lost packets.
     pub reports_per_packet: f64,
-    /// Receivers behind the new most congested bottleneck, "N".
+    /// Number of receivers behind the new most congested bottleneck, "N".
     pub receivers: u32,
-    /// The shortest round trip among them, "RTT_min".
+    /// The shortest round-trip time of these receivers, "RTT_min".
     pub nearest: Span,
 }
 
@@ -111,24 +110,24 @@ impl Feedback {
         self.packets_per_sec * self.reports_per_packet * secs
     }
 
-    /// Reports of all receivers before the new representative silences them.
+    /// Returns the number of reports of all receivers before the new representative suppresses them.
     pub fn per_change(&self) -> f64 {
         self.reports_in(f64::from(self.receivers) * self.nearest.as_secs_f64())
     }
 
-    /// Reports until the next change, `period` later; at least a round trip.
+    /// Returns the number of reports until the next change after `period`, which is at least a round trip.
     pub fn per_period(&self, period: Span) -> f64 {
         self.reports_in(period.as_secs_f64() + self.redundant_secs())
     }
 
-    /// Returns the reports in a session of this length when the bottleneck changes `changes_per_sec` times a
-    /// second at random (C.13). Without changes they are those of one receiver (C.14).
+    /// Returns the number of reports in a session of this length when the bottleneck changes `changes_per_sec` times a second at
+    /// random (C.13). Without changes it is that of one receiver (C.14).
     pub fn in_session(&self, changes_per_sec: f64, length: Span) -> f64 {
         let secs = length.as_secs_f64();
         self.reports_in(secs + changes_per_sec * secs * self.redundant_secs())
     }
 
-    /// For how long receivers other than the representative report after a change, all together.
+    /// Returns the total time for which receivers other than the representative report after a change, in seconds.
     fn redundant_secs(&self) -> f64 {
         f64::from(self.receivers.saturating_sub(1)) * self.nearest.as_secs_f64()
     }
@@ -153,7 +152,7 @@ mod tests {
         assert_eq!(growth, 32_000.0);
         let level = MEGABIT.throughput_at_congestion(Rate::from_mbps(0.5), growth);
         assert_near(level.bps(), 391_503.4, 1e-6);
-        // The queue fills to the last bit meanwhile.
+        // The queue fills completely in this time.
         let time = MEGABIT.time_to_overflow(growth).as_secs_f64();
         assert_near(MEGABIT.overload(growth).bps() * time / 2.0, 400_000.0, 1e-6);
     }
@@ -192,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Analysis A4: the suited decrease factor lies where the thesis recommends it.
+    /// Analysis A4: the fair decrease factor is in the range that the thesis recommends.
     #[test]
     fn with_the_fair_factor_the_shares_come_together() {
         let (w, growth) = (1e6, 32_000.0);

@@ -1,21 +1,21 @@
-//! How fast TCP goes: the formula with timeouts is [`Path`], without them it is here.
+//! Rate of TCP: the formula without timeouts. [`Path`] has the formula with timeouts.
 
 pub use faircast_core::rate::formula::Path;
 
 use faircast_core::time::{Rate, Span};
 
-/// The mean window in packets at this loss event rate, with an acknowledgement for every `packets_per_ack` packets and
-/// without timeouts.
+/// Returns the mean window in packets at this loss event rate, without timeouts and with an acknowledgement for every
+/// `packets_per_ack` packets.
 pub fn window(loss: f64, packets_per_ack: f64) -> f64 {
     (3.0 / (2.0 * packets_per_ack * loss)).sqrt()
 }
 
-/// The largest window, at the moment of a loss.
+/// Returns the largest window, at the moment of a loss.
 pub fn window_at_loss(loss: f64, packets_per_ack: f64) -> f64 {
     (8.0 / (3.0 * packets_per_ack * loss)).sqrt()
 }
 
-/// The rate without timeouts, 1.22 s / (RTT sqrt(p)), beside which paper 000, 2.2.2, puts its flows.
+/// Returns the rate without timeouts, 1.22 s / (RTT sqrt(p)), with which paper 000, 2.2.2, compares its flows.
 pub fn rate_without_timeouts(packet_size: u16, rtt: Span, loss: f64) -> Rate {
     Rate::of(u64::from(packet_size), rtt) * window(loss, 1.0)
 }
@@ -27,7 +27,7 @@ mod tests {
     #[test]
     fn without_timeouts_the_constant_is_1_22() {
         assert!((window(1.0, 1.0) - 1.22).abs() < 0.005);
-        // A sawtooth between half and full: three quarters on average, with a loss in 3/8 of its square.
+        // The window is a sawtooth between half and full: its mean is three quarters, and there is one loss in 3/8 of its square.
         let largest = window_at_loss(0.001, 1.0);
         assert!((3.0 / 8.0 * largest * largest - 1000.0).abs() < 1e-6);
         assert!((window(0.001, 1.0) / largest - 0.75).abs() < 1e-12);
@@ -40,7 +40,7 @@ mod tests {
         assert!((with.bps() / without.bps() - 1.0).abs() < 0.01);
     }
 
-    /// Analysis A10: 32 loss events of 167,762 packets at the round trip of paper 000, figure 2.5, are worth the fair share.
+    /// Analysis A10: 32 loss events in 167,762 packets, at the round-trip time of paper 000, figure 2.5, give the fair share.
     #[test]
     fn the_numbers_of_figure_2_6_fit_together() {
         let queueing = Rate::from_mbps(5.0).span_of(125 * 560);

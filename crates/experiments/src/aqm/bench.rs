@@ -1,4 +1,4 @@
-//! Runs queues under loads, and reads what came of it.
+//! Runs queues under loads, and collects the results.
 
 use super::loads::{Load, Set};
 use crate::results::Results;
@@ -7,30 +7,30 @@ use crate::scenario::{Diagnostics, Scenario};
 use faircast_aqm::QueueSpec;
 use std::str::FromStr as _;
 
-/// How to run.
+/// Settings of the bench.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Which loads.
+    /// The set of loads.
     pub set: Set,
-    /// The queues, as they are written.
+    /// The queues, as specified by the user.
     pub queues: Vec<String>,
     /// Random seeds.
     pub seeds: Vec<u64>,
     /// Simulated seconds of a run.
     pub seconds: f64,
-    /// Threads, and the directory of stored runs.
+    /// Number of threads, and the directory of stored runs.
     pub options: RunOptions,
 }
 
-/// Why it cannot be done.
+/// Reason why the bench cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// A load and a queue make no scenario.
+    /// A load and a queue do not form a valid scenario.
     #[error("the load `{load}` cannot be set up: {source}")]
     Scenario {
-        /// Which.
+        /// Name of the load.
         load: &'static str,
-        /// Why.
+        /// The faults of the scenario.
         source: Diagnostics,
     },
     /// A run failed.
@@ -41,72 +41,72 @@ pub enum BenchError {
 /// Actions of a queue in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Acted {
-    /// It was not the bottleneck: hardly anything waited.
+    /// The queue was not the bottleneck: hardly any packets waited.
     Idle,
-    /// It dropped nothing but what did not fit.
+    /// The queue dropped packets only when it was full.
     OverflowOnly,
-    /// It dropped, marked or reordered packets for a reason of its own.
+    /// The queue discipline dropped, marked or reordered packets.
     Yes,
 }
 
-/// A run of a load under a queue.
+/// Results of one run: a load under a queue.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Which load and queue, by number.
+    /// Number of the load.
     pub load: usize,
-    /// The queue.
+    /// Number of the queue.
     pub queue: usize,
-    /// The seed.
+    /// Random seed of the run.
     pub seed: u64,
     /// Actions of the queue.
     pub acted: Acted,
-    /// Mean delay and the delay that 95 % have at most, in seconds, with the own transmission.
+    /// Mean delay of a packet in seconds, its own transmission included.
     pub delay: f64,
-    /// See [`Row::delay`].
+    /// 95 % quantile of the delay, in seconds.
     pub delay_p95: f64,
-    /// Deviation of the queue's length over time, in packets.
+    /// Standard deviation of the queue's length over time, in packets.
     pub deviation: f64,
     /// Share of the link's capacity that was used.
     pub utilisation: f64,
     /// Share of the offered packets that was lost.
     pub loss: f64,
-    /// Packets dropped, those of them that were dropped early, marked and reordered.
+    /// Number of dropped packets.
     pub drops: f64,
-    /// See [`Row::drops`].
+    /// Number of packets dropped by the queue discipline, included in [`Row::drops`].
     pub early: f64,
-    /// See [`Row::drops`].
+    /// Number of marked packets.
     pub marks: f64,
-    /// See [`Row::drops`].
+    /// Number of reordered packets.
     pub reordered: f64,
-    /// Jain's index over the rates of the flows that should get the same; NaN without such flows.
+    /// Jain's index over the rates of the flows that should get equal rates; NaN without such flows.
     pub fairness: f64,
     /// Mean rate of a receiver of each group of flows, in bit/s.
     pub rates: Vec<(String, f64)>,
-    /// Mean time of a complete transfer, in seconds; NaN without transfers.
+    /// Mean duration of complete transfers, in seconds; NaN without transfers.
     pub transfer_time: f64,
 }
 
-/// A load, a queue, and packets that waited at moments in seconds.
+/// A load, a queue, and the number of waiting packets at moments in seconds.
 pub type OverTime = (usize, usize, Vec<(f64, f64)>);
 
-/// All runs.
+/// Results of all runs.
 #[derive(Debug, Clone)]
 pub struct Bench {
     /// The loads.
     pub loads: &'static [Load],
-    /// The queues: name, and as they are written.
+    /// The queues: name, and specification of the user.
     pub queues: Vec<(String, String)>,
-    /// Seeds.
+    /// Random seeds.
     pub seeds: Vec<u64>,
     /// Simulated seconds of a run.
     pub seconds: f64,
     /// The runs, by load, queue and seed.
     pub rows: Vec<Row>,
-    /// The queue over time where the load asks for it, of the first seed: load, queue, `(seconds, packets)`.
+    /// For loads with `over_time`, the queue over time in the run of the first seed: load, queue, `(seconds, packets)`.
     pub over_time: Vec<OverTime>,
 }
 
-/// The queue with marks, where it has them.
+/// Returns the specification of the queue with marks, if the queue can mark.
 pub fn marking(queue: &str) -> String {
     let with = format!("{queue},ecn");
     match (QueueSpec::from_str(queue), QueueSpec::from_str(&with)) {
@@ -115,10 +115,10 @@ pub fn marking(queue: &str) -> String {
     }
 }
 
-/// Run all loads under all queues.
+/// Runs all loads under all queues.
 ///
 /// # Errors
-/// When a scenario cannot be set up or run.
+/// If a scenario cannot be set up or run.
 pub fn bench(settings: &Settings, progress: &dyn Progress) -> Result<Bench, BenchError> {
     let loads = settings.set.loads();
     let queues = named(&settings.queues);
@@ -150,7 +150,7 @@ pub fn bench(settings: &Settings, progress: &dyn Progress) -> Result<Bench, Benc
     Ok(bench)
 }
 
-/// Names for queues: the first word where that is enough.
+/// Names the queues: by their first word if it is unique, else by the full specification.
 fn named(queues: &[String]) -> Vec<(String, String)> {
     let word = |queue: &str| queue.split(',').next().unwrap_or_default().to_owned();
     let all = queues.iter().map(|queue| {
@@ -208,14 +208,13 @@ fn rows(scenario: &Scenario, results: &Results, load: (usize, &Load), queue: usi
     seeds.map(row).collect()
 }
 
-/// Jain's index over all flows of the groups that should get the same, from each group's mean and deviation.
+/// Returns Jain's index over all flows of the groups that should get equal rates, from each group's mean and index.
 fn fairness(load: &Load, value: &dyn Fn(&str) -> f64) -> f64 {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for group in load.equals {
         let mean = value(&format!("{group}.rate"));
         let index = value(&format!("{group}.jain"));
-        // The index of one flow is not defined: the flow is equal to itself. All groups here have the same number
-        // of flows, or there is one group.
+        // Jain's index of a single flow is missing: it is 1. All groups have the same number of flows, or there is one group.
         let index = if index.is_finite() { index } else { 1.0 };
         count += 1.0;
         sum += mean;
@@ -224,7 +223,7 @@ fn fairness(load: &Load, value: &dyn Fn(&str) -> f64) -> f64 {
     if count == 0.0 { f64::NAN } else { sum * sum / (count * squares) }
 }
 
-/// The queue of one run over time.
+/// Returns the queue of one run over time.
 fn series(results: &Results, queue: &str, seed: u64) -> Vec<(f64, f64)> {
     let Some(table) = results.table("queues") else { return Vec::new() };
     let (names, seeds) = (table.texts("queue"), table.wholes("seed"));

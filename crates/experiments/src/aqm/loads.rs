@@ -1,45 +1,45 @@
-//! Loads on one bottleneck. RFC 7928's sections are named where a load follows one; what they leave open is chosen here.
+//! Loads on one bottleneck. Loads from RFC 7928 name its section; values that it leaves open are chosen here.
 
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use std::fmt::Write as _;
 
-/// A load: a scenario with a place for queues.
+/// A load: a scenario in which the queue is a parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// Its name in tables and files.
+    /// Name in tables and files.
     pub name: &'static str,
-    /// Description, in a sentence.
+    /// Description, in one sentence.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Origin of the load, such as a section of RFC 7928.
     pub source: &'static str,
-    /// Half of the round trip outside the bottleneck, as a scenario writes it.
+    /// Half of the round-trip time outside of the bottleneck, in the form of a scenario.
     access: &'static str,
-    /// Senders, and as many receivers.
+    /// Number of senders, and of receivers.
     hosts: u32,
-    /// Whether queues mark packets that allow it.
+    /// Whether queues may mark packets.
     pub marks: bool,
-    /// Its flows and changes for a run of a given number of seconds, and the suffix of a flow's TCP for marks.
+    /// Writes the flows and changes of the scenario into a text.
     flows: fn(&mut Text),
-    /// Groups whose flows should get the same.
+    /// Groups whose flows should get equal rates.
     pub equals: &'static [&'static str],
-    /// The queue over time says more than its mean.
+    /// Whether figures show the queue over time.
     pub over_time: bool,
 }
 
 /// A set of loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
-    /// Those of RFC 7928.
+    /// The loads of RFC 7928.
     Rfc7928,
-    /// Three that stand for many.
+    /// Three representative loads.
     Three,
-    /// Multicast beside TCP.
+    /// Multicast sessions that compete with TCP.
     Multicast,
 }
 
 impl Set {
-    /// Its loads.
+    /// Returns the loads of the set.
     pub const fn loads(self) -> &'static [Load] {
         match self {
             Set::Rfc7928 => RFC_7928,
@@ -49,13 +49,13 @@ impl Set {
     }
 }
 
-/// A scenario's text in the making.
+/// The text of a scenario under construction.
 #[derive(Debug)]
 pub struct Text {
     text: String,
-    /// Seconds of the run.
+    /// Duration of the run, in seconds.
     seconds: f64,
-    /// Options that make TCP allow marks, or nothing.
+    /// Options that make TCP use ECN; empty without marks.
     ecn: &'static str,
 }
 
@@ -64,12 +64,12 @@ impl Text {
         writeln!(self.text, "{line}").expect("a string takes everything");
     }
 
-    /// A group of flows between hosts of these numbers.
+    /// Adds a group of flows between the hosts with these numbers.
     fn flow(&mut self, name: &str, kind: &str, hosts: &str, rest: &str) {
         self.flow_between(name, kind, ["src", "leaf"], hosts, rest);
     }
 
-    /// The same, from one side to the other.
+    /// Adds a group of flows between the hosts with these numbers, from one side to the other.
     fn flow_between(&mut self, name: &str, kind: &str, [from, to]: [&str; 2], hosts: &str, rest: &str) {
         self.line(format_args!(
             "[[flow]]\nname = \"{name}\"\nkind = \"{kind}\"\nfrom = \"{from}{hosts}\"\nto = \"{to}{hosts}\"\n\
@@ -77,13 +77,13 @@ impl Text {
         ));
     }
 
-    /// Web transfers, with this mean pause between two.
+    /// Adds web transfers with this mean pause between two transfers.
     fn web(&mut self, hosts: &str, pause: &str) {
         let rest = format!("transfer = \"pareto 12 shape 1.2\"\npause = \"exponential {pause}\"");
         self.flow("web", "tcp-sack,preset=linux", hosts, &rest);
     }
 
-    /// Long flows of a TCP with Linux' values.
+    /// Adds endless flows of a TCP with Linux parameters.
     fn tcp(&mut self, name: &str, hosts: &str) {
         let kind = format!("tcp-sack,preset=linux{}", self.ecn);
         self.flow(name, &kind, hosts, "");
@@ -95,7 +95,7 @@ impl Text {
 }
 
 impl Load {
-    /// Returns the scenario: this load under these queues, for `seconds` seconds, a fifth of which is warm-up.
+    /// Returns the scenario: this load under these queues for `seconds` seconds. The first fifth is warm-up.
     pub fn scenario(&self, queues: &[(String, String)], seconds: f64) -> String {
         let ecn = if self.marks { ",ecn" } else { "" };
         let mut text = Text { text: String::new(), seconds, ecn };
@@ -128,7 +128,7 @@ impl Load {
     }
 }
 
-/// With bottleneck and leaves a round trip of 100 ms.
+/// Together with the bottleneck and leaf links, the round-trip time is 100 ms.
 const ACCESS: &str = "\"25 ms\"";
 
 const fn load(
@@ -360,7 +360,7 @@ const THREE: &[Load] = &[
     .equal(&["tcp"]),
 ];
 
-/// A scheme with three receivers behind the bottleneck beside five TCPs.
+/// A scheme with three receivers behind the bottleneck, competing with five TCP flows.
 macro_rules! beside_tcp {
     ($name:literal) => {
         load(concat!($name, " beside TCP"), "ours", concat!("A session of ", $name, " with three receivers beside five long TCPs"), 8, |text| {
@@ -376,7 +376,7 @@ macro_rules! beside_tcp {
 
 const MULTICAST: &[Load] = &[beside_tcp!("ormcc"), beside_tcp!("le-sbcc"), beside_tcp!("gmcc")];
 
-/// Frames of a video of 2 Mbit/s on average: every twelfth is larger, and the size varies by a half.
+/// Returns the trace of a video of 2 Mbit/s on average: every twelfth frame is larger, and sizes vary by a half.
 fn video(seconds: f64) -> String {
     let mut rng = Rng::new(7928, 1);
     let mut text = String::new();
@@ -388,7 +388,7 @@ fn video(seconds: f64) -> String {
     text
 }
 
-/// Rates of a link every 200 ms: the logarithm walks at random between 2 and 20 Mbit/s.
+/// Returns the rates of a link every 200 ms: the logarithm of the rate is a random walk between 2 and 20 Mbit/s.
 fn radio(seconds: f64) -> String {
     let mut rng = Rng::new(7928, 2);
     let (low, high) = (2e6_f64.ln(), 20e6_f64.ln());

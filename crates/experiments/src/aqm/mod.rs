@@ -1,10 +1,10 @@
-//! Queues under the scenarios of RFC 7928, and beside each other under the same loads.
+//! Queue disciplines under the scenarios of RFC 7928, compared under the same loads.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`loads`] | the loads, as scenario texts with a place for queues |
-//! | [`mod@bench`] | runs them, and says of every run whether the queue was the bottleneck and acted |
-//! | [`page`] | what came of it: a page with figures and tables, a table as CSV or Markdown |
+//! | [`loads`] | the loads, as scenario texts with the queue as a parameter |
+//! | [`mod@bench`] | execution of the loads; for each run, whether the queue was the bottleneck and acted |
+//! | [`page`] | results: a page with figures and tables, a table as CSV or Markdown |
 
 pub mod bench;
 pub mod loads;

@@ -1,4 +1,4 @@
-//! Results of a bench: a page with figures, tables as Markdown, and one row per run as CSV.
+//! Output of a bench: a page with figures, tables as Markdown, and CSV with one row per run.
 
 use super::bench::{Acted, Bench, Row};
 use super::loads::Load;
@@ -8,9 +8,9 @@ use crate::report::text::{Align, Grid};
 use crate::stats;
 use std::fmt::Write as _;
 
-/// Number of series that a reader can distinguish.
+/// Number of series that a reader can distinguish by colour.
 const COLOURS: usize = 7;
-/// Bars whose names fit below a panel.
+/// Maximum number of bars whose names fit below a panel.
 const NAMES: usize = 9;
 
 const ABOUT: &str = "Every load runs on one bottleneck of 10 Mbit/s under every queue. The delay is a packet's time from its arrival at the queue \
@@ -18,7 +18,7 @@ to the end of its own transmission (0.8 ms of it). \"Acted\" counts the runs in 
 where it only dropped what did not fit (\"overflow\") or was not the bottleneck (\"idle\") the run says nothing about it, and is set apart by a star. \
 Fairness is Jain's index over the flows that should get the same. Numbers are means over the runs.";
 
-/// A value that bars show, and its name.
+/// The name of a value that bars show, and its function.
 type Named<'a> = (&'a str, &'a dyn Fn(&Row) -> f64);
 
 impl Bench {
@@ -32,18 +32,18 @@ impl Bench {
         if values.is_empty() { f64::NAN } else { stats::mean(&values) }
     }
 
-    /// Runs in which a queue did not act, of all.
+    /// Returns the number of runs in which the queue did not act, and the number of all runs.
     pub fn silent(&self) -> (usize, usize) {
         (self.rows.iter().filter(|row| row.acted != Acted::Yes).count(), self.rows.len())
     }
 
-    /// A table of one load, a row a queue.
+    /// Returns the table of one load, with a row for each queue.
     pub fn table(&self, load: usize) -> Grid {
         let all: Vec<(usize, usize)> = (0..self.queues.len()).map(|queue| (load, queue)).collect();
         self.grid("queue", &all, |(_, queue)| self.queues[queue].0.clone())
     }
 
-    /// A table of one queue, a row a load.
+    /// Returns the table of one queue, with a row for each load.
     fn table_of_queue(&self, queue: usize) -> Grid {
         let all: Vec<(usize, usize)> = (0..self.loads.len()).map(|load| (load, queue)).collect();
         self.grid("load", &all, |(load, _)| self.loads[load].name.to_owned())
@@ -90,7 +90,7 @@ impl Bench {
         grid
     }
 
-    /// How many runs the queue acted in, or why not.
+    /// Returns the number of runs in which the queue acted, and the reason for the remaining runs.
     fn acted(&self, load: usize, queue: usize) -> String {
         let rows = self.of(load, queue);
         let yes = rows.iter().filter(|row| row.acted == Acted::Yes).count();
@@ -113,7 +113,7 @@ impl Bench {
         each.collect::<Vec<_>>().join(", ")
     }
 
-    /// One row a run.
+    /// Returns CSV with one row per run.
     pub fn csv(&self) -> String {
         let mut csv = String::from(
             "load,queue,seed,acted,delay,delay_p95,queue_sd,utilisation,loss,drops,drops_early,marks,reordered,fairness,transfer_time,rates\n",
@@ -154,7 +154,7 @@ impl Bench {
         csv
     }
 
-    /// The page of one queue.
+    /// Returns the page of one queue.
     pub fn page_of(&self, queue: usize, command: &str) -> String {
         let (name, written) = &self.queues[queue];
         let title = format!("The queue {name}");
@@ -172,7 +172,7 @@ impl Bench {
         block::page(&title, &blocks)
     }
 
-    /// The page of all queues, load by load.
+    /// Returns the page of all queues, load by load.
     pub fn page(&self, command: &str) -> String {
         let title = "Queues beside each other";
         let all: Vec<usize> = (0..self.queues.len()).collect();
@@ -194,7 +194,7 @@ impl Bench {
         block::page(title, &blocks)
     }
 
-    /// The tables of all loads as Markdown, for other pages.
+    /// Returns the tables of all loads as Markdown, for inclusion in other pages.
     pub fn markdown(&self) -> String {
         let tables = self.loads.iter().enumerate().map(|(number, load)| {
             format!("**{}**: {}.\n\n{}", load.name, load.about, self.table(number).markdown())
@@ -211,11 +211,11 @@ impl Bench {
         )
     }
 
-    /// Figures of these queues.
+    /// Returns the figures of these queues.
     pub fn figures(&self, queues: &[usize]) -> Vec<(String, Figure)> {
         let mut all = vec![("delay".to_owned(), self.delays(queues)), ("use".to_owned(), self.uses(queues))];
         if !self.over_time.is_empty() {
-            // A colour for each queue: as many figures as it takes.
+            // Each queue has its own colour, so many queues need several figures.
             let parts = queues.chunks(COLOURS).enumerate();
             all.extend(parts.map(|(part, queues)| {
                 (if part == 0 { "time".to_owned() } else { format!("time-{}", part + 1) }, self.times(queues))
@@ -224,7 +224,7 @@ impl Bench {
         all
     }
 
-    /// Bars of one number: a panel for each dozen of loads where there is one queue, else a panel for each load.
+    /// Returns bars of some values: with one queue a panel for each dozen loads, else a panel for each load.
     fn bars(&self, queues: &[usize], layers: &[Named<'_>], label: &str) -> Vec<Panel> {
         let bar = |place: usize, (load, queue): (usize, usize), value: &dyn Fn(&Row) -> f64| Dot {
             x: place as f64,
@@ -317,7 +317,7 @@ fn described(load: &Load) -> String {
     format!("{} ({}): {}{marks}.", load.name, load.source, load.about)
 }
 
-/// Means over half a second.
+/// Returns means over half a second.
 fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut out: Vec<(f64, f64)> = Vec::new();
     let mut part: Vec<f64> = Vec::new();

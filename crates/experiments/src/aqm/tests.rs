@@ -1,4 +1,4 @@
-//! Loads that can be set up, and what is said of runs.
+//! Tests: all loads are valid scenarios, and runs are judged correctly.
 
 use super::bench::{Acted, Settings, bench, marking};
 use super::loads::Set;

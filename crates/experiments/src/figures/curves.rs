@@ -1,4 +1,4 @@
-//! Rates of chosen flows and receivers on one axis.
+//! Rates of selected flows and receivers on one axis.
 
 use super::{Receiver, Trace, Unit, cut, largest, mean_of, panel_title, runs, traces};
 use crate::plot::{Colour, Figure, Layer, Panel};
@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// A flow, and whose rate of it: `multicast`, or `multicast:leaf1`.
+/// A flow and optionally one of its receivers: `multicast`, or `multicast:leaf1`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Curve {
-    /// The group of flows, as the scenario names it.
+    /// The group of flows, by its name in the scenario.
     pub flow: String,
-    /// One of its receivers; the mean over all when `None`.
+    /// A receiver of the group; `None` for the mean over all receivers.
     pub receiver: Option<String>,
 }
 
@@ -37,20 +37,20 @@ impl fmt::Display for Curve {
     }
 }
 
-/// A curve that the results do not have.
+/// A requested curve that the results do not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no curve {curve}; there are {}", known.join(", "))]
 pub struct UnknownCurve {
-    /// As it was asked for.
+    /// The requested curve.
     pub curve: String,
-    /// Some of those that there are.
+    /// Some of the existing curves.
     pub known: Vec<String>,
 }
 
-/// Number of curves listed when an unknown one is requested.
+/// Number of curves that the error lists.
 const NAMED: usize = 40;
 
-/// All curves that results have.
+/// Returns all curves of the results.
 pub fn known(results: &Results) -> Vec<Curve> {
     let Some(table) = results.table("rates") else { return Vec::new() };
     let (flows, copies, receivers) = (table.texts("flow"), table.wholes("copy"), table.texts("receiver"));
@@ -61,10 +61,10 @@ pub fn known(results: &Results) -> Vec<Curve> {
     rows.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The rates of these, bin by bin, on one axis: a panel for each point of a sweep.
+/// Draws the rates of the requested curves, bin by bin, on one axis: a panel for each point of a sweep.
 ///
 /// # Errors
-/// [`UnknownCurve`], with those that there are.
+/// [`UnknownCurve`], with a list of existing curves.
 pub fn curves(title: &str, results: &Results, wanted: &[Curve]) -> Result<Figure, UnknownCurve> {
     let all = known(results);
     if let Some(unknown) = wanted.iter().find(|curve| !all.contains(curve)) {

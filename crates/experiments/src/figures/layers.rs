@@ -7,16 +7,16 @@ use crate::scenario::Scenario;
 use crate::table::Table;
 use std::collections::BTreeSet;
 
-/// Most lines of a panel.
+/// Maximum number of lines in a panel.
 const MAX_LINES: usize = 7;
 
-/// The flows that a table is about, in the order of the scenario.
+/// Returns the flows of a table, in the order of the scenario.
 fn flows<'a>(scenario: &'a Scenario, table: &Table) -> Vec<&'a str> {
     let known: BTreeSet<&str> = table.texts("flow").iter().map(String::as_str).collect();
     scenario.groups().filter(|group| known.contains(group)).collect()
 }
 
-/// Traces of a flow in the first run at a point: what each is called, in the order of the table.
+/// Returns the traces of a flow in the first run at a point, each with its name, in the order of the table.
 fn traces_of(
     table: &Table,
     point: usize,
@@ -42,7 +42,7 @@ fn traces_of(
     all
 }
 
-/// How many layers the receivers of a flow have over time, in the first run at a point.
+/// Draws the number of layers of a flow's receivers over time, in the first run at a point.
 pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize, flow: &str) -> Vec<Layer> {
     let Some(table) = results.table("subscriptions") else { return Vec::new() };
     let (copies, receivers) = (table.wholes("copy"), table.texts("receiver"));
@@ -61,7 +61,7 @@ pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize,
     traces.map(layer).collect()
 }
 
-/// How many layers receivers have over time: a panel for each flow and point.
+/// Draws the number of layers of receivers over time: a panel for each flow and point.
 pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
     let flows = flows(scenario, results.table("subscriptions")?);
     let mut panels = Vec::new();
@@ -75,7 +75,7 @@ pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
     figure(scenario, subtitle, panels)
 }
 
-/// The rates of layers over time: a panel for each flow and point.
+/// Draws the rates of layers over time: a panel for each flow and point.
 pub fn rates(scenario: &Scenario, results: &Results) -> Option<Figure> {
     let table = results.table("layers")?;
     let unit = Unit::of(table.numbers("rate").iter().copied().fold(0.0, f64::max));

@@ -1,4 +1,4 @@
-//! Figures of any scenario's results.
+//! Standard figures of a scenario's results.
 
 pub mod curves;
 mod layers;
@@ -12,16 +12,16 @@ use crate::stats::Estimate;
 use crate::table::{Column, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most panels of a figure.
+/// Maximum number of panels in a figure.
 const MAX_PANELS: usize = 12;
 
-/// A figure and the name of its file, without ending.
+/// A figure, and the name of its file without extension.
 pub type Named = (&'static str, Figure);
 
 /// Values over time.
 pub type Trace = Vec<(f64, f64)>;
 
-/// All figures that say something about these results.
+/// Draws all figures that these results support.
 pub fn figures(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let groups: Vec<&str> = scenario.groups().collect();
     let mut all = vec![("averages", averages(scenario.title(), results, &groups))];
@@ -37,17 +37,17 @@ pub fn figures(scenario: &Scenario, results: &Results) -> Vec<Named> {
     all
 }
 
-/// How a rate in bit/s is shown: divided by what, and in which unit.
+/// Unit in which a rate is shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit {
-    /// Bits per second of one.
+    /// Bits per second in this unit.
     pub size: f64,
-    /// Its name.
+    /// Name of the unit.
     pub name: &'static str,
 }
 
 impl Unit {
-    /// The one in which this rate has few digits.
+    /// Returns the unit in which this rate has few digits.
     pub fn of(bps: f64) -> Unit {
         match bps {
             bps if bps >= 2e9 => Unit { size: 1e9, name: "Gbit/s" },
@@ -61,8 +61,8 @@ impl Unit {
     }
 }
 
-/// The traces of a flow at a point, one for each seed: those of `receiver` (`all` for the mean) of copy `copy` (0 for
-/// all).
+/// Returns the traces of a flow at a point, one for each seed. `receiver` is `all` for the mean over receivers, `copy` is 0 for
+/// all copies.
 pub fn traces(
     results: &Results,
     table: &str,
@@ -93,13 +93,13 @@ pub fn traces(
 /// Receiver whose rate is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receiver<'a> {
-    /// The mean over all receivers of a group.
+    /// The mean over all receivers of the group.
     All,
-    /// The first flow of a group that this receiver has.
+    /// This receiver, in the first flow of the group that has it.
     Named(&'a str),
 }
 
-/// The mean of traces moment by moment, and its interval where there are at least two.
+/// Returns the mean of traces at each moment, and its interval if there are at least two traces.
 pub fn mean_of(traces: &[Trace]) -> (Trace, Vec<(f64, f64, f64)>) {
     let longest = traces.iter().map(Vec::len).max().unwrap_or(0);
     let (mut mean, mut band) = (Vec::with_capacity(longest), Vec::new());
@@ -116,7 +116,7 @@ pub fn mean_of(traces: &[Trace]) -> (Trace, Vec<(f64, f64, f64)>) {
     (mean, band)
 }
 
-/// The point's values; empty without a sweep.
+/// Returns the values of the point; empty without a sweep.
 fn panel_title(point: &Point) -> String {
     point.to_string()
 }
@@ -151,7 +151,7 @@ fn largest(results: &Results, groups: &[&str]) -> f64 {
     rates.fold(0.0, f64::max)
 }
 
-/// The layers of over-time averages at a point: a line with its band for each group.
+/// Draws over-time averages at a point: a line with its band for each group.
 pub fn average_layers(results: &Results, point: usize, groups: &[&str], unit: Unit) -> Vec<Layer> {
     let (mut bands, mut lines) = (Vec::new(), Vec::new());
     for (number, group) in groups.iter().enumerate() {
@@ -171,7 +171,7 @@ fn runs(results: &Results) -> String {
     }
 }
 
-/// Over-time averages of all groups: a panel for each point.
+/// Draws over-time averages of all groups: a panel for each point.
 pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
     let panels = results.points.iter().take(MAX_PANELS + 1).map(|point| {
@@ -191,14 +191,14 @@ pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
     ))
 }
 
-/// The first receiver of a group with rows of its own.
+/// Returns the first receiver of a group with its own rows.
 fn first_receiver(results: &Results, flow: &str) -> Option<String> {
     let table = results.table("rates")?;
     let (flows, copies, receivers) = (table.texts("flow"), table.wholes("copy"), table.texts("receiver"));
     (0..flows.len()).find(|&row| flows[row] == flow && copies[row] != 0).map(|row| receivers[row].clone())
 }
 
-/// Rates of one run, bin by bin: a panel for each group.
+/// Draws the rates of one run, bin by bin: a panel for each group.
 fn rates(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
     let panels = groups.iter().enumerate().filter_map(|(number, group)| {
@@ -220,13 +220,13 @@ fn rates(title: &str, results: &Results, groups: &[&str]) -> Figure {
     cut(Figure::new(title, subtitle, panels))
 }
 
-/// The axis of a sweep with most values, which runs across a panel, and the settings of the others.
+/// The sweep's axis with the most values, which is the horizontal axis of panels, and the settings of the other axes.
 struct Across<'a> {
     results: &'a Results,
     place: usize,
-    /// Its values, where all are numbers.
+    /// The values of the axis, if all are numbers.
     numeric: Option<Vec<f64>>,
-    /// All combinations of the other axes, in words.
+    /// All combinations of the other axes, as text.
     others: Vec<String>,
 }
 
@@ -245,7 +245,7 @@ impl<'a> Across<'a> {
         Across { results, place, numeric, others }
     }
 
-    /// A metric at the points with these settings of the other axes.
+    /// Draws a metric at the points with these settings of the other axes.
     fn layer(&self, others: &str, metric: &str, name: &str, colour: usize, unit: f64) -> Layer {
         let points = self.results.points.iter().filter(|point| others_of(point, self.place) == others);
         let dots = points.enumerate().map(|(place, point)| {
@@ -267,14 +267,14 @@ impl<'a> Across<'a> {
     }
 }
 
-/// The values of a point on all axes but one, in words.
+/// Returns the values of a point on all axes except one, as text.
 fn others_of(point: &Point, without: usize) -> String {
     let others = point.values.iter().enumerate().filter(|(at, _)| *at != without);
     let texts: Vec<String> = others.map(|(_, (name, value))| format!("{name} = {value}")).collect();
     texts.join(", ")
 }
 
-/// Rates over the sweep: a panel for each combination of the axes that do not run across.
+/// Draws rates over the sweep: a panel for each combination of the other axes.
 fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
     let across = Across::of(results);
@@ -290,8 +290,8 @@ fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
     cut(Figure::new(title, subtitle, panels))
 }
 
-/// Chosen metrics over a sweep: a panel for each metric, with a series for each combination of the axes that do not run
-/// across; `None` without a sweep.
+/// Draws selected metrics over a sweep: a panel for each metric, with a series for each combination of the other axes. Returns
+/// `None` without a sweep.
 pub fn metrics(title: &str, results: &Results, wanted: &[String]) -> Option<Figure> {
     if results.axes.is_empty() {
         return None;
@@ -307,7 +307,7 @@ pub fn metrics(title: &str, results: &Results, wanted: &[String]) -> Option<Figu
     Some(cut(Figure::new(title, subtitle, panels).with_own_ranges()))
 }
 
-/// Logarithmic when the values span more than a factor of 30.
+/// Returns an axis that is logarithmic if the values span more than a factor of 30.
 fn numeric_axis(name: &str, values: &[f64]) -> Axis {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
@@ -322,7 +322,7 @@ fn number(setting: &Setting) -> Option<f64> {
     }
 }
 
-/// The mean of values with its interval.
+/// Returns the mean of values with its interval.
 pub fn dot(x: f64, values: &[f64], unit: f64) -> Dot {
     let estimate = Estimate::of(values);
     let (low, high) = estimate.interval();
@@ -330,7 +330,7 @@ pub fn dot(x: f64, values: &[f64], unit: f64) -> Dot {
     Dot { x, y: estimate.mean / unit, interval }
 }
 
-/// Packets that wait at probed links: a panel for each point and link, of the point's first run.
+/// Draws the waiting packets at probed links, in the first run of each point: a panel for each point and link.
 fn queues(title: &str, results: &Results) -> Option<Figure> {
     let table = results.table("queues")?;
     let (points, seeds, times) = (table.wholes("point"), table.wholes("seed"), table.numbers("time"));
@@ -356,7 +356,7 @@ fn queues(title: &str, results: &Results) -> Option<Figure> {
     (!figure.panels.is_empty()).then(|| cut(figure))
 }
 
-/// The rows of a group's first flow in the first run at a point.
+/// Returns the rows of a group's first flow in the first run at a point.
 fn rows_of_first_run(table: &Table, point: usize, flow: &str) -> Vec<usize> {
     let (points, seeds) = (table.wholes("point"), table.wholes("seed"));
     let (flows, copies) = (table.texts("flow"), table.wholes("copy"));
@@ -368,7 +368,7 @@ fn rows_of_first_run(table: &Table, point: usize, flow: &str) -> Vec<usize> {
     rows
 }
 
-/// When the representative of a flow was which receiver, in the first run at a point.
+/// Returns the changes of a flow's representative in the first run at a point: time and receiver.
 pub fn representative_trace(results: &Results, point: usize, flow: &str) -> Vec<(f64, String)> {
     let Some(table) = results.table("representatives") else { return Vec::new() };
     let (times, receivers) = (table.numbers("time"), table.texts("receiver"));
@@ -376,7 +376,7 @@ pub fn representative_trace(results: &Results, point: usize, flow: &str) -> Vec<
     rows.map(|row| (times[row], receivers[row].clone())).collect()
 }
 
-/// A column of the `samples` of a flow over time, in the first run at a point.
+/// Returns a column of a flow's `samples` over time, in the first run at a point.
 pub fn source_trace(results: &Results, point: usize, flow: &str, column: &str) -> Trace {
     let Some(table) = results.table("samples") else { return Vec::new() };
     let (times, values) = (table.numbers("time"), table.numbers(column));
@@ -384,7 +384,7 @@ pub fn source_trace(results: &Results, point: usize, flow: &str, column: &str) -
     rows.map(|row| (times[row], values[row])).collect()
 }
 
-/// The number at the end of a node's name.
+/// Returns the number at the end of a node's name.
 fn node_number(name: &str) -> f64 {
     let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     name[name.len() - digits..].parse().unwrap_or(f64::NAN)

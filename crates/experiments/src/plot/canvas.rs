@@ -1,4 +1,4 @@
-//! Drawing operations, in order: forms with known positions, for a format to write.
+//! Drawing operations in order, with absolute positions, for output in any format.
 
 /// A drawing.
 #[derive(Debug, Default)]
@@ -6,7 +6,7 @@ pub struct Canvas {
     pub(super) elements: Vec<Element>,
 }
 
-/// Something that is drawn.
+/// A drawing operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Element {
     Line {
@@ -14,7 +14,7 @@ pub enum Element {
         to: Place,
         stroke: Stroke,
     },
-    /// Runs of points; each run is a piece of its own.
+    /// Lines through points; the runs are not connected.
     Path {
         runs: Vec<Vec<Place>>,
         stroke: Stroke,
@@ -24,7 +24,7 @@ pub enum Element {
         fill: Colour,
         opacity: f64,
     },
-    /// With a white rim that keeps it apart from what is behind.
+    /// A diamond with a white rim that separates it from the background.
     Diamond {
         at: Place,
         radius: f64,
@@ -41,7 +41,7 @@ pub enum Element {
         fill: Colour,
         opacity: f64,
     },
-    /// With a white rim where it can be read in front of lines.
+    /// Text, with an optional white rim for legibility in front of lines.
     Text {
         at: Place,
         text: String,
@@ -58,7 +58,7 @@ pub enum Element {
     End,
 }
 
-/// Right and down, in points.
+/// Horizontal position to the right and vertical position downwards, in points.
 pub type Place = (f64, f64);
 
 /// Whether text has a white rim.
@@ -68,7 +68,7 @@ pub enum Rim {
     None,
 }
 
-/// Where text stands relative to its place.
+/// Position of a text relative to its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -76,10 +76,10 @@ pub enum Anchor {
     End,
 }
 
-/// `#rrggbb`.
+/// Colour in the form `#rrggbb`.
 pub type Colour = &'static str;
 
-/// How text looks.
+/// Style of a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Letters {
     pub size: f64,
@@ -95,13 +95,13 @@ pub enum Bold {
     No,
 }
 
-/// How a stroke looks.
+/// Style of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stroke {
     pub colour: Colour,
     pub width: f64,
     pub opacity: f64,
-    /// Lengths of dashes and gaps; empty for none.
+    /// Lengths of dashes and gaps; empty for a solid line.
     pub dashes: &'static str,
 }
 
@@ -116,7 +116,7 @@ impl Canvas {
         self.elements.push(Element::Line { from, to, stroke });
     }
 
-    /// Lines through runs of points; each run is a piece of its own.
+    /// Draws lines through runs of points; the runs are not connected.
     pub fn path(&mut self, runs: &[Vec<Place>], stroke: Stroke) {
         let runs: Vec<_> = runs.iter().filter(|run| !run.is_empty()).cloned().collect();
         if !runs.is_empty() {
@@ -128,7 +128,7 @@ impl Canvas {
         self.elements.push(Element::Polygon { corners: corners.to_vec(), fill, opacity });
     }
 
-    /// A diamond with a rim that keeps it apart from what is behind.
+    /// Draws a diamond with a white rim that separates it from the background.
     pub fn diamond(&mut self, at: Place, radius: f64, fill: Colour) {
         self.elements.push(Element::Diamond { at, radius, fill });
     }
@@ -145,7 +145,7 @@ impl Canvas {
         self.put_text(place, text, letters, 0.0, Rim::None);
     }
 
-    /// Text that can be read in front of lines.
+    /// Draws text with a white rim, which is legible in front of lines.
     pub fn text_on_white(&mut self, place: Place, text: &str, letters: Letters) {
         self.put_text(place, text, letters, 0.0, Rim::White);
     }

@@ -1,11 +1,11 @@
-//! Where everything goes.
+//! Layout of figures.
 
 use super::canvas::{self, Anchor, Bold, Canvas, Letters, Stroke};
 use super::scale::{self, Scale};
 use super::text::{BOLD, width, wrapped};
 use super::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
 
-/// Okabe and Ito's palette without its yellow, which is too light on white, and with black last.
+/// Okabe and Ito's palette without yellow, which is too light on white, and with black last.
 const PALETTE: [canvas::Colour; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222"];
 const INK: canvas::Colour = "#222222";
@@ -17,14 +17,14 @@ const TITLE: f64 = 17.0;
 const TEXT: f64 = 12.5;
 const SMALL: f64 = 11.5;
 const EDGE: f64 = 16.0;
-/// From the left edge of a panel to its axis.
+/// Distance from the left edge of a panel to its axis.
 const LEFT: f64 = 70.0;
-/// Below the horizontal axis, for its ticks and label.
+/// Height below the horizontal axis, for ticks and label.
 const BELOW: f64 = 44.0;
-/// Names of lines are at least so far apart.
+/// Minimum vertical distance of the names of lines.
 const NAME_GAP: f64 = 15.0;
 
-/// A rectangle of the page and the ranges that it shows.
+/// A rectangle of the page, and the ranges of values that it shows.
 struct Frame<'a> {
     left: f64,
     right: f64,
@@ -42,7 +42,7 @@ struct Span<'a> {
 }
 
 impl Span<'_> {
-    /// From 0 at the beginning to 1 at the end.
+    /// Returns the relative position of a value: 0 at the beginning, 1 at the end.
     fn place(&self, value: f64) -> f64 {
         match self.axis.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
@@ -65,25 +65,25 @@ impl Frame<'_> {
     }
 }
 
-/// How big everything is.
+/// Sizes of a figure's parts.
 struct Layout {
     columns: usize,
     page: f64,
     cell: f64,
     plot_height: f64,
-    /// Right of the axes, for the names of lines.
+    /// Width to the right of the axes, for the names of lines.
     right: f64,
     names: Names,
 }
 
-/// Where the names of series stand.
+/// Position of the names of series.
 #[derive(PartialEq)]
 enum Names {
     AtLines,
     OnTop,
 }
 
-/// The drawing, its width and its height.
+/// Draws a figure. Returns the drawing, its width and its height.
 pub fn draw(figure: &Figure) -> (Canvas, f64, f64) {
     let layout = Layout::of(figure);
     let mut canvas = Canvas::default();
@@ -138,7 +138,7 @@ impl Layout {
     }
 }
 
-/// Names at lines need a line each and room between them.
+/// Returns whether names can be drawn at lines: each name needs a line, and there must be room.
 fn can_name_at_lines(panel: &Panel) -> bool {
     let lines = panel.layers.iter().all(|layer| {
         !matches!(layer, Layer::Bars { .. } | Layer::Published { .. })
@@ -182,7 +182,7 @@ fn heading(canvas: &mut Canvas, figure: &Figure, layout: &Layout) -> f64 {
     y + 10.0
 }
 
-/// Sign of a name in the legend.
+/// Symbol of a name in the legend.
 #[derive(PartialEq)]
 enum Swatch {
     Line(Colour),
@@ -214,7 +214,7 @@ fn legend(canvas: &mut Canvas, figure: &Figure, page: f64, top: f64) -> f64 {
     let (mut x, mut y) = (EDGE, top + 8.0);
     let all = swatches(figure);
     if all.len() < 2 && !all.iter().any(|(_, swatch)| *swatch == Swatch::Diamond) {
-        // One series needs no name of its own: the title and the axis name it.
+        // A single series needs no legend: the title and the axis name it.
         if all.iter().all(|(_, swatch)| matches!(swatch, Swatch::Box(_))) {
             return top;
         }
@@ -268,7 +268,7 @@ fn heights(layer: &Layer) -> Vec<f64> {
         Layer::Line { points, .. } | Layer::Published { points } => points.iter().map(|p| p.1).collect(),
         Layer::Dots { points: dots, .. } | Layer::Bars { bars: dots, .. } => dot_ends(dots).collect(),
         Layer::Level { y, .. } => vec![*y],
-        // A band of few runs can be so wide that nothing else could be seen.
+        // A band of few runs can be so wide that it would compress all other layers.
         Layer::Band { .. } | Layer::Moments { .. } | Layer::Span { .. } => Vec::new(),
     }
 }
@@ -308,7 +308,7 @@ fn x_span(panel: &Panel) -> Span<'_> {
     Span { axis, from, to }
 }
 
-/// The range of all panels' values when they share one.
+/// Returns the common range of all panels' values, if they share one.
 fn shared_range(figure: &Figure) -> Option<(f64, f64)> {
     let wanted = figure.ranges == Ranges::Shared && figure.panels.len() > 1;
     wanted.then(|| extent(figure.panels.iter().flat_map(|panel| &panel.layers).flat_map(heights)))
@@ -329,7 +329,7 @@ fn y_span(panel: &Panel, shared: Option<(f64, f64)>) -> Span<'_> {
     Span { axis, from: axis.from.unwrap_or(from), to: axis.to.unwrap_or(to) }
 }
 
-// A panel.
+// Draws a panel.
 
 fn panel(
     canvas: &mut Canvas,
@@ -343,7 +343,7 @@ fn panel(
     spans(canvas, panel, frame);
     y_axis(canvas, frame, first);
     x_axis(canvas, frame, last_row || !frame.x.axis.categories.is_empty());
-    // Half a line's width more, so that a value at the edge is not cut in two.
+    // The clip is wider by half a line's width, so that lines at the edge are complete.
     canvas.clip((frame.left - 1.5, frame.top - 1.5), (frame.right + 1.5, frame.bottom + 1.5));
     let slots = panel.layers.iter().filter(|layer| matches!(layer, Layer::Bars { .. })).count();
     let mut slot = 0;
@@ -430,7 +430,7 @@ fn category_lines(name: &str, plot_width: f64, count: usize) -> Vec<String> {
     wrapped(name, SMALL, plot_width / count as f64 - 6.0)
 }
 
-/// More room below for the longest category.
+/// Returns the extra height below the panels for the longest category.
 fn extra_below(panels: &[Panel], layout: &Layout) -> f64 {
     let plot_width = layout.cell - LEFT - layout.right;
     let lines = panels.iter().flat_map(|panel| {
@@ -484,7 +484,7 @@ fn layer(canvas: &mut Canvas, layer: &Layer, frame: &Frame<'_>, slot: (usize, us
     }
 }
 
-/// The places of points, interrupted where there is no value.
+/// Returns the positions of points, split into runs where a value is missing.
 fn runs(points: &[(f64, f64)], join: Join, frame: &Frame<'_>) -> Vec<Vec<(f64, f64)>> {
     points
         .split(|point| !point.1.is_finite())
@@ -535,7 +535,7 @@ fn dots(canvas: &mut Canvas, points: &[Dot], joined: Joined, frame: &Frame<'_>, 
     }
 }
 
-/// Where the bars of series `slot` of `slots` stand in category `x`, and half their width.
+/// Returns the centre of the bar of series `slot` of `slots` in category `x`, and half its width.
 fn bar_place(frame: &Frame<'_>, x: f64, (slot, slots): (usize, usize)) -> (f64, f64) {
     let category = frame.across(x + 0.5) - frame.across(x - 0.5);
     let wide = (category * 0.72 / slots as f64).min(64.0);
@@ -553,7 +553,7 @@ fn bars(canvas: &mut Canvas, bars: &[Dot], frame: &Frame<'_>, colour: canvas::Co
     }
 }
 
-/// Diamonds, beside bars so that both can be seen.
+/// Draws published values as diamonds, next to bars so that both are visible.
 fn published(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usize) {
     for layer in &panel.layers {
         let Layer::Published { points } = layer else { continue };
@@ -570,7 +570,7 @@ fn published(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usize
     }
 }
 
-/// Numbers above bars, while there is room for them.
+/// Writes numbers above bars, if there is room.
 fn bar_values(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usize) {
     let style = Letters { size: SMALL, colour: INK, anchor: Anchor::Middle, bold: Bold::No };
     let mut slot = 0;
@@ -599,7 +599,7 @@ fn level_names(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     }
 }
 
-/// Each name beside the end of its line, moved apart where lines end close to each other.
+/// Writes each name at the end of its line, and moves names apart if lines end close to each other.
 fn names_at_lines(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     let mut names: Vec<(f64, &str, canvas::Colour)> =
         panel.layers.iter().filter_map(|layer| end_of(layer, frame)).collect();
@@ -617,7 +617,7 @@ fn names_at_lines(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     }
 }
 
-/// Where a line ends, its name and colour.
+/// Returns the vertical position of a line's end, its name and its colour.
 fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, canvas::Colour)> {
     let (name, colour, end) = match layer {
         Layer::Line { name, colour, points, .. } => {
@@ -633,7 +633,7 @@ fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, canv
     (!name.is_empty()).then_some((place, name.as_str(), colour))
 }
 
-/// The places nearest to the wanted ones (in rising order) that are [`NAME_GAP`] apart and within the range.
+/// Returns positions close to the wanted ones (in rising order) that are [`NAME_GAP`] apart and within the range.
 pub fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut places = wanted.to_vec();
     for _ in 0..200 {

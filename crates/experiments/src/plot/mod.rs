@@ -1,16 +1,16 @@
-//! Figures as SVG and PDF: the same figure gives the same bytes, and nothing but the standard fonts of a viewer is needed.
+//! Figures as SVG and PDF. The same figure gives the same bytes, and viewers need only their standard fonts.
 //!
-//! A [`Figure`] has one or more [`Panel`]s, a panel has two [`Axis`] and [`Layer`]s that are drawn in order.
-//! All figures have one style: an Okabe-Ito palette that colour-blind readers can distinguish, names at the
-//! ends of lines where there is room, gridlines in the background.
+//! A [`Figure`] has one or more [`Panel`]s. A panel has two [`Axis`] and [`Layer`]s, which are drawn in order. All figures have
+//! the same style: an Okabe-Ito palette that colour-blind readers can distinguish, names at the ends of lines if there is room,
+//! and gridlines in the background.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`scale`] | ticks and the numbers beside them |
-//! | `text` | how wide words are |
-//! | `canvas` | what is drawn |
-//! | `svg` `pdf` | the same in a format |
-//! | `draw` | where everything goes |
+//! | [`scale`] | ticks and their labels |
+//! | `text` | widths of words |
+//! | `canvas` | drawing operations |
+//! | `svg` `pdf` | output formats |
+//! | `draw` | layout |
 
 mod canvas;
 mod draw;
@@ -30,21 +30,21 @@ pub struct Figure {
     pub title: String,
     /// Notes for reading the figure; wrapped below the title.
     pub subtitle: String,
-    /// Its parts, from left to right and top to bottom.
+    /// The panels, from left to right and top to bottom.
     pub panels: Vec<Panel>,
-    /// Panels beside each other; 0 for as many as look good.
+    /// Number of panels in a row; 0 for a suitable number.
     pub columns: usize,
     /// Whether vertical axes have the same range in all panels.
     pub ranges: Ranges,
 }
 
-/// Whether panels can be compared by eye.
+/// Vertical ranges of the panels of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ranges {
     /// One vertical range for all panels.
     #[default]
     Shared,
-    /// Each panel has the range that it needs.
+    /// Each panel has its own range.
     Own,
 }
 
@@ -53,9 +53,9 @@ pub enum Ranges {
 pub struct Panel {
     /// Difference from the other panels; may be empty.
     pub title: String,
-    /// Horizontal.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Vertical.
+    /// Vertical axis.
     pub y: Axis,
     /// Layers in drawing order, the first at the bottom.
     pub layers: Vec<Layer>,
@@ -66,73 +66,73 @@ pub struct Panel {
 pub struct Axis {
     /// Quantity, with its unit in brackets.
     pub label: String,
-    /// Where it begins; the data decide when not given.
+    /// Beginning of the range; `None`: it follows from the data.
     pub from: Option<f64>,
-    /// Where it ends; the data decide when not given.
+    /// End of the range; `None`: it follows from the data.
     pub to: Option<f64>,
     /// Linear or logarithmic.
     pub scale: Scale,
-    /// Names at 0, 1, 2, ... in place of numbers.
+    /// Names at the positions 0, 1, 2, ..., instead of numbers.
     pub categories: Vec<String>,
 }
 
 impl Axis {
-    /// A linear axis whose range follows from the data.
+    /// Returns a linear axis whose range follows from the data.
     pub fn new(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), ..Axis::default() }
     }
 
-    /// Begins here.
+    /// Sets the beginning of the range.
     #[must_use]
     pub fn from(self, from: f64) -> Axis {
         Axis { from: Some(from), ..self }
     }
 
-    /// Ends here.
+    /// Sets the end of the range.
     #[must_use]
     pub fn to(self, to: f64) -> Axis {
         Axis { to: Some(to), ..self }
     }
 
-    /// Logarithmic.
+    /// Makes the axis logarithmic.
     #[must_use]
     pub fn logarithmic(self) -> Axis {
         Axis { scale: Scale::Logarithmic, ..self }
     }
 
-    /// Returns an axis of named places.
+    /// Names the positions 0, 1, 2, ... of the axis.
     #[must_use]
     pub fn named(self, categories: Vec<String>) -> Axis {
         Axis { categories, ..self }
     }
 }
 
-/// A colour that identifies a series; the same number is the same colour in every panel.
+/// A colour that identifies a series; a number has the same colour in every panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// One of the palette; it begins again after seven.
+    /// A colour of the palette; the palette repeats after seven colours.
     Series(usize),
-    /// Context, not a series.
+    /// Grey, for context that is not a series.
     Grey,
 }
 
-/// How strongly a line is drawn.
+/// Visual weight of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weight {
-    /// The subject of the figure.
+    /// Heavy, for the subject of the figure.
     #[default]
     Heavy,
-    /// Noise around it, or one of many.
+    /// Light, for noise around the subject, or for one of many lines.
     Light,
 }
 
-/// How points are joined.
+/// Connection between points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Join {
-    /// By straight lines.
+    /// Straight lines.
     #[default]
     Straight,
-    /// Each value holds until the next.
+    /// Steps: each value holds until the next point.
     Steps,
 }
 
@@ -141,13 +141,13 @@ pub enum Join {
 pub enum Layer {
     /// A line.
     Line {
-        /// Its name; empty for none.
+        /// Name of the line; empty without a name.
         name: String,
-        /// Its colour.
+        /// Colour of the line.
         colour: Colour,
-        /// Heavy or light.
+        /// Visual weight.
         weight: Weight,
-        /// Straight or in steps.
+        /// Connection between points.
         join: Join,
         /// `(x, y)`; a `y` that is not a number is a gap.
         points: Vec<(f64, f64)>,
@@ -159,27 +159,27 @@ pub enum Layer {
         /// `(x, from, to)`.
         points: Vec<(f64, f64, f64)>,
     },
-    /// Points, with their intervals where they are known, joined by a thin line.
+    /// Points with their intervals, optionally joined by a thin line.
     Dots {
-        /// Their name; empty for none.
+        /// Name of the series; empty without a name.
         name: String,
-        /// Their colour.
+        /// Colour of the series.
         colour: Colour,
         /// The points.
         points: Vec<Dot>,
-        /// Whether they are joined.
+        /// Whether the points are joined by a line.
         joined: Joined,
     },
     /// Bars from zero, side by side with those of other layers.
     Bars {
-        /// Their name; empty for none.
+        /// Name of the series; empty without a name.
         name: String,
-        /// Their colour.
+        /// Colour of the series.
         colour: Colour,
-        /// One for each category.
+        /// The bars, one for each category.
         bars: Vec<Dot>,
     },
-    /// A value from a document, next to the measured ones.
+    /// Published values, next to the measured ones.
     Published {
         /// `(x, value)`.
         points: Vec<(f64, f64)>,
@@ -188,23 +188,23 @@ pub enum Layer {
     Level {
         /// Name of the value.
         name: String,
-        /// Where it is.
+        /// Position on the vertical axis.
         y: f64,
     },
-    /// Vertical lines where something happened.
+    /// Vertical lines at the times of events.
     Moments {
-        /// Name of the event; empty without one.
+        /// Name of the events; empty without a name.
         name: String,
-        /// When.
+        /// Positions on the horizontal axis.
         at: Vec<f64>,
     },
-    /// A range of the horizontal axis in which something held.
+    /// A range of the horizontal axis in which a state holds.
     Span {
         /// Name of the state.
         name: String,
-        /// From here.
+        /// Beginning of the range.
         from: f64,
-        /// To there.
+        /// End of the range.
         to: f64,
     },
 }
@@ -212,49 +212,49 @@ pub enum Layer {
 /// Whether points of a series are joined by a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joined {
-    /// They are.
+    /// The points are joined.
     Yes,
-    /// They are not.
+    /// The points are not joined.
     No,
 }
 
 /// A value and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dot {
-    /// Where, on the horizontal axis.
+    /// Position on the horizontal axis.
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// From, to; `None` where it is not known.
+    /// Beginning and end of the interval; `None` if it is unknown.
     pub interval: Option<(f64, f64)>,
 }
 
 impl Layer {
-    /// A heavy straight line.
+    /// Returns a heavy line with straight connections.
     pub fn line(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Layer {
         let (weight, join) = (Weight::Heavy, Join::Straight);
         Layer::Line { name: name.into(), colour: Colour::Series(colour), weight, join, points }
     }
 
-    /// A light straight line without a name, below a heavy one of the same colour.
+    /// Returns a light line with straight connections and without a name, as background of a heavy line of the same colour.
     pub fn noise(colour: usize, points: Vec<(f64, f64)>) -> Layer {
         let (weight, join) = (Weight::Light, Join::Straight);
         Layer::Line { name: String::new(), colour: Colour::Series(colour), weight, join, points }
     }
 
-    /// A line whose values hold until the next.
+    /// Returns a line whose values hold until the next point.
     pub fn steps(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Layer {
         let (weight, join) = (Weight::Heavy, Join::Steps);
         Layer::Line { name: name.into(), colour: Colour::Series(colour), weight, join, points }
     }
 
-    /// Dots joined by a thin line.
+    /// Returns dots joined by a thin line.
     pub fn dots(name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = Dot>) -> Layer {
         let points = points.into_iter().collect();
         Layer::Dots { name: name.into(), colour: Colour::Series(colour), points, joined: Joined::Yes }
     }
 
-    /// Bars from zero.
+    /// Returns bars from zero.
     pub fn bars(name: impl Into<String>, colour: usize, bars: impl IntoIterator<Item = Dot>) -> Layer {
         let bars = bars.into_iter().collect();
         Layer::Bars { name: name.into(), colour: Colour::Series(colour), bars }
@@ -262,7 +262,7 @@ impl Layer {
 }
 
 impl Panel {
-    /// Returns a panel of seconds from 0 on, and values from 0 on.
+    /// Returns a panel whose axes both begin at 0; the horizontal axis is in seconds.
     pub fn over_time(title: impl Into<String>, label: impl Into<String>, layers: Vec<Layer>) -> Panel {
         let (x, y) = (Axis::new("time (s)").from(0.0), Axis::new(label).from(0.0));
         Panel { title: title.into(), x, y, layers }
@@ -270,7 +270,7 @@ impl Panel {
 }
 
 impl Figure {
-    /// With panels that share their vertical range, in as many columns as look good.
+    /// Returns a figure whose panels share their vertical range, in a suitable number of columns.
     pub fn new(
         title: impl Into<String>,
         subtitle: impl Into<String>,
@@ -280,7 +280,7 @@ impl Figure {
         Figure { title: title.into(), subtitle: subtitle.into(), panels, columns: 0, ranges: Ranges::Shared }
     }
 
-    /// Has this number of panels beside each other.
+    /// Sets the number of panels in a row.
     #[must_use]
     pub fn in_columns(self, columns: usize) -> Figure {
         Figure { columns, ..self }
@@ -292,13 +292,13 @@ impl Figure {
         Figure { ranges: Ranges::Own, ..self }
     }
 
-    /// The figure as an SVG document.
+    /// Returns the figure as an SVG document.
     pub fn svg(&self) -> String {
         let (canvas, width, height) = draw::draw(self);
         svg::document(&canvas, width, height, &self.title)
     }
 
-    /// The figure as a PDF document of one page.
+    /// Returns the figure as a PDF document of one page.
     pub fn pdf(&self) -> Vec<u8> {
         let (canvas, width, height) = draw::draw(self);
         pdf::document(&canvas, width, height, &self.title)

@@ -1,4 +1,5 @@
-//! A drawing as PDF, one page as large as the drawing. Letters are Helvetica's, which every viewer has, so no font is in the file.
+//! Output of a drawing as PDF, on one page of its size. The font is Helvetica, which every viewer has, so the file contains no
+//! font.
 
 use super::canvas::{Anchor, Bold, Canvas, Element, Letters, Place, Rim, Stroke};
 use super::text;
@@ -13,13 +14,13 @@ const REGULAR: i32 = 4;
 const BOLD: i32 = 5;
 const CONTENT: i32 = 6;
 const INFO: i32 = 7;
-/// The first graphics state, of one opacity.
+/// Object number of the first graphics state; each state has one opacity.
 const STATES: i32 = 8;
 
-/// Control points of a quarter of a circle, as a part of its radius.
+/// Distance of the control points of a quarter circle, as a share of its radius.
 const QUARTER: f64 = 0.552_284_75;
 
-/// The document.
+/// Returns the document.
 pub fn document(canvas: &Canvas, width: f64, height: f64, title: &str) -> Vec<u8> {
     let mut page = Page { content: Content::new(), height, states: BTreeMap::new() };
     page.fill("#ffffff");
@@ -60,12 +61,12 @@ fn state_name(number: i32) -> String {
 struct Page {
     content: Content,
     height: f64,
-    /// Opacities in percent, and their numbers.
+    /// Object number of each opacity in percent.
     states: BTreeMap<u8, i32>,
 }
 
 impl Page {
-    /// PDF counts from below.
+    /// Converts a position: PDF coordinates start at the bottom.
     fn at(&self, (x, y): Place) -> (f32, f32) {
         (x as f32, (self.height - y) as f32)
     }
@@ -75,7 +76,7 @@ impl Page {
         self.content.set_fill_rgb(r, g, b);
     }
 
-    /// Draw with this opacity.
+    /// Draws with this opacity.
     fn with_opacity(&mut self, opacity: f64, draw: impl FnOnce(&mut Page)) {
         let percent = (opacity * 100.0).round().clamp(0.0, 100.0) as u8;
         if percent == 100 {
@@ -119,7 +120,7 @@ impl Page {
         }
     }
 
-    /// A path through these points, neither closed nor painted.
+    /// Adds a path through these points, neither closed nor painted.
     fn trace(&mut self, points: &[Place]) {
         for (n, point) in points.iter().enumerate() {
             let (x, y) = self.at(*point);
@@ -177,7 +178,7 @@ impl Page {
             Anchor::Middle => width / 2.0,
             Anchor::End => width,
         };
-        // Down is up in PDF, so what turns one way turns the other.
+        // PDF's vertical axis points upwards, which reverses the direction of rotation.
         let (sin, cos) = (-degrees).to_radians().sin_cos();
         let (x, y) = self.at(at);
         let (x, y) = (x - (before * cos) as f32, y - (before * sin) as f32);

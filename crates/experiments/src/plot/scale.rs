@@ -1,23 +1,23 @@
-//! Ticks and the numbers beside them.
+//! Ticks and their labels.
 
-/// How values are laid out along an axis.
+/// Mapping of values to an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// Equal differences, equal distances.
+    /// Equal differences have equal distances.
     #[default]
     Linear,
-    /// Equal ratios, equal distances; the range must be above zero.
+    /// Equal ratios have equal distances; the range must be positive.
     Logarithmic,
 }
 
-/// Round numbers from `from` to `to`, about `wanted` of them, both ends included where they are round.
+/// Returns about `wanted` round numbers from `from` to `to`, with both ends if they are round.
 pub fn linear_ticks(from: f64, to: f64, wanted: usize) -> Vec<f64> {
     let step = step(from, to, wanted);
     let (first, last) = ((from / step - 1e-9).ceil() as i64, (to / step + 1e-9).floor() as i64);
     (first..=last).map(|number| number as f64 * step).collect()
 }
 
-/// Powers of ten between `from` and `to`; with twos and fives between them when there are only few.
+/// Returns powers of ten between `from` and `to`; if there are few, also their multiples by two and five.
 pub fn logarithmic_ticks(from: f64, to: f64) -> Vec<f64> {
     let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
     let factors: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -28,13 +28,13 @@ pub fn logarithmic_ticks(from: f64, to: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The range widened to whole steps, so that the axis ends at a tick.
+/// Returns the range extended to whole steps, so that the axis ends at ticks.
 pub fn rounded(from: f64, to: f64, wanted: usize) -> (f64, f64) {
     let step = step(from, to, wanted);
     ((from / step + 1e-9).floor() * step, (to / step - 1e-9).ceil() * step)
 }
 
-/// A step of 1, 2, 2.5 or 5 times a power of ten that gives about `wanted` ticks.
+/// Returns a step of 1, 2, 2.5 or 5 times a power of ten that gives about `wanted` ticks.
 fn step(from: f64, to: f64, wanted: usize) -> f64 {
     let raw = ((to - from) / wanted.max(1) as f64).max(f64::MIN_POSITIVE);
     let power = 10.0_f64.powf(raw.log10().floor());
@@ -42,7 +42,7 @@ fn step(from: f64, to: f64, wanted: usize) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// The number as it stands beside a tick: as many decimals as the tick's neighbours need, thousands apart.
+/// Returns the label of a tick, with the number of decimals that `step` needs and groups of thousands.
 pub fn tick_label(value: f64, step: f64) -> String {
     if value.abs() < step * 1e-6 {
         return "0".into();
@@ -54,7 +54,7 @@ pub fn tick_label(value: f64, step: f64) -> String {
     grouped(&format!("{value:.*}", decimals.unwrap_or(8) as usize))
 }
 
-/// The number with three significant digits, thousands apart.
+/// Returns the number with three significant digits and groups of thousands.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
         return "-".into();
@@ -67,7 +67,7 @@ pub fn short(value: f64) -> String {
     grouped(&text)
 }
 
-/// A narrow space between groups of three digits, from five digits on.
+/// Inserts narrow spaces between groups of three digits, for numbers of at least five digits.
 fn grouped(text: &str) -> String {
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("\u{2212}", rest));
     let (whole, fraction) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));

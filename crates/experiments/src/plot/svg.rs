@@ -1,9 +1,9 @@
-//! A drawing as SVG.
+//! Output of a drawing as SVG.
 
 use super::canvas::{Anchor, Bold, Canvas, Element, Letters, Place, Rim, Stroke};
 use std::fmt::Write as _;
 
-/// The document; `title` is read out by screen readers.
+/// Returns the document; `title` is for screen readers.
 pub fn document(canvas: &Canvas, width: f64, height: f64, title: &str) -> String {
     let mut svg = Svg::default();
     canvas.elements.iter().for_each(|element| svg.element(element));
@@ -35,14 +35,14 @@ fn attributes(pen: &Stroke) -> String {
     text
 }
 
-/// A coordinate: a tenth of a pixel is enough, and the same everywhere.
+/// Formats a coordinate with a precision of a tenth of a pixel, identical on all platforms.
 pub fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// Both coordinates.
+/// Formats both coordinates.
 fn place((x, y): Place) -> [String; 2] {
     [x, y].map(number)
 }
@@ -144,7 +144,7 @@ impl Svg {
         ));
     }
 
-    /// Without a name that other figures on a page could have too.
+    /// The clip uses no name, because another figure on the page could have the same one.
     fn clip(&mut self, from: Place, to: Place) {
         let ([x, y], [width, height]) = (place(from), place((to.0 - from.0, to.1 - from.1)));
         self.put(format_args!(

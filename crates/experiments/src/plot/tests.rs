@@ -129,7 +129,7 @@ fn a_pdf_has_the_content_of_the_svg_without_fonts() {
     }
     assert!(text.contains("/Helvetica") && !text.contains("/FontFile") && text.trim_end().ends_with("%%EOF"));
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
-    // Clipping lasts from a saved to a restored state.
+    // Clipping lasts from saving to restoring the graphics state.
     let words = |word: &str| text.lines().filter(|line| *line == word).count();
     assert_eq!(words("q"), words("Q"));
     assert_eq!(pdf, figure().pdf());

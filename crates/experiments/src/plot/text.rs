@@ -1,6 +1,6 @@
-//! How wide words are, roughly: a viewer's font is not known here, so the estimate is of a wide one.
+//! Approximate widths of words. The viewer's font is unknown, so the estimate is for a wide font.
 
-/// Widths of the printable ASCII characters from the space on, in thousandths of the font size, of Helvetica.
+/// Widths of the printable ASCII characters from the space on in Helvetica, in thousandths of the font size.
 const WIDTHS: [u16; 95] = [
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556,
     556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278,
@@ -8,21 +8,21 @@ const WIDTHS: [u16; 95] = [
     556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500,
     278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
-/// Width of other sans-serif fonts relative to this one, at most.
+/// Maximum width of other sans-serif fonts relative to Helvetica.
 const WIDER: f64 = 1.14;
 
 /// Width of bold letters relative to regular ones.
 pub const BOLD: f64 = 1.12;
 
-/// The same of Helvetica's.
+/// Width of bold letters relative to regular ones in Helvetica.
 pub const BOLD_HELVETICA: f64 = 1.06;
 
-/// The width of `text` at this font size.
+/// Returns the estimated width of `text` at this font size.
 pub fn width(text: &str, size: f64) -> f64 {
     helvetica(text, size) * WIDER
 }
 
-/// The same in Helvetica.
+/// Returns the width of `text` in Helvetica.
 pub fn helvetica(text: &str, size: f64) -> f64 {
     let thousandths: u32 = text.chars().map(|c| u32::from(width_of(c))).sum();
     f64::from(thousandths) / 1000.0 * size
@@ -36,7 +36,7 @@ fn width_of(c: char) -> u16 {
     }
 }
 
-/// `text` in lines that are at most so wide.
+/// Splits `text` into lines of at most `widest`.
 pub fn wrapped(text: &str, size: f64, widest: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,28 +1,28 @@
-//! Parts of a report, and their form in Markdown and in HTML.
+//! Parts of a report, and their output as Markdown and HTML.
 
 use super::html;
 use super::text::Grid;
 use crate::plot::Figure;
 use std::fmt::Write as _;
 
-/// A piece of a report.
+/// A part of a report.
 #[derive(Debug, Clone)]
 pub(crate) enum Block<'a> {
-    /// A heading: 1 is the page's own.
+    /// A heading and its level; 1 is the title of the page.
     Heading(u8, String),
-    /// A paragraph; its first words, where it has any, stand out.
+    /// A paragraph; its first words, if any, are emphasized.
     Text(&'static str, String),
-    /// One a line.
+    /// A list, one item per line.
     List(Vec<String>),
     /// A table.
     Table(Grid),
-    /// A figure, and where it is relative to the page.
+    /// A figure, and its path relative to the page.
     Figure(&'a Figure, String),
-    /// A file, folded.
+    /// A collapsible file: its name and text.
     File(&'a str, &'a str),
-    /// A command to type.
+    /// A shell command.
     Command(String),
-    /// Another page: its name and what it is.
+    /// A link to another page: its name and description.
     Link(String, String),
 }
 
@@ -66,12 +66,12 @@ impl Block<'_> {
     }
 }
 
-/// All of them as Markdown.
+/// Returns all blocks as Markdown.
 pub(super) fn markdown(blocks: &[Block<'_>]) -> String {
     blocks.iter().map(Block::markdown).collect::<Vec<_>>().join("\n")
 }
 
-/// All of them as a page.
+/// Returns all blocks as an HTML page.
 pub(crate) fn page(title: &str, blocks: &[Block<'_>]) -> String {
     let mut body = String::new();
     blocks.iter().for_each(|block| write!(body, "{}", block.html()).expect("a string takes everything"));

@@ -7,7 +7,7 @@ use crate::plot::scale::short;
 use crate::repro::{Alternative, Judged, ReproOutcome, Reproduction, Verdict};
 use crate::scenario::Choice;
 
-/// Claims beside what was measured.
+/// Returns a table of the claims and their measured values.
 pub fn claims(outcome: &ReproOutcome) -> Grid {
     let mut grid = Grid::new(&[
         ("claim", Align::Left),
@@ -57,7 +57,7 @@ pub fn what_was_run(done: &Reproduction) -> String {
     )
 }
 
-/// Notes of an entry: those of claims, each once, and what is known about it, claims that fail above all.
+/// Returns the notes of an entry: those of its claims, each once, and the known reasons for failures.
 pub fn notes(done: &Reproduction) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for claim in done.outcome.claims.iter().filter(|claim| !claim.note.is_empty()) {
@@ -81,7 +81,7 @@ pub fn notes(done: &Reproduction) -> Vec<String> {
     notes
 }
 
-/// A value that the paper leaves open, in words.
+/// Describes a value that the paper leaves open.
 pub fn choice(chosen: &Choice) -> String {
     let when = match chosen.after {
         true => "chosen after the published numbers had been seen",
@@ -90,13 +90,13 @@ pub fn choice(chosen: &Choice) -> String {
     format!("{}: {} ({when}). {}", sentence(&chosen.what), chosen.value, chosen.why)
 }
 
-/// With a capital at its beginning.
+/// Capitalizes the first letter.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// How many runs the numbers beside a choice are means of; empty without alternatives.
+/// Returns the numbers of seeds behind the values for a choice and its alternatives; empty without alternatives.
 fn runs_beside(done: &Reproduction, number: usize) -> String {
     let other = done.alternatives.iter().find(|other| other.choice == number);
     let Some((run, other)) = done.run.as_ref().zip(other) else { return String::new() };
@@ -104,12 +104,13 @@ fn runs_beside(done: &Reproduction, number: usize) -> String {
     format!(" As run: {seeds} seeds; every other column: {}.", other.seeds)
 }
 
-/// The choices of what was run, numbered.
+/// Returns the numbered choices of the scenario that was run.
 pub fn choices(done: &Reproduction) -> impl Iterator<Item = (usize, &Choice)> {
     done.run.iter().flat_map(|run| run.scenario.choices().iter().enumerate())
 }
 
-/// Every claim that a choice concerns, beside what it gives with the alternatives; `None` without any.
+/// Returns a table of the claims that a choice concerns, with their values as run and with each alternative. Returns `None`
+/// without alternatives.
 pub fn alternatives(done: &Reproduction, number: usize) -> Option<Grid> {
     let run = done.run.as_ref()?;
     let chosen = &run.scenario.choices()[number];
@@ -138,12 +139,12 @@ pub fn alternatives(done: &Reproduction, number: usize) -> Option<Grid> {
     Some(grid)
 }
 
-/// Where an entry's figure is, relative to the report.
+/// Returns the path of an entry's figure, relative to the report.
 pub fn figure_path(id: &str, name: &str) -> String {
     format!("{}/{name}.svg", id.replace('/', "-"))
 }
 
-/// The section of an entry.
+/// Returns the section of an entry.
 pub(super) fn section(done: &Reproduction) -> Vec<Block<'_>> {
     let entry = done.entry;
     let mut out = vec![
@@ -177,7 +178,7 @@ pub(super) fn section(done: &Reproduction) -> Vec<Block<'_>> {
     out
 }
 
-/// "12 hold, 2 hold with a choice of ours, 1 fails, 3 are open": what there is of each.
+/// Counts the verdicts in words, as in "12 hold, 2 hold with a choice of ours, 1 fails, 3 are open".
 pub fn counts(outcomes: &[&ReproOutcome]) -> String {
     let words = |verdict| match verdict {
         Verdict::Holds => ("holds", "hold"),

@@ -1,16 +1,16 @@
-//! The frame of a self-contained HTML page.
+//! Template of a self-contained HTML page.
 
-/// Text that may stand between tags.
+/// Escapes text for use between tags.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A paragraph.
+/// Returns a paragraph.
 pub fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escaped(text))
 }
 
-/// A page that needs nothing beside itself: no script, no font, no picture from elsewhere.
+/// Returns a self-contained page: no scripts, fonts or images from other files.
 pub fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

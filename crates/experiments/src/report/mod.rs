@@ -1,12 +1,12 @@
-//! Results for people: tables on a terminal, pages of Markdown and HTML.
+//! Output of results: tables for a terminal, pages of Markdown and HTML.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`text`] | tables with aligned columns |
-//! | [`page`] | reports of reproductions: an overview, a page for each paper, all in one |
-//! | `entry` | what a report says of one figure or table |
-//! | `block` | what a report is made of, in Markdown and in HTML |
-//! | [`html`] | the frame of a self-contained HTML page |
+//! | [`page`] | reports of reproductions: an overview, a page for each paper, a page for all |
+//! | `entry` | the report of one figure or table |
+//! | `block` | parts of a report, in Markdown and in HTML |
+//! | [`html`] | the template of a self-contained HTML page |
 
 pub(crate) mod block;
 mod entry;

@@ -1,4 +1,4 @@
-//! Reports of reproductions: an overview, and a page for each paper, in HTML; all in one page, in Markdown or in HTML.
+//! Reports of reproductions: an overview, a page for each paper in HTML, and a page for all papers in Markdown or HTML.
 
 use super::block::{self, Block};
 use super::entry::section;
@@ -14,7 +14,7 @@ different random numbers, the interval is Student's at 95 %. A claim holds; it h
 document leaves open was chosen after its numbers had been seen (which, why, and what else it might be stands below it); the \
 document contradicts itself, with the algebra; or the claim fails. Open means that something is needed that is not there yet.";
 
-/// The summary of all entries, and what there is of each verdict.
+/// Returns a table of all entries with the number of claims of each verdict.
 fn summary(all: &[Reproduction]) -> Grid {
     let mut grid = table(&["reproduction", "about"]);
     for done in all {
@@ -23,7 +23,7 @@ fn summary(all: &[Reproduction]) -> Grid {
     grid
 }
 
-/// The same by chapter, and of all.
+/// Returns a table of chapters with the number of claims of each verdict, and the totals.
 pub fn chapters(all: &[Reproduction]) -> Grid {
     let mut grid = table(&["document", "part"]);
     let mut parts: Vec<(&str, String)> =
@@ -55,7 +55,7 @@ fn row(mut first: Vec<String>, done: &[&Reproduction]) -> Vec<String> {
     first
 }
 
-/// The claims that do not hold, one a line, those first in which the paper contradicts itself.
+/// Lists the claims that do not hold, first those for which the paper contradicts itself.
 fn failures(all: &[Reproduction]) -> Block<'_> {
     let mut lines = Vec::new();
     for (verdict, why) in [(Verdict::Contradicts, " The paper contradicts itself."), (Verdict::Fails, "")] {
@@ -97,17 +97,17 @@ fn whole<'a>(all: &'a [Reproduction], heading: &str) -> Vec<Block<'a>> {
     blocks
 }
 
-/// All in one page of Markdown; figures are linked.
+/// Returns one page of Markdown with all entries; figures are linked.
 pub fn markdown(all: &[Reproduction], heading: &str) -> String {
     block::markdown(&whole(all, heading))
 }
 
-/// All in one page of HTML, figures and scenarios inside.
+/// Returns one page of HTML with all entries; figures and scenarios are included.
 pub fn html(all: &[Reproduction], heading: &str) -> String {
     block::page(heading, &whole(all, heading))
 }
 
-/// An overview of all, with links to the pages of the documents.
+/// Returns an overview of all entries, with links to the pages of the papers.
 pub fn overview(all: &[Reproduction], heading: &str) -> String {
     let mut blocks = beginning(all, heading);
     for document in present(all) {
@@ -120,7 +120,7 @@ pub fn overview(all: &[Reproduction], heading: &str) -> String {
     block::page(heading, &blocks)
 }
 
-/// A page for each paper: the name of its file, and its text.
+/// Returns a page for each paper: its file name and text.
 pub fn documents(all: &[Reproduction]) -> Vec<(String, String)> {
     let page = |document: &'static Document| {
         let mine: Vec<Reproduction> =
@@ -131,12 +131,12 @@ pub fn documents(all: &[Reproduction]) -> Vec<(String, String)> {
     present(all).map(page).collect()
 }
 
-/// Documents that something was repeated of.
+/// Returns the papers of the reproduced entries.
 fn present(all: &[Reproduction]) -> impl Iterator<Item = &'static Document> {
     DOCUMENTS.iter().filter(|document| all.iter().any(|done| done.entry.document().name == document.name))
 }
 
-/// The page of a document.
+/// Returns the file name of a paper's page.
 fn file(document: &Document) -> String {
     format!("{}.html", document.prefix)
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-/// How a column is aligned.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Left, for words.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
 }
 
@@ -19,23 +19,23 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// With these columns.
+    /// Returns a table with these columns.
     pub fn new(columns: &[(&str, Align)]) -> Grid {
         let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
         Grid { columns, rows: Vec::new() }
     }
 
-    /// Add a row; missing cells are empty.
+    /// Adds a row; missing cells are empty.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// Whether there is no row.
+    /// Returns whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// For a terminal: two spaces between columns, no trailing ones.
+    /// Returns the table for a terminal: two spaces between columns, no trailing spaces.
     pub fn text(&self) -> String {
         let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width(column)).collect();
         let heads: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
@@ -57,7 +57,7 @@ impl Grid {
         out
     }
 
-    /// For a Markdown page.
+    /// Returns the table for a Markdown page.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
@@ -75,7 +75,7 @@ impl Grid {
         out
     }
 
-    /// For an HTML page. A cell of the last column gets its text as a class, for colours of verdicts.
+    /// Returns the table for an HTML page. A cell of the last column has its text as class, for the colours of verdicts.
     pub fn html(&self) -> String {
         let mut out = String::from("<table>\n<tr>");
         let class = |align| if align == Align::Right { " class=\"n\"" } else { "" };

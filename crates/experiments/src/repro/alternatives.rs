@@ -1,5 +1,4 @@
-//! Results of a scenario with other values where its paper leaves them open: one run for each value, with few
-//! seeds.
+//! Results of a scenario with alternatives for values that its paper leaves open: one run for each value, with few seeds.
 
 use super::{Embedded, Judged, ReproError, Settings, judge};
 use crate::run::{Progress, run};
@@ -12,13 +11,13 @@ pub struct Alternative {
     pub choice: usize,
     /// Name of the alternative.
     pub name: String,
-    /// The claims with it.
+    /// The judged claims with this alternative.
     pub claims: Vec<Judged>,
     /// Number of seeds.
     pub seeds: usize,
 }
 
-/// Run all of a scenario, as far as the settings want it.
+/// Runs all alternatives of a scenario, unless the settings exclude them.
 pub(super) fn run_all(
     embedded: &Embedded,
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! Figures of downloads that share congestion control (paper 002, 4.7): loss, time and timeouts over their number.
+//! Figures of downloads that share congestion control (paper 002, 4.7): loss, time and timeouts over the number of downloads.
 
 use super::views::{Series, entry, joined};
 use crate::figures::{Named, dot};
@@ -14,7 +14,7 @@ const SHOWN: [(&str, &str, f64); 4] = [
     ("transfer_jain", "Jain's index of rates", 1.0),
 ];
 
-/// How many downloads a point has, and what else it has: of "20 of 30 KB" the size is something else.
+/// Returns the number of downloads at a point, and its other values. For "20 of 30 KB" the size is one of the other values.
 fn number_and_rest(point: &Point) -> (f64, String) {
     let (mut number, mut rest) = (0.0, Vec::new());
     for (axis, value) in &point.values {
@@ -32,7 +32,7 @@ fn number_and_rest(point: &Point) -> (f64, String) {
     (number, rest.join(", "))
 }
 
-/// A metric of the groups that send anything, over the number of downloads.
+/// Returns a metric of the groups that send packets, over the number of downloads.
 fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Series {
     let mut lines = Series::new();
     for point in &results.points {
@@ -53,7 +53,7 @@ fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Ser
     lines
 }
 
-/// One panel a metric; a line for each group of flows and for each of the ways in which they share.
+/// Draws one panel for each metric, with a line for each group of flows and each method of sharing.
 pub fn downloads(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let panel = |(metric, label, unit): (&str, &str, f64)| {
         let layers = joined(lines(scenario, results, metric, unit));

@@ -1,14 +1,14 @@
-//! The papers' figures and tables, run again and compared with the published ones.
+//! The papers' figures and tables, reproduced and compared with the published ones.
 //!
-//! Every [`Entry`] has a scenario file with the published values and the tolerances that were set before anything was
-//! measured. A claim that does not hold is reported as not holding.
+//! Every [`Entry`] has a scenario file with the published values and with tolerances that were set before any measurement. A
+//! claim that does not hold is reported as such.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`registry`] | which figures and tables there are |
-//! | [`verdict`] | what became of a claim |
-//! | `summary_claims` | what sums up other figures and tables |
-//! | `alternatives` | what else the values might be that a paper leaves open |
+//! | [`registry`] | the list of figures and tables |
+//! | [`verdict`] | verdicts about claims |
+//! | `summary_claims` | claims that summarize other figures and tables |
+//! | `alternatives` | other possible values where a paper leaves them open |
 //! | [`views`] | the figures |
 
 mod alternatives;
@@ -34,46 +34,46 @@ use crate::run::{Progress, RunError, RunOptions, run};
 use crate::scenario::{Claim, Diagnostics, Point, Scenario, Trend, memory};
 use std::num::NonZeroUsize;
 
-/// Why an entry cannot be repeated.
+/// Reason why an entry cannot be reproduced.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproError {
-    /// A key that is set is not there.
+    /// A key to set does not exist.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// With the changes it is no scenario.
+    /// The changed scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] Diagnostics),
-    /// The simulator does not run it.
+    /// The simulation failed.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// How thoroughly.
+/// Thoroughness of a reproduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
-    /// As in the scenario.
+    /// Full: all seeds and times of the scenario.
     #[default]
     Full,
-    /// Two seeds, a tenth of the time, smaller groups: shows that it works, and decides nothing.
+    /// Quick: two seeds, a tenth of the time, smaller groups. It shows that the scenario runs, and gives no verdict.
     Quick,
 }
 
-/// How to repeat an entry.
+/// Settings of a reproduction.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Other seeds than the scenario's.
+    /// Seeds that replace the scenario's.
     pub seeds: Option<Vec<u64>>,
-    /// Threads; `None` for as many as there are processors.
+    /// Number of threads; `None` for the number of processors.
     pub threads: Option<NonZeroUsize>,
-    /// How thoroughly.
+    /// Thoroughness.
     pub pace: Pace,
     /// Keys of the scenario and their values, for [`Edit::set`].
     pub set: Vec<(String, String)>,
-    /// Number of seeds, at most, for the alternatives of values that a paper leaves open; 0: do not run them.
+    /// Maximum number of seeds for the alternatives of values that a paper leaves open; 0: do not run them.
     pub alternatives: usize,
-    /// Store of former runs, which are reused; new runs are added.
+    /// Store of earlier runs, which are reused; new runs are added.
     pub kept: Option<StoredResults>,
-    /// Bytes of memory that a scenario's runs may take, by an estimate; `None` for
+    /// Memory limit for a scenario's runs in bytes, compared with an estimate; `None` for
     /// [`DEFAULT`](faircast_topology::memory::DEFAULT).
     pub memory: Option<u64>,
 }
@@ -89,18 +89,18 @@ impl Settings {
     }
 }
 
-/// An entry that has been repeated.
+/// A reproduced entry.
 #[derive(Debug, Clone)]
 pub struct Reproduction {
-    /// Which.
+    /// The entry.
     pub entry: &'static Entry,
-    /// Its claims.
+    /// The judged claims.
     pub outcome: ReproOutcome,
     /// The simulated run; `None` when nothing was simulated.
     pub run: Option<Run>,
     /// The figures.
     pub figures: Vec<Named>,
-    /// Results with other values where the paper leaves them open.
+    /// Results with alternative values where the paper leaves them open.
     pub alternatives: Vec<Alternative>,
 }
 
@@ -113,19 +113,19 @@ pub struct Run {
     pub results: Results,
 }
 
-/// Parts of the times of a scenario in a quick run.
+/// Factor of the times of a scenario in a quick run.
 const QUICK: f64 = 0.1;
 
 impl Embedded {
-    /// The scenario, as the settings want it.
+    /// Returns the scenario with the changes of the settings.
     ///
     /// # Errors
-    /// When a key of [`Settings::set`] is not there, or its value makes no scenario.
+    /// If a key of [`Settings::set`] does not exist, or its value makes the scenario invalid.
     pub fn scenario(&self, settings: &Settings) -> Result<Scenario, ReproError> {
         self.scenario_with(settings, &[])
     }
 
-    /// The same with further changes.
+    /// Returns the scenario with the changes of the settings and further changes.
     fn scenario_with(&self, settings: &Settings, set: &[(String, String)]) -> Result<Scenario, ReproError> {
         let mut text = match settings.pace {
             Pace::Full => self.text.to_owned(),
@@ -158,11 +158,11 @@ impl Embedded {
     }
 }
 
-/// Repeat an entry.
+/// Reproduces an entry.
 ///
 /// # Errors
-/// When a key that is set is not there or its value makes no scenario, the simulator refuses the network, or `progress` asked to
-/// stop.
+/// If a key to set does not exist or its value makes the scenario invalid, the simulator refuses the network, or `progress`
+/// requested to stop.
 pub fn reproduce(
     entry: &'static Entry,
     settings: &Settings,
@@ -199,7 +199,7 @@ pub fn reproduce(
     })
 }
 
-/// Judges a scenario's claims: one verdict for each claim and each point that it is about.
+/// Judges a scenario's claims: one verdict for each claim and each of its points.
 pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
     let mut judged = Vec::new();
     for claim in scenario.claims() {
@@ -238,7 +238,7 @@ fn one(scenario: &Scenario, claim: &Claim, name: String, values: &[f64]) -> Judg
     judged
 }
 
-/// The line through the points, one for each seed.
+/// Fits the line through the points and returns the selected number of it, one for each seed.
 fn trends(claim: &Claim, trend: &Trend, points: &[&Point], results: &Results) -> Vec<f64> {
     let of = |point: usize, name: &str, seed: u64| {
         let mut rows = results.metrics.iter();
@@ -262,7 +262,7 @@ fn tolerance(claim: &Claim) -> Tolerance {
     }
 }
 
-/// The claim's value in each run; where it is a ratio, of the two values of the same run.
+/// Returns the claim's value in each run. A ratio is that of two values of the same run.
 fn values(claim: &Claim, point: usize, results: &Results) -> Vec<f64> {
     let of = |point: usize, name: &str, seed: u64| {
         let row =

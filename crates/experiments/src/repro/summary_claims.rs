@@ -1,9 +1,9 @@
-//! Claims of a summary: each holds when the claims hold that it sums up, which are those of another figure or table.
+//! Claims of a summary: each holds if the summarized claims of another figure or table hold.
 
 use super::{Judged, ReproError, ReproOutcome, Restated, Settings, Tolerance, Verdict, find, reproduce};
 use crate::run::Progress;
 
-/// Repeats the summarised entries, and judges the summary by them.
+/// Reproduces the summarized entries, and judges the summary by their claims.
 pub(super) fn judge_all(
     summary: &[Restated],
     settings: &Settings,
@@ -24,7 +24,7 @@ pub(super) fn judge_all(
     Ok(judged.collect())
 }
 
-/// Judges whether all claims hold that one line sums up; the measured value is the share of them that holds.
+/// Judges whether all claims that a line summarizes hold. The measured value is the share of them that holds.
 pub(super) fn judge(line: &Restated, outcome: &ReproOutcome) -> Judged {
     let summed_up = |claim: &&Judged| line.claims.iter().any(|start| claim.name.starts_with(start.as_str()));
     let parts: Vec<&Judged> = outcome.claims.iter().filter(summed_up).collect();

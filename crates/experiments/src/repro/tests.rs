@@ -74,7 +74,7 @@ fn every_entry_runs_and_all_its_claims_have_values() {
         assert!(done.outcome.claims[measured..].iter().all(|claim| claim.verdict == Verdict::Open));
         for (name, figure) in &done.figures {
             let svg = figure.svg();
-            // A legend's dots have another radius.
+            // Dots of a legend have another radius.
             let drawn = ["<path", "<rect x", r#"r="3.6""#].iter().any(|mark| svg.contains(mark));
             assert!(drawn, "{} {name} is empty", entry.id);
             assert!(!svg.contains("NaN"), "{} {name}", entry.id);
@@ -134,7 +134,7 @@ fn every_alternative_of_a_choice_is_a_scenario() {
     }
 }
 
-/// A bottleneck whose session claims what it cannot get, what it gets, and what is left open.
+/// A bottleneck whose session has a claim that fails, a claim that holds, and a value that is left open.
 const OPEN: &str = r#"
 title = "t"
 duration = "20 s"
@@ -238,7 +238,7 @@ fn finished_runs_are_stored_and_only_changed_ones_repeat() {
     let fresh = run(&of(OPEN), &RunOptions::default(), &Silent).expect("it runs");
     assert!(is_same(&first, &fresh));
     assert_eq!(files().len(), 2, "one for each seed");
-    // A file of nonsense is rejected; a complete one is used as it is.
+    // An invalid file is rejected; a complete one is used unchanged.
     let [broken, whole] = &files()[..] else { panic!("two files") };
     let (a, b) = (std::fs::read(broken).expect("a file"), std::fs::read(whole).expect("a file"));
     std::fs::write(broken, &a[..a.len() / 2]).expect("written");
@@ -255,7 +255,7 @@ fn finished_runs_are_stored_and_only_changed_ones_repeat() {
             .map(crate::table::Table::rows)
             .eq(first.tables.iter().map(crate::table::Table::rows))
     );
-    // Another network has other files.
+    // Another network has other stored files.
     with(&of(&OPEN.replace("leaves = 1", "leaves = 2")));
     assert_eq!(files().len(), 4);
     std::fs::create_dir(place.path().join("0123456789abcdef")).expect("made");

@@ -4,28 +4,28 @@ use crate::plot::scale::short;
 use crate::stats::Estimate;
 use serde::{Serialize, Serializer};
 
-/// Whether a claim holds.
+/// The verdict about a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The measured value lies in the range that was set before.
+    /// The measured value is in the range that was set before the measurement.
     Holds,
-    /// It does, with a value that the paper leaves open and that was chosen after its numbers had been seen.
+    /// The claim holds with a value that the paper leaves open and that was chosen with knowledge of the published numbers.
     Chosen,
-    /// It does not, and cannot: the paper contradicts itself.
+    /// The claim fails and cannot hold, because the paper contradicts itself.
     Contradicts,
-    /// It does not.
+    /// The measured value is outside the range.
     Fails,
-    /// Nothing was measured: something is needed that is not there yet.
+    /// There is no measurement, because a feature is missing.
     Open,
 }
 
 impl Verdict {
-    /// All, the best first.
+    /// All verdicts, the best first.
     pub const ALL: [Verdict; 5] =
         [Verdict::Holds, Verdict::Chosen, Verdict::Contradicts, Verdict::Fails, Verdict::Open];
 
-    /// As a word.
+    /// Returns the verdict as a word.
     pub const fn word(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -37,16 +37,16 @@ impl Verdict {
     }
 }
 
-/// Which values hold a claim.
+/// The values with which a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tolerance {
-    /// Those that differ from the published value by at most this part of it.
+    /// Values that differ from the published value by at most this share of it.
     Relative(f64),
-    /// Those between two values, where they are given.
+    /// Values between two limits, each optional.
     Between(Option<f64>, Option<f64>),
 }
 
-/// A number, or the lowest and the highest value.
+/// Serialized as a number, or as the lowest and the highest value.
 impl Serialize for Tolerance {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -57,7 +57,7 @@ impl Serialize for Tolerance {
 }
 
 impl Tolerance {
-    /// For people: `±20 %`, `0.7 to 1.4`, `at least 0.6`.
+    /// Describes the tolerance for readers: `±20 %`, `0.7 to 1.4`, `at least 0.6`.
     pub fn words(&self) -> String {
         match *self {
             Tolerance::Relative(part) => format!("\u{b1}{} %", short(part * 100.0).trim_end_matches(".0")),
@@ -68,7 +68,7 @@ impl Tolerance {
         }
     }
 
-    /// Whether a measured value holds the claim.
+    /// Returns whether the claim holds with the measured value.
     pub fn accepts(&self, published: Option<f64>, measured: f64) -> bool {
         let (low, high) = match (*self, published) {
             (Tolerance::Relative(part), Some(value)) => {
@@ -86,15 +86,15 @@ impl Tolerance {
 pub struct Judged {
     /// Name of the claim.
     pub name: String,
-    /// The published value; `None` where only a shape is published.
+    /// The published value; `None` if only a shape is published.
     pub published: Option<f64>,
     /// The mean over all runs.
     pub measured: Option<f64>,
-    /// Its 95 % interval; both ends are the mean where there was one run.
+    /// The 95 % confidence interval of the mean; with one run both ends are the mean.
     pub interval: Option<[f64; 2]>,
-    /// Which values hold the claim.
+    /// The values with which the claim holds.
     pub tolerance: Tolerance,
-    /// Whether it holds.
+    /// The verdict.
     pub verdict: Verdict,
     /// Note for the reader; not part of the JSON.
     #[serde(skip)]
@@ -102,7 +102,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// A claim about a value that was measured once a run.
+    /// Judges a claim from one measured value per run.
     pub fn measured(name: String, published: Option<f64>, tolerance: Tolerance, values: &[f64]) -> Judged {
         let estimate = Estimate::of(values);
         if estimate.runs == 0 {
@@ -116,24 +116,24 @@ impl Judged {
         Judged { name, published, measured, interval, tolerance, verdict, note: String::new() }
     }
 
-    /// A claim that nothing was measured for.
+    /// Returns a claim without a measurement.
     pub fn open(name: String, published: Option<f64>, tolerance: Tolerance) -> Judged {
         let (measured, interval, verdict) = (None, None, Verdict::Open);
         Judged { name, published, measured, interval, tolerance, verdict, note: String::new() }
     }
 }
 
-/// A reproduction's outcome, as in JSON.
+/// Outcome of a reproduction, in the form of the JSON output.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReproOutcome {
-    /// Which figure or table.
+    /// Identifier of the figure or table.
     pub id: String,
-    /// Its claims.
+    /// The judged claims.
     pub claims: Vec<Judged>,
 }
 
 impl ReproOutcome {
-    /// How many claims have this verdict.
+    /// Returns the number of claims with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.claims.iter().filter(|claim| claim.verdict == verdict).count()
     }

@@ -1,4 +1,4 @@
-//! The figures of reproductions, made to stand beside the published ones.
+//! Figures of reproductions, for comparison with the published ones.
 
 use crate::figures::{
     Named, Receiver, Unit, average_layers, averages, dot, figures, mean_of, representative_trace,
@@ -16,10 +16,10 @@ fn kbit(trace: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     trace.into_iter().map(|(time, bps)| (time, bps / 1e3)).collect()
 }
 
-/// The receiver whose flows are shown where the paper takes one at random.
+/// The receiver whose flows are shown if the paper selects one at random.
 const SHOWN: &str = "leaf1";
 
-/// Over-time averages at one receiver, scheme by scheme, and the rates behind them in one run of the first one.
+/// Draws over-time averages at one receiver for each scheme, and the rates in one run of the first scheme.
 pub fn fig_3_4(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let names =
         [("multicast", "multicast, 64 receivers"), ("single", "unicast session"), ("tcp", "TCP Reno")];
@@ -70,22 +70,22 @@ fn value_of(point: &Point, axis: &str) -> String {
         .map_or_else(String::new, |(_, value)| value.to_string())
 }
 
-/// Over-time averages, and the rates of one run.
+/// Draws over-time averages, and the rates of one run.
 pub fn averages_and_rates(scenario: &Scenario, results: &Results) -> Vec<Named> {
     figures(scenario, results).into_iter().filter(|(name, _)| ["averages", "rates"].contains(name)).collect()
 }
 
-/// Over-time averages at each point of the sweep, and the means of all points.
+/// Draws over-time averages at each point of the sweep, and the means of all points.
 pub fn averages_and_sweep(scenario: &Scenario, results: &Results) -> Vec<Named> {
     figures(scenario, results).into_iter().filter(|(name, _)| ["averages", "sweep"].contains(name)).collect()
 }
 
-/// The figures that every run has, without the one of representatives: which part of a tree is slowest changes all the time.
+/// Draws the standard figures without the one of representatives, because the slowest part of a tree changes constantly.
 pub fn figures_of_trees(scenario: &Scenario, results: &Results) -> Vec<Named> {
     figures(scenario, results).into_iter().filter(|(name, _)| *name != "representatives").collect()
 }
 
-/// Rates of the long and the short sessions over time, scheme by scheme.
+/// Draws the rates of the long and the short sessions over time, for each scheme.
 pub fn fig_3_10(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let groups = ["long", "short-1", "short-2"];
     let mut averages = averages(scenario.title(), results, &groups);
@@ -98,17 +98,17 @@ pub fn fig_3_10(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("averages", averages)]
 }
 
-/// The rate over time with the changes of the representative, for each scheme and queue.
+/// Draws the rate over time with the changes of the representative, for each scheme and queue.
 pub fn fig_3_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
     followed_links(scenario, results, &[1, 2, 3, 2, 1])
 }
 
-/// The same for MCA+.
+/// Draws the rate over time with the changes of the representative, for MCA+.
 pub fn fig_5_14(scenario: &Scenario, results: &Results) -> Vec<Named> {
     followed_links(scenario, results, &[1, 2, 3, 4, 3, 2, 1])
 }
 
-/// The rate over time in one run, with the changes of the representative and the link that is the most congested.
+/// Draws the rate over time in one run, with the changes of the representative and of the most congested link.
 fn followed_links(scenario: &Scenario, results: &Results, links: &[u32]) -> Vec<Named> {
     let panels = results.points.iter().map(|point| {
         let part = scenario.duration(point.index) / links.len() as f64;
@@ -137,7 +137,7 @@ fn followed_links(scenario: &Scenario, results: &Results, links: &[u32]) -> Vec<
     vec![("rates", figure)]
 }
 
-/// A panel of bars with published values beside them.
+/// Returns a panel of bars with published values next to them.
 fn bars(title: &str, label: &str, names: &[&str], measured: &[Dot], published: &[(f64, f64)]) -> Panel {
     Panel {
         title: title.into(),
@@ -154,7 +154,7 @@ fn measured(results: &Results, point: usize, metric: &str, x: f64, unit: f64) ->
     dot(x, &results.metric(point, metric), unit)
 }
 
-/// A metric of ORMCC, PGMCC and TFMCC; PGMCC's may have another name.
+/// Returns a metric of ORMCC, PGMCC and TFMCC; PGMCC's may have another name.
 fn of_schemes(results: &Results, metric: &str, of_pgmcc: &str, unit: f64) -> Vec<Dot> {
     let points = results.points.iter();
     let dot = |point: &Point| {
@@ -172,7 +172,7 @@ fn bar_figure(scenario: &Scenario, results: &Results, panels: Vec<Panel>) -> Vec
 
 const SCHEMES: [&str; 3] = ["ORMCC", "PGMCC", "TFMCC"];
 
-/// Counts of feedback.
+/// Draws counts of feedback.
 pub fn sec_3_3_5(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let sent = [
         measured(results, 0, "multicast.reports", 0.0, 1.0),
@@ -199,7 +199,7 @@ pub fn sec_3_3_5(scenario: &Scenario, results: &Results) -> Vec<Named> {
     bar_figure(scenario, results, panels)
 }
 
-/// Throughput and feedback.
+/// Draws throughput and feedback.
 pub fn table_3_2(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let panels = vec![
         bars(
@@ -220,7 +220,7 @@ pub fn table_3_2(scenario: &Scenario, results: &Results) -> Vec<Named> {
     bar_figure(scenario, results, panels)
 }
 
-/// Mean rates for each decrease factor.
+/// Draws mean rates for each decrease factor.
 pub fn fig_3_16(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let names = [("multicast", "multicast"), ("single", "unicast sessions"), ("tcp", "TCP")];
     let layers = names.into_iter().enumerate().map(|(colour, (flow, name))| {
@@ -247,7 +247,7 @@ pub fn fig_3_16(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("bars", Figure::new(scenario.title(), subtitle, [panel]))]
 }
 
-/// The rate of the session in one run at each point, beside that of the first other flow to the same receiver.
+/// Draws the session's rate in one run at each point, with the rate of the first other flow to the same receiver.
 pub fn rates_by_setting(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let panels = results.points.iter().map(|point| {
         let mut layers = Vec::new();
@@ -269,7 +269,7 @@ pub fn rates_by_setting(scenario: &Scenario, results: &Results) -> Vec<Named> {
     all
 }
 
-/// The same, and the round-trip time as the session's source sees it.
+/// Draws the same rates, and the round-trip time that the session's source measures.
 pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let panels = results.points.iter().map(|point| {
         let run = source_trace(results, point.index, "multicast", "rtt");
@@ -285,7 +285,7 @@ pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Name
 /// Dots by the name of their series.
 pub(super) type Series = Vec<(String, Vec<Dot>)>;
 
-/// Returns the entry of this name, and adds it if it is missing.
+/// Returns the entry of this name; adds it if it is missing.
 pub(super) fn entry<T: Default>(all: &mut Vec<(String, T)>, name: String) -> &mut T {
     let at = all.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
         all.push((name, T::default()));
@@ -294,13 +294,13 @@ pub(super) fn entry<T: Default>(all: &mut Vec<(String, T)>, name: String) -> &mu
     &mut all[at].1
 }
 
-/// A layer for each series.
+/// Returns a layer for each series.
 pub(super) fn joined(series: Series) -> Vec<Layer> {
     let layer = |(colour, (name, points))| Layer::dots(name, colour, points);
     series.into_iter().enumerate().map(layer).collect()
 }
 
-/// A metric over the numbers of an axis: a panel for each of `panels`, a series for each of `series`, as they are named.
+/// Draws a metric over the numbers of an axis: a panel for each item of `panels`, a series for each item of `series`.
 fn over_numbers(
     results: &Results,
     metric: &str,
@@ -317,7 +317,7 @@ fn over_numbers(
     panels.into_iter().map(|(name, all)| (name, joined(all))).collect()
 }
 
-/// The number that a point has on the axis of receivers.
+/// Returns the value of a point on the axis of receivers.
 fn receivers(point: &Point) -> Option<f64> {
     value_of(point, "receivers").parse().ok()
 }
@@ -327,7 +327,7 @@ fn many_receivers(results: &Results) -> Axis {
     Axis::new("receivers").logarithmic().from(0.8).to(1.3 * numbers.fold(1.0, f64::max))
 }
 
-/// Loss events passed over the number of receivers.
+/// Draws the loss events that pass the filter over the number of receivers.
 pub fn fig_2_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let worst = |point: &Point| value_of(point, "worst");
     let panels = over_numbers(results, "multicast.followed", receivers, worst, |_| String::new());
@@ -341,7 +341,7 @@ pub fn fig_2_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("events", Figure::new(scenario.title(), subtitle, panels))]
 }
 
-/// Loss events passed over the number of receivers, for each way to aggregate.
+/// Draws the loss events that pass the filter over the number of receivers, for each method of aggregation.
 pub fn fig_2_18(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let split = |point: &Point| value_of(point, "receivers");
     let number = |point: &Point| split(point).rsplit_once(" of ")?.1.parse().ok();
@@ -365,7 +365,7 @@ pub fn fig_2_18(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("events", Figure::new(scenario.title(), subtitle, panels))]
 }
 
-/// Returns the rate of a session over the rate of a session with one receiver, by the number of its receivers.
+/// Returns a session's rate by the number of its receivers, relative to the rate of a session with one receiver.
 pub fn drop_to_zero(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let mut series: Series = Vec::new();
     for point in &results.points {

@@ -1,6 +1,6 @@
-//! Bottlenecks of a window: links that were busy nearly all of it, and links whose queue dropped or marked packets.
+//! Bottlenecks of a window: links with almost full utilisation, and links whose queue dropped or marked packets.
 //!
-//! Every link is counted up to the windows' ends, so nothing here depends on probes or samples. Links of an unlimited rate are
+//! Every link is counted at the windows' ends, so the results do not depend on probes or samples. Links with unlimited rate are
 //! never bottlenecks.
 
 use super::counters::TimeWindow;
@@ -11,10 +11,10 @@ use crate::table::{BOTTLENECKS, Table};
 use faircast_sim::LinkTally;
 use std::collections::BTreeMap;
 
-/// The least share of its capacity that a bottleneck carries when its queue drops and marks nothing.
+/// Minimum utilisation of a bottleneck whose queue drops and marks no packets.
 const NEARLY_ALL: f64 = 0.95;
 
-/// A link in a window.
+/// The load of a link in a window.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     link: u32,
@@ -31,7 +31,7 @@ impl Load {
 }
 
 impl Run<'_> {
-    /// The counts of a link in a window.
+    /// Returns the counts of a link in a window.
     fn tally(&self, link: u32, window: &TimeWindow) -> LinkTally {
         let count = self.plan.moments().len();
         let moments = self.outcome.link_moments.get(link as usize * count..).unwrap_or_default();
@@ -40,7 +40,7 @@ impl Run<'_> {
         until(window.to).since(&until(window.from))
     }
 
-    /// Bottlenecks of a window, and all other links that carried packets.
+    /// Returns the bottlenecks of a window, and all other links that carried packets.
     fn loads(&self, window: &TimeWindow) -> (Vec<Load>, Vec<Load>) {
         let load = |link: u32| {
             let tally = self.tally(link, window);
@@ -52,7 +52,7 @@ impl Run<'_> {
         (0..self.outcome.links.len() as u32).filter_map(load).partition(Load::is_bottleneck)
     }
 
-    /// The number of bottlenecks, and the largest use of all other links.
+    /// Adds the number of bottlenecks, and the maximum utilisation of the other links.
     pub(super) fn bottleneck_metrics(&self, window: &TimeWindow, out: &mut Metrics) {
         let (bottlenecks, others) = self.loads(window);
         out.add("links", "bottlenecks", bottlenecks.len() as f64);
@@ -61,7 +61,7 @@ impl Run<'_> {
         out.add("links", "others.utilisation", largest);
     }
 
-    /// The bottlenecks of every window, the most used first.
+    /// Returns the bottlenecks of every window, by decreasing utilisation.
     pub(super) fn bottlenecks(&self) -> Table {
         let mut rows = Rows::new("bottlenecks");
         for window in &self.plan.windows {
@@ -83,31 +83,31 @@ impl Run<'_> {
     }
 }
 
-/// A link that was a bottleneck in some runs: means over these.
+/// A link that was a bottleneck in some runs. Its numbers are means over these runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bottleneck {
-    /// Such as `left->right`.
+    /// Name of the link, such as `left->right`.
     pub link: String,
-    /// In how many runs it was one.
+    /// Number of runs in which the link was a bottleneck.
     pub runs: usize,
     /// Share of its capacity that was used.
     pub utilisation: f64,
-    /// Share of the packets offered that a full buffer dropped.
+    /// Share of the offered packets that a full buffer dropped.
     pub dropped_full: f64,
-    /// Share of them that the queue discipline dropped.
+    /// Share of the offered packets that the queue discipline dropped.
     pub dropped_early: f64,
-    /// Share of them that it marked.
+    /// Share of the offered packets that the queue discipline marked.
     pub marked: f64,
 }
 
 impl Results {
-    /// The bottlenecks at a point from `warmup` to the end, the most used first.
+    /// Returns the bottlenecks at a point from `warmup` to the end, by decreasing utilisation.
     pub fn bottlenecks(&self, point: usize) -> Vec<Bottleneck> {
         self.table("bottlenecks").map_or_else(Vec::new, |table| of(table, point as u64))
     }
 }
 
-/// The bottlenecks of a point in the table of all runs.
+/// Returns the bottlenecks of a point in the table of all runs.
 pub(super) fn of(table: &Table, point: u64) -> Vec<Bottleneck> {
     let (links, windows) = (table.texts("link"), table.texts("window"));
     let (points, offered, utilisation) =

@@ -1,9 +1,9 @@
-//! Packets of tapped links as pcapng, with the bytes that they would have on a real wire.
+//! Packets of tapped links as pcapng, with the bytes that they would have on a real network.
 //!
-//! Node `n` has the address `10.x.y.z` with `x.y.z = n + 1`, flow `f` the group `232.x.y.z` with `x.y.z = f + 1`. Sessions'
-//! packets are faircast packets in UDP; TCP's have their sequence numbers, timestamps and selective acknowledgements in
-//! bytes; what other unicast protocols say is left blank. The two ECN bits are those that a packet has on
-//! the link: a mark of the link's own queue is in them. A packet that the link lost has a comment that says why.
+//! Node `n` has the address `10.x.y.z` with `x.y.z = n + 1`, flow `f` the group `232.x.y.z` with `x.y.z = f + 1`. Packets of
+//! sessions are faircast packets in UDP. TCP packets have sequence numbers, timestamps and selective acknowledgements in bytes.
+//! Packets of other unicast protocols have blank payloads. The two ECN bits include a mark of the link's own queue. A packet that
+//! the link lost has a comment with the reason.
 
 use super::transform::to_wire;
 use crate::scenario::Layout;
@@ -26,7 +26,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Such as `packets-p0-s1.pcapng`.
+    /// Returns the file name, such as `packets-p0-s1.pcapng`.
     pub fn file_name(&self) -> String {
         file_name(self.point, self.seed)
     }
@@ -40,10 +40,10 @@ pub(super) fn file_name(point: usize, seed: u64) -> String {
 const SESSION_PORT: u16 = 4_747;
 /// Port of unicast receivers.
 const SINK_PORT: u16 = 5_001;
-/// Ports of unicast senders begin here.
+/// First port of unicast senders.
 const SENDER_PORTS: u16 = 10_000;
 
-/// Writes the packets of the tapped links.
+/// Captures the packets of the tapped links.
 pub(crate) fn capture(
     plan: &RunPlan,
     layout: &Layout,
@@ -74,14 +74,15 @@ const TCP: u8 = 6;
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 
-/// A session's packet, filled up to `room` bytes where it carries data; empty: the format cannot say it.
+/// Returns a session's packet, padded to `room` bytes if it carries data. Returns no bytes if the wire format cannot represent
+/// it.
 fn session_packet(packet: &Packet, room: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     if to_wire(&mut bytes, packet, &[]).is_none() {
         return Vec::new();
     }
     let (Body::Data(data), true) = (&packet.body, room > bytes.len()) else { return bytes };
-    // Sessions without an object name no symbols, and on the wire bytes belong to one.
+    // Sessions without an object have no symbols, but in the wire format all bytes belong to a symbol.
     let payload = match data.payload {
         Payload::NONE => Payload { block: (data.seq.0 >> 8) as u32, symbol: (data.seq.0 & 0xff) as u32 },
         named => named,
@@ -94,7 +95,7 @@ fn session_packet(packet: &Packet, room: usize) -> Vec<u8> {
     bytes
 }
 
-/// An Ethernet frame.
+/// Returns an Ethernet frame.
 fn frame(plan: &RunPlan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
     let number = tapped.flow.0;
     let flow = &layout.flows[number as usize];
@@ -157,7 +158,7 @@ fn address(first: u8, number: u32) -> [u8; 4] {
     [first, b, c, d]
 }
 
-/// A locally administered address of a link's end.
+/// Returns a locally administered MAC address for a node.
 fn station(node: u32) -> [u8; 6] {
     let [a, b, c, d] = (node + 1).to_be_bytes();
     [0x02, 0x00, a, b, c, d]
@@ -208,12 +209,12 @@ fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
 /// IPv4, TCP and a timestamp option.
 const TCP_HEADERS: usize = IPV4 + 20 + 12;
 
-/// Bytes of data in a TCP packet of this size.
+/// Returns the number of data bytes in a TCP packet of this size.
 fn payload_of(size: usize) -> usize {
     size.saturating_sub(TCP_HEADERS).max(1)
 }
 
-/// The sequence number of the first byte of a packet; the SYN has number 0.
+/// Returns the sequence number of the first byte of a packet; the SYN has number 0.
 fn sequence(packet: u32, payload: usize) -> u32 {
     packet.wrapping_mul(payload as u32).wrapping_add(1)
 }
@@ -253,7 +254,7 @@ fn tcp_ack(port: u16, ack: &Ack, payload: usize, now: Time) -> Vec<u8> {
     tcp(SINK_PORT, port, number, if ack.syn { 1 } else { sequence(ack.next, payload) }, flags, &options)
 }
 
-/// RFC 7323, 3.2, in milliseconds.
+/// Timestamps of RFC 7323, 3.2, in milliseconds.
 fn timestamps(value: Time, echo: Time) -> Vec<u8> {
     let millis = |time: Time| ((time.as_nanos() / 1_000_000) as u32).to_be_bytes();
     [&[1, 1, 8, 10][..], &millis(value), &millis(echo)].concat()
@@ -266,7 +267,7 @@ fn tcp(from: u16, to: u16, number: u32, acked: u32, flags: u8, options: &[u8]) -
     [&from[..], &to, &number, &acked, &rest, options].concat()
 }
 
-/// A pcapng file (draft-ietf-opsawg-pcapng) in memory, little endian, with times in nanoseconds.
+/// A pcapng file (draft-ietf-opsawg-pcapng) in memory, little-endian, with times in nanoseconds.
 struct PcapNg {
     bytes: Vec<u8>,
 }

@@ -11,23 +11,23 @@ use crate::table::Table;
 use faircast_core::time::Time;
 use faircast_sim::{DelayCounts, FlowCounts, FlowOutcome};
 
-/// Bits per second that were delivered to an application, each packet once.
+/// Delivered bits per second; each packet counts once.
 #[derive(Debug, Clone, Copy)]
 struct Goodput {
-    /// Over the whole window.
+    /// Mean over the whole window.
     in_window: f64,
-    /// Over the time in it in which the flow and the receiver were there.
+    /// Mean over the part of the window in which the flow and the receiver were present.
     present: f64,
 }
 
 impl<'a> Run<'a> {
-    /// Counts of a flow or receiver in a window.
+    /// Returns the counts of a flow or receiver in a window.
     fn counted(&self, counts: &[FlowCounts], window: &TimeWindow) -> FlowCounts {
         let until = |moment| self.until(counts, counts.last().copied().unwrap_or_default(), moment);
         until(window.to).since(&until(window.from))
     }
 
-    /// The count up to an end of a window, from the counts at the moments and of the whole run.
+    /// Returns the count at an end of a window, from the counts at the moments and over the whole run.
     pub(super) fn until<T: Copy + Default>(&self, at_moments: &[T], whole: T, end: Time) -> T {
         match self.plan.moments().binary_search(&end) {
             Ok(place) => at_moments.get(place).copied().unwrap_or_default(),
@@ -36,7 +36,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns how many of these moments lie in a window. A moment at its end belongs to the next window, except
+    /// Returns the number of these moments in a window. A moment at its end belongs to the next window, except
     /// at the end of the run.
     fn within(&self, moments: &[Time], window: &TimeWindow) -> u64 {
         let before = |moment: Time| {
@@ -49,7 +49,7 @@ impl<'a> Run<'a> {
         (before(window.to) - before(window.from)) as u64
     }
 
-    /// Counts in a window; means over the flows of the group.
+    /// Adds counts in a window; means over the flows of the group.
     pub(super) fn count_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let name = self.name(group);
         let flows: Vec<&FlowOutcome> = self.group(group).map(|(_, _, flow)| flow).collect();
@@ -88,7 +88,8 @@ impl<'a> Run<'a> {
         out.add(name, "goodput.present", mean(|goodput| goodput.present));
     }
 
-    /// Loss and goodput of some receivers in a window; those beyond `probe.watch` are not counted one by one.
+    /// Adds loss and goodput of some receivers in a window. Receivers beyond `probe.watch` have no individual counts and are left
+    /// out.
     pub(super) fn part_counts(
         &self,
         name: &str,
@@ -113,7 +114,7 @@ impl<'a> Run<'a> {
         out.add(name, "goodput.present", stats::mean(&present));
     }
 
-    /// The goodput of a flow, mean over its receivers.
+    /// Returns the goodput of a flow, as the mean over its receivers.
     fn flow_goodput(&self, index: usize, flow: &'a FlowOutcome, window: &TimeWindow) -> Goodput {
         let receivers: Vec<FlowMember<'a>> = flow
             .members
@@ -129,11 +130,11 @@ impl<'a> Run<'a> {
             let mean = |of: fn(&Goodput) -> f64| stats::mean(&each.iter().map(of).collect::<Vec<_>>());
             return Goodput { in_window: mean(|it| it.in_window), present: mean(|it| it.present) };
         }
-        // Very large sessions have only their sum counted at moments.
+        // Very large sessions have only a total count at each moment.
         self.goodput(self.counted(&flow.counts, window).delivered, &receivers, window)
     }
 
-    /// The mean goodput of receivers of one flow to which this number of packets was delivered.
+    /// Returns the mean goodput of receivers of one flow to which a total of `delivered` packets was delivered.
     fn goodput(&self, delivered: u64, receivers: &[FlowMember<'a>], window: &TimeWindow) -> Goodput {
         let Some(first) = receivers.first() else { return Goodput { in_window: 0.0, present: 0.0 } };
         let packet = self.plan.flows[self.layout.flows[first.flow].group].packet;
@@ -146,7 +147,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How long a receiver and its flow are there in a window.
+    /// Returns the time for which a receiver and its flow are present in a window, in seconds.
     fn seconds_there(&self, who: &FlowMember<'_>, window: &TimeWindow) -> f64 {
         let flow = &self.layout.flows[who.flow];
         let (begin, end) = (flow.start.max(window.from), flow.stop.min(window.to));
@@ -167,7 +168,7 @@ impl<'a> Run<'a> {
             let sum: f64 = all.iter().map(|(.., goodput)| goodput.in_window).sum();
             for (group, copy, flow, goodput) in all {
                 let counts = self.counted(&flow.counts, window);
-                // Sessions are timed over the whole run.
+                // A session's delays cover the whole run and not a window, so they are left out.
                 let spans: &[DelayCounts] = match self.plan.flows[group].kind {
                     FlowKind::Unicast { .. } => &flow.members[0].delays,
                     _ => &[],

@@ -8,7 +8,7 @@ use faircast_aqm::{DropCause, LossCause};
 use faircast_sim::{Event, FlowId, Happening, LinkId};
 use std::collections::BTreeMap;
 
-/// An event in the words of the table.
+/// An event with the fields of the table.
 struct Reported<'a> {
     event: &'a str,
     flow: FlowId,

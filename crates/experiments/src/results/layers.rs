@@ -12,7 +12,7 @@ use faircast_sim::SourceSample;
 /// Number of joins and leaves with metrics of their own.
 const FIRST: usize = 16;
 
-/// How many layers a receiver has from a moment on; 0 while it is away.
+/// The number of a receiver's layers after each change; 0 while it is absent.
 type Steps = Vec<(Time, u64)>;
 
 impl Run<'_> {
@@ -20,7 +20,7 @@ impl Run<'_> {
         matches!(&self.plan.flows[group].kind, FlowKind::Session(session) if session.scheme.layers() > 1)
     }
 
-    /// Subscriptions, and the rates of layers, in a window.
+    /// Adds subscriptions and the rates of layers in a window.
     pub(super) fn layer_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         if !self.is_layered(group) {
             return;
@@ -40,7 +40,7 @@ impl Run<'_> {
         }
     }
 
-    /// How many layers some receivers have, and how often they join and leave one.
+    /// Adds the number of layers of some receivers, and their numbers of joins and leaves.
     pub(super) fn level_metrics(
         &self,
         name: &str,
@@ -71,7 +71,7 @@ impl Run<'_> {
         }
     }
 
-    /// When the first layers were joined and left.
+    /// Adds the times of the first joins and leaves of layers.
     pub(super) fn join_metrics(&self, name: &str, receivers: &[FlowMember<'_>], out: &mut Metrics) {
         for (metric, which) in [("join", Turn::Join), ("leave", Turn::Leave)] {
             let mut all: Vec<Time> = receivers.iter().flat_map(|who| turns(who, which)).collect();
@@ -82,12 +82,12 @@ impl Run<'_> {
         }
     }
 
-    /// How many layers a receiver has over time.
+    /// Returns the number of a receiver's layers over time.
     fn steps(&self, who: &FlowMember<'_>) -> Steps {
         let mut steps = Steps::new();
         let mut changes = who.member.subscriptions.iter().peekable();
         for (join, leave) in self.stays(who) {
-            // Changes from a receiver's former stay are over before it comes back.
+            // Skip changes from the receiver's previous stay.
             while changes.next_if(|(at, _)| *at < join).is_some() {}
             steps.push((join, 1));
             while let Some((at, highest)) = changes.next_if(|(at, _)| *at < leave) {
@@ -100,7 +100,7 @@ impl Run<'_> {
         steps
     }
 
-    /// How many layers receivers have from when on: the first ones of each group.
+    /// Returns the number of layers after each change, for the first receivers of each group.
     pub(super) fn subscriptions(&self) -> Table {
         let mut rows = Rows::new("subscriptions");
         for group in (0..self.plan.flows.len()).filter(|group| self.is_layered(*group)) {
@@ -122,7 +122,7 @@ impl Run<'_> {
         rows.0
     }
 
-    /// The rates of layers over time: the first flows of each group.
+    /// Returns the rates of layers over time, for the first flows of each group.
     pub(super) fn layers(&self) -> Table {
         let mut rows = Rows::new("layers");
         for group in 0..self.plan.flows.len() {
@@ -158,7 +158,7 @@ enum Turn {
     Leave,
 }
 
-/// When a receiver joined or left a layer, once for each layer.
+/// Returns the times at which a receiver joined or left a layer; a change by several layers appears several times.
 fn turns<'a>(who: &FlowMember<'a>, which: Turn) -> impl Iterator<Item = Time> + use<'a> {
     let changes = &who.member.subscriptions;
     let before = std::iter::once(0).chain(changes.iter().map(|(_, highest)| *highest));
@@ -171,7 +171,7 @@ fn turns<'a>(who: &FlowMember<'a>, which: Turn) -> impl Iterator<Item = Time> + 
     })
 }
 
-/// The stretches of a window in which nothing changes, with what holds there.
+/// Returns the periods of a window without changes: their lengths and numbers of layers.
 fn stretches<'a>(steps: &'a Steps, window: &TimeWindow) -> impl Iterator<Item = (Span, u64)> + use<'a> {
     let (from, to) = (window.from, window.to);
     let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([Time::NEVER]);
@@ -180,7 +180,7 @@ fn stretches<'a>(steps: &'a Steps, window: &TimeWindow) -> impl Iterator<Item = 
     steps.iter().zip(ends).map(stretch).filter(|(length, _)| *length > Span::ZERO)
 }
 
-/// The mean while the receiver is there; `None` when it never is.
+/// Returns the mean number of layers while the receiver is present; `None` if it is never present.
 fn mean_in(steps: &Steps, window: &TimeWindow) -> Option<f64> {
     let (mut there, mut sum) = (0.0, 0.0);
     for (length, layers) in stretches(steps, window).filter(|(_, layers)| *layers > 0) {
@@ -194,12 +194,13 @@ fn most_in(steps: &Steps, window: &TimeWindow) -> u64 {
     stretches(steps, window).map(|(_, layers)| layers).max().unwrap_or(0)
 }
 
-/// Returns the value at this moment.
+/// Returns the last value before `end`.
 fn value_before(steps: &Steps, end: Time) -> Option<u64> {
     steps.iter().take_while(|(at, _)| *at < end).last().map(|(_, layers)| *layers)
 }
 
-/// The share of the time with at least two receivers in which all that are there have equally many layers.
+/// Returns the share of the time in which all present receivers have the same number of layers. Only times with at least two
+/// present receivers count.
 fn agreement(all: &[Steps], window: &TimeWindow) -> Option<f64> {
     let mut moments: Vec<(Time, usize, u64)> = Vec::new();
     for (receiver, steps) in all.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! From the outcome of one run to rows and metrics.
+//! Conversion of the outcome of one run into rows and metrics.
 
 use super::Rows;
 use super::rows::Field::{Number, Text, Whole};
@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 /// Measurements of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// One for each kind of observation, without the keys of the run.
+    /// One table for each kind of observation, without the columns of point, axes and seed.
     pub tables: Vec<Table>,
-    /// Name and value.
+    /// Name and value of each metric.
     pub metrics: Vec<(String, f64)>,
 }
 
-/// The tables, in the order in which they are written.
+/// The tables, in the order of output.
 pub(crate) const TABLES: &[&str] = &[
     "metrics",
     "rates",
@@ -40,12 +40,12 @@ pub(crate) const TABLES: &[&str] = &[
     "bottlenecks",
 ];
 
-/// One run, its plan, and its flows and hosts.
+/// One run with its plan and layout.
 pub(super) struct Run<'a> {
     pub(super) plan: &'a RunPlan,
     pub(super) layout: &'a Layout,
     pub(super) outcome: &'a Outcome,
-    /// Members of sessions below this number have bins.
+    /// Members of sessions with numbers below this one have bins.
     watched: usize,
 }
 
@@ -54,21 +54,21 @@ pub(super) struct Run<'a> {
 pub(super) struct FlowMember<'a> {
     /// Number of the flow in its group, from 1.
     pub copy: u64,
-    /// Number of the flow.
+    /// Number of the flow in the network.
     pub flow: usize,
-    /// Its number in the flow.
+    /// Number of the receiver in the flow.
     pub at: usize,
     pub member: &'a MemberOutcome,
 }
 
-/// How often senders are sampled: every second unless that makes more than a few million samples.
+/// Returns the sampling interval of senders: a second, or longer to limit the number of samples to about two million.
 pub(crate) fn sample(plan: &RunPlan, layout: &Layout) -> Span {
     const SAMPLES: f64 = 2e6;
     let seldom = (layout.flows.len() as f64 * plan.duration.as_secs_f64() / SAMPLES).ceil().clamp(1.0, 1e9);
     plan.probe.sample.unwrap_or(Span::from_secs(seldom as u64))
 }
 
-/// Measure a run.
+/// Measures a run.
 pub(crate) fn measure(plan: &RunPlan, layout: &Layout, outcome: &Outcome) -> Measured {
     let run = Run { plan, layout, outcome, watched: plan.watched() as usize };
     let metrics = run.metrics();
@@ -94,7 +94,7 @@ fn metric_table(metrics: &[(String, f64)]) -> Table {
 }
 
 impl<'a> Run<'a> {
-    /// The flows of a group, numbered within it from 1.
+    /// Returns the flows of a group: number in the group from 1, number in the network, outcome.
     pub(super) fn group(&self, group: usize) -> impl Iterator<Item = (u64, usize, &'a FlowOutcome)> {
         let flows = self.layout.flows.iter().enumerate().filter(move |(_, flow)| flow.group == group);
         let outcomes = &self.outcome.flows;
@@ -105,19 +105,19 @@ impl<'a> Run<'a> {
         &self.plan.flows[group].name.value
     }
 
-    /// All receivers of a group.
+    /// Returns all receivers of a group.
     pub(super) fn receivers(&self, group: usize) -> impl Iterator<Item = FlowMember<'a>> {
         self.group(group).flat_map(|(copy, flow, outcome)| {
             outcome.members.iter().enumerate().map(move |(at, member)| FlowMember { copy, flow, at, member })
         })
     }
 
-    /// The node of a receiver.
+    /// Returns the node of a receiver.
     pub(super) fn node(&self, who: &FlowMember<'_>) -> u32 {
         self.layout.flows[who.flow].receivers[who.at]
     }
 
-    /// When a receiver is there; its flow may not have begun yet, or have ended.
+    /// Returns the stays of a receiver, independent of the start and end of its flow.
     pub(super) fn stays(&self, who: &FlowMember<'_>) -> impl Iterator<Item = (Time, Time)> {
         let (flow, at) = (&self.layout.flows[who.flow], who.at);
         let first = flow.stays.get(at).copied().unwrap_or((Time::ZERO, Time::NEVER));
@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
         self.layout.names.name(self.layout.flows[flow].receivers[member])
     }
 
-    /// The members of a group that have bins: number of the flow in its group, of the flow, of the member.
+    /// Returns the members of a group that have bins: number of the flow in the group, number of the flow, number of the member.
     fn watched(&self, group: usize) -> impl Iterator<Item = (u64, usize, usize, &'a MemberOutcome)> {
         let watched = self.watched;
         self.group(group).flat_map(move |(number, flow, outcome)| {
@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
         (self.plan.duration.as_nanos() / self.plan.probe.bin.as_nanos()) as usize
     }
 
-    /// Whole bins within a window.
+    /// Returns the range of whole bins within a window.
     pub(super) fn range(&self, window: &TimeWindow) -> std::ops::Range<usize> {
         let bin = self.plan.probe.bin.as_nanos();
         let from = window.from.as_nanos().div_ceil(bin) as usize;
@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
         self.rate(sum(&member.bins, range), range.len())
     }
 
-    /// `rates` and `averages`.
+    /// Returns the tables `rates` and `averages`.
     fn rates(&self) -> [Table; 2] {
         let (mut rates, mut averages) = (Rows::new("rates"), Rows::new("averages"));
         for group in 0..self.plan.flows.len() {
@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
         [rates.0, averages.0]
     }
 
-    /// How senders looked over time: the first flows of each group.
+    /// Returns the states of senders over time, for the first flows of each group.
     fn samples(&self) -> Table {
         let mut rows = Rows::new("samples");
         for group in 0..self.plan.flows.len() {
@@ -267,7 +267,7 @@ impl<'a> Run<'a> {
         rows.0
     }
 
-    /// Changes of representatives: the first flows of each group.
+    /// Returns the changes of representatives, for the first flows of each group.
     fn representatives(&self) -> Table {
         let mut rows = Rows::new("representatives");
         for group in 0..self.plan.flows.len() {
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         rows.0
     }
 
-    /// Returns the amount of feedback of each sender: groups as a whole, and their first receivers.
+    /// Returns the amount of feedback to each sender: for groups as a whole, and for their first receivers.
     fn feedback(&self) -> Table {
         let mut rows = Rows::new("feedback");
         for group in 0..self.plan.flows.len() {
@@ -318,7 +318,7 @@ impl<'a> Run<'a> {
         rows.0
     }
 
-    /// Transfers that are complete.
+    /// Returns the complete transfers.
     fn transfers(&self) -> Table {
         let mut rows = Rows::new("transfers");
         for group in 0..self.plan.flows.len() {
@@ -375,7 +375,7 @@ impl<'a> Run<'a> {
         out.all
     }
 
-    /// Rates in a window; the mean, when the group has a flow.
+    /// Adds rates in a window. Returns their mean, if the group has a flow.
     fn rate_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) -> Option<f64> {
         let name = self.name(group);
         let range = self.range(window);
@@ -394,7 +394,7 @@ impl<'a> Run<'a> {
         Some(mean)
     }
 
-    /// How the rates of some receivers differ; their mean, when there is one.
+    /// Adds the differences between the rates of some receivers. Returns the mean rate, if there are receivers.
     pub(super) fn spread_metrics(
         &self,
         name: &str,
@@ -416,7 +416,7 @@ impl<'a> Run<'a> {
         (!rates.is_empty()).then(|| stats::mean(&rates))
     }
 
-    /// Coefficient of variation of a receiver's rate in stretches of `probe.stretch`.
+    /// Returns the coefficient of variation of a receiver's rate in stretches of `probe.stretch`.
     fn variation(&self, member: &MemberOutcome, range: &std::ops::Range<usize>) -> Option<f64> {
         let probe = &self.plan.probe;
         let bins = (probe.stretch.as_secs_f64() / probe.bin.as_secs_f64()).round().max(1.0) as usize;
@@ -427,7 +427,7 @@ impl<'a> Run<'a> {
             .then(|| stats::variation(&stretches))
     }
 
-    /// Counts over the whole run. Those of flows are means over the flows of the group.
+    /// Adds counts of feedback over the whole run; counts of flows are means over the flows of the group.
     fn feedback_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
         let flows = self.group(group).count() as f64;
@@ -466,7 +466,7 @@ impl<'a> Run<'a> {
         add("followed", |flow| flow.tally.followed);
     }
 
-    /// The round trip as senders saw it in a window; the mean over the flows of the group.
+    /// Adds the mean round-trip time that senders measured in a window, over the flows of the group.
     fn round_trip_metric(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let within = |at: Time| (window.from..=window.to).contains(&at);
         let mean = |(_, _, flow): (u64, usize, &FlowOutcome)| {
@@ -560,7 +560,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The delays of a window, of those that are counted span by span between moments.
+    /// Returns the delays of packets in a window, from histograms for the spans between counted moments.
     pub(super) fn delays_in(&self, spans: &[DelayCounts], window: &TimeWindow) -> DelayCounts {
         let moments = self.plan.moments();
         let first = moments.partition_point(|at| *at <= window.from);
@@ -570,7 +570,7 @@ impl<'a> Run<'a> {
         delays
     }
 
-    /// Bits that a link could have carried, with its changes of rate.
+    /// Returns the bits that a link could have carried in this time, including changes of its rate.
     pub(super) fn capacity(&self, link: u32, from: Time, to: Time) -> f64 {
         let spec = self.layout.specs[self.layout.links[link as usize].spec as usize];
         let mut changes: Vec<(Time, f64)> = vec![(Time::ZERO, spec.rate.bps())];
@@ -596,7 +596,8 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// A metric of a group, link or fit; of all together without an owner. Not-a-number (the fairness of nothing) is left out.
+    /// Adds a metric of a group, link or fit; without an owner it is about all groups together. Values that are not finite are
+    /// left out.
     pub(super) fn add(&mut self, owner: &str, name: &str, value: f64) {
         if value.is_finite() {
             let dot = if owner.is_empty() { "" } else { "." };
@@ -618,13 +619,13 @@ fn rtt(sample: &SourceSample, within: &impl Fn(Time) -> bool) -> Option<f64> {
     (within(at) && rtt > Span::ZERO).then(|| rtt.as_secs_f64())
 }
 
-/// Changes from one representative to another; times without one do not count.
+/// Returns the number of changes from one representative to another; periods without one are ignored.
 fn switches(representatives: &[(Time, Option<u32>)]) -> usize {
     let known: Vec<u32> = representatives.iter().filter_map(|(_, member)| *member).collect();
     known.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
-/// The share of time in which the representative is one that the timetable names; `None` without a timetable.
+/// Returns the share of time in which the representative is one of the expected receivers. Returns `None` without a timetable.
 pub(crate) fn as_expected(
     representatives: &[(Time, Option<u32>)],
     expected: &[(Time, Vec<u32>)],

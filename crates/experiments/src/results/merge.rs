@@ -1,4 +1,4 @@
-//! Merges the results of several shards into one, equal to those of a single run of everything, byte for byte.
+//! Merges the results of several shards. The merged files are byte for byte the files of a single run without shards.
 
 use super::WriteError;
 use super::write::{MANIFEST, Manifest, list, put};
@@ -7,10 +7,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why results could not be merged.
+/// Reason why results could not be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// Nothing was given.
+    /// No directory was given.
     #[error("there is nothing to merge: name at least one directory of results")]
     Nothing,
     /// A file cannot be read.
@@ -21,7 +21,7 @@ pub enum MergeError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file that no run writes.
+    /// A file that is not a result of a run.
     #[error("{path} is not the result of a run: {reason}", path = path.display())]
     NotResults {
         /// The file.
@@ -45,12 +45,12 @@ pub enum MergeError {
         /// The part that differs.
         what: &'static str,
     },
-    /// The same run twice.
+    /// A run that two directories contain.
     #[error("point {point} with seed {seed} is in {path} and in another directory", path = path.display())]
     Twice {
-        /// The second directory.
+        /// The directory in which the run appears again.
         path: PathBuf,
-        /// The point.
+        /// Number of the point.
         point: u64,
         /// The seed.
         seed: u64,
@@ -63,15 +63,15 @@ pub enum MergeError {
 /// Merged results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
-    /// Runs that are there now.
+    /// Number of runs in the merged results.
     pub runs: usize,
     /// Runs that are still missing: point and seed.
     pub missing: Vec<(u64, u64)>,
-    /// The files that were written.
+    /// Paths of the files that were written.
     pub files: Vec<PathBuf>,
 }
 
-/// Point and seed.
+/// Number of the point, and seed.
 type Job = (u64, u64);
 
 struct Part {
@@ -79,10 +79,10 @@ struct Part {
     manifest: Manifest,
 }
 
-/// Merge directories of results, of shards or of different seeds' runs, into another directory.
+/// Merges directories of results into another directory. The results may be of different shards or seeds.
 ///
 /// # Errors
-/// When they are not results, were changed, do not belong together, or hold a run twice.
+/// If the directories are not results, were changed, belong to different experiments, or contain a run twice.
 pub fn merge(directories: &[PathBuf], into: &Path) -> Result<Merged, MergeError> {
     let parts: Vec<Part> =
         directories.iter().map(|directory| read_part(directory)).collect::<Result<_, _>>()?;
@@ -113,7 +113,7 @@ pub fn merge(directories: &[PathBuf], into: &Path) -> Result<Merged, MergeError>
     Ok(Merged { runs: runs.len(), missing, files })
 }
 
-/// Returns the first property in which results differ and must not.
+/// Returns the first property that must be equal in both results and differs.
 fn difference(a: &Manifest, b: &Manifest) -> Option<&'static str> {
     let checks = [
         ("faircast", a.faircast == b.faircast),
@@ -124,7 +124,7 @@ fn difference(a: &Manifest, b: &Manifest) -> Option<&'static str> {
     checks.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
 }
 
-/// In the order of results.
+/// Returns all runs in the order of results.
 fn all_jobs(manifest: &Manifest) -> Vec<Job> {
     let points = 0..manifest.points.len() as u64;
     points.flat_map(|point| manifest.seeds.iter().map(move |seed| (point, *seed))).collect()
@@ -142,13 +142,13 @@ fn read_part(directory: &Path) -> Result<Part, MergeError> {
     Ok(Part { directory: directory.to_owned(), manifest })
 }
 
-/// Names of a part's files, and their hashes.
+/// Returns the names of a part's files, and their hashes.
 fn files_of(part: &Part) -> impl Iterator<Item = (&str, &str)> {
     part.manifest.files.iter().map(|file| (file.name.as_str(), file.blake3.as_str()))
 }
 
 fn merge_files(parts: &[Part], runs: &[Job]) -> Result<Vec<(String, Vec<u8>)>, MergeError> {
-    // In the order in which a single run writes them: as in the part that has most of them, then the rest by name.
+    // The order of a single run: that of the part with the most files, followed by the rest by name.
     let fullest = parts.iter().max_by_key(|part| files_of(part).count());
     let mut names: Vec<&str> = fullest.into_iter().flat_map(files_of).map(|(name, _)| name).collect();
     let others: BTreeSet<&str> = parts.iter().flat_map(files_of).map(|(name, _)| name).collect();
@@ -185,10 +185,10 @@ fn merge_files(parts: &[Part], runs: &[Job]) -> Result<Vec<(String, Vec<u8>)>, M
     Ok(files)
 }
 
-/// How names of Parquet files end.
+/// Extension of Parquet files.
 const PARQUET: &str = ".parquet";
 
-/// A merged table as a Parquet file, where a part has one.
+/// Returns a merged table as a Parquet file, if a part has one.
 #[cfg(feature = "parquet")]
 fn merge_parquet(parts: &[Part], table: &str, text: &[u8]) -> Result<Option<(String, Vec<u8>)>, MergeError> {
     let name = format!("{table}{PARQUET}");
@@ -203,20 +203,20 @@ fn merge_parquet(parts: &[Part], table: &str, text: &[u8]) -> Result<Option<(Str
     Ok(Some((name, bytes)))
 }
 
-/// Nothing: this build writes no Parquet files.
+/// Returns nothing: this build writes no Parquet files.
 #[cfg(not(feature = "parquet"))]
 fn merge_parquet(_: &[Part], _: &str, _: &[u8]) -> Result<Option<(String, Vec<u8>)>, MergeError> {
     Ok(None)
 }
 
-/// The place of a capture's run.
+/// Returns the position of a capture's run in the order of runs.
 fn capture_order(name: &str, runs: &[Job]) -> usize {
     let place =
         runs.iter().position(|(point, seed)| name == super::capture::file_name(*point as usize, *seed));
     place.unwrap_or(runs.len())
 }
 
-/// Rows of all parts, in the order of the runs.
+/// Returns the rows of all parts, in the order of the runs.
 fn merge_csv(contents: &[(PathBuf, Vec<u8>)], runs: &[Job]) -> Result<Vec<u8>, MergeError> {
     let mut header = None;
     let mut rows: BTreeMap<Job, Vec<csv::ByteRecord>> = BTreeMap::new();

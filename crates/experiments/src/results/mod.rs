@@ -1,19 +1,19 @@
-//! Results of a scenario: tidy tables, metrics and captured packets, and how they are written and merged.
+//! Results of a scenario: tidy tables, metrics and captured packets; writing and merging of results.
 //!
-//! Every table begins with the number of the point, the value on each axis of the sweep, and the seed. The same scenario
-//! and seeds give the same bytes, in every build and with any number of threads.
+//! Every table begins with the number of the point, the value on each axis of the sweep, and the seed. The same scenario and
+//! seeds give the same bytes, in every build and with any number of threads.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`measure`] | from one run's outcome to rows and metrics |
+//! | [`measure`] | conversion of one run's outcome into rows and metrics |
 //! | [`write`](mod@write) | CSV files and `manifest.json` |
-//! | [`merge`](mod@merge) | the results of several shards into one |
+//! | [`merge`](mod@merge) | merging of the results of several shards |
 //! | [`bottlenecks`] | links that were busy or whose queue acted in a window |
-//! | `counters` | what flows sent, lost and got in a window |
-//! | `events` | what happened, one row each |
-//! | `parts` `layers` | what is measured of some receivers of a flow, and of sessions of several layers |
-//! | [`transform`] | packets through the wire format and back |
-//! | [`capture`] | packets of tapped links as pcapng, with the bytes they would have on a real wire |
+//! | `counters` | numbers of packets sent, lost and received in a window |
+//! | `events` | events, one row each |
+//! | `parts` `layers` | metrics of some receivers of a flow, and of sessions of several layers |
+//! | [`transform`] | round trip of packets through the wire format |
+//! | [`capture`] | packets of tapped links as pcapng, with the bytes they would have on a real network |
 
 pub mod bottlenecks;
 pub mod capture;
@@ -43,19 +43,19 @@ use std::str::FromStr;
 
 pub(crate) use rows::{Rows, rows_of_runs};
 
-/// Everything that came of a scenario, in the order of its points and seeds.
+/// All results of a scenario, in the order of its points and seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
     /// The axes of the sweep.
     pub axes: Vec<Axis>,
     /// The points of the sweep.
     pub points: Vec<Point>,
-    /// The runs that were made: number of a point, and seed.
+    /// The completed runs: number of the point, and seed.
     pub jobs: Vec<(usize, u64)>,
     /// `metrics`, `rates`, `averages`, `samples`, `queues`, `representatives`, `feedback`, `transfers`, `subscriptions`,
     /// `layers`, `events`, `flows`, `bottlenecks`.
     pub tables: Vec<Table>,
-    /// The metrics once more, for claims.
+    /// The metrics as rows, for claims.
     pub metrics: Vec<MetricRow>,
     /// Captured packets.
     pub captures: Vec<capture::Capture>,
@@ -74,20 +74,20 @@ pub struct Identity {
     pub scenario: String,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// Which part of the runs was made; all for none.
+    /// The shard of the runs; `None` for all runs.
     pub shard: Option<Shard>,
 }
 
-/// Part `index` of `of`, counted from 1: the runs whose number leaves that remainder.
+/// Part `index` of `of`, counted from 1. It contains every `of`-th run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
-    /// Which part, from 1.
+    /// Number of the part, from 1.
     pub index: usize,
     /// Number of parts.
     pub of: usize,
 }
 
-/// A text that is no shard.
+/// A text that is not a valid shard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a shard is written as in 2/8 (part 2 of 8), not {0:?}")]
 pub struct NotAShard(String);
@@ -111,16 +111,16 @@ impl fmt::Display for Shard {
     }
 }
 
-/// A number about a run.
+/// A metric of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricRow {
     /// Number of the point.
     pub point: usize,
     /// Seed of the run.
     pub seed: u64,
-    /// Such as `multicast.rate`.
+    /// Name of the metric, such as `multicast.rate`.
     pub name: String,
-    /// In base units: bits per second, seconds, packets, shares of 1.
+    /// Value in base units: bits per second, seconds, packets, shares of 1.
     pub value: f64,
 }
 
@@ -138,18 +138,18 @@ pub struct Totals {
 }
 
 impl Results {
-    /// The table of this name.
+    /// Returns the table of this name.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
     }
 
-    /// The values of a metric at a point, one for each seed that has it, in the order of the seeds.
+    /// Returns the values of a metric at a point, one for each seed that has it, in the order of the seeds.
     pub fn metric(&self, point: usize, name: &str) -> Vec<f64> {
         let rows = self.metrics.iter().filter(|row| row.point == point && row.name == name);
         rows.map(|row| row.value).collect()
     }
 
-    /// The names of all metrics, each once, in the order in which they first appear.
+    /// Returns the names of all metrics, each once, in the order of their first appearance.
     pub fn metric_names(&self) -> Vec<&str> {
         let mut seen = std::collections::BTreeSet::new();
         self.metrics.iter().map(|row| row.name.as_str()).filter(|name| seen.insert(*name)).collect()

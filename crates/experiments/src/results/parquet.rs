@@ -26,10 +26,10 @@ pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     Ok(bytes)
 }
 
-/// Reads a table from CSV. The Parquet file of a part of this table has the types of its columns, which CSV does not say.
+/// Reads a table from CSV. The column types are those of the Parquet file `part`, because CSV has no types.
 ///
 /// # Errors
-/// A mistake in one of the files.
+/// The fault in one of the files.
 pub fn typed(name: &str, text: &[u8], part: File) -> Result<Table, String> {
     let part = SerializedFileReader::new(part).map_err(|error| error.to_string())?;
     let schema = part.metadata().file_metadata().schema_descr();

@@ -8,7 +8,7 @@ use faircast_core::time::Span;
 use faircast_sim::{DelayCounts, DelayOutcome, MemberOutcome, NodeId};
 use std::collections::BTreeSet;
 
-/// The delays to some receivers together.
+/// Adds the delays of packets to some receivers.
 fn delays(name: &str, receivers: &[FlowMember<'_>], out: &mut Metrics) {
     let all = || receivers.iter().map(|who| &who.member.delay).filter(|delay| delay.packets > 0);
     if all().next().is_none() {
@@ -26,7 +26,7 @@ fn delays(name: &str, receivers: &[FlowMember<'_>], out: &mut Metrics) {
     quantiles(name, &counts, out);
 }
 
-/// The delays that shares of packets had at most.
+/// Adds the quantiles of the delays.
 fn quantiles(name: &str, counts: &DelayCounts, out: &mut Metrics) {
     for (what, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
         out.add(name, &format!("delay.{what}"), counts.quantile(share).unwrap_or(f64::NAN));
@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The same of some of them, or of all.
+    /// Adds the counters of all active routers, or of those with the name `of`.
     fn active_routers(&self, owner: &str, of: Option<&String>, out: &mut Metrics) {
         let is_one = |node: NodeId| {
             self.layout.routers.iter().any(|(at, kind, _, name)| {
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
         sum("exclusions", |it| it.exclusions);
     }
 
-    /// The parts of a group: what their metrics are called by, and their receivers.
+    /// Returns the parts of a group: prefix of the metrics, and receivers.
     fn parts(&self, group: usize) -> impl Iterator<Item = (String, Vec<FlowMember<'a>>)> {
         let named = self.plan.flows[group].parts.iter().zip(&self.layout.parts[group]);
         named.map(move |(part, nodes)| {
@@ -82,11 +82,11 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Rates, counts and layers in a window.
+    /// Adds rates, counts and layers of the parts in a window.
     pub(super) fn parts_in_window(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let range = self.range(window);
         for (name, receivers) in self.parts(group) {
-            // Beyond `probe.watch` receivers have no bins.
+            // Receivers beyond `probe.watch` have no bins.
             let members: Vec<&MemberOutcome> =
                 receivers.iter().map(|who| who.member).filter(|member| !member.bins.is_empty()).collect();
             if let Some(mean) = self.spread_metrics(&name, &members, &range, out) {
@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How long packets took to the receivers of a group, and who was excluded.
+    /// Adds the delays of packets to the receivers of a group, and the number of excluded receivers.
     pub(super) fn delay_metrics(&self, group: usize, out: &mut Metrics) {
         let FlowKind::Session(session) = &self.plan.flows[group].kind else { return };
         let (name, receivers) = (self.name(group), self.receivers(group).collect::<Vec<_>>());
@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How long packets of a group of unicast flows took in a window.
+    /// Adds the delays of packets of a group of unicast flows in a window.
     pub(super) fn unicast_delays(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         if let FlowKind::Unicast { is_timed: true, .. } = self.plan.flows[group].kind {
             let mut all = DelayCounts::default();
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts over the whole run: sums over the part, means over the flows that it belongs to.
+    /// Adds counts of the parts over the whole run: sums over the part, divided by the number of its flows.
     pub(super) fn parts_of_run(&self, group: usize, out: &mut Metrics) {
         for (name, receivers) in self.parts(group) {
             let flows = receivers.iter().map(|who| who.flow).collect::<BTreeSet<_>>().len() as f64;
@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lines through metrics; none where one of them is missing.
+    /// Adds the fits of lines through metrics; a fit with a missing metric is left out.
     pub(super) fn fit_metrics(&self, out: &mut Metrics) {
         for fit in &self.plan.fits {
             let value = |name: &str| out.all.iter().find(|(known, _)| known == name).map(|(_, value)| *value);

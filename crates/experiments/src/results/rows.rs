@@ -1,4 +1,4 @@
-//! Tables that grow row by row.
+//! Tables that are built row by row.
 
 use crate::scenario::{Axis, Point, Setting};
 use crate::table::{Column, Table};
@@ -11,17 +11,17 @@ pub(crate) enum Field<'a> {
     Text(&'a str),
 }
 
-/// A table that grows. Its first row gives the columns their names and types.
+/// A table under construction. Its first row determines names and types of the columns.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rows(pub Table);
 
 impl Rows {
-    /// An empty table.
+    /// Returns an empty table.
     pub fn new(name: &str) -> Rows {
         Rows(Table { name: name.to_owned(), columns: Vec::new() })
     }
 
-    /// Add a row: the names of the columns, and their values.
+    /// Adds a row: names of the columns, and their values.
     pub fn push(&mut self, row: &[(&str, Field<'_>)]) {
         if self.0.columns.is_empty() {
             let column = |(name, field): &(&str, Field<'_>)| {
@@ -46,7 +46,7 @@ impl Rows {
     }
 }
 
-/// The tables of several runs below each other, each row with the run's point, axes and seed.
+/// Concatenates the tables of several runs; each row gets the run's point, axes and seed.
 pub(crate) fn stack(axes: &[Axis], points: &[Point], runs: &[((usize, u64), &Table)]) -> Table {
     let Some((_, first)) = runs.first() else { return Table::default() };
     let mut columns = vec![("point".to_owned(), Column::Whole(Vec::new()))];
@@ -57,7 +57,7 @@ pub(crate) fn stack(axes: &[Axis], points: &[Point], runs: &[((usize, u64), &Tab
     }
     columns.push(("seed".to_owned(), Column::Whole(Vec::new())));
     let keys = columns.len();
-    // A table without rows has no columns.
+    // A table without rows has no columns; use one with columns.
     let filled = runs.iter().map(|(_, table)| table).find(|table| !table.columns.is_empty());
     let empty = filled.into_iter().flat_map(|table| &table.columns).map(|(name, column)| {
         let column = match column {
@@ -102,7 +102,7 @@ fn fill(column: &mut Column, value: &Setting, rows: usize) {
     }
 }
 
-/// All tables of several runs, each kind stacked.
+/// Returns all tables of several runs, concatenated for each kind.
 pub(crate) fn rows_of_runs(
     axes: &[Axis],
     points: &[Point],

@@ -5,7 +5,7 @@ use crate::table::Column;
 use faircast_core::time::{Span, Time};
 use faircast_sim::{FlowCounts, FlowOutcome, LinkOutcome, LinkSample, LinkTally, MemberOutcome, Outcome};
 
-/// A star of two receivers, a session and a TCP flow, ten bins of a second.
+/// A star of two receivers, a session and a TCP flow, with ten bins of a second.
 const TWO: &str = "title = \"t\"\nduration = \"10 s\"\nwarmup = \"4 s\"\nstart_jitter = 0\n[topology]\nkind = \"star\"\n\
     leaves = 2\n[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
     expected = [{ from = 0, is = \"leaf1\" }, { from = \"5 s\", is = \"leaf2\" }]\nsettle = \"1 s\"\n[[flow]]\nname = \"t\"\n\
@@ -55,7 +55,7 @@ fn flow(members: Vec<MemberOutcome>) -> FlowOutcome {
     }
 }
 
-/// The session gets 80 and 160 kbit/s, TCP 80 kbit/s; in the first two seconds nobody gets anything.
+/// The session gets 80 and 160 kbit/s, TCP gets 80 kbit/s; no flow receives data in the first two seconds.
 fn outcome(layout: &crate::scenario::Layout) -> Outcome {
     let steady = |bytes: u64| std::array::from_fn(|bin| if bin < 2 { 0 } else { bytes });
     let mut session = flow(vec![member(steady(10_000), 6, 2), member(steady(20_000), 0, 4)]);
@@ -73,7 +73,7 @@ fn outcome(layout: &crate::scenario::Layout) -> Outcome {
     };
     let probed = layout.probes[0] as usize;
     links[probed].samples = (0..=10).map(sample).collect();
-    // Moments are 2 and 4 s. The second link drops nothing.
+    // The counted moments are 2 and 4 s. The second link drops no packets.
     let tally = |second: u64| LinkTally {
         departed_bytes: 50_000 * second,
         offered: 100 * second,
@@ -183,7 +183,7 @@ fn links_are_measured_between_two_samples() {
 
 #[test]
 fn a_link_whose_queue_acts_is_a_bottleneck_without_a_probe() {
-    // 6 s of 400 kbit/s at 1 Mbit/s.
+    // 6 s at 400 kbit/s, over a link of 1 Mbit/s.
     assert_eq!((metric("links.bottlenecks"), metric("links.others")), (1.0, 1.0));
     assert!((metric("links.others.utilisation") - 0.4).abs() < 1e-12);
     assert_eq!(metric("links.bottlenecks@early"), 1.0);
@@ -202,7 +202,7 @@ fn a_link_whose_queue_acts_is_a_bottleneck_without_a_probe() {
 
 #[test]
 fn a_representative_is_as_expected_while_the_timetable_names_it() {
-    // Counted are 1 to 5 s (leaf1, right throughout) and 6 to 10 s (leaf2, right from 9 s on).
+    // The expected times are 1 to 5 s (leaf1, always correct) and 6 to 10 s (leaf2, correct from 9 s on).
     assert!((metric("m.representative.as_expected") - 5.0 / 8.0).abs() < 1e-12);
     assert_eq!(metric("m.switches"), 1.0);
     assert_eq!(measure::as_expected(&[], &[], Span::ZERO, seconds(9)), None);

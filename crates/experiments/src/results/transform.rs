@@ -1,5 +1,5 @@
-//! A packet transform: lets every packet of a session go through the wire format: what the simulator studies is then what a real network
-//! carries, roundings included.
+//! A packet transform through the wire format: every packet of a session is encoded and decoded. The simulation then uses the
+//! values that a real network carries, including rounding.
 
 use faircast_core::packet::{Body, Layer, Packet, Payload, SessionId};
 use faircast_sim::network::PacketTransform;
@@ -11,21 +11,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Changes that the wire format made to packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Differences {
-    /// Packets that went through.
+    /// Number of transformed packets.
     pub packets: u64,
-    /// Came out to the last bit as they went in.
+    /// Number of packets that did not change.
     pub same: u64,
-    /// Packets with numbers rounded to the precision of the format: rates and levels to 1/2048, times to
-    /// microseconds.
+    /// Number of packets with values rounded to the precision of the format: rates and levels to 1/2048, times to microseconds.
     pub rounded: u64,
-    /// Came out as something else.
+    /// Number of packets that changed in another way.
     pub wrong: u64,
-    /// Could not be encoded or decoded, and travelled as they were.
+    /// Number of packets that could not be encoded or decoded; they remain unchanged.
     pub refused: u64,
 }
 
 impl Differences {
-    /// Count these, too.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Differences) {
         self.packets += other.packets;
         self.same += other.same;
@@ -35,18 +34,18 @@ impl Differences {
     }
 }
 
-/// Where a [`RoundTrip`] counts.
+/// Shared counts of a [`RoundTrip`].
 #[derive(Debug, Clone, Default)]
 pub struct Counts(Arc<Mutex<Differences>>);
 
 impl Counts {
-    /// So far.
+    /// Returns the counts so far.
     pub fn get(&self) -> Differences {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Encodes and decodes every packet.
+/// Transform that encodes and decodes every packet.
 #[derive(Debug, Default)]
 pub struct RoundTrip {
     buffer: Vec<u8>,
@@ -55,7 +54,7 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// A passage, and where it counts.
+    /// Returns a transform and its counts.
     pub fn new() -> (RoundTrip, Counts) {
         let passage = RoundTrip::default();
         let counts = passage.counts.clone();
@@ -63,7 +62,7 @@ impl RoundTrip {
     }
 }
 
-/// The wire form of a session's packet; `None` when the format cannot say it.
+/// Encodes a session's packet into `out`. Returns `None` if the format cannot represent it.
 pub(crate) fn to_wire(out: &mut Vec<u8>, packet: &Packet, payload: &[u8]) -> Option<()> {
     match &packet.body {
         Body::Data(data) => {
@@ -110,7 +109,7 @@ impl PacketTransform for RoundTrip {
     }
 }
 
-/// Whether what came out is what went in but for the format's roundings.
+/// Returns whether the packets differ only by the rounding of the format.
 fn is_rounded(sent: &Body, got: &Body) -> bool {
     match (sent, got) {
         (Body::Data(sent), Body::Data(got)) => sent.quantised() == *got,

@@ -9,7 +9,7 @@ use faircast_topology::Routes;
 
 /// Number of agents with metrics of their own.
 const FIRST: usize = 16;
-/// A window is as small as another one with half a packet more.
+/// Tolerance in packets when the source's window is compared with an agent's.
 const AS_SMALL: f64 = 0.5;
 
 impl Run<'_> {
@@ -18,7 +18,7 @@ impl Run<'_> {
         all.filter_map(|(_, flow, outcome)| Some((flow, outcome, outcome.tree.as_deref()?))).collect()
     }
 
-    /// How evenly receivers use what their ways offer, and how much of it (paper 001, 5).
+    /// Adds the fairness of receivers' rates relative to the capacity of their paths, and the mean relative rate (paper 001, 5).
     pub(super) fn shares_of_tree(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         if !matches!(&self.plan.flows[group].kind, FlowKind::Session(session) if session.scheme.agents().is_some())
         {
@@ -44,7 +44,7 @@ impl Run<'_> {
         out.add(name, "U", stats::mean(&shares));
     }
 
-    /// Windows of the source and of the first agents.
+    /// Adds windows of the source and of the first agents.
     pub(super) fn windows_of_tree(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let (trees, name) = (self.trees(group), self.name(group));
         let Some((_, _, tree)) = trees.first() else { return };
@@ -62,7 +62,7 @@ impl Run<'_> {
         }
     }
 
-    /// Counts over the whole run, per flow.
+    /// Adds counts over the whole run, per flow.
     pub(super) fn tree_metrics(&self, group: usize, out: &mut Metrics) {
         let (trees, name) = (self.trees(group), self.name(group));
         if trees.is_empty() {
@@ -89,7 +89,8 @@ impl Run<'_> {
     }
 }
 
-/// From slow starts of agents, after which their windows are of one packet, until the source's is as small.
+/// Returns the times from slow starts of agents, after which their windows have one packet, until the source's window is as
+/// small.
 fn lags(tree: &TreeOutcome) -> Vec<f64> {
     let mut lags = Vec::new();
     for (at, _) in &tree.slow_starts {

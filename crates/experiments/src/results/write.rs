@@ -1,7 +1,7 @@
-//! Results as files: a CSV for each table, captures, and `manifest.json`.
+//! Output of results as files: a CSV for each table, captures, and `manifest.json`.
 //!
-//! Nothing in these files depends on the machine or the clock. The run's duration and number of threads go to
-//! `run.json` by [`write_run`].
+//! These files do not depend on the host or the time. The run's duration and number of threads are written to `run.json` by
+//! [`write_run`].
 
 use super::{Results, Totals};
 use crate::scenario::Point;
@@ -14,11 +14,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why results could not be written.
+/// Reason why results could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The system's refusal.
+    /// The system refused an operation.
     #[error("cannot write {path}: {source}", path = path.display())]
     Io {
         /// The file.
@@ -37,14 +37,14 @@ pub enum WriteError {
     },
 }
 
-/// The manifest's name.
+/// File name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 
-/// Write tables as CSV, captures, the scenario and the manifest into a directory, which is made when it is not there.
-/// The files of an earlier run in it are removed. The paths of the files, the manifest last.
+/// Writes tables as CSV, captures, the scenario and the manifest into a directory. Creates the directory if it is missing, and
+/// removes the files of an earlier run from it. Returns the paths of the files, with the manifest last.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub fn write(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, WriteError> {
     let mut files: Vec<(String, Vec<u8>)> =
         vec![("scenario.toml".into(), results.identity.scenario.clone().into_bytes())];
@@ -66,20 +66,20 @@ pub fn write(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, WriteE
     put(directory, &files, &manifest(results, &files))
 }
 
-/// The name of the file about how a run was made.
+/// Name of the file about the execution of a run.
 const RUN: &str = "run.json";
 
-/// The part of `run.json` that names files which no manifest lists.
+/// The part of `run.json` that lists files outside of the manifest.
 #[derive(Deserialize)]
 struct ListedFiles {
     #[serde(default)]
     others: Vec<String>,
 }
 
-/// Removes the files of an earlier run from a directory: those that its `manifest.json` and its `run.json` list, and these two.
+/// Removes the files of an earlier run from a directory: those that its `manifest.json` and `run.json` list, and these two files.
 ///
 /// # Errors
-/// When a file cannot be removed.
+/// If a file cannot be removed.
 pub fn clear(directory: &Path) -> Result<(), WriteError> {
     let read = |name: &str| fs::read(directory.join(name)).unwrap_or_default();
     let mut names = Vec::new();
@@ -91,7 +91,7 @@ pub fn clear(directory: &Path) -> Result<(), WriteError> {
         names.extend(made.others);
         names.push(RUN.to_owned());
     }
-    // A file elsewhere is no file of the run.
+    // Skip files in other directories: they are not part of the run.
     for name in names.iter().filter(|name| Path::new(name).file_name() == Some(name.as_str().as_ref())) {
         let path = directory.join(name);
         match fs::remove_file(&path) {
@@ -104,7 +104,7 @@ pub fn clear(directory: &Path) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Write files and a manifest.
+/// Writes files and a manifest.
 pub(super) fn put(
     directory: &Path,
     files: &[(String, Vec<u8>)],
@@ -127,33 +127,33 @@ pub(super) fn put(
     Ok(paths)
 }
 
-/// Files that belong together, and the hashes of all.
+/// The manifest of a set of results: its runs, and the files with their hashes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The version that ran it.
+    /// The version of faircast that made the results.
     pub faircast: String,
     /// BLAKE3 hash of the scenario's text.
     pub scenario: String,
-    /// All seeds, also those of other shards.
+    /// All seeds, including those of other shards.
     pub seeds: Vec<u64>,
     /// All points, with the value on each axis.
     pub points: Vec<BTreeMap<String, String>>,
-    /// The shard, such as `2/8`; none when this is everything.
+    /// The shard, such as `2/8`; `None` if the results are complete.
     pub shard: Option<String>,
-    /// The runs that are here: number of a point, and seed.
+    /// The runs in these results: number of the point, and seed.
     pub runs: Vec<(u64, u64)>,
-    /// The files beside this one.
+    /// The other files of the results.
     pub files: Vec<Listed>,
 }
 
 /// A file in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its hash.
+    /// BLAKE3 hash of the contents.
     pub blake3: String,
 }
 
@@ -172,7 +172,7 @@ fn manifest(results: &Results, files: &[(String, Vec<u8>)]) -> Manifest {
     }
 }
 
-/// Names, sizes and hashes.
+/// Lists names, sizes and hashes of files.
 pub(super) fn list(files: &[(String, Vec<u8>)]) -> Vec<Listed> {
     let entry = |(name, bytes): &(String, Vec<u8>)| Listed {
         name: name.clone(),
@@ -182,8 +182,7 @@ pub(super) fn list(files: &[(String, Vec<u8>)]) -> Vec<Listed> {
     files.iter().map(entry).collect()
 }
 
-/// A table as CSV. Numbers have as many digits as it takes to read them back to the last bit; not-a-number is an empty
-/// field.
+/// Returns a table as CSV. Numbers have enough digits to be read back exactly; NaN is an empty field.
 pub fn to_csv(table: &Table) -> Vec<u8> {
     let mut out = csv::Writer::from_writer(Vec::new());
     let header = table.columns.iter().map(|(name, _)| name.as_str());
@@ -210,11 +209,11 @@ fn write_display(out: &mut String, value: impl std::fmt::Display) {
     write!(out, "{value}").expect("a string takes all that is written");
 }
 
-/// Writes `run.json`: how long the run took, with how many threads, and the names of files beside its results, such as
-/// figures. It is not listed in the manifest, for it is another one each time.
+/// Writes `run.json`: the duration of the run, the number of threads, and the names of additional files such as figures. The
+/// manifest does not list `run.json`, because it differs each time.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the file cannot be written.
 pub fn write_run(
     directory: &Path,
     totals: &Totals,

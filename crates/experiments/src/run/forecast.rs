@@ -1,8 +1,9 @@
-//! Forecast of a scenario's runs: simulated time, packets over links and memory, before anything is simulated.
+//! Forecast of a scenario's runs before their simulation: simulated time, packets over links, and memory.
 //!
-//! Flows share the links of their paths as long connections would: all rates rise together until a link is full or a flow has
-//! what it may have (max-min fairness). A session takes the rate of its slowest receiver; one of several layers also what the
-//! paths of the others have left. Times are means over the run. Feedback of sessions and lost packets are not counted.
+//! Flows share the links of their paths like long connections: all rates rise together until a link is full or a flow has its
+//! maximum rate (max-min fairness). A session has the rate of its slowest receiver. A session of several layers also uses the
+//! remaining capacity of its other receivers' paths. Times are means over the run. Feedback of sessions and lost packets are not
+//! counted.
 
 use super::{RunError, RunOptions, admit};
 use crate::scenario::plan::{FlowKind, FlowPlan, RunPlan, SessionPlan};
@@ -15,27 +16,27 @@ use faircast_unicast::Protocol;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// The estimated cost of the runs that remain.
+/// The estimated cost of the runs that are not stored yet.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Forecast {
-    /// All runs.
+    /// Number of all runs.
     pub runs: usize,
-    /// Those of them that are stored; the rest is about the others.
+    /// Number of stored runs. The fields below are about the other runs.
     pub stored: usize,
-    /// Simulated seconds.
+    /// Simulated time, in seconds.
     pub simulated: f64,
     /// Packets carried over a link, hop by hop.
     pub traversals: f64,
-    /// Memory for the runs that are made at the same time, bytes, at most.
+    /// Maximum memory for simultaneous runs, in bytes.
     pub working: u64,
-    /// Memory for the results of all runs, bytes, at most.
+    /// Maximum memory for the results of all runs, in bytes.
     pub results: u64,
-    /// Runs at the same time.
+    /// Number of simultaneous runs.
     pub threads: usize,
 }
 
 impl AddAssign for Forecast {
-    /// Adds runs that are made after these.
+    /// Adds the forecast of runs that follow these runs.
     fn add_assign(&mut self, next: Forecast) {
         self.runs += next.runs;
         self.stored += next.stored;
@@ -47,17 +48,17 @@ impl AddAssign for Forecast {
     }
 }
 
-/// Points of a sweep that are looked at; the others are taken to be like these.
+/// Maximum number of points that are examined; the other points are assumed to be similar.
 const MAX_POINTS: usize = 16;
-/// Rounds in which flows get their shares; those that are left after them have the share of the last round.
+/// Maximum number of rounds in which rates are assigned; the remaining flows get the share of the last round.
 const MAX_ROUNDS: usize = 1_000;
-/// The constant of the square-root formula: packets in flight are this over the root of the loss probability.
+/// The constant of the square-root formula: the packets in flight are this constant over the square root of the loss probability.
 const SQUARE_ROOT: f64 = 1.22;
 
 /// Forecasts the runs of a scenario that are not stored.
 ///
 /// # Errors
-/// When the shard is empty, or the runs would take more memory than they may.
+/// If the shard is empty, or the runs exceed the memory limit.
 pub fn forecast(scenario: &Scenario, options: &RunOptions) -> Result<Forecast, RunError> {
     let admitted = admit(scenario, options)?;
     let is_stored = |(point, seed): &&(usize, u64)| {
@@ -90,19 +91,19 @@ pub fn forecast(scenario: &Scenario, options: &RunOptions) -> Result<Forecast, R
 struct Demand {
     /// Share of the run in which it sends.
     active: f64,
-    /// Bits per second that it sends at most while it does.
+    /// Maximum rate while it sends, in bits per second.
     most: f64,
-    /// Bits of a packet.
+    /// Size of a packet, in bits.
     bits: f64,
-    /// Links that carry its data, and the share of its packets that each carries.
+    /// The links that carry its data, each with the share of the packets that it carries.
     links: Vec<(u32, f64)>,
-    /// Packets over links on the way back for each packet of data.
+    /// Number of link traversals on the reverse path per data packet.
     back: f64,
-    /// For a session of several layers, the path of each receiver.
+    /// For a session of several layers: the path of each receiver.
     branches: Vec<Vec<u32>>,
 }
 
-/// Packets over links in one run.
+/// Returns the number of packets over links in one run.
 fn traversals(plan: &RunPlan, layout: &Layout) -> f64 {
     let topology = layout.nodes_and_links(|node| layout.hosts.contains(&node));
     let mut routes = Routes::new(&topology);
@@ -119,7 +120,8 @@ fn traversals(plan: &RunPlan, layout: &Layout) -> f64 {
     demands.iter().zip(&rates).map(of).sum()
 }
 
-/// Rates of all flows while they send, bits per second; `free` is the rate of each link, and then what of it is left.
+/// Returns the rates of all flows while they send, in bits per second. `free` has the rate of each link, and on return the unused
+/// rate.
 fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
     let mut rates = vec![0.0; demands.len()];
     let mut weights = vec![0.0; free.len()];
@@ -127,7 +129,7 @@ fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
     for demand in open.iter().map(|flow| &demands[*flow]) {
         demand.links.iter().for_each(|(link, _)| weights[*link as usize] += demand.active);
     }
-    // The free rates count what flows with a rate have taken; open flows all have the rate `level`.
+    // `free` excludes the flows with an assigned rate; all other flows have the rate `level`.
     let mut level = 0.0_f64;
     for round in 0..MAX_ROUNDS {
         let used = open.iter().flat_map(|flow| demands[*flow].links.iter().map(|(link, _)| *link as usize));
@@ -142,7 +144,7 @@ fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
         };
         let (done, others): (Vec<usize>, Vec<usize>) = open.into_iter().partition(is_done);
         for flow in done {
-            // Nothing limits a flow that crosses no link with a rate: it sends no packets over links.
+            // A flow that crosses no link with a rate is unlimited: it sends no packets over links.
             rates[flow] = if level.is_finite() { level } else { 0.0 };
             let Demand { active, links, .. } = &demands[flow];
             for (link, _) in links {
@@ -158,7 +160,7 @@ fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
     rates
 }
 
-/// Bits per second, summed over links, of the layers that not all receivers of a session can take.
+/// Returns the rate of the layers that only some receivers of a session can take, in bits per second, summed over links.
 fn beyond(demand: &Demand, free: &[f64]) -> f64 {
     let mut extra: BTreeMap<u32, f64> = BTreeMap::new();
     for path in &demand.branches {
@@ -171,7 +173,7 @@ fn beyond(demand: &Demand, free: &[f64]) -> f64 {
     extra.values().sum()
 }
 
-/// The demand of a flow, and its links.
+/// Returns the demand of a flow.
 fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>) -> Demand {
     let laid = &layout.flows[flow];
     let reported = &plan.flows[laid.group];
@@ -234,7 +236,7 @@ fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>)
     demand
 }
 
-/// The share of the time in which an application has something to send, and bits per second that it gives at most.
+/// Returns the share of the time in which an application has data to send, and its maximum rate in bits per second.
 fn supply(reported: &FlowPlan, traced: Option<f64>, bits: f64, seconds: f64) -> (f64, f64) {
     let spread = |packets: f64| packets * bits / seconds.max(1e-9);
     let (most, supply) = match &reported.kind {
@@ -259,7 +261,7 @@ fn session_most(session: &SessionPlan, spread: impl Fn(f64) -> f64) -> f64 {
     session.packets.map_or(f64::INFINITY, |packets| spread(packets as f64))
 }
 
-/// The share of a time in which one of these stays lies.
+/// Returns the share of the time from `start` to `stop` that these stays cover.
 fn share_of(stays: &[(Time, Time)], start: Time, stop: Time) -> f64 {
     let within = |(from, to): &(Time, Time)| {
         let to = (*to).min(stop);
@@ -270,7 +272,7 @@ fn share_of(stays: &[(Time, Time)], start: Time, stop: Time) -> f64 {
     (there / all.max(1e-9)).min(1.0)
 }
 
-/// Seconds of a round trip without queues, on a way back like this one.
+/// Returns the round-trip time without queues, in seconds, for a reverse path like this path.
 fn round_trip(topology: &Topology, path: &[LinkId]) -> f64 {
     2.0 * specs(topology, path).map(|spec| spec.delay.as_secs_f64()).sum::<f64>()
 }
@@ -279,7 +281,7 @@ fn specs<'a>(topology: &'a Topology, path: &'a [LinkId]) -> impl Iterator<Item =
     path.iter().map(|link| &topology.edges()[link.0 as usize].spec)
 }
 
-/// Bits per second that congestion control leaves a flow on a path with random loss.
+/// Returns the rate of a flow with congestion control on a path with random loss, in bits per second.
 fn formula(topology: &Topology, path: &[LinkId], bits: f64) -> f64 {
     let passes: f64 = specs(topology, path).map(|spec| 1.0 - spec.loss.map_or(0.0, probability)).product();
     let lost = 1.0 - passes;
@@ -297,7 +299,7 @@ fn probability(loss: LossSpec) -> f64 {
     }
 }
 
-/// Bits per second that a receiver's window lets through.
+/// Returns the rate that a receiver's window permits, in bits per second.
 fn window(protocol: &Protocol, topology: &Topology, path: &[LinkId], bits: f64) -> f64 {
     let Protocol::Tcp(config) = protocol else { return f64::INFINITY };
     let sent: f64 =
@@ -305,7 +307,7 @@ fn window(protocol: &Protocol, topology: &Topology, path: &[LinkId], bits: f64) 
     f64::from(config.receiver_window) * bits / (round_trip(topology, path) + sent).max(1e-6)
 }
 
-/// Acknowledgements for each packet.
+/// Returns the number of acknowledgements per packet.
 fn answers(protocol: &Protocol) -> f64 {
     match protocol {
         Protocol::Tcp(config) if config.delayed_ack.is_some() => 0.5,

@@ -1,7 +1,7 @@
 //! Runs a scenario: every point of its sweep with every seed, on all processors.
 //!
-//! Which thread runs what changes nothing in the results: each run is a function of its point and seed, and results are
-//! put in the order of points and seeds afterwards.
+//! The assignment of runs to threads does not change the results: each run is a function of its point and seed, and the results
+//! are sorted by point and seed.
 
 pub mod forecast;
 pub mod stored_results;
@@ -20,48 +20,48 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use stored_results::StoredResults;
 
-/// How to run.
+/// Options of the runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// Threads; `None` for as many as there are processors.
+    /// Number of threads; `None` for the number of processors.
     pub threads: Option<NonZeroUsize>,
-    /// Which part of the runs; `None` for all.
+    /// The shard of the runs; `None` for all runs.
     pub shard: Option<Shard>,
-    /// How events are executed; results are the same.
+    /// Execution of events in the simulator; the results are the same.
     pub mode: Mode,
-    /// Whether packets of sessions go through the wire format.
+    /// Whether packets of sessions pass through the wire format.
     pub codec: Codec,
-    /// Store of former runs, which are reused; new runs are added.
+    /// Store of earlier runs, which are reused; new runs are added.
     pub kept: Option<StoredResults>,
-    /// Bytes of memory that all runs together may take, by an estimate; `None` for
+    /// Memory limit for all runs together in bytes, compared with an estimate; `None` for
     /// [`DEFAULT`](faircast_topology::memory::DEFAULT).
     pub memory: Option<u64>,
 }
 
-/// Whether packets of sessions go through the wire format on their way.
+/// Whether packets of sessions pass through the wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Codec {
-    /// Packets travel as they are.
+    /// Packets are not encoded.
     #[default]
     Skip,
-    /// Every packet is encoded and decoded, and what changed is counted.
+    /// Every packet is encoded and decoded, and changes are counted.
     RoundTrip,
 }
 
-/// How far a run is.
+/// Progress of the runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Status {
-    /// Runs that are complete.
+    /// Number of completed runs.
     pub done: usize,
-    /// All runs.
+    /// Number of all runs.
     pub runs: usize,
-    /// Simulated seconds so far, of all runs together.
+    /// Simulated seconds so far, in all runs together.
     pub simulated: f64,
-    /// Simulated seconds in all.
+    /// Total of the simulated seconds.
     pub to_simulate: f64,
-    /// Simulated seconds of runs that were stored before: they took no time.
+    /// Simulated seconds of runs that were already stored and took no time.
     pub stored: f64,
-    /// Since the start.
+    /// Time since the start.
     pub elapsed: Duration,
 }
 
@@ -76,15 +76,15 @@ impl Status {
 
 /// Receives the progress of runs, a few times a second, from any thread.
 pub trait Progress: Sync {
-    /// So far.
+    /// Receives the present status.
     fn update(&self, status: &Status);
-    /// Whether to stop as soon as possible.
+    /// Returns whether the runs should stop as soon as possible.
     fn is_cancelled(&self) -> bool {
         false
     }
 }
 
-/// Reports no progress.
+/// A receiver of progress that ignores it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -92,32 +92,32 @@ impl Progress for Silent {
     fn update(&self, _status: &Status) {}
 }
 
-/// Why a run failed.
+/// Reason why a run failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RunError {
     /// The simulator cannot run the network.
     #[error("{place}seed {seed}: {source}")]
     Network {
-        /// The point, when there is a sweep.
+        /// The point; empty without a sweep.
         place: String,
         /// The seed.
         seed: u64,
         /// The simulator's error.
         source: SimError,
     },
-    /// There is nothing to run.
+    /// The shard contains no run.
     #[error("shard {0} holds none of the {1} runs: use at most {1} shards")]
     EmptyShard(Shard, usize),
     /// The results of a run cannot be stored.
     #[error("cannot store the results: {0}; free some space or name another directory")]
     Keep(String),
-    /// All runs together would take more memory than they may.
+    /// The runs together would exceed the memory limit.
     #[error("{refused}; run fewer at the same time (--threads), simulate fewer receivers, or allow the memory: --max-memory {}", .refused.enough())]
     Memory {
-        /// By how much, and what makes it so.
+        /// The excess and its causes.
         refused: TooLarge,
     },
-    /// A caller asked to stop.
+    /// The caller requested to stop.
     #[error("stopped before all runs were done")]
     Cancelled,
 }
@@ -146,18 +146,18 @@ struct State {
     results: Vec<Option<Result<Done, RunError>>>,
     /// Simulated seconds of each job so far.
     simulated: Vec<f64>,
-    /// Simulated seconds of the jobs that were stored before.
+    /// Simulated seconds of the jobs that were already stored.
     stored: f64,
     done: usize,
 }
 
-/// Number of steps after which a run reports its progress.
+/// Number of progress reports in a run.
 const STEPS: u64 = 50;
 
-/// Run all points with all seeds, or the part that the options choose.
+/// Runs all points with all seeds, or the part that the options select.
 ///
 /// # Errors
-/// When the simulator refuses a network, the shard is empty, it would take more memory than it may, or `progress` asked to stop.
+/// If the simulator refuses a network, the shard is empty, the memory limit would be exceeded, or `progress` requested to stop.
 pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -> Result<Results, RunError> {
     let Admitted { jobs, threads, .. } = admit(scenario, options)?;
     let results = std::iter::repeat_with(|| None).take(jobs.len()).collect();
@@ -184,7 +184,7 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
     let state = work.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut results: Vec<_> =
         state.results.into_iter().map(|result| result.unwrap_or(Err(RunError::Cancelled))).collect();
-    // A network that cannot be run stops the others; it is the one to name.
+    // A network that cannot be run stops the other runs; report its error.
     let refused = |result: &Result<Done, RunError>| matches!(result, Err(RunError::Network { .. }));
     if let Some(place) = results.iter().position(refused) {
         results.swap(0, place);
@@ -193,22 +193,22 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
     Ok(assemble(scenario, options, jobs, done?))
 }
 
-/// Runs that may be made.
+/// Runs that are permitted.
 pub struct Admitted {
     /// Points and seeds, in the order of results.
     pub jobs: Vec<(usize, u64)>,
-    /// Runs at the same time.
+    /// Number of simultaneous runs.
     pub threads: usize,
-    /// Bytes of memory for the runs that are made at the same time, at most.
+    /// Maximum memory for simultaneous runs, in bytes.
     pub working: u64,
-    /// Bytes of memory for the results of all, at most.
+    /// Maximum memory for all results, in bytes.
     pub results: u64,
 }
 
-/// Checks whether the runs that the options choose may be made, before anything is built.
+/// Checks before any construction whether the runs that the options select are permitted.
 ///
 /// # Errors
-/// When the shard holds no run, or the runs would take more memory than they may.
+/// If the shard contains no run, or the runs would exceed the memory limit.
 pub fn admit(scenario: &Scenario, options: &RunOptions) -> Result<Admitted, RunError> {
     let jobs = jobs(scenario, options.shard)?;
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -222,10 +222,10 @@ pub fn admit(scenario: &Scenario, options: &RunOptions) -> Result<Admitted, RunE
     Ok(Admitted { jobs, threads, working, results })
 }
 
-/// The runs of a scenario, or of one shard of it: points and seeds, in the order of results.
+/// Returns the runs of a scenario or of one of its shards: points and seeds, in the order of results.
 ///
 /// # Errors
-/// When the shard holds no run.
+/// If the shard contains no run.
 fn jobs(scenario: &Scenario, shard: Option<Shard>) -> Result<Vec<(usize, u64)>, RunError> {
     let points = 0..scenario.points().len();
     let all: Vec<(usize, u64)> =
@@ -280,7 +280,7 @@ impl Work<'_> {
 
     fn job(&self, number: usize, point: usize, seed: u64) -> Result<Done, RunError> {
         let plan = self.scenario.plan(point);
-        // Counts of the codec are not kept.
+        // Counts of the codec are not stored, so runs with the codec are not reused.
         let kept = self.options.kept.as_ref().filter(|_| self.options.codec == Codec::Skip);
         let fingerprint = self.scenario.fingerprint(point);
         if let Some(done) = kept.and_then(|kept| kept.get(fingerprint, (point, seed))) {

@@ -1,6 +1,5 @@
-//! Stored results of earlier runs. The file name of a run depends on all its inputs: the code, the network at
-//! its point of the sweep, and the seed. So an interrupted experiment continues, and after a change only the
-//! runs that it concerns are repeated.
+//! Stored results of earlier runs. The file name of a run depends on all its inputs: the code, the network at its point of the
+//! sweep, and the seed. An interrupted experiment therefore continues, and after a change only the affected runs are repeated.
 
 use super::Done;
 use crate::results::Totals;
@@ -13,51 +12,51 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers of files that are not whole yet: another thread, or process, may do the same run.
+/// Counter for the names of temporary files: another thread or process may execute the same run.
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
 
-/// Which code makes the runs of this build: a hash of the simulator, the congestion control and what measures them.
+/// Identity of the code of this build: a hash of the simulator, the congestion control and the measurement.
 pub const CODE: &str = env!("FAIRCAST_CODE");
 
-/// Content of a file of a run before its checksum: rows and metrics, counts, and the captured packets.
+/// Content of the file of a run before its checksum: rows and metrics, totals, and captured packets.
 type Content = (Measured, Totals, Option<Vec<u8>>);
 
-/// Hexadecimal digits of a fingerprint in a file's name.
+/// Number of hexadecimal digits of a fingerprint in a file's name.
 const DIGITS: usize = 32;
 
-/// A directory with runs.
+/// A directory with stored runs.
 #[derive(Debug, Clone)]
 pub struct StoredResults {
     directory: PathBuf,
 }
 
 impl StoredResults {
-    /// The runs in this directory, which is made where it is not there.
+    /// Opens the store in this directory; creates the directory if it is missing.
     ///
     /// # Errors
-    /// When that fails.
+    /// If the directory cannot be created.
     pub fn at(directory: &Path) -> io::Result<StoredResults> {
         let directory = directory.join(CODE);
         fs::create_dir_all(&directory)?;
         Ok(StoredResults { directory })
     }
 
-    /// Remove what other code has made.
+    /// Removes the runs of other code.
     ///
     /// # Errors
-    /// When that fails.
+    /// If a file cannot be removed.
     pub fn forget_others(&self) -> io::Result<()> {
         self.of_other_code()?.into_iter().try_for_each(fs::remove_dir_all)
     }
 
-    /// The directories with runs of other code.
+    /// Returns the directories with runs of other code.
     fn of_other_code(&self) -> io::Result<Vec<PathBuf>> {
         let Some(parent) = self.directory.parent() else { return Ok(Vec::new()) };
         let is_other = |path: &PathBuf| *path != self.directory && is_code(path);
         Ok(paths(parent)?.into_iter().filter(is_other).collect())
     }
 
-    /// Whether the run of a scenario at this point with this seed is stored here.
+    /// Returns whether the run of a scenario at this point with this seed is stored.
     pub fn has(&self, scenario: &Scenario, point: usize, seed: u64) -> bool {
         self.path(scenario.fingerprint(point), seed).is_file()
     }
@@ -65,7 +64,7 @@ impl StoredResults {
     /// Counts the stored runs of other scenarios and of other code.
     ///
     /// # Errors
-    /// When the directory cannot be read.
+    /// If the directory cannot be read.
     pub fn others(&self, scenarios: &[&Scenario]) -> io::Result<usize> {
         let mut count = self.foreign(scenarios)?.len();
         for directory in self.of_other_code()? {
@@ -74,11 +73,11 @@ impl StoredResults {
         Ok(count)
     }
 
-    /// Removes the runs of all other scenarios and of other code, and files that an interrupted process left unfinished; the
-    /// directory, too, when it is empty then.
+    /// Removes the runs of all other scenarios and of other code, and temporary files of interrupted processes. Also removes the
+    /// directory if it is then empty.
     ///
     /// # Errors
-    /// When that fails.
+    /// If a file cannot be removed.
     pub fn keep_only(&self, scenarios: &[&Scenario]) -> io::Result<()> {
         self.forget_others()?;
         self.foreign(scenarios)?.into_iter().try_for_each(fs::remove_file)?;
@@ -90,7 +89,7 @@ impl StoredResults {
         Ok(())
     }
 
-    /// The files that belong to none of these scenarios.
+    /// Returns the files that belong to none of these scenarios.
     fn foreign(&self, scenarios: &[&Scenario]) -> io::Result<Vec<PathBuf>> {
         let points = scenarios.iter().flat_map(|scenario| {
             (0..scenario.points().len()).map(|point| short(scenario.fingerprint(point)))
@@ -108,7 +107,7 @@ impl StoredResults {
         self.directory.join(format!("{}-{seed}", short(fingerprint)))
     }
 
-    /// Returns the results of this run; `None` when it was not made, or its file is incomplete.
+    /// Returns the results of this run; `None` if they are not stored, or their file is incomplete.
     pub(super) fn get(&self, fingerprint: &str, (point, seed): (usize, u64)) -> Option<Done> {
         let bytes = fs::read(self.path(fingerprint, seed)).ok()?;
         let (content, sum) = bytes.split_last_chunk::<32>()?;
@@ -121,7 +120,7 @@ impl StoredResults {
     /// Stores the results of a run.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be written.
     pub(super) fn put(&self, fingerprint: &str, seed: u64, done: &Done) -> io::Result<()> {
         let packets = done.capture.as_ref().map(|capture| &capture.bytes);
         let mut bytes =
@@ -136,17 +135,17 @@ impl StoredResults {
     }
 }
 
-/// All that lies in a directory.
+/// Returns the paths of all entries of a directory.
 fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
 }
 
-/// The part of a fingerprint that names files.
+/// Returns the part of a fingerprint that is used in file names.
 fn short(fingerprint: &str) -> &str {
     &fingerprint[..DIGITS.min(fingerprint.len())]
 }
 
-/// Whether a directory is called as those of [`StoredResults`] are.
+/// Returns whether the directory's name has the form of those of [`StoredResults`].
 fn is_code(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     path.is_dir() && name.len() == CODE.len() && name.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -188,7 +187,7 @@ taps = ["hub->leaf1"]
             first.captures[0].bytes.len() > 10_000
                 && options.kept.as_ref().is_some_and(|kept| kept.has(&scenario(TAPPED), 0, 1))
         );
-        // The same network is at the second point of this sweep.
+        // The second point of this sweep has the same network.
         let sweep = format!("{TAPPED}\n[sweep]\n\"duration\" = [\"1 s\", \"2 s\"]\n");
         let swept = run(&scenario(&sweep), &options, &Silent).expect("it runs");
         assert_eq!((swept.captures[1].point, &swept.captures[1].bytes), (1, &first.captures[0].bytes));

@@ -1,4 +1,4 @@
-//! Which flows share congestion control with which.
+//! Groups of flows that share congestion control.
 
 use super::diagnostic::{Diagnostic, meant};
 use super::plan::{CoordinatePlan, FlowKind, RunPlan, SharedBy};
@@ -6,7 +6,7 @@ use faircast_sim::{CoordinationSpec, FlowId, Groups};
 use faircast_unicast::cocoon::grouping;
 use faircast_unicast::coordination::Coordination;
 
-/// A flow that is laid.
+/// The ends of a flow in the layout.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     group: usize,
@@ -14,8 +14,8 @@ struct Ends {
     receiver: u32,
 }
 
-/// Returns the specifications for the simulator. Flows of a network are numbered as they are laid; `flows` has
-/// their groups' places in the plan, their sources and their first receivers.
+/// Returns the specifications for the simulator. Flows are numbered in the order of the layout. `flows` has for each flow the
+/// index of its group in the plan, its source and its first receiver.
 pub(super) fn specs(
     flows: impl Iterator<Item = (usize, u32, u32)>,
     plan: &RunPlan,
@@ -69,12 +69,12 @@ fn spec(
     (!flows.is_empty()).then_some(CoordinationSpec { way: reported.way, flows, groups })
 }
 
-/// Whether a flow has a window of its own, and round trips.
+/// Returns whether a flow has its own window and measures round-trip times.
 fn can_be_measured(reported: &CoordinatePlan, kind: &FlowKind) -> bool {
     matches!(reported.way, Coordination::Windows(_)) && !matches!(kind, FlowKind::Datagrams { .. })
 }
 
-/// Where it is in a list, at its end if it was not there.
+/// Returns the host's index in the list; appends the host if it is missing.
 fn place_of(hosts: &mut Vec<u32>, host: u32) -> usize {
     hosts.iter().position(|other| *other == host).unwrap_or_else(|| {
         hosts.push(host);

@@ -1,9 +1,9 @@
-//! Faults of a scenario file, with their places.
+//! Faults of a scenario file, with their positions.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Something wrong at one place of a file.
+/// A fault at a position of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The fault, as a sentence.
@@ -12,36 +12,36 @@ pub struct Diagnostic {
     pub label: String,
     /// Suggested correction.
     pub help: Option<String>,
-    /// Bytes of the text.
+    /// Range of bytes in the text.
     pub span: Range<usize>,
 }
 
-/// Everything wrong in a file, or all warnings about it.
+/// All faults in a file, or all warnings about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     file: String,
     text: String,
-    /// The first of them, at most [`MAX`].
+    /// The first diagnostics, at most [`MAX`].
     all: Vec<Diagnostic>,
-    /// How many there are.
+    /// Number of all diagnostics.
     count: usize,
     severity: miette::Severity,
 }
 
-/// Largest number of stored diagnostics: a reader needs no more, and each is searched for in the text.
+/// Maximum number of stored diagnostics: readers need no more, and rendering searches the text for each.
 const MAX: usize = 100;
 
-/// How diagnostics are drawn.
+/// Output style of diagnostics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiagnosticStyle {
-    /// With lines and carets, without colours.
+    /// Lines and carets without colours.
     Plain,
-    /// With ANSI colours.
+    /// Lines and carets with ANSI colours.
     Coloured,
 }
 
 impl Diagnostic {
-    /// Something wrong at `span`.
+    /// Returns a diagnostic of a fault at `span`.
     pub(crate) fn new(
         span: &Range<usize>,
         message: impl Into<String>,
@@ -57,7 +57,7 @@ impl Diagnostic {
     }
 }
 
-/// The one of `known` that is most like `word`, when any is.
+/// Returns the item of `known` that is most similar to `word`, if any is similar.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (strsim::damerau_levenshtein(word, known), known))
@@ -66,7 +66,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, known)| known)
 }
 
-/// "did you mean", or all there are.
+/// Returns a "did you mean" help text, or a list of all known words.
 pub(crate) fn meant(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -87,7 +87,7 @@ impl Diagnostics {
         all.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
         let (mut once, mut place): (Vec<Diagnostic>, usize) = (Vec::new(), 0);
         for diagnostic in all {
-            // The list is short: one diagnostic is reported for each place.
+            // The list is limited: only the first diagnostic is reported for each position.
             if once.get(place).is_none_or(|first| first.span != diagnostic.span) {
                 place = once.len();
             }
@@ -101,27 +101,27 @@ impl Diagnostics {
         Diagnostics { file: file.to_owned(), text: text.to_owned(), all: once, count, severity }
     }
 
-    /// Warnings about the file of this name and text.
+    /// Collects warnings about the file with this name and text.
     pub(crate) fn warnings(file: &str, text: &str, all: Vec<Diagnostic>) -> Diagnostics {
         Diagnostics { severity: miette::Severity::Warning, ..Diagnostics::new(file, text, all) }
     }
 
-    /// The first hundred, in the order of the text.
+    /// Iterates over the first hundred diagnostics, in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.all.iter()
     }
 
-    /// How many.
+    /// Returns the number of all diagnostics.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether nothing is wrong.
+    /// Returns whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Line and column of a diagnostic, both from 1; columns count characters.
+    /// Returns line and column of a diagnostic, both from 1; columns count characters.
     pub fn position(&self, diagnostic: &Diagnostic) -> (usize, usize) {
         let before = &self.text[..diagnostic.span.start.min(self.text.len())];
         let line = before.matches('\n').count() + 1;
@@ -129,7 +129,7 @@ impl Diagnostics {
         (line, column)
     }
 
-    /// With the lines concerned and a caret under each place.
+    /// Renders the diagnostics with their lines and a caret under each position.
     pub fn render(&self, look: DiagnosticStyle) -> String {
         let theme = match look {
             DiagnosticStyle::Plain => miette::GraphicalTheme::unicode_nocolor(),
@@ -165,7 +165,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// A diagnostic as the renderer wants it.
+/// A diagnostic in the form that the renderer needs.
 #[derive(Debug)]
 struct View<'a> {
     diagnostic: &'a Diagnostic,

@@ -1,6 +1,6 @@
-//! How much memory a run would take, from its plan alone: before a node of it is laid out.
+//! Estimates the memory of a run from its plan, before any layout.
 //!
-//! Each number is the measured memory of a run of that kind, rounded up; a test compares both.
+//! Each constant is the measured memory of a run of that kind, rounded up; a test compares estimates and measurements.
 
 use super::names::{Brackets, brackets};
 use super::plan::{
@@ -13,25 +13,25 @@ use faircast_sim::{Events, Law};
 use faircast_topology::memory::{self, Estimate};
 use std::collections::BTreeMap;
 
-/// Bytes of a node with its name, its place in routes, and its agents.
+/// Bytes of a node with its name, its routes, and its agents.
 const NODE: u64 = 300;
-/// Bytes of a link in one direction: as it is laid out, described and simulated.
+/// Bytes of a link in one direction: in the layout, the specification and the simulation.
 const LINK: u64 = memory::LINK;
 /// Bytes of a receiver of a session: its state, its counts and their metrics.
 const RECEIVER: u64 = 1_400;
 /// Bytes of a hop of a path, or of a branch of a tree.
 const HOP: u64 = 100;
-/// Bytes of a flow: its sender, its sink, its counts and the room for its records.
+/// Bytes of a flow: its sender, its sink, its counts and the capacity for its records.
 const FLOW: u64 = 8_000;
-/// Bytes of a session's source beside that, with the room for representatives and cuts.
+/// Additional bytes of a session's source, with the capacity for representatives and cuts.
 const SESSION: u64 = 400_000;
-/// Bytes of a moment of a series, in the engine and in the table that is made of it.
+/// Bytes of a sample of a series, in the engine and in the resulting table.
 const SAMPLE: u64 = 200;
-/// Bytes of a bin of a receiver or a flow, the same.
+/// Bytes of a bin of a receiver or a flow, in the engine and in the resulting table.
 const BIN: u64 = 80;
-/// Bytes of a stay of a receiver, of a turn of an application, or of a change of a link.
+/// Bytes of a stay of a receiver, of an on period of an application, or of a change of a link.
 const TURN: u64 = 160;
-/// Bytes of a link's counts up to a moment.
+/// Bytes of a link's counts at one moment.
 const TALLY: u64 = 48;
 /// Bytes of a histogram of delays.
 const DELAYS: u64 = 2_000;
@@ -39,28 +39,28 @@ const DELAYS: u64 = 2_000;
 const ROW: u64 = 550;
 /// Bytes of metrics and counts of a run and of each of its flows.
 const METRICS: u64 = 20_000;
-/// Bytes of a packet that is recorded, with its place in a capture.
+/// Bytes of a recorded packet, with its part of a capture.
 const RECORDED: u64 = 250;
-/// Longest queue, seconds at the rate of the narrowest link.
+/// Maximum length of a queue, in seconds at the rate of the narrowest link.
 const MAX_QUEUE: f64 = 100.0;
-/// The deepest way through a network that is written line by line.
+/// Maximum number of links of a path in a network that is written line by line.
 const DEEPEST: u64 = 64;
 
 struct Sizes<'a> {
     plan: &'a RunPlan,
-    /// How many nodes have names that begin so.
+    /// Number of nodes for each prefix of names.
     rows: BTreeMap<String, u64>,
     links: u64,
-    /// Links of a way through the network, at most.
+    /// Maximum number of links of a path through the network.
     depth: u64,
-    /// Bits of the smallest packet of a flow.
+    /// Size of the smallest packet of any flow, in bits.
     packet: f64,
-    /// Receivers of a flow that are counted per bin, at most.
+    /// Maximum number of receivers of a flow with counts per bin.
     watched: u64,
-    /// Bits per second of the narrowest link, and the most that any link carries.
+    /// Rate of the narrowest link in bits per second. `widest` is that of the fastest.
     narrow: f64,
     widest: f64,
-    /// Packets on links and in their queues, and bytes of queues' tables.
+    /// Number of packets on links and in their queues. `tables` has the bytes of queues' tables.
     packets: u64,
     tables: u64,
 }
@@ -72,7 +72,7 @@ pub(crate) struct OfRun {
     pub kept: u64,
 }
 
-/// Estimate a run.
+/// Estimates the memory of a run.
 pub(crate) fn of(plan: &RunPlan) -> OfRun {
     let mut sizes = Sizes {
         plan,
@@ -110,14 +110,14 @@ pub(crate) fn of(plan: &RunPlan) -> OfRun {
     OfRun { run, kept: rows.saturating_mul(ROW).saturating_add(METRICS).saturating_add(records) }
 }
 
-/// Bytes of a plan that stays for as long as its scenario does.
+/// Returns the bytes of a plan, which is stored as long as its scenario.
 pub(crate) fn of_plan(plan: &RunPlan) -> u64 {
     let traces = plan.flows.iter().filter_map(|flow| flow.trace.as_ref()).map(|trace| trace.len() as u64);
     let rates = plan.changes.iter().map(|change| change.rates.len() as u64);
     4_000 + 24 * traces.chain(rates).sum::<u64>() + 600 * (plan.flows.len() + plan.links.len()) as u64
 }
 
-/// Bits of the smallest packet of a flow.
+/// Returns the size of the smallest packet of any flow, in bits.
 fn min_packet(plan: &RunPlan) -> f64 {
     let smallest = plan.flows.iter().map(|flow| flow.packet).min().unwrap_or(1_000);
     f64::from(smallest.max(1)) * 8.0
@@ -136,9 +136,9 @@ fn largest(many: Option<&RowValues>, otherwise: f64) -> f64 {
     }
 }
 
-/// A number of things, of what may be no number at all.
+/// Converts a number to a count; NaN becomes 0.
 fn whole(number: f64) -> u64 {
-    // The conversion holds on to the ends of the range.
+    // The conversion saturates at the ends of the range.
     number.max(0.0) as u64
 }
 
@@ -220,7 +220,7 @@ impl Sizes<'_> {
         }
     }
 
-    /// Returns the packets that `count` links hold: at most the number that passes the narrowest link.
+    /// Adds the packets that `count` links hold: at most the number that passes the narrowest link.
     fn packets_of(&mut self, queue: &QueueSpec, count: u64, rate: f64, delay: f64) {
         self.tables = self.tables.saturating_add(count.saturating_mul(memory::of_queue(queue)));
         let rate = if rate.is_finite() { rate } else { 0.0 };
@@ -229,7 +229,8 @@ impl Sizes<'_> {
         let bits = self.packet;
         let through = self.narrow.min(rate) / bits;
         let under_way = whole(through * delay.min(until));
-        // No more than congestion control leaves there, however long it lasts; what comes without, `overload` counts.
+        // Congestion control limits the queue, regardless of the buffer's size. `overload` counts the packets of flows without
+        // congestion control.
         let waits = whole(through * until.min(MAX_QUEUE));
         let (waits, queues) = match limit(queue, bits) {
             None => (waits, 1),
@@ -242,7 +243,7 @@ impl Sizes<'_> {
     fn link(&mut self, link: &super::plan::LinkPlan) {
         let (from, to) = (self.nodes_of(&link.from), self.nodes_of(&link.to));
         let count = from.0.max(to.0);
-        // Nodes that are not there yet come into being.
+        // New nodes are created.
         for (fresh, patterns) in [(from.1, &link.from), (to.1, &link.to)] {
             if fresh > 0 {
                 let prefix = patterns
@@ -255,14 +256,14 @@ impl Sizes<'_> {
         self.depth = self.depth.max((self.depth + 1).min(DEEPEST));
     }
 
-    /// Nodes of rows whose prefix begins with this one, or with which this one begins.
+    /// Returns the number of nodes in rows whose prefix begins with this prefix, or is the beginning of it.
     fn known(&self, prefix: &str) -> u64 {
         let longer = self.rows.range(prefix.to_owned()..).take_while(|(row, _)| row.starts_with(prefix));
         let shorter = prefix.char_indices().filter_map(|(end, _)| self.rows.get(&prefix[..end]));
         longer.map(|(_, count)| count).chain(shorter).fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// How many nodes are meant at most, and how many of them no row has.
+    /// Returns the maximum number of nodes that patterns name, and the number of those that belong to no row.
     fn nodes_of(&self, patterns: &Patterns) -> (u64, u64) {
         let (mut all, mut fresh) = (0_u64, 0_u64);
         for Spanned { value, .. } in patterns {
@@ -281,7 +282,7 @@ impl Sizes<'_> {
         (all, fresh)
     }
 
-    /// Links of patterns as in `hub->leaf*`.
+    /// Returns the number of links of patterns such as `hub->leaf*`.
     fn links_of(&self, patterns: &Patterns) -> u64 {
         let ends = |pattern: &Spanned<String>| {
             let (from, to) = pattern.value.split_once("->")?;
@@ -291,7 +292,7 @@ impl Sizes<'_> {
         patterns.iter().filter_map(ends).fold(0, u64::saturating_add).min(self.links)
     }
 
-    /// How many flows a `[[flow]]` makes, and how many receivers each has.
+    /// Returns the number of flows of a `[[flow]]`, and the number of receivers of each.
     fn crowd(&self, flow: &FlowPlan) -> (u64, u64) {
         let receivers = match &flow.ends {
             Ends::Along(links) => self.links_of(links),
@@ -303,7 +304,7 @@ impl Sizes<'_> {
         (flows.saturating_mul(flow.count.into()), members)
     }
 
-    /// Rows of rates, averages and samples of a `[[flow]]`.
+    /// Returns the number of rows of rates, averages and samples of a `[[flow]]`.
     fn rows_of(&self, flow: &FlowPlan) -> u64 {
         let ((flows, members), probe) = (self.crowd(flow), &self.plan.probe);
         let shown = flows.saturating_mul(members).min(probe.receivers.into()) + 1;
@@ -314,7 +315,7 @@ impl Sizes<'_> {
         )
     }
 
-    /// Add a `[[flow]]`; how many moments its series have.
+    /// Adds a `[[flow]]`. Returns the number of moments of its series.
     fn flow(&self, flow: &FlowPlan, run: &mut Estimate) -> u64 {
         let (flows, members) = self.crowd(flow);
         let all = flows.saturating_mul(members);
@@ -341,7 +342,7 @@ impl Sizes<'_> {
             &format!("delays of \"{name}\""),
             DELAYS,
         );
-        // Ways there and back. Those of a session are branches that its receivers share, but for the last.
+        // Paths in both directions. Those of a session are branches that its receivers share, except for the last hop.
         run.add(all.saturating_mul(self.depth).saturating_mul(2), &format!("hops of \"{name}\""), HOP);
         let watched = self.watched.min(members);
         let bins = moments(duration, self.plan.probe.bin).saturating_mul(flows.saturating_mul(2 + watched));
@@ -351,7 +352,8 @@ impl Sizes<'_> {
         bins.saturating_add(samples.saturating_mul(SAMPLE.div_ceil(BIN)))
     }
 
-    /// Packets of a flow without control that wait because they come faster than they leave.
+    /// Returns the number of packets of a flow without congestion control that wait because its rate exceeds that of the
+    /// narrowest link.
     fn overload(&self, flow: &FlowPlan) -> u64 {
         let FlowKind::Datagrams { rate, .. } = &flow.kind else { return 0 };
         let beyond = (*rate - self.narrow).max(0.0) * f64::from(flow.count);
@@ -359,7 +361,7 @@ impl Sizes<'_> {
         if self.is_endless() { comes } else { 0 }
     }
 
-    /// Whether a queue of the plan takes all that comes.
+    /// Returns whether a queue of the plan has no limit.
     fn is_endless(&self) -> bool {
         if let Topology::Text(network) = &self.plan.topology {
             let endless = |edge: &faircast_topology::Edge| limit(&edge.spec.queue, 8.0).is_none();
@@ -386,13 +388,14 @@ impl Sizes<'_> {
         let taps = self.links_of(&self.plan.probe.taps);
         run.add(packets.saturating_mul(taps), "packets on tapped links", RECORDED);
         if self.plan.probe.events == Events::On {
-            // One packet in a hundred is lost or marked.
+            // Assume that one packet in a hundred is lost or marked.
             run.add(packets.saturating_mul(self.links) / 100, "events", RECORDED);
         }
     }
 }
 
-/// All wires of a plan but those of a network in lines, and what holds where they say nothing.
+/// Returns all wires of a plan, except those of a network that is written line by line, with the defaults of unspecified
+/// properties.
 fn wires(plan: &RunPlan) -> Vec<(&Wire, Usual)> {
     let of_topology: Vec<(&Wire, Usual)> = match &plan.topology {
         Topology::Star { access, leaf, .. } => vec![(access, Usual::ACCESS), (leaf, Usual::BOTTLENECK)],
@@ -432,12 +435,12 @@ fn limit(queue: &QueueSpec, bits: f64) -> Option<u64> {
         QueueSpec::Drr(faircast_aqm::drr::Config { limit: Limit::Packets(packets), .. }) => {
             Some((*packets).into())
         }
-        // All others hold back what comes long before; what their options allow is found when they are run.
+        // Other disciplines drop packets long before this limit. Limits from their options are found at run time.
         _ => Some(10_000),
     }
 }
 
-/// How many turns two laws take.
+/// Returns the number of turns of two alternating laws.
 fn turns(until: Time, (on, off): &(Law, Law)) -> u64 {
     let mean = (on.mean() + off.mean()).max(2e-6);
     whole(until.as_secs_f64() / mean) + 1

@@ -1,25 +1,25 @@
-//! A scenario's network for those who run it with other means: the emulator.
+//! The network of a scenario for other programs: the emulator.
 
 use super::layout::Layout;
 use faircast_topology::{NodeId, Topology};
 use std::collections::BTreeSet;
 
-/// A node that sends or receives, and that others' packets may pass in the simulator.
+/// A node that is an end of a flow, although packets of other flows may pass through it in the simulator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{node} is an end of a flow and forwards packets of other flows; connect a host to it, and make that host the end of the flow"
 )]
 pub struct HostThatForwards {
-    /// Its name.
+    /// Name of the node.
     pub node: String,
 }
 
 impl Layout {
-    /// The network with its names, without its flows. The ends of flows are hosts, and what the scenario calls one; all other nodes are
-    /// routers. Its form as text is a plan of the emulator.
+    /// Returns the network with its names, without its flows. Ends of flows and nodes that the scenario calls hosts are hosts;
+    /// all other nodes are routers. The text form of the network is a plan of the emulator.
     ///
     /// # Errors
-    /// When an end of a flow has several neighbours, and the scenario does not call it a host.
+    /// If an end of a flow has several neighbours, and the scenario does not call it a host.
     pub fn topology(&self) -> Result<Topology, HostThatForwards> {
         let ends = self.flows.iter().flat_map(|flow| flow.receivers.iter().copied().chain([flow.source]));
         let hosts: BTreeSet<u32> = ends.chain(self.hosts.iter().copied()).collect();

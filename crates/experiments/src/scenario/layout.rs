@@ -1,4 +1,4 @@
-//! From a [`RunPlan`] and a seed to a network with names.
+//! Lays out a network with names from a [`RunPlan`] and a seed.
 
 mod trees;
 
@@ -23,23 +23,23 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A network with names, and which flow belongs to which group.
+/// A network with names, and the group of each flow.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
     pub(crate) names: Names,
-    /// Nodes through which nothing passes.
+    /// Nodes that forward no packets.
     pub(crate) hosts: BTreeSet<u32>,
-    /// A link there is followed by the link back.
+    /// Links; each is followed by its reverse link.
     pub(crate) links: Vec<Laid>,
     pub(crate) specs: Vec<LinkSpec>,
     pub(crate) flows: Vec<LaidFlow>,
     pub(crate) changes: Vec<(Time, u32, Change)>,
-    /// By group and part: the nodes.
+    /// The nodes of each part of each group.
     pub(crate) parts: Vec<Vec<Vec<u32>>>,
     pub(crate) aggregators: Vec<u32>,
-    /// Nodes with routers, what these are, and when they restart.
+    /// Routers: node, kind, restart time, and name.
     pub(crate) routers: Vec<(u32, RouterKind, Option<Time>, Option<String>)>,
-    /// Flows that share congestion control, by their places in `flows`.
+    /// Flows that share congestion control, by their indices in `flows`.
     pub(crate) coordinated: Vec<CoordinationSpec>,
     pub(crate) probes: Vec<u32>,
     pub(crate) taps: Vec<u32>,
@@ -50,13 +50,13 @@ pub struct Layout {
 pub(crate) struct Laid {
     pub from: u32,
     pub to: u32,
-    /// Which of the specs.
+    /// Index into `specs`.
     pub spec: u32,
-    /// Whether the file states its rate; otherwise it has the usual one.
+    /// Whether the file states the link's rate; otherwise the rate is the default.
     pub is_stated: bool,
 }
 
-/// A flow and what belongs to it.
+/// A flow of the network.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LaidFlow {
     /// Number of its `[[flow]]`.
@@ -65,21 +65,21 @@ pub(crate) struct LaidFlow {
     pub receivers: Vec<u32>,
     pub start: Time,
     pub stop: Time,
-    /// When each receiver joins and leaves; empty when all are there all the time.
+    /// Times at which each receiver joins and leaves; empty if all are always present.
     pub stays: Vec<(Time, Time)>,
-    /// Which come back, when they do and when they leave again; those of a receiver in order.
+    /// Further stays: receiver, time of joining, time of leaving. The stays of a receiver are in order.
     pub returns: Vec<(u32, Time, Time)>,
-    /// When the source's application has something to send; empty for always.
+    /// Spans in which the source's application has data to send; empty for always.
     pub talks: Vec<(Time, Time)>,
-    /// How much too fast the sender's clock runs, in parts of 1.
+    /// Relative error of the sender's clock; positive if the clock is fast.
     pub clock_error: f64,
-    /// Which members should be the representative, from when on.
+    /// Expected representatives: time from which they are expected, and members.
     pub expected: Vec<(Time, Vec<u32>)>,
-    /// By receiver: its parent in the session's tree, `None` for the source; empty when all are its children.
+    /// By receiver: its parent in the session's tree, `None` for the source. If empty, all receivers are children of the source.
     pub parents: Vec<Option<u32>>,
 }
 
-/// Random streams for the layout: far above those of nodes and links, one for each use.
+/// Random streams for the layout, one for each use. Their numbers are far above those of nodes and links.
 const WIRE_STREAM: u64 = u64::MAX - 1;
 const FLOW_STREAM: u64 = u64::MAX - 1_000;
 
@@ -122,7 +122,7 @@ impl Layout {
         if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }
     }
 
-    /// The network.
+    /// Builds the network for the simulator.
     pub(crate) fn network(&self, plan: &RunPlan, seed: u64) -> Network {
         let mut network = Network::of(self.nodes_and_links(|node| self.hosts.contains(&node)), seed);
         for flow in &self.flows {
@@ -185,7 +185,7 @@ impl Layout {
         network
     }
 
-    /// The network without its flows; which nodes are hosts is the caller's to say.
+    /// Returns the network without its flows; `is_host` decides which nodes are hosts.
     pub(crate) fn nodes_and_links(&self, is_host: impl Fn(u32) -> bool) -> Topology {
         let mut topology = Topology::new();
         for node in 0..self.names.len() {
@@ -197,27 +197,27 @@ impl Layout {
         topology
     }
 
-    /// How many hosts and routers.
+    /// Returns the number of hosts and routers.
     pub fn nodes(&self) -> u32 {
         self.names.len()
     }
 
-    /// How many links, both directions counted.
+    /// Returns the number of links, with both directions counted.
     pub fn links(&self) -> usize {
         self.links.len()
     }
 
-    /// How many flows, a session counted as one.
+    /// Returns the number of flows; a session counts as one.
     pub fn flows(&self) -> usize {
         self.flows.len()
     }
 
-    /// How many receivers of all flows.
+    /// Returns the number of receivers of all flows.
     pub fn receivers(&self) -> usize {
         self.flows.iter().map(|flow| flow.receivers.len()).sum()
     }
 
-    /// `from->to`.
+    /// Returns the name of a link, `from->to`.
     pub(crate) fn link_name(&self, link: u32) -> String {
         let Laid { from, to, .. } = self.links[link as usize];
         format!("{}->{}", self.names.name(from), self.names.name(to))
@@ -259,7 +259,7 @@ fn unicast_spec(plan: &FlowPlan, flow: &LaidFlow, protocol: UnicastProtocol) -> 
 struct Builder {
     layout: Layout,
     rng: Rng,
-    /// Nodes that links have made, and where in the file.
+    /// Nodes that links have created, each with its range in the file.
     made: Vec<(u32, Range<usize>)>,
     wrong: Vec<Diagnostic>,
 }
@@ -331,7 +331,7 @@ impl Builder {
         self.join(&[router], &(first..first + count).collect::<Vec<_>>(), wire, usual);
     }
 
-    /// Links from one to each, from each to one, or pair by pair; the caller has seen to it that one of these fits.
+    /// Adds links from one node to each, from each to one, or pair by pair. The caller ensures that one of these cases applies.
     fn join(&mut self, from: &[u32], to: &[u32], wire: &Wire, usual: Usual) {
         let count = if from.is_empty() || to.is_empty() { 0 } else { from.len().max(to.len()) };
         let mut known = None;
@@ -364,7 +364,7 @@ impl Builder {
     }
 
     fn keep(&mut self, spec: LinkSpec) -> u32 {
-        // Lists and ranges make specs one after the other: it is worth looking at the newest only.
+        // Lists and ranges create specifications in a row, so only the newest is compared.
         let specs = &mut self.layout.specs;
         let newest = specs.len().saturating_sub(2);
         if let Some(place) = specs[newest..].iter().position(|known| *known == spec) {
@@ -374,7 +374,7 @@ impl Builder {
         specs.len() as u32 - 1
     }
 
-    /// Change the links that are there between two sets, or add new ones.
+    /// Changes the existing links between two sets of nodes, or adds new ones.
     fn link(&mut self, plan: &LinkPlan) {
         if let (Some(from), Some(to)) = (self.existing(&plan.from), self.existing(&plan.to)) {
             let matching = self.between(&from, &to);
@@ -428,13 +428,13 @@ impl Builder {
         set
     }
 
-    /// All of them, when all are there.
+    /// Returns all nodes of the patterns; `None` if any is missing.
     fn existing(&self, patterns: &Patterns) -> Option<Vec<u32>> {
         let found: Option<Vec<_>> = patterns.iter().map(|p| self.layout.names.existing(&p.value)).collect();
         found.map(|found| found.concat())
     }
 
-    /// Nodes by pattern; plain names and rows that are new come into being.
+    /// Finds nodes by patterns; creates new plain names and rows.
     fn find_or_make(&mut self, patterns: &Patterns) -> Vec<u32> {
         let mut all = Vec::new();
         for pattern in patterns {
@@ -484,7 +484,7 @@ impl Builder {
         self.wrong.push(Diagnostic::new(&pattern.span, message, "unknown").help(help));
     }
 
-    /// Links by `from->to`.
+    /// Finds links by `from->to`.
     fn find_links(&mut self, patterns: &Patterns) -> Vec<u32> {
         let mut all = Vec::new();
         for pattern in patterns {
@@ -559,7 +559,7 @@ impl Builder {
         }
     }
 
-    /// Lays the parts of a group; each part has at least one receiver.
+    /// Adds the parts of a group; each part must have at least one receiver.
     fn parts(&mut self, group: usize, plan: &FlowPlan) {
         let mut all = Vec::new();
         for part in &plan.parts {
@@ -575,7 +575,7 @@ impl Builder {
         self.layout.parts.push(all);
     }
 
-    /// Source and receivers of each session or unicast flow.
+    /// Returns source and receivers of each session or unicast flow.
     fn sessions(&mut self, plan: &FlowPlan) -> Vec<(u32, Vec<u32>)> {
         let (from, to) = match &plan.ends {
             Ends::Along(patterns) => {
@@ -618,7 +618,7 @@ impl Builder {
     }
 }
 
-/// Receivers but the steady ones are there for a while and away for a while until the end or until they leave for good.
+/// Lets all receivers except the steady ones be present and absent in alternation, until the end or their final leave.
 fn come_and_go(flow: &mut LaidFlow, laws: &(Law, Law), steady: &[u32], end: Time, rng: &mut Rng) {
     if flow.stays.is_empty() {
         flow.stays = vec![(Time::ZERO, Time::NEVER); flow.receivers.len()];
@@ -634,7 +634,7 @@ fn come_and_go(flow: &mut LaidFlow, laws: &(Law, Law), steady: &[u32], end: Time
     }
 }
 
-/// Whether all links of this wire are alike.
+/// Returns whether all links of this wire are equal.
 fn is_uniform(wire: &Wire) -> bool {
     let uniform = |many: &Option<RowValues>| match many {
         None => true,

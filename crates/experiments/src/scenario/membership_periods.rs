@@ -1,11 +1,11 @@
-//! When receivers are there.
+//! Times at which receivers are present.
 
 use super::plan::{RowValues, SessionPlan};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_sim::Law;
 
-/// When each receiver is there; nothing when all are there all the time.
+/// Returns the first stay of each receiver; empty if all are always present.
 pub(super) fn stays(session: &SessionPlan, receivers: usize, rng: &mut Rng) -> Vec<(Time, Time)> {
     if session.join == RowValues::one(0.0) && session.leave.is_none() {
         return Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn stays(session: &SessionPlan, receivers: usize, rng: &mut Rng) -> V
     (0..receivers).map(stay).collect()
 }
 
-/// From `start` on, the first and the second law take turns; the spans of the first, the last one beyond `end`.
+/// Draws alternating spans of two laws from `start` on. Returns the spans of the first law; the last one may extend beyond `end`.
 pub(super) fn turns((on, off): &(Law, Law), start: Time, end: Time, rng: &mut Rng) -> Vec<(Time, Time)> {
     const SHORTEST: Span = Span::from_micros(1);
     let mut spans = Vec::new();

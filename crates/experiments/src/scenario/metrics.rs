@@ -1,4 +1,4 @@
-//! The metrics that there are: one list for the reference, the schema, and for checking claims before anything is run.
+//! The list of all metrics: for the reference, the schema, and the check of claims before a run.
 
 use super::diagnostic::{Diagnostic, nearest};
 use super::plan::{FlowKind, FlowPlan, RouterKind, RouterPlan, RunPlan};
@@ -7,7 +7,7 @@ use super::syntax::Node;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Owner of a metric.
+/// Objects that have a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     /// Every group of flows.
@@ -16,7 +16,7 @@ enum Owner {
     Unicast,
     /// Groups of unicast flows with a number of packets to send.
     Transfers,
-    /// Sessions.
+    /// Multicast sessions.
     Session,
     /// Sessions with a timetable of representatives.
     Expected,
@@ -28,7 +28,7 @@ enum Owner {
     Timed,
     /// Unicast flows whose packets are timed.
     TimedUnicast,
-    /// All active routers together.
+    /// Groups of unicast flows whose packets are timed.
     Routers,
     /// All groups together.
     All,
@@ -38,35 +38,34 @@ enum Owner {
     Fit,
 }
 
-/// Objects over which a metric is taken.
+/// Time over which a metric is taken: each window, or the whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Period {
     Window,
     Run,
 }
 
-/// Whether a group's part has it, too.
+/// Whether a group's parts also have the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parts {
     Too,
     No,
 }
 
-/// Metrics that belong together.
+/// Metrics with a common meaning.
 struct Metric {
     of: Owner,
     parts: Parts,
     over: Period,
-    /// Behind the name of the group, link or fit. `#` is a number from 1.
+    /// Names after the name of the group, link or fit; `#` is a number from 1.
     names: &'static [&'static str],
     meaning: &'static str,
 }
 
-/// Number of layers whose joins and leaves are recorded with their times.
+/// Number of joins and of leaves that are recorded with their times.
 const FIRST: usize = 16;
 
-/// All metrics: the meaning of those that belong together, whose they are, whether parts have them too, what they are taken over, and
-/// their names.
+/// All metrics: meaning, owner, availability for parts, period, and names.
 macro_rules! metrics {
     ($($(#[doc = $meaning:literal])+ $of:ident, $parts:ident, $over:ident: $($name:literal),+;)*) => {
         const METRICS: &[Metric] = &[$(Metric {
@@ -197,7 +196,7 @@ metrics! {
     Fit, No, Run: "slope", "intercept", "r2";
 }
 
-/// Whether a group of flows has these.
+/// Returns whether a group of flows has the metrics of this owner.
 fn has(flow: &FlowPlan, of: Owner) -> bool {
     match (of, &flow.kind) {
         (Owner::Any, _) => true,
@@ -216,8 +215,8 @@ fn has(flow: &FlowPlan, of: Owner) -> bool {
     }
 }
 
-/// The names of all metrics that a run of a plan may have; `links` are those that are probed. A metric is left out of a run where it is no
-/// number, such as the loss of nothing.
+/// Returns the names of all metrics that a run of a plan may have; `links` are the probed links. A run leaves out metrics without
+/// a defined value, such as the loss of a flow without packets.
 pub(crate) fn names(plan: &RunPlan, links: &[String]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for metric in METRICS {
@@ -241,7 +240,7 @@ pub(crate) fn names(plan: &RunPlan, links: &[String]) -> BTreeSet<String> {
     all
 }
 
-/// `join.#` stands for as many names as there may be.
+/// Expands `join.#` to all possible numbers.
 fn numbered(name: &str) -> Vec<String> {
     if name.contains('#') {
         (1..=FIRST).map(|number| name.replace('#', &number.to_string())).collect()
@@ -276,7 +275,8 @@ fn owners(metric: &Metric, plan: &RunPlan, links: &[String]) -> Vec<String> {
     }
 }
 
-/// Claims, trends and fits must be about metrics that a run has at one point of the sweep at least. `at` gives the names at each.
+/// Checks that claims, trends and fits refer to metrics that exist at one point of the sweep at least. `at` returns the names at
+/// each point.
 pub(super) fn check(
     root: &Node,
     mut at: impl Iterator<Item = BTreeSet<String>>,
@@ -287,7 +287,7 @@ pub(super) fn check(
     let fits = root.list("fit").iter();
     let of_fits = fits.flat_map(|fit| ["of", "against"].map(|key| fit.get(key)));
     let named = of_claims.chain(of_fits).flatten().flat_map(Node::items);
-    // Numbers with units stand in place of metrics.
+    // Numbers with units may replace metrics.
     let named: Vec<(&Node, &str)> = named
         .filter_map(|node| Some((node, node.text()?)))
         .filter(|(_, name)| !name.starts_with(|first: char| first.is_ascii_digit() || first == '-'))
@@ -327,7 +327,7 @@ fn help(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The table of metrics, in Markdown.
+/// Returns the table of metrics, in Markdown.
 pub(super) fn reference(out: &mut String) {
     out.push_str("### metrics\n\n");
     out.push_str(
@@ -344,7 +344,7 @@ pub(super) fn reference(out: &mut String) {
     out.push('\n');
 }
 
-/// A metric's name as the reference has it.
+/// Returns a metric's name in the form of the reference.
 fn shown(metric: &Metric, name: &str) -> String {
     let owner = match metric.of {
         Owner::All => return name.to_owned(),
@@ -356,7 +356,7 @@ fn shown(metric: &Metric, name: &str) -> String {
     format!("{owner}.{name}")
 }
 
-/// The same for the JSON Schema: name, what it is taken over, and meaning.
+/// Returns the metrics for the JSON Schema: name, period, and meaning.
 pub(super) fn schema() -> serde_json::Value {
     let rows = METRICS.iter().flat_map(|metric| {
         metric.names.iter().map(move |name| {

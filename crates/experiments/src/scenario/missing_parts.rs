@@ -1,11 +1,11 @@
-//! Parts that are asked of a scenario and that it does not have: the tree or routers of a scheme, metrics over a sweep.
+//! Checks for parts that are requested of a scenario but missing: the tree or routers of a scheme, metrics over a sweep.
 
 use super::diagnostic::{Diagnostic, Diagnostics, nearest};
 use super::plan::{FlowKind, RouterKind, RunPlan};
 use super::{Scenario, shapes};
 use std::collections::BTreeSet;
 
-/// The kind of routers that a scheme of this name is made for, as in `is = KIND`.
+/// Returns the kind of routers for a scheme of this name, as in `is = KIND`.
 pub fn router_kind(scheme: &str) -> Option<&'static str> {
     match scheme {
         "raccoom" => Some("acknowledgements"),
@@ -14,14 +14,14 @@ pub fn router_kind(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// The keys that a `[[flow]]` of this kind may have.
+/// Returns the keys that a `[[flow]]` of this kind may have.
 pub fn flow_keys(kind: &str) -> Vec<&'static str> {
     let shape = shapes::FLOWS.shape(kind);
     shape.map_or(Vec::new(), |shape| shape.fields.iter().map(|field| field.name).collect())
 }
 
 impl Scenario {
-    /// The groups that are sessions, and the names of their schemes at the first point.
+    /// Returns the groups that are sessions, and the names of their schemes at the first point.
     pub fn sessions(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let flows = self.plans.first().into_iter().flat_map(|plan| &plan.flows);
         flows.filter_map(|flow| match &flow.kind {
@@ -37,7 +37,7 @@ impl Scenario {
         wrong.map(|wrong| Diagnostics::new(&self.file, &self.text, vec![wrong]))
     }
 
-    /// Why these metrics cannot be drawn over the sweep.
+    /// Returns the reason why these metrics cannot be drawn over the sweep.
     pub fn lack_of_metrics(&self, wanted: &[String]) -> Option<Diagnostics> {
         let first = wanted.first()?;
         let known: BTreeSet<String> =

@@ -1,20 +1,19 @@
 //! Scenario files: network, flows, records and claims.
 //!
-//! A scenario is a TOML file (`docs/scenarios.md`). [`Scenario::parse`] reads it and lays out its network at
-//! every point of its sweep, so that all faults are reported at once, with line and column; after that only the
-//! run itself can fail.
+//! A scenario is a TOML file (`docs/scenarios.md`). [`Scenario::parse`] reads it and lays out its network at every point of its
+//! sweep. All faults are thus reported together, with line and column, and only the run itself can fail later.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `diagnostic` | what is wrong, and where |
-//! | `syntax` `units` | the file as a tree with places; numbers with units |
-//! | `shape` `shapes` | which keys there are: for checks, the JSON Schema and the reference |
-//! | `read` `plan` | from the tree to types |
-//! | `estimate` | how much memory a plan would take |
-//! | `names` `layout` | from there to a network |
-//! | `missing_parts` | what is asked of a scenario that it does not have |
-//! | `unused_parts` `warnings` | what nothing can come of; what was perhaps not meant |
-//! | `template` | files to start from |
+//! | `diagnostic` | faults with their positions |
+//! | `syntax` `units` | the file as a tree with positions; numbers with units |
+//! | `shape` `shapes` | the permitted keys: for checks, the JSON Schema and the reference |
+//! | `read` `plan` | conversion of the tree to types |
+//! | `estimate` | memory that a plan would take |
+//! | `names` `layout` | conversion of the plan to a network |
+//! | `missing_parts` | requested parts that a scenario does not have |
+//! | `unused_parts` `warnings` | parts without effect; probable mistakes |
+//! | `template` | template files |
 
 mod coordinated;
 mod diagnostic;
@@ -53,7 +52,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use syntax::{Node, Value};
 
-/// A scenario that can be run.
+/// A valid scenario.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     title: String,
@@ -75,29 +74,29 @@ pub struct Scenario {
 pub struct Axis {
     /// Name in tables and claims.
     pub name: String,
-    /// The values it takes.
+    /// The values of the axis.
     pub values: Vec<Setting>,
 }
 
 /// A point of a sweep; a scenario without a sweep has one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// Its number, from 0.
+    /// Number of the point, from 0.
     pub index: usize,
-    /// A value for each axis, in their order.
+    /// The value on each axis, in the order of the axes.
     pub values: Vec<(String, Setting)>,
 }
 
 /// A value on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
-    /// A number, as it is written.
+    /// A number, as written in the file.
     Number(f64),
     /// A text.
     Text(String),
 }
 
-/// A claim about a metric, for comparison by the caller.
+/// A claim about a metric. The caller compares it with the results.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Claim {
     /// Name of the claim.
@@ -106,38 +105,38 @@ pub struct Claim {
     pub published: Option<f64>,
     /// The metric.
     pub of: String,
-    /// A metric to divide it by.
+    /// A metric by which the first metric is divided.
     pub over: Option<String>,
-    /// Where that one is taken: these values in place of the point's own.
+    /// The point of `over`: these values replace those of the claim's own point.
     pub over_at: Vec<(String, Setting)>,
-    /// At which points of the sweep: those with these values.
+    /// The points of the claim: all points with these values.
     pub at: Vec<(String, Setting)>,
-    /// The claim is about the line through all these points; `None` for one claim at each of them.
+    /// The line through all these points that the claim is about; `None` for a separate claim at each point.
     pub trend: Option<Trend>,
-    /// The least value that holds it.
+    /// The minimum value with which the claim holds.
     pub low: Option<f64>,
-    /// The largest.
+    /// The maximum value with which the claim holds.
     pub high: Option<f64>,
-    /// Relative to the published value.
+    /// Permitted deviation, relative to the published value.
     pub tolerance: Option<f64>,
-    /// For people.
+    /// A remark for readers.
     pub note: Option<String>,
-    /// How the source contradicts itself here.
+    /// The contradiction in the source.
     pub contradicts: Option<String>,
 }
 
 /// A value that the source leaves open.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Choice {
-    /// Which value.
+    /// The meaning of the value.
     pub what: String,
     /// The value of the run, in words.
     pub value: String,
-    /// It was chosen after the published numbers had been seen.
+    /// Whether it was chosen after the published numbers had been seen.
     pub after: bool,
-    /// Why this one.
+    /// The reason for this value.
     pub why: String,
-    /// How the names of the claims begin that it concerns; all claims, when empty.
+    /// Prefixes of the names of the claims that it concerns; empty for all claims.
     pub claims: Vec<String>,
     /// Other possible values.
     pub alternatives: Vec<Alternative>,
@@ -153,25 +152,25 @@ pub struct Alternative {
 }
 
 impl Choice {
-    /// Whether it concerns a claim of this name.
+    /// Returns whether the choice concerns a claim of this name.
     pub fn concerns(&self, claim: &str) -> bool {
         self.claims.is_empty() || self.claims.iter().any(|start| claim.starts_with(start))
     }
 }
 
-/// A metric against another, over the points of a sweep.
+/// One metric as a function of another, over the points of a sweep.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trend {
     /// The other metric.
     pub against: String,
-    /// Which number of the line through the points.
+    /// The number of the line through the points that the claim is about.
     pub number: Trait,
-    /// How they are placed.
+    /// Scale of both coordinates.
     pub scale: Scale,
 }
 
 impl Claim {
-    /// The lowest and highest values that hold it.
+    /// Returns the lowest and highest values with which the claim holds.
     pub fn range(&self) -> (f64, f64) {
         let around = self.published.zip(self.tolerance);
         let low = self.low.or(around.map(|(value, tolerance)| value - value.abs() * tolerance));
@@ -179,7 +178,7 @@ impl Claim {
         (low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY))
     }
 
-    /// The point where `over` is taken for a claim about this one.
+    /// Returns the point of `over` for the claim at `point`.
     pub fn base(&self, points: &[Point], point: usize) -> usize {
         let wanted = |(name, value): &(String, Setting)| {
             let other = self.over_at.iter().find(|(known, _)| known == name);
@@ -189,7 +188,7 @@ impl Claim {
         points.iter().position(|point| point.values == wanted).unwrap_or(point)
     }
 
-    /// Whether it is about this point.
+    /// Returns whether the claim is about this point.
     pub fn is_about(&self, point: &Point) -> bool {
         self.at
             .iter()
@@ -215,13 +214,13 @@ impl fmt::Display for Point {
     }
 }
 
-/// Keys on which a run does not depend.
+/// Keys that do not influence a run.
 const HEAD: &[&str] = &["title", "about", "source", "seeds", "sweep", "claim", "chosen"];
 
-/// Most points of a sweep.
+/// Maximum number of points of a sweep.
 const MAX_POINTS: usize = 10_000;
 
-/// An axis as it stands in the file.
+/// An axis as specified in the file.
 struct Ruled<'a> {
     axis: Axis,
     paths: Vec<&'a str>,
@@ -229,30 +228,29 @@ struct Ruled<'a> {
     share: Share,
 }
 
-/// Share of a value that the keys of an axis take.
+/// Distribution of a value over the keys of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Share {
-    /// All of them the whole.
+    /// All keys take the whole value.
     Same,
-    /// The first key the first item, and so on.
+    /// Each key takes its own item: the first key the first item, and so on.
     Each,
 }
 
 impl Scenario {
-    /// Read a scenario. `file` is what the text is called in messages. A run of it may take
+    /// Parses a scenario; messages refer to it by the name `file`. Each run may take
     /// [`DEFAULT`](faircast_topology::memory::DEFAULT) bytes of memory, by an estimate.
     ///
     /// # Errors
-    /// Everything that is wrong in it.
+    /// All faults in the text.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, Diagnostics> {
         Scenario::parse_within(text, file, memory::DEFAULT)
     }
 
-    /// Reads a scenario whose runs may each take `memory` bytes, by an estimate that is made before anything is
-    /// laid out.
+    /// Parses a scenario whose runs may each take `memory` bytes, by an estimate that is made before the layout.
     ///
     /// # Errors
-    /// All its faults, and the estimated memory when that is more than allowed.
+    /// All its faults, and the estimated memory if it exceeds the limit.
     pub fn parse_within(text: &str, file: &str, memory: u64) -> Result<Scenario, Diagnostics> {
         Scenario::read(text, file, memory).map_err(|wrong| Diagnostics::new(file, text, wrong))
     }
@@ -270,13 +268,13 @@ impl Scenario {
         })?;
         let (mut points, mut plans, mut fingerprints, mut wrong, mut warnings) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        // A warning is given at the first point at which it holds.
+        // Each warning is reported only at the first point to which it applies.
         let mut warned = BTreeSet::new();
         for index in 0..count {
             let point = point(&axes, index);
             match plan_at(&root, &axes, index) {
                 Ok((plan, fingerprint)) => {
-                    // A plan that is too large is not laid out, and the points after it are skipped.
+                    // A plan that is too large has no layout, and the points after it are skipped.
                     fits(&root, &plan, count, memory).map_err(|wrong| vec![wrong])?;
                     fingerprints.push(fingerprint);
                     let seed = plan.seeds.first().copied().unwrap_or(1);
@@ -325,17 +323,17 @@ impl Scenario {
         &self.warnings
     }
 
-    /// One line: what is to be seen.
+    /// Returns the title: the subject in one line.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// More about it; may be empty.
+    /// Returns the description; may be empty.
     pub fn about(&self) -> &str {
         &self.about
     }
 
-    /// Where it is published; may be empty.
+    /// Returns the publication; may be empty.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -345,37 +343,37 @@ impl Scenario {
         &self.file
     }
 
-    /// Its text.
+    /// Returns the text of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The BLAKE3 hash of its text, in hexadecimal digits.
+    /// Returns the BLAKE3 hash of the text, in hexadecimal digits.
     pub fn hash(&self) -> String {
         blake3::hash(self.text.as_bytes()).to_hex().to_string()
     }
 
-    /// Its seeds.
+    /// Returns the random seeds.
     pub fn seeds(&self) -> &[u64] {
         &self.seeds
     }
 
-    /// Run with other seeds.
+    /// Replaces the random seeds.
     pub fn set_seeds(&mut self, seeds: Vec<u64>) {
         self.seeds = seeds;
     }
 
-    /// The axes of its sweep, the slowest first.
+    /// Returns the axes of the sweep, the slowest first.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// The points of its sweep.
+    /// Returns the points of the sweep.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// A hash of all that a run at a point depends on, but for its seed and the code.
+    /// Returns a hash of all inputs of a run at a point, except its seed and the code.
     pub(crate) fn fingerprint(&self, point: usize) -> &str {
         &self.fingerprints[point]
     }
@@ -385,43 +383,43 @@ impl Scenario {
         self.plans.first().map_or(&[], |plan| &plan.claims)
     }
 
-    /// The values that its source leaves open.
+    /// Returns the values that the source leaves open.
     pub fn choices(&self) -> &[Choice] {
         &self.choices
     }
 
-    /// The names of its groups of flows.
+    /// Returns the names of the groups of flows.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         self.plans.first().into_iter().flat_map(|plan| plan.flows.iter().map(|flow| flow.name.value.as_str()))
     }
 
-    /// Simulated seconds of one run at a point.
+    /// Returns the simulated seconds of one run at a point.
     pub fn duration(&self, point: usize) -> f64 {
         self.plans[point].duration.as_secs_f64()
     }
 
-    /// The network at a point, with names.
+    /// Lays out the network at a point, with names.
     pub fn layout(&self, point: usize, seed: u64) -> Layout {
         layout::Layout::new(&self.plans[point], seed).expect("was laid out when the scenario was read")
     }
 
-    /// The network at a point, for the simulator.
+    /// Builds the network at a point for the simulator.
     pub fn network(&self, point: usize, seed: u64) -> Network {
         self.layout(point, seed).network(&self.plans[point], seed)
     }
 
-    /// The names of the metrics that a run at a point may have. One is left out of a run where it is no number.
+    /// Returns the names of the metrics that a run at a point may have. A run leaves out metrics without a defined value.
     pub fn metric_names(&self, point: usize) -> BTreeSet<String> {
         metrics_of(&self.plans[point])
     }
 
-    /// How much memory a run at a point would take.
+    /// Estimates the memory of a run at a point.
     pub fn estimate(&self, point: usize) -> Estimate {
         estimate::of(&self.plans[point]).run
     }
 
-    /// Estimates the memory of these runs, `threads` at a time, with the results of each that are stored until
-    /// they are written.
+    /// Estimates the memory of these runs, `threads` at a time. It includes the results of each run, which are stored until they
+    /// are written.
     pub fn estimate_of_runs(&self, jobs: &[(usize, u64)], threads: usize) -> Estimate {
         let points: Vec<estimate::OfRun> = self.plans.iter().map(estimate::of).collect();
         let mut all = Estimate::new();
@@ -436,7 +434,7 @@ impl Scenario {
         all
     }
 
-    /// How much of that holds the results of these runs until they are written, in bytes.
+    /// Estimates the memory for the results of these runs until they are written, in bytes.
     pub fn estimate_of_results(&self, jobs: &[(usize, u64)]) -> u64 {
         let points: Vec<u64> = self.plans.iter().map(|plan| estimate::of(plan).kept).collect();
         jobs.iter().fold(0, |sum: u64, (point, _)| sum.saturating_add(points[*point]))
@@ -447,7 +445,7 @@ impl Scenario {
     }
 }
 
-/// Checks that a run of this plan fits, with the plans of all `points`.
+/// Checks that a run of this plan fits into memory, together with the plans of all points.
 fn fits(root: &Node, plan: &RunPlan, points: usize, most: u64) -> Result<(), Diagnostic> {
     let mut all = estimate::of(plan).run;
     all.add(points as u64, "points of the sweep", estimate::of_plan(plan));
@@ -462,7 +460,7 @@ fn fits(root: &Node, plan: &RunPlan, points: usize, most: u64) -> Result<(), Dia
     Err(Diagnostic::new(&span, format!("too large for this run: {refused}"), "too large").help(help))
 }
 
-/// The names of the metrics that a run of this plan may have.
+/// Returns the names of the metrics that a run of this plan may have.
 fn metrics_of(plan: &RunPlan) -> BTreeSet<String> {
     let seed = plan.seeds.first().copied().unwrap_or(1);
     let layout = layout::Layout::new(plan, seed).expect("was laid out when the scenario was read");
@@ -470,12 +468,12 @@ fn metrics_of(plan: &RunPlan) -> BTreeSet<String> {
     metrics::names(plan, &links)
 }
 
-/// Returns the faults of a scenario; empty when it can be run.
+/// Returns the faults of a scenario; empty if it is valid.
 pub fn check(text: &str) -> Vec<Diagnostic> {
     Scenario::read(text, "", memory::DEFAULT).err().unwrap_or_default()
 }
 
-/// The JSON Schema of scenario files.
+/// Returns the JSON Schema of scenario files.
 pub fn schema() -> String {
     let mut schema = shapes::SCENARIO.schema();
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
@@ -484,7 +482,7 @@ pub fn schema() -> String {
     serde_json::to_string_pretty(&schema).expect("a tree of JSON values has a text")
 }
 
-/// The reference of all keys, in Markdown: the lower half of `docs/scenarios.md`.
+/// Returns the reference of all keys in Markdown, the second half of `docs/scenarios.md`.
 pub fn reference() -> String {
     let mut out = String::new();
     metrics::reference(&mut out);
@@ -542,7 +540,7 @@ fn axes(root: &Node) -> Result<Vec<Ruled<'_>>, Vec<Diagnostic>> {
     if wrong.is_empty() { Ok(axes) } else { Err(wrong) }
 }
 
-/// The place on each axis of the point with this number; the last axis runs fastest.
+/// Returns the index on each axis of the point with this number; the last axis varies fastest.
 fn places(axes: &[Ruled<'_>], mut index: usize) -> Vec<usize> {
     let mut places = vec![0; axes.len()];
     for (place, axis) in places.iter_mut().zip(axes).rev() {
@@ -559,7 +557,7 @@ fn point(axes: &[Ruled<'_>], index: usize) -> Point {
     Point { index, values: values.collect() }
 }
 
-/// Returns the plan of a point, and a hash of everything on which it depends.
+/// Returns the plan of a point, and a hash of all its inputs.
 fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<(RunPlan, String), Vec<Diagnostic>> {
     let mut root = root.clone();
     for (ruled, at) in axes.iter().zip(places(axes, index)) {
@@ -607,7 +605,7 @@ fn check_choices(root: &Node, wrong: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Claims must be about points that exist.
+/// Checks that claims are about existing points.
 fn check_claims(root: &Node, axes: &[Axis], wrong: &mut Vec<Diagnostic>) {
     let known: BTreeMap<&str, &Axis> = axes.iter().map(|axis| (axis.name.as_str(), axis)).collect();
     for claim in root.list("claim") {

@@ -1,4 +1,4 @@
-//! Names of nodes. Rows such as `leaf1` ... `leaf1000000` are stored as one prefix and a count.
+//! Names of nodes. Rows such as `leaf1` ... `leaf1000000` are stored as a prefix and a count.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +10,37 @@ pub(crate) struct Names {
     nodes: u32,
 }
 
-/// `prefix1`, `prefix2`, ...: nodes from `first` on.
+/// A row of nodes `prefix1`, `prefix2`, ...; `first` is the first node.
 #[derive(Debug, Clone)]
 struct Row {
     prefix: String,
-    /// The number of its first node.
+    /// The number in the name of the first node.
     number: u32,
     first: u32,
     count: u32,
 }
 
-/// Why a pattern names nothing.
+/// Reason why a pattern matches no node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Nothing {
-    /// No node is called so; a name that is like it.
+    /// No node has this name; the most similar name.
     Unknown(Option<String>),
-    /// The row has no such number; its range.
+    /// The row has no node with this number; the row's range.
     Beyond(String),
-    /// `[a-b]` is not two numbers.
+    /// `[a-b]` does not contain two numbers.
     BadRange,
 }
 
-/// Most nodes.
+/// Maximum number of nodes.
 pub(crate) const MAX: u64 = 1 << 28;
 
 impl Names {
-    /// How many nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> u32 {
         self.nodes
     }
 
-    /// Add a row with numbers from `number` on; its first node.
+    /// Adds a row with numbers from `number` on. Returns its first node.
     pub fn row(&mut self, prefix: &str, number: u32, count: u32) -> u32 {
         let first = self.nodes;
         self.rows.push(Row { prefix: prefix.to_owned(), number, first, count });
@@ -48,14 +48,14 @@ impl Names {
         first
     }
 
-    /// Add one node.
+    /// Adds one node and returns it.
     pub fn single(&mut self, name: &str) -> u32 {
         self.singles.insert(name.to_owned(), self.nodes);
         self.nodes += 1;
         self.nodes - 1
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn name(&self, node: u32) -> String {
         let row = self.rows.iter().find(|row| (row.first..row.first + row.count).contains(&node));
         match row {
@@ -67,7 +67,7 @@ impl Names {
         }
     }
 
-    /// The node of exactly this name.
+    /// Returns the node with exactly this name.
     pub fn exact(&self, name: &str) -> Option<u32> {
         if let Some(node) = self.singles.get(name) {
             return Some(*node);
@@ -78,7 +78,7 @@ impl Names {
             return None;
         }
         let number: u32 = digits.parse().ok()?;
-        // A prefix may end in digits itself only before a dot, so the split is unique.
+        // A prefix ends in a digit only before a dot, so the split is unique.
         let row = self
             .rows
             .iter()
@@ -94,7 +94,7 @@ impl Names {
         }
     }
 
-    /// The nodes that a pattern names, in order: `leaf3`, `leaf*`, `leaf[1-16]`, `*`.
+    /// Returns the nodes that a pattern matches, in order: `leaf3`, `leaf*`, `leaf[1-16]`, `*`.
     pub fn find(&self, pattern: &str) -> Result<Vec<u32>, Nothing> {
         let mut found = Vec::new();
         match brackets(pattern) {
@@ -132,7 +132,7 @@ impl Names {
     }
 
     fn unknown(&self, name: &str) -> Nothing {
-        // Rows are compared by the part before the number.
+        // Rows are compared by the part of the name before the number.
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '*' | '[' | ']' | '-'));
         let prefixes = self.rows.iter().map(|row| row.prefix.as_str()).filter(|prefix| *prefix != stem);
         let row = super::diagnostic::nearest(stem, prefixes).map(|prefix| format!("{prefix}*"));
@@ -147,7 +147,7 @@ impl Names {
         too_far.map_or(Nothing::Unknown(near), Nothing::Beyond)
     }
 
-    /// Patterns that name everything there is, for messages.
+    /// Returns patterns that match the known nodes, for messages.
     pub fn known(&self) -> String {
         let row = |row: &Row| match row.count {
             1 => format!("{}{}", row.prefix, row.number),
@@ -169,7 +169,7 @@ pub(crate) enum Brackets<'a> {
     Range { before: &'a str, from: u32, to: u32, after: &'a str },
 }
 
-/// The first `[a-b]` of a pattern.
+/// Returns the first `[a-b]` of a pattern.
 pub(crate) fn brackets(pattern: &str) -> Brackets<'_> {
     let Some((before, rest)) = pattern.split_once('[') else {
         return if pattern.contains(']') { Brackets::Bad } else { Brackets::None };
@@ -184,14 +184,14 @@ pub(crate) fn brackets(pattern: &str) -> Brackets<'_> {
     }
 }
 
-/// Whether the literal begin of `pattern` and `prefix` do not contradict each other.
+/// Returns whether the literal part of `pattern` is a prefix of `prefix`, or the reverse.
 fn starts_alike(pattern: &str, prefix: &str) -> bool {
     let literal = pattern.split('*').next().unwrap_or_default();
     let shared = literal.len().min(prefix.len());
     literal.as_bytes()[..shared] == prefix.as_bytes()[..shared]
 }
 
-/// Whether `name` matches; `*` stands for any characters.
+/// Returns whether `name` matches; `*` matches any characters.
 fn glob(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The plan of a scenario file at one point of its sweep, with types in place of texts.
+//! The plan of a scenario file at one point of its sweep: typed values instead of text.
 
 use super::Claim;
 use crate::stats::Scale;
@@ -13,27 +13,27 @@ use faircast_unicast::coordination::Coordination;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A value and its place in the text.
+/// A value and its position in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spanned<T> {
     pub value: T,
     pub span: Range<usize>,
 }
 
-/// Names or patterns.
+/// Names or patterns of nodes or links.
 pub(crate) type Patterns = Vec<Spanned<String>>;
 
 /// Numbers for a row of items.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RowValues {
-    /// Used in turn.
+    /// Numbers used in turn.
     Turn(Vec<f64>),
-    /// Drawn at random between both.
+    /// A range of which each number is drawn at random.
     Between(f64, f64),
 }
 
 impl RowValues {
-    /// The same for all.
+    /// Returns the same number for all items.
     pub fn one(value: f64) -> RowValues {
         RowValues::Turn(vec![value])
     }
@@ -47,19 +47,19 @@ impl RowValues {
     }
 }
 
-/// Specified properties of links; `None` for the others.
+/// Specified properties of links; `None` for unspecified properties.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Wire {
     pub rate: Option<RowValues>,
     pub delay: Option<RowValues>,
     pub queue: Option<QueueSpec>,
     pub loss: Option<Option<LossSpec>>,
-    /// In seconds.
+    /// Maximum additional propagation delay, in seconds.
     pub jitter: Option<f64>,
     pub back: Option<Box<Wire>>,
 }
 
-/// A link without a specification.
+/// Defaults of the properties of links.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usual {
     /// Bits per second.
@@ -72,7 +72,7 @@ pub(crate) struct Usual {
 impl Usual {
     pub const BOTTLENECK: Usual =
         Usual { rate: 1e6, delay: 0.02, queue: QueueSpec::DropTail(Limit::Bytes(50_000)) };
-    /// Between a host and the network.
+    /// A link between a host and the network.
     pub const ACCESS: Usual = Usual { rate: 100e6, delay: 0.001, queue: QueueSpec::UNLIMITED };
 }
 
@@ -106,7 +106,7 @@ pub(crate) enum Topology {
         access: Wire,
         leaf: Wire,
     },
-    /// Written line by line.
+    /// A network that is written line by line.
     Text(faircast_sim::Topology),
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct LinkPlan {
     pub wire: Wire,
 }
 
-/// Between whom.
+/// Ends of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ends {
     Nodes { from: Patterns, to: Patterns },
@@ -135,23 +135,23 @@ pub(crate) struct FlowPlan {
     pub start: RowValues,
     pub stop: Option<RowValues>,
     pub jitter: f64,
-    /// How much too fast senders' clocks run, in parts of 1.
+    /// Relative error of the senders' clocks; positive values are fast.
     pub clock_error: Option<RowValues>,
     pub parts: Vec<PartPlan>,
     pub kind: FlowKind,
-    /// Transmission times of the application after the start, with packet counts from the first packet on;
-    /// replaces another supply.
+    /// Transmissions of the application: time after the start, and total number of packets by then. A trace replaces any other
+    /// supply.
     pub trace: Option<Arc<[(Span, u32)]>>,
 }
 
 impl FlowPlan {
-    /// Returns the supply of its application: its trace, where it has one.
+    /// Returns the application's supply: its trace, if it has one, else `otherwise`.
     pub(crate) fn supplied(&self, network: &mut Network, otherwise: ApplicationData) -> ApplicationData {
         self.trace.clone().map_or(otherwise, |trace| ApplicationData::Trace(network.trace(trace)))
     }
 }
 
-/// Receivers of a group that have metrics of their own.
+/// Receivers of a group with their own metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PartPlan {
     pub name: Spanned<String>,
@@ -163,7 +163,7 @@ pub(crate) struct PartPlan {
 pub(crate) struct FitPlan {
     pub name: String,
     pub of: Vec<String>,
-    /// One for each of these metrics.
+    /// The abscissas of these metrics.
     pub against: Vec<Abscissa>,
     pub scale: Scale,
 }
@@ -181,7 +181,7 @@ pub(crate) enum FlowKind {
     Datagrams { rate: f64, jitter: f64, supply: ApplicationData },
 }
 
-/// How sessions are cut.
+/// Assignment of receivers to sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Per {
     Group,
@@ -201,29 +201,30 @@ pub(crate) struct SessionPlan {
     pub mute_after: Option<Span>,
     pub expected: Vec<(Time, Patterns)>,
     pub settle: Span,
-    /// How long receivers are there and away, and which of them stay.
+    /// Distributions of the times for which receivers are present and absent. `steady` has the receivers that are always present.
     pub presence: Option<(Law, Law)>,
     pub steady: Patterns,
     pub packets: Option<u64>,
     pub talks: Option<(Law, Law)>,
     pub ecn: Ecn,
-    /// Whether it is measured how long packets take.
+    /// Whether delays of packets are measured.
     pub is_timed: bool,
     pub tree: TreePlan,
-    /// Children that a node of the tree may have.
+    /// Maximum number of children of a node of the tree.
     pub most_children: u32,
 }
 
 /// Parents of the receivers in a session's tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TreePlan {
-    /// All are the source's children.
+    /// All receivers are children of the source.
     Flat,
-    /// Receivers in their order: this number of children for the source, then for each of these, and so on.
+    /// A tree in the order of the receivers: the source has this number of children, and so has each receiver until all have a
+    /// parent.
     FanOut(u32),
-    /// A receiver's parent is the nearest receiver on its way from the source.
+    /// A receiver's parent is the nearest receiver on its path from the source.
     Nearest,
-    /// Agents and their children; members that are not named are the source's children.
+    /// Agents and their children; all other receivers are children of the source.
     Agents(Vec<AgentPlan>),
 }
 
@@ -233,7 +234,7 @@ pub(crate) struct AgentPlan {
     pub span: Range<usize>,
     pub agent: Patterns,
     pub children: Patterns,
-    /// When it dies, and when it comes back.
+    /// Time at which it fails. `returns` is the time at which it returns.
     pub dies: Option<Time>,
     pub returns: Option<Time>,
 }
@@ -250,7 +251,7 @@ pub(crate) struct ChangePlan {
     pub at: Time,
     pub links: Patterns,
     pub changes: Vec<Change>,
-    /// Rates from moments on, in order.
+    /// Times of changes and new rates, in order.
     pub rates: Vec<(Time, Rate)>,
 }
 
@@ -261,14 +262,14 @@ pub(crate) struct RouterPlan {
     pub name: Option<String>,
     pub at: Patterns,
     pub kind: RouterKind,
-    /// When they lose all that they know.
+    /// Time at which they lose their state.
     pub restarts: Option<Time>,
 }
 
 /// Function of a router.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RouterKind {
-    /// It aggregates acknowledgements.
+    /// Aggregation of acknowledgements.
     Acknowledgements,
     /// RMANP's active router.
     Active(rmanp::Config),
@@ -289,14 +290,14 @@ pub(crate) enum SharedBy {
     One,
     Flows,
     Hosts,
-    /// Those to one receiver are an atom, and groups of atoms are measured.
+    /// The flows to one receiver are an atom, and measurements form groups of atoms.
     Measured,
 }
 
-/// A stretch of time in which metrics are taken.
+/// A period over which metrics are taken.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TimeWindow {
-    /// Empty for the one from `warmup` to the end.
+    /// Name of the window; empty for the one from `warmup` to the end.
     pub name: String,
     pub from: Time,
     pub to: Time,
@@ -305,9 +306,9 @@ pub(crate) struct TimeWindow {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Probe {
     pub bin: Span,
-    /// Over which a variation is taken.
+    /// Length of the stretches for which variations are computed.
     pub stretch: Span,
-    /// `None`: every second, or as seldom as the number of flows demands.
+    /// Sampling interval; `None`: a second, or longer with many flows.
     pub sample: Option<Span>,
     pub links: Patterns,
     pub queue_every: Span,
@@ -336,7 +337,7 @@ pub(crate) struct RunPlan {
 }
 
 impl RunPlan {
-    /// Moments within the run at which windows begin and end, in order.
+    /// Returns the moments within the run at which windows begin or end, in order.
     pub fn moments(&self) -> Vec<Time> {
         let ends = self.windows.iter().flat_map(|window| [window.from, window.to]);
         let mut moments: Vec<Time> = ends.filter(|at| *at > Time::ZERO && *at < self.duration).collect();
@@ -345,8 +346,8 @@ impl RunPlan {
         moments
     }
 
-    /// How many members are counted per bin: all where some have metrics of their own, else as many as two million bins
-    /// allow, and at least 256.
+    /// Returns the number of members with counts per bin. If parts have metrics, all members are counted. Otherwise two million
+    /// bins are the limit, but at least 256 members are counted.
     pub fn watched(&self) -> u32 {
         const BINS: u64 = 2_000_000;
         if self.flows.iter().any(|flow| !flow.parts.is_empty()) {

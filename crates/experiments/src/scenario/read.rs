@@ -1,4 +1,4 @@
-//! From a checked tree to a [`RunPlan`].
+//! Conversion of a checked tree to a [`RunPlan`].
 
 use super::diagnostic::Diagnostic;
 use super::plan::{
@@ -16,7 +16,7 @@ use faircast_sim::{ApplicationData, Change, Events, Law};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Read a whole file.
+/// Reads a whole file.
 pub(crate) fn plan(root: &Node) -> Result<RunPlan, Vec<Diagnostic>> {
     let mut wrong = Vec::new();
     shape::check(root, &shapes::SCENARIO, &mut wrong);
@@ -190,7 +190,7 @@ fn ends(node: &Node, wrong: &mut Vec<Diagnostic>) -> Ends {
     }
 }
 
-/// A name that becomes part of metrics' names.
+/// Reads a name that becomes a part of metrics' names.
 fn name(node: &Node, whose: &str, wrong: &mut Vec<Diagnostic>) -> Spanned<String> {
     let name = Spanned { value: text(node, "name").unwrap_or_default(), span: node.place("name") };
     if name.value.is_empty() || name.value.contains([' ', '.', '@', ',', '"']) {
@@ -274,7 +274,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
     }
 }
 
-/// Reads the trace of an application, in packets of this size.
+/// Reads the trace of an application, for packets of this size.
 fn trace(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> Option<Arc<[(Span, u32)]>> {
     not_read(node, "trace_file", wrong);
     let trace = node.get("trace")?;
@@ -292,7 +292,7 @@ fn trace(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> Option<Arc<[(
     Some(units::sends(trace).ok()?.into_iter().map(packets).collect())
 }
 
-/// A key that names a file, which whoever reads the scenario from a file puts in its place.
+/// Reports a key that names a file. Callers that read a scenario from a file replace the key by the file's text before.
 fn not_read(node: &Node, key: &str, wrong: &mut Vec<Diagnostic>) {
     if let Some(file) = node.get(key) {
         let message = format!(
@@ -353,7 +353,7 @@ fn router(node: &Node) -> RouterPlan {
     }
 }
 
-/// Flows that share congestion control.
+/// Reads a group of flows that share congestion control.
 fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan> {
     let text = node.get("way")?;
     let way = match text.text()?.parse::<faircast_unicast::coordination::Coordination>() {
@@ -372,7 +372,7 @@ fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan
     Some(CoordinatePlan { span: node.span.clone(), way, flows: patterns(node, "flows"), groups })
 }
 
-/// Most children of a node; figure 2 of paper 001 concludes: "a reasonable upper bound on the number of children".
+/// Maximum number of children of a node. Figure 2 of paper 001 concludes: "a reasonable upper bound on the number of children".
 const MAX_CHILDREN: u32 = 16;
 
 /// Reads the parents of a session's tree.
@@ -403,7 +403,7 @@ fn tree(node: &Node, wrong: &mut Vec<Diagnostic>) -> TreePlan {
     }
 }
 
-/// Two laws that take turns: both or none.
+/// Reads two laws that alternate: both must be present, or none.
 fn both(node: &Node, first: &str, second: &str, wrong: &mut Vec<Diagnostic>) -> Option<(Law, Law)> {
     let law = |key| node.get(key).and_then(|law| units::law(law, LawOf::Times));
     match (law(first), law(second)) {
@@ -458,7 +458,7 @@ fn change(node: &Node, until: Time, wrong: &mut Vec<Diagnostic>) -> ChangePlan {
     ChangePlan { at, links: patterns(node, "link"), changes, rates }
 }
 
-/// A link's rates by a trace, again and again until the run ends.
+/// Reads a link's rates from a trace, repeated until the run ends.
 fn rates(node: &Node, at: Time, until: Time, wrong: &mut Vec<Diagnostic>) -> Vec<(Time, Rate)> {
     let Some(place) = node.get("rates") else { return Vec::new() };
     let bin = span(node, "rates_bin").unwrap_or(Span::from_millis(100)).max(Span::from_millis(1));
@@ -475,7 +475,7 @@ fn rates(node: &Node, at: Time, until: Time, wrong: &mut Vec<Diagnostic>) -> Vec
         wrong.push(Diagnostic::new(&place.span, message, "too many").help(help));
         return Vec::new();
     }
-    // Where the trace goes on from its start, its last entry says when.
+    // If the trace is repeated, its last entry is only its end.
     let last = if repeats && trace.steps.len() > 1 { trace.length } else { Span::MAX };
     let steps = trace.steps.iter().filter(|(after, _)| *after < last);
     (0..rounds)
@@ -529,7 +529,7 @@ fn read_probe(node: Option<&Node>) -> Probe {
     }
 }
 
-/// A number or a text.
+/// Reads a number or a text.
 pub(crate) fn setting(node: &Node) -> Setting {
     match &node.value {
         Value::Number(number) => Setting::Number(*number),
@@ -588,7 +588,7 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
     claim
 }
 
-/// Values that the source leaves open.
+/// Reads the values that the source leaves open.
 pub(super) fn choices(root: &Node) -> Vec<Choice> {
     let alternative = |node: &Node| {
         let set = node.table("set").iter().map(|entry| (entry.key.clone(), entry.node.toml())).collect();

@@ -1,5 +1,5 @@
-//! The shape of scenario files: tables of keys, by which files are checked and from which the JSON Schema and
-//! the reference in `docs/scenarios.md` are made.
+//! The shape of scenario files: tables of keys that define the checks of files, the JSON Schema, and the reference in
+//! `docs/scenarios.md`.
 
 use super::diagnostic::{Diagnostic, meant, nearest};
 use super::syntax::{Node, Value};
@@ -14,13 +14,13 @@ use std::fmt::Write as _;
 pub(crate) struct Shape {
     /// Name in messages and in the reference.
     pub name: &'static str,
-    /// One or two sentences.
+    /// Description, in one or two sentences.
     pub about: &'static str,
     /// Its keys, in the order of the reference.
     pub fields: &'static [Field],
 }
 
-/// A key.
+/// A key of a table.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub name: &'static str,
@@ -29,12 +29,12 @@ pub(crate) struct Field {
     pub about: &'static str,
 }
 
-/// Whether a key must be there.
+/// Whether a key is required.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Need {
     Required,
     Optional,
-    /// Value without the key, as it would be written.
+    /// Value without the key, in the form of a file.
     Default(&'static str),
 }
 
@@ -50,14 +50,14 @@ pub(crate) enum Takes {
     Rate,
     Size,
     Law(LawOf),
-    /// One time, or a list that is used in turn, or `"a .. b"`, drawn at random between both.
+    /// One time, a list that is used in turn, or a range `"a .. b"` from which times are drawn at random.
     Times,
     Rates,
-    /// How far clocks are off: one, a list or a range likewise.
+    /// Clock errors: a value, a list or a range, as with times.
     ClockErrors,
     /// A name or pattern of nodes or links, or a list of them.
     Names,
-    /// The same, but perhaps none.
+    /// Like names, but may be an empty list.
     NamesOrNone,
     /// Numbers or texts.
     Labels,
@@ -69,17 +69,17 @@ pub(crate) enum Takes {
     Scheme,
     /// A buffer limit, or a discipline as text.
     Queue,
-    /// A probability, or a law as text.
+    /// A probability, or a loss model as text.
     Loss,
     /// Function of a router, and its options.
     Router,
     /// Transmissions of a source, line by line.
     SendTrace,
-    /// How fast a link is, line by line.
+    /// Rates of a link over time, line by line.
     RateTrace,
-    /// A network line by line.
+    /// A network, line by line.
     Network,
-    /// How many seeds, or which.
+    /// Number of seeds, or a list of seeds.
     Seeds,
     /// The axes of a sweep.
     Axes(&'static Shape),
@@ -87,30 +87,30 @@ pub(crate) enum Takes {
     Values,
     /// A number or text for each axis.
     Place,
-    /// Paths of keys, and what they take instead.
+    /// Paths of keys, and their new values.
     Changes,
     Table(&'static Shape),
     Tables(&'static Shape),
-    /// A list of tables; when shorter than needed its last one goes on.
+    /// A list of tables. If it is shorter than needed, the last table is repeated.
     Levels(&'static Shape),
     Wholes,
-    /// A table whose `kind` chooses its shape.
+    /// A table whose `kind` determines its shape.
     Kinds(&'static Kinds),
-    /// A list of such tables.
+    /// A list of tables whose `kind` determines their shape.
     KindTables(&'static Kinds),
 }
 
-/// Tables whose `kind` chooses their shape.
+/// Tables whose `kind` determines their shape.
 #[derive(Debug)]
 pub(crate) struct Kinds {
     /// The shape for each `kind`.
     pub shapes: &'static [(&'static str, &'static Shape)],
-    /// The shape for a `kind` that is a unicast protocol.
+    /// The shape for unicast protocols as `kind`.
     pub protocol: Option<&'static Shape>,
 }
 
 impl Kinds {
-    /// The shape for a `kind`.
+    /// Returns the shape for a `kind`.
     pub fn shape(&self, kind: &str) -> Result<&'static Shape, String> {
         if let Some((_, shape)) = self.shapes.iter().find(|(name, _)| *name == kind) {
             return Ok(shape);
@@ -128,7 +128,7 @@ impl Kinds {
     }
 }
 
-/// Check a table: unknown and missing keys, and every value.
+/// Checks a table: unknown and missing keys, and every value.
 pub(crate) fn check(node: &Node, shape: &Shape, wrong: &mut Vec<Diagnostic>) {
     if !matches!(node.value, Value::Table(_)) {
         let message = format!("{} must be a table, not {}", shape.name, node.what());
@@ -216,7 +216,7 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
     }
 }
 
-/// A value that does not fit; a number whose unit is missing is shown with the units that it may have.
+/// Reports an invalid value. If the unit of a number is missing, the message suggests units.
 fn refuse_value(node: &Node, key: &str, takes: &Takes, wrong: &mut Vec<Diagnostic>) {
     let units = match takes {
         Takes::Time | Takes::Times | Takes::Law(LawOf::Times) => ["ms", "s"],
@@ -231,7 +231,7 @@ fn refuse_value(node: &Node, key: &str, takes: &Takes, wrong: &mut Vec<Diagnosti
     wrong.push(diagnostic.help(format!("write {one} or {other}")));
 }
 
-/// Returns the message of a part's own parser.
+/// Reports the message of a value's own parser.
 fn explain<T>(
     node: &Node,
     key: &str,
@@ -253,7 +253,7 @@ fn wholes(node: &Node) -> bool {
     matches!(&node.value, Value::List(items) if !items.is_empty() && items.iter().all(|i| units::whole(i).is_some()))
 }
 
-/// One, a list, or a range.
+/// Returns whether the value is one number, a list, or a range.
 fn many(node: &Node, read: fn(&Node) -> Option<f64>) -> bool {
     match range(node, read) {
         Some(range) => range.is_some(),
@@ -261,7 +261,7 @@ fn many(node: &Node, read: fn(&Node) -> Option<f64>) -> bool {
     }
 }
 
-/// Returns `None` when it is not a range, `Some(None)` when it is a bad one.
+/// Reads a range. Returns `None` if the value is not a range, and `Some(None)` if the range is invalid.
 pub(crate) fn range(node: &Node, read: fn(&Node) -> Option<f64>) -> Option<Option<(f64, f64)>> {
     let (low, high) = node.text()?.split_once("..")?;
     let part =
@@ -442,7 +442,7 @@ impl Kinds {
 }
 
 impl Shape {
-    /// Its JSON Schema.
+    /// Returns the JSON Schema of the key.
     pub fn schema(&self) -> Json {
         let mut properties = Map::new();
         for field in self.fields {
@@ -464,7 +464,7 @@ impl Shape {
         })
     }
 
-    /// Its part of the reference.
+    /// Writes the key's part of the reference.
     pub fn reference(&self, out: &mut String) {
         writeln!(
             out,

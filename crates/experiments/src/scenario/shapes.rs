@@ -4,7 +4,7 @@ use super::shape::{Field, Kinds, Need, Shape, Takes};
 use super::units::LawOf;
 use Takes::*;
 
-/// A text that is written as a comment.
+/// Joins the lines of a doc comment to a text.
 macro_rules! text {
     ($($line:literal)+) => {
         concat!($($line),+).trim_ascii_start()
@@ -12,8 +12,8 @@ macro_rules! text {
 }
 pub(super) use text;
 
-/// A key: its meaning, its name, what it takes, and its need, which is `required`, `default "VALUE"`, or nothing where it is optional.
-/// A name alone is that of a shared key.
+/// A key: its meaning, its name, its kind of value, and its need, which is `required`, `default "VALUE"`, or absent for optional
+/// keys. A name alone refers to a shared key.
 macro_rules! key {
     ($shared:ident) => {
         $shared
@@ -29,14 +29,14 @@ macro_rules! key {
     };
 }
 
-/// Keys that several tables have.
+/// Keys that several tables share.
 macro_rules! shared {
     ($($(#[doc = $about:literal])+ $name:ident = $key:ident: $takes:expr $(, $need:ident $($default:literal)?)?;)*) => {
         $(const $name: Field = key!($($about)+ $key $takes $(, $need $($default)?)?);)*
     };
 }
 
-/// Tables, each with its meaning, its name and its keys; and the list of all in the order of the reference.
+/// Tables, each with its meaning, its name and its keys; and the list of all tables in the order of the reference.
 macro_rules! tables {
     ($($(#[doc = $about:literal])+ $table:ident = $name:literal {
         $($(#[doc = $meaning:literal])* $key:ident $(: $takes:expr $(, $need:ident $($default:literal)?)?)?;)*
@@ -47,7 +47,7 @@ macro_rules! tables {
             fields: &[$(key!($($meaning)* $key $($takes $(, $need $($default)?)?)?)),*],
         };)*
 
-        /// All of them, in the order of the reference.
+        /// All tables, in the order of the reference.
         pub(super) static ALL: &[&Shape] = &[$(&$table),*];
     };
 }

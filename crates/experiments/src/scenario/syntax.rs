@@ -1,10 +1,10 @@
-//! A scenario file as a tree in which everything knows where it stands.
+//! A scenario file as a tree whose values have positions in the text.
 
 use super::diagnostic::Diagnostic;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// A value and its place in the text.
+/// A value and its position in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub span: Range<usize>,
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// Read TOML.
+    /// Parses TOML.
     pub fn parse(text: &str) -> Result<Node, Vec<Diagnostic>> {
         let (document, errors) = DeTable::parse_recoverable(text);
         let mut wrong: Vec<Diagnostic> = errors
@@ -45,7 +45,7 @@ impl Node {
         if wrong.is_empty() { Ok(Node { span, value: table }) } else { Err(wrong) }
     }
 
-    /// The entries of a table.
+    /// Returns the entries of a table.
     pub fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Table(entries) => entries,
@@ -53,27 +53,27 @@ impl Node {
         }
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
-    /// The elements of the list of a key, or its value alone; none without the key.
+    /// Returns the elements of the list of a key, or its single value; empty without the key.
     pub fn list(&self, key: &str) -> &[Node] {
         self.get(key).map_or(&[], Node::items)
     }
 
-    /// The entries of the table of a key; none without the key.
+    /// Returns the entries of the table of a key; empty without the key.
     pub fn table(&self, key: &str) -> &[Entry] {
         self.get(key).map_or(&[], Node::entries)
     }
 
-    /// The place of a key's value; nowhere without the key.
+    /// Returns the position of a key's value; an empty range without the key.
     pub fn place(&self, key: &str) -> Range<usize> {
         self.get(key).map_or(0..0, |node| node.span.clone())
     }
 
-    /// The elements of a list, or this alone.
+    /// Returns the elements of a list, or this value alone.
     pub fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
@@ -81,7 +81,7 @@ impl Node {
         }
     }
 
-    /// The text, where it is one.
+    /// Returns the text, if the value is a text.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -89,7 +89,7 @@ impl Node {
         }
     }
 
-    /// The number, where it is one.
+    /// Returns the number, if the value is a number.
     pub fn number(&self) -> Option<f64> {
         match self.value {
             Value::Number(number) => Some(number),
@@ -140,7 +140,7 @@ impl Node {
         }
     }
 
-    /// As a value of TOML, on one line.
+    /// Returns the value in TOML, on one line.
     pub fn toml(&self) -> String {
         match &self.value {
             Value::Text(text) => toml_edit::Value::from(text.as_str()).to_string(),
@@ -160,7 +160,7 @@ impl Node {
         }
     }
 
-    /// A hash of the tree without the places in its text, and without these keys of its root.
+    /// Returns a hash of the tree without positions, and without these keys of its root.
     pub fn fingerprint(&self, without: &[&str]) -> blake3::Hash {
         let mut hash = blake3::Hasher::new();
         let entries = self.entries().iter().filter(|entry| !without.contains(&entry.key.as_str()));
@@ -207,7 +207,7 @@ impl Node {
     }
 }
 
-/// A text with its kind and length.
+/// Adds a text with its kind and length to the hash.
 fn text(hash: &mut blake3::Hasher, kind: u8, text: &str) {
     hash.update(&[kind]).update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
 }

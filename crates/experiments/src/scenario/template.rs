@@ -1,17 +1,17 @@
-//! Files to start from: each runs within seconds and shows one more feature.
+//! Template files: each runs within seconds and shows one more feature.
 
-/// A file to start from.
+/// A template file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template {
     /// Name in `faircast sim new`.
     pub name: &'static str,
-    /// One line about it.
+    /// Description in one line.
     pub summary: &'static str,
-    /// The file.
+    /// The text of the file.
     pub text: &'static str,
 }
 
-/// All of them.
+/// All templates.
 pub const TEMPLATES: &[Template] = &[
     Template {
         name: "dumbbell",
@@ -35,7 +35,7 @@ pub const TEMPLATES: &[Template] = &[
     },
 ];
 
-/// The file of this name.
+/// Returns the text of the template of this name.
 pub fn template(name: &str) -> Option<&'static str> {
     TEMPLATES.iter().find(|template| template.name == name).map(|template| template.text)
 }

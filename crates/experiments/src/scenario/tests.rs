@@ -12,7 +12,7 @@ fn refusal(text: &str) -> String {
     Scenario::parse(text, "test.toml").map_or_else(|wrong| wrong.to_string(), |_| panic!("{text} is right"))
 }
 
-/// A scenario of a star with one session, and more lines.
+/// Returns a scenario of a star with one session and these additional lines.
 fn star(more: &str) -> String {
     format!(
         "title = \"t\"\nduration = \"10 s\"\n{more}\n[topology]\nkind = \"star\"\nleaves = 4\n[[flow]]\n\
@@ -201,7 +201,7 @@ fn random_draws_depend_on_the_seed_alone() {
     assert!(start.as_secs_f64() <= 2.0);
 }
 
-/// The star's session and what came of it with this line in its `[[flow]]`.
+/// Returns the clock errors of the star's flows with this line in their `[[flow]]`.
 fn flows_with(line: &str, seed: u64) -> Vec<f64> {
     let text = star("").replace("name = \"m\"", &format!("name = \"m\"\n{line}"));
     parse(&text).layout(0, seed).flows.iter().map(|flow| flow.clock_error).collect()
@@ -408,7 +408,7 @@ fn the_schema_knows_every_key_that_the_templates_use() {
     assert_eq!(schema["additionalProperties"], false);
 }
 
-/// The reference in `docs/scenarios.md` is what the code checks against. To renew it: `FAIRCAST_BLESS=1 cargo test -p
+/// Tests that the reference in `docs/scenarios.md` equals the one in the code. To update it: `FAIRCAST_BLESS=1 cargo test -p
 /// faircast-experiments reference`.
 #[test]
 fn the_reference_in_the_documentation_is_current() {
@@ -457,7 +457,7 @@ fn the_schema_lists_the_metrics() {
     assert!(metrics.iter().any(|metric| metric["name"] == "G.loss" && metric["over"] == "window"));
 }
 
-/// Every TOML example of the page is a scenario, or part of one.
+/// Tests that every TOML example of the page is a scenario or part of one.
 #[test]
 fn the_examples_in_the_documentation_are_right() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
@@ -510,7 +510,7 @@ fn a_claim_is_about_a_ratio_or_a_trend() {
     assert!(refusal(&with("against = \"m.loss\"\nfit = \"slop\"\n")).contains("did you mean `slope`?"));
 }
 
-/// Two ways from `a` to `r`, of which the shorter one leads through a host.
+/// Two paths from `a` to `r`; the shorter path goes through a host.
 const WRITTEN: &str = r#"
 title = "written line by line"
 duration = "1 s"

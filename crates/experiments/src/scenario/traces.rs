@@ -1,57 +1,59 @@
-//! Traces as text: what a source sends when (`time,bytes`), and how fast a link is when (`time,rate`, or Mahimahi's delivery
+//! Traces as text: transmissions of a source (`time,bytes`), and rates of a link over time (`time,rate`, or Mahimahi's delivery
 //! opportunities).
 //!
-//! A line is an entry; `#` begins a comment, and a first line without numbers is a heading. Times are seconds from the start of the flow or of the
-//! change, and never go back.
+//! Each line is an entry; `#` begins a comment, and a first line without numbers is a heading. Times are seconds from the start
+//! of the flow or of the change, and never decrease.
 
 use faircast_core::time::{Rate, Span};
 
-/// Entries of a trace at most.
+/// Maximum number of entries of a trace.
 pub const MAX_ENTRIES: usize = 1_000_000;
-/// The last moment of a trace, in seconds.
+/// Latest time in a trace, in seconds.
 const LAST: f64 = 1e6;
-/// Bytes of one entry at most.
+/// Maximum number of bytes of one entry.
 const MAX_BYTES: f64 = 1e9;
-/// Bytes of a packet that Mahimahi's opportunities are for (its manual page, `mm-link`).
+/// Number of bytes that one of Mahimahi's opportunities can carry (its manual page, `mm-link`).
 const OPPORTUNITY: u64 = 1504;
 
-/// Why a text is no trace.
+/// Reason why a text is not a valid trace.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TraceError {
-    /// No entry.
+    /// The trace has no entry.
     #[error("the trace is empty; it has lines like `{0}`")]
     Empty(&'static str),
-    /// A line that is no entry.
+    /// A line is not a valid entry.
     #[error("line {line} of the trace, \"{text}\": {why}")]
     Line {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// The line, in part.
+        /// The beginning of the line.
         text: String,
         /// The fault, and the expected form.
         why: String,
     },
-    /// More than can be kept.
+    /// The trace has too many entries.
     #[error("the trace has more than {MAX_ENTRIES} entries; cut it, or sum several into one")]
     TooLong,
-    /// A repeated trace that takes no time.
-    #[error("the trace begins and ends at {0} s, so it cannot repeat; write its end as a last line")]
+    /// A repeated trace has no duration.
+    #[error(
+        "the trace begins and ends at {0} s, so it cannot repeat; write its end as a last line"
+    )]
     NoTime(f64),
 }
 
-/// A link's rate from moments on, and how long all of it takes.
+/// Rates of a link over time, and the duration of the trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateTrace {
-    /// From when, after the start, and how fast.
+    /// Time after the start, and rate from then on.
     pub steps: Vec<(Span, Rate)>,
-    /// When it ends, and may begin again.
+    /// Duration of the trace, after which it may be repeated.
     pub length: Span,
 }
 
-/// Transmissions of sources: time after the start, and number of bytes.
+/// Transmissions of a source: time after the start, and number of bytes.
 pub type SendTrace = Vec<(Span, u64)>;
 
-/// Lines that are entries, with their numbers.
+/// Returns the lines with entries, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let entries = text.lines().zip(1..).filter_map(|(line, number)| {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -68,7 +70,7 @@ fn refuse(line: usize, text: &str, why: impl Into<String>) -> TraceError {
     TraceError::Line { line, text: text.chars().take(40).collect(), why: why.into() }
 }
 
-/// Two numbers with a comma between them, the first a time no earlier than `from`.
+/// Reads two numbers separated by a comma; the first is a time that is at least `from`.
 fn pair(line: usize, text: &str, from: f64) -> Result<(f64, f64), TraceError> {
     let numbers =
         text.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
@@ -108,8 +110,9 @@ pub fn sends(text: &str) -> Result<SendTrace, TraceError> {
     if all.is_empty() { Err(TraceError::Empty("0.25,1500")) } else { Ok(all) }
 }
 
-/// How fast a link is: `time,rate` with the rate in bit/s, or, where lines have no comma, Mahimahi's: each line is a millisecond in which one
-/// packet may leave. Those are summed over `bin` or until there is one.
+/// Reads the rates of a link: lines `time,rate` with rates in bit/s, or lines without a comma in Mahimahi's format. In this
+/// format each line is a millisecond in which one packet may leave. The opportunities are averaged over `bin`, or over a longer
+/// time until there is one.
 ///
 /// # Errors
 /// The fault and its line.
@@ -163,7 +166,7 @@ fn opportunities(text: &str, bin: Span) -> Result<RateTrace, TraceError> {
         }
         count += 1;
         if at >= began + bin {
-            // Nothing for longer than a bin: so slow until now.
+            // No opportunity for longer than a bin: the rate was low until now.
             steps.push((began, Rate::of(count * OPPORTUNITY, at.saturating_sub(began))));
             (began, count) = (at, 0);
         }
@@ -189,7 +192,7 @@ mod tests {
 
     #[test]
     fn mahimahis_opportunities_become_rates_that_carry_as_much() {
-        // 10 in the first 100 ms, none in the next two, 5 in what follows to the end at 400 ms.
+        // 10 in the first 100 ms, none in the next two, and 5 in the remainder, which ends at 400 ms.
         let mut text: String = (1..=10).map(|n| format!("{}\n", n * 9)).collect();
         text.push_str("310\n320\n330\n340\n400\n");
         let trace = rates(&text, Span::from_millis(100)).expect("it is well formed");

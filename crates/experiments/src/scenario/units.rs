@@ -53,12 +53,12 @@ const SIZES: &[(&str, f64)] =
     &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0)];
 const PLAIN: &[(&str, f64)] = &[];
 
-/// The same, from zero on.
+/// Parses a number as `signed` does, without negative numbers.
 fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     signed(text, units).filter(|value| *value >= 0.0)
 }
 
-/// A number and one of these units; a number alone is in base units.
+/// Parses a number and one of these units; a number without a unit is in base units.
 fn signed(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
     let end = text
@@ -80,12 +80,12 @@ fn signed(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let unit = text[end..].trim();
     let factor =
         if unit.is_empty() { 1.0 } else { units.iter().find(|(name, _)| *name == unit).map(|(_, f)| *f)? };
-    // Dividing by a whole number is exact where multiplying by its inverse is not.
+    // Dividing by an integer is exact, while multiplying by its inverse is not.
     let value = if factor < 1.0 { number / (1.0 / factor).round() } else { number * factor };
     value.is_finite().then_some(value)
 }
 
-/// A number without a unit other than 0, be it a number or a text.
+/// Returns a nonzero number without a unit, from a number or a text.
 pub(crate) fn bare(node: &Node) -> Option<f64> {
     let number = match &node.value {
         Value::Text(text) => text.trim().parse().ok()?,
@@ -102,12 +102,12 @@ fn number(node: &Node, units: &[(&str, f64)]) -> Option<f64> {
     }
 }
 
-/// Seconds.
+/// Reads a time in seconds.
 pub(crate) fn time(node: &Node) -> Option<f64> {
     if bare(node).is_some() { None } else { number(node, TIMES) }
 }
 
-/// Bits per second.
+/// Reads a rate in bits per second.
 pub(crate) fn rate(node: &Node) -> Option<f64> {
     match node.text().map(str::trim) {
         Some("unlimited") => Some(f64::INFINITY),
@@ -116,17 +116,17 @@ pub(crate) fn rate(node: &Node) -> Option<f64> {
     }
 }
 
-/// Bytes.
+/// Reads a size in bytes.
 pub(crate) fn size(node: &Node) -> Option<f64> {
     number(node, SIZES)
 }
 
-/// 0 to 1.
+/// Reads a share from 0 to 1.
 pub(crate) fn share(node: &Node) -> Option<f64> {
     number(node, &[("%", 0.01)]).filter(|share| *share <= 1.0)
 }
 
-/// How far a clock is off, in parts of 1; positive when it is fast.
+/// Reads a relative clock error; positive values are fast.
 pub(crate) fn clock_error(node: &Node) -> Option<f64> {
     let error = match &node.value {
         Value::Text(text) => signed(text, &[("ppm", 1e-6), ("%", 0.01)]),
@@ -135,13 +135,13 @@ pub(crate) fn clock_error(node: &Node) -> Option<f64> {
     error.filter(|error| error.abs() <= 0.1)
 }
 
-/// 0, 1, 2, ...
+/// Reads a whole number: 0, 1, 2, ...
 pub(crate) fn whole(node: &Node) -> Option<u64> {
     let whole = node.number().filter(|number| number.fract() == 0.0 && (0.0..=9e15).contains(number))?;
     Some(whole as u64)
 }
 
-/// A buffer.
+/// Reads the limit of a buffer.
 pub(crate) fn limit(node: &Node) -> Option<Limit> {
     let in_range = |value: f64| (value <= f64::from(u32::MAX)).then_some(value.round() as u32);
     match node.text().map(str::trim) {
@@ -191,7 +191,7 @@ pub(crate) fn router(node: &Node) -> Result<RouterKind, Option<String>> {
     }
 }
 
-/// A network, whose links all lead both ways.
+/// Reads a network; all its links have both directions.
 pub(crate) fn network(node: &Node) -> Result<Topology, Option<String>> {
     let text = node.text().ok_or(None)?;
     let network = Topology::parse(text).map_err(|error| Some(error.to_string()))?;
@@ -209,27 +209,27 @@ pub(crate) fn sends(node: &Node) -> Result<SendTrace, Option<String>> {
     traces::sends(node.text().ok_or(None)?).map_err(|error| Some(error.to_string()))
 }
 
-/// How fast a link is when; Mahimahi's opportunities over 100 ms.
+/// Reads the rates of a link over time; Mahimahi's opportunities are averaged over 100 ms.
 pub(crate) fn rates(node: &Node) -> Result<RateTrace, Option<String>> {
     rates_over(node, Span::from_millis(100))
 }
 
-/// The same, over another time.
+/// Reads the rates of a link over time; Mahimahi's opportunities are averaged over `bin`.
 pub(crate) fn rates_over(node: &Node, bin: Span) -> Result<RateTrace, Option<String>> {
     traces::rates(node.text().ok_or(None)?, bin).map_err(|error| Some(error.to_string()))
 }
 
-/// The unit that a law's mean is in.
+/// The quantity of a law, which determines the unit of its mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LawOf {
     Times,
     Counts,
 }
 
-/// The shape of Pareto laws that do not say theirs (ns-2's default).
+/// Shape of Pareto laws without a specified shape (ns-2's default).
 const PARETO_SHAPE: f64 = 1.5;
 
-/// A law of random lengths.
+/// Reads the distribution of a random length.
 pub(crate) fn law(node: &Node, of: LawOf) -> Option<Law> {
     let units = match of {
         LawOf::Times => TIMES,

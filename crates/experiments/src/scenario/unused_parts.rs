@@ -1,5 +1,5 @@
-//! Parts of a scenario without effect: nodes that hang on one link and that no flow uses, flows whose receivers
-//! join after the end. They are slips of the pen; without a warning the run would not be the intended one.
+//! Finds parts of a scenario without effect: nodes with one link and without a flow, and flows whose receivers join after the
+//! end. These are probably mistakes, so a warning is given.
 
 use super::diagnostic::Diagnostic;
 use super::names::Names;
@@ -8,11 +8,10 @@ use faircast_core::time::Time;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A flow's group, its receivers, and when each joins and leaves.
+/// A flow's group, its receivers, and their times of joining and leaving.
 pub(super) type Joins<'a> = (usize, &'a [u32], &'a [(Time, Time)]);
 
-/// Returns the parts without use; `ends` are the nodes where flows begin and end, `made` the nodes that links have
-/// created.
+/// Returns warnings about parts without effect. `ends` are the ends of flows, `made` the nodes that links have created.
 pub(super) fn of<'a>(
     names: &Names,
     plan: &RunPlan,
@@ -26,7 +25,8 @@ pub(super) fn of<'a>(
     wrong
 }
 
-/// Nodes at the edge that are no end of a flow. A topology's own may be: its flows choose among them.
+/// Returns warnings about nodes with at most one link that are no end of a flow. Only nodes that links have created are checked,
+/// because flows select among the nodes of a topology.
 fn dangling(
     names: &Names,
     links: impl Iterator<Item = (u32, u32)>,
@@ -42,7 +42,7 @@ fn dangling(
     }
     let useless = |node: u32| neighbours[node as usize].len() < 2 && !ends.contains(&node);
     let mut wrong: Vec<Diagnostic> = Vec::new();
-    // A row is useful if one of its nodes is.
+    // A row has an effect if one of its nodes has one.
     for row in made.chunk_by(|(_, one), (_, other)| one == other) {
         let [(node, span), ..] = row else { continue };
         if !row.iter().all(|(node, _)| useless(*node)) {
@@ -55,7 +55,8 @@ fn dangling(
     wrong
 }
 
-/// Flows all of whose receivers join when the run is over. That some do may come of a shorter run of the same scenario.
+/// Returns warnings about flows whose receivers all join after the end of the run. Single late receivers are permitted: they may
+/// result from a shorter run of the same scenario.
 fn late<'a>(names: &Names, plan: &RunPlan, joins: impl Iterator<Item = Joins<'a>>) -> Vec<Diagnostic> {
     let end = plan.duration;
     let mut wrong: Vec<Diagnostic> = Vec::new();

@@ -1,4 +1,4 @@
-//! Warnings: a scenario can be run, and does something else than its text suggests.
+//! Warnings about valid scenarios whose effect differs from what the text suggests.
 
 use super::Point;
 use super::diagnostic::Diagnostic;
@@ -9,10 +9,10 @@ use faircast_topology::{LinkId, Routes};
 use faircast_unicast::Protocol;
 use faircast_unicast::tcp::Variant;
 
-/// Paths of a group that are looked at: receivers of a group are mostly alike.
+/// Maximum number of paths of a group that are examined; receivers of a group are usually similar.
 const PATHS: usize = 64;
 
-/// All warnings about a point of the sweep.
+/// Returns all warnings about a point of the sweep.
 pub(super) fn of(plan: &RunPlan, layout: &Layout, point: &Point) -> Vec<Diagnostic> {
     let topology = layout.nodes_and_links(|node| layout.hosts.contains(&node));
     let mut routes = Routes::new(&topology);
@@ -41,7 +41,7 @@ pub(super) fn of(plan: &RunPlan, layout: &Layout, point: &Point) -> Vec<Diagnost
     all
 }
 
-/// The narrowest link has the usual rate of its kind, while the file states rates of other links on the path.
+/// Warns if the narrowest link has its default rate, while the file states rates of other links on the path.
 fn unstated_bottleneck(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Option<Diagnostic> {
     let laid = |link: &LinkId| layout.links[link.0 as usize];
     let rate = |link: &LinkId| layout.specs[laid(link).spec as usize].rate.bps();
@@ -58,7 +58,7 @@ fn unstated_bottleneck(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Opt
     Some(Diagnostic::new(&flow.name.span, message, "a bottleneck that nobody wrote").help(help))
 }
 
-/// A TCP that slows down by marks passes no queue that marks.
+/// Warns if a TCP that needs marks passes no queue that marks.
 fn never_marked(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Option<Diagnostic> {
     let FlowKind::Unicast { protocol, .. } = &flow.kind else { return None };
     let Protocol::Tcp(config) = protocol else { return None };
@@ -76,7 +76,7 @@ fn never_marked(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Option<Dia
     Some(Diagnostic::new(&flow.name.span, message, "never marked").help(help))
 }
 
-/// A tree is described for a scheme without agents.
+/// Warns if a tree is described for a scheme without agents.
 fn useless_tree(flow: &FlowPlan, session: &SessionPlan) -> Option<Diagnostic> {
     if session.tree == TreePlan::Flat || session.scheme.agents().is_some() {
         return None;
@@ -87,7 +87,7 @@ fn useless_tree(flow: &FlowPlan, session: &SessionPlan) -> Option<Diagnostic> {
     Some(Diagnostic::new(&flow.name.span, message, "no tree").help(help))
 }
 
-/// A source without a tree has more children than the scheme is made for.
+/// Warns if a source without a tree has more children than the scheme is designed for.
 fn too_flat(flow: &FlowPlan, session: &SessionPlan, laid: &LaidFlow) -> Option<Diagnostic> {
     let is_flat = laid.parents.is_empty() && session.scheme.name() == "mtcp";
     if !is_flat || laid.receivers.len() <= session.most_children as usize {

@@ -3,13 +3,13 @@
 use super::fourier::{self, Complex};
 use faircast_core::rng::Rng;
 
-/// The autocorrelation of fractional Gaussian noise at this lag.
+/// Returns the autocorrelation of fractional Gaussian noise at this lag.
 pub fn autocorrelation(hurst: f64, lag: u32) -> f64 {
     let (k, power) = (f64::from(lag), 2.0 * hurst);
     (((k + 1.0).powf(power) + (k - 1.0).abs().powf(power)) - 2.0 * k.powf(power)) / 2.0
 }
 
-/// The same at large lags (paper 002, (5.6)), with 1 at none.
+/// Returns the approximation of the autocorrelation for large lags (paper 002, (5.6)), and 1 at lag zero.
 pub fn asymptotic_autocorrelation(hurst: f64, lag: u32) -> f64 {
     if lag == 0 {
         return 1.0;
@@ -17,7 +17,7 @@ pub fn asymptotic_autocorrelation(hurst: f64, lag: u32) -> f64 {
     hurst * (2.0 * hurst - 1.0) * f64::from(lag).powf(2.0 * hurst - 2.0)
 }
 
-/// As many values as asked for, with mean 0 and variance 1.
+/// Draws `length` values with mean 0 and variance 1.
 pub fn noise(hurst: f64, length: usize, rng: &mut Rng) -> Vec<f64> {
     let half = length.next_power_of_two().max(2);
     let around = (0..=half).chain((1..half).rev());
@@ -27,7 +27,7 @@ pub fn noise(hurst: f64, length: usize, rng: &mut Rng) -> Vec<f64> {
     let mut values: Vec<Complex> = eigenvalues
         .iter()
         .map(|(eigenvalue, _)| {
-            // Eigenvalues of this noise are negative only by rounding.
+            // Eigenvalues of this noise are negative only because of rounding.
             let size = (eigenvalue.max(0.0) * scale).sqrt();
             let (a, b) = normal_pair(rng);
             (size * a, size * b)
@@ -38,12 +38,12 @@ pub fn noise(hurst: f64, length: usize, rng: &mut Rng) -> Vec<f64> {
     values.into_iter().map(|(re, _)| re).collect()
 }
 
-/// A load that follows such a noise: this mean, this standard deviation, never negative.
+/// Draws a load that follows such noise, with this mean and standard deviation, and without negative values.
 pub fn load(hurst: f64, (mean, deviation): (f64, f64), length: usize, rng: &mut Rng) -> Vec<f64> {
     noise(hurst, length, rng).into_iter().map(|value| (mean + deviation * value).max(0.0)).collect()
 }
 
-/// Two independent values of a normal distribution (Box and Muller).
+/// Draws two independent values of a normal distribution (Box and Muller).
 pub fn normal_pair(rng: &mut Rng) -> (f64, f64) {
     let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();
     let (sin, cos) = (2.0 * std::f64::consts::PI * rng.unit()).sin_cos();

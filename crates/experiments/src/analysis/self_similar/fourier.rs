@@ -3,7 +3,8 @@
 /// A complex number.
 pub(super) type Complex = (f64, f64);
 
-/// The sum over `k` of `values[k] exp(-2 pi i j k / n)` in place of each `values[j]`. Their number must be a power of two.
+/// Replaces each `values[j]` by the sum over `k` of `values[k] exp(-2 pi i j k / n)`. The number of values must be a power of
+/// two.
 pub(super) fn transform(values: &mut [Complex]) {
     let count = values.len();
     debug_assert!(count.is_power_of_two(), "the transform halves");

@@ -13,7 +13,7 @@ const COEFFICIENTS: [f64; 9] = [
     1.505_632_735_149_311_6e-7,
 ];
 
-/// The logarithm of the gamma function of a number above zero.
+/// Returns the logarithm of the gamma function of a positive number.
 pub(super) fn log_gamma(x: f64) -> f64 {
     let pi = std::f64::consts::PI;
     if x < 0.5 {
@@ -26,7 +26,7 @@ pub(super) fn log_gamma(x: f64) -> f64 {
     0.5 * (2.0 * pi).ln() + (x + 0.5) * t.ln() - t + sum.ln()
 }
 
-/// The gamma function of a number above zero.
+/// Returns the gamma function of a positive number.
 pub(super) fn gamma(x: f64) -> f64 {
     log_gamma(x).exp()
 }

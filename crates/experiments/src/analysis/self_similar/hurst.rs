@@ -1,29 +1,29 @@
 //! Estimators of the Hurst parameter of a series of counts.
 //!
-//! R/S and the variance-time plot are what documents of the time used; Whittle's estimator and wavelets are the references, as far
-//! as the series is what they assume: fractional Gaussian noise, or any series with long memory.
+//! R/S and the variance-time plot are the methods of older publications. Whittle's estimators and wavelets are the references, if
+//! the series meets their assumptions: fractional Gaussian noise, or any series with long memory.
 
 use super::fourier;
 use std::fmt;
 
-/// The fewest values that an estimate is made of.
+/// Minimum number of values for an estimate.
 pub const MIN: usize = 256;
 
-/// Why there is no estimate.
+/// Reason why there is no estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoEstimate {
     /// Too few values.
     #[error("{0} values are too few; {MIN} are needed, and some thousand are better")]
     TooShort(usize),
-    /// Nothing varies.
+    /// All values are equal.
     #[error("all values are equal")]
     Constant,
-    /// Not a number, or infinite.
+    /// A value is not finite; its index.
     #[error("value {0} is not a finite number")]
     NotFinite(usize),
 }
 
-/// A way to estimate.
+/// An estimation method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// The rescaled range grows with the length of blocks as n^H (Hurst 1951).
@@ -32,13 +32,13 @@ pub enum Method {
     VarianceTime,
     /// Whittle's likelihood of fractional Gaussian noise (Paxson's approximation of its spectrum).
     Whittle,
-    /// Robinson's local likelihood: only the lowest frequencies, no assumption about the others.
+    /// Robinson's local likelihood: it uses only the lowest frequencies and assumes nothing about higher ones.
     LocalWhittle,
     /// Energies of Daubechies' wavelets with three vanishing moments grow with their scale as 2^(j(2H-1)) (Abry and Veitch 1998).
     Wavelet,
 }
 
-/// All of them.
+/// All methods.
 pub const METHODS: [Method; 5] =
     [Method::RescaledRange, Method::VarianceTime, Method::Whittle, Method::LocalWhittle, Method::Wavelet];
 
@@ -54,19 +54,20 @@ impl fmt::Display for Method {
     }
 }
 
-/// An estimate.
+/// An estimate of the Hurst parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The Hurst parameter.
+    /// The estimated value.
     pub hurst: f64,
-    /// Half of a 95 % confidence interval, where the method has one.
+    /// Half of a 95 % confidence interval, if the method provides one.
     pub margin: Option<f64>,
 }
 
-/// The Hurst parameter of a series. Whittle's estimators use the first values, as many as the largest power of two.
+/// Estimates the Hurst parameter of a series. Whittle's estimators use only the largest power of two of values, from the
+/// beginning of the series.
 ///
 /// # Errors
-/// When there is nothing to estimate from.
+/// If the series is too short, constant, or not finite.
 pub fn estimate(series: &[f64], method: Method) -> Result<Estimate, NoEstimate> {
     if series.len() < MIN {
         return Err(NoEstimate::TooShort(series.len()));
@@ -87,7 +88,8 @@ pub fn estimate(series: &[f64], method: Method) -> Result<Estimate, NoEstimate> 
     })
 }
 
-/// Slope of a straight line through points with weights, by least squares, and the sum of weighted squares beneath it.
+/// Fits a straight line to weighted points by least squares. Returns its slope and the weighted sum of squared distances of the
+/// abscissas.
 fn slope(points: &[(f64, f64, f64)]) -> (f64, f64) {
     let total: f64 = points.iter().map(|(_, _, w)| w).sum();
     let mean_x = points.iter().map(|(x, _, w)| w * x).sum::<f64>() / total;
@@ -111,7 +113,7 @@ fn rescaled_range(series: &[f64]) -> f64 {
     slope(&points).0
 }
 
-/// The range of sums of deviations from the mean, over the standard deviation.
+/// Returns the range of the sums of deviations from the mean, divided by the standard deviation.
 fn range_over_deviation(block: &[f64]) -> Option<f64> {
     let count = block.len() as f64;
     let mean = block.iter().sum::<f64>() / count;
@@ -143,8 +145,8 @@ fn variance_time(series: &[f64]) -> f64 {
     1.0 + slope(&points).0 / 2.0
 }
 
-/// The spectrum of fractional Gaussian noise at a frequency, but for a factor that does not depend on it: three terms of the sum,
-/// and a correction for the others (Paxson 1997).
+/// Returns the spectrum of fractional Gaussian noise at a frequency, up to a constant factor: three terms of the sum, and a
+/// correction for the remaining terms (Paxson 1997).
 fn spectrum(frequency: f64, hurst: f64) -> f64 {
     let (d, rest) = (-2.0 * hurst - 1.0, -2.0 * hurst);
     let turn = 2.0 * std::f64::consts::PI;
@@ -154,7 +156,7 @@ fn spectrum(frequency: f64, hurst: f64) -> f64 {
     (1.0 - frequency.cos()) * (frequency.powf(d) + sum + others)
 }
 
-/// The place of the least value between two numbers, of a function with one valley (golden section).
+/// Returns the location of the minimum between two numbers, of a function with one minimum (golden section search).
 fn min_between(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
     let golden = (5f64.sqrt() - 1.0) / 2.0;
     let mut places = [high - golden * (high - low), low + golden * (high - low)];
@@ -263,15 +265,16 @@ fn wavelet(series: &[f64]) -> Estimate {
     Estimate { hurst: (rise + 1.0) / 2.0, margin: Some(1.96 * deviation / 2.0) }
 }
 
-/// The mean of the distance of predictions from what came, over the mean of what came: "estimation error" of figure 5.4.
+/// Returns the mean absolute difference between predictions and values, divided by the mean of the values: "estimation error" of
+/// figure 5.4.
 pub fn estimation_error(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (off, came) = pairs
         .fold((0.0, 0.0), |(off, came), (predicted, value)| (off + (predicted - value).abs(), came + value));
     off / came
 }
 
-/// Returns the Hurst parameter of the traffic of many sources whose times on or off have a Pareto distribution of
-/// this shape (Willinger and others 1997).
+/// Returns the Hurst parameter of the traffic of many sources whose on or off times have a Pareto distribution of this shape
+/// (Willinger and others 1997).
 pub fn of_on_off(shape: f64) -> f64 {
     (3.0 - shape) / 2.0
 }

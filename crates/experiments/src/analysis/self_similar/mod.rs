@@ -1,13 +1,13 @@
-//! Self-similar traffic (paper 002, 5.2): series with long memory are made, their Hurst parameter is estimated, and how well
-//! they can be predicted is computed.
+//! Self-similar traffic (paper 002, 5.2): generation of series with long memory, estimation of their Hurst parameter, and the
+//! accuracy of predictions.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`fgn`] | fractional Gaussian noise by Davies' and Harte's method |
 //! | [`hurst`] | estimators of the Hurst parameter: R/S, variance-time, Whittle, local Whittle, wavelets |
-//! | [`prediction`] | the least error of predictors of such series (figure 5.2) |
+//! | [`prediction`] | the minimum error of predictors of such series (figure 5.2) |
 //!
-//! The Hurst parameter `H` is 0.5 for independent values and nears 1 for the longest memory.
+//! The Hurst parameter `H` is 0.5 for independent values and approaches 1 for the longest memory.
 
 pub mod fgn;
 pub mod hurst;

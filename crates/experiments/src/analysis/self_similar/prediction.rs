@@ -1,5 +1,5 @@
-//! How well self-similar series can be predicted (paper 002, figure 5.2): the mean squared error one step ahead, as a part of the
-//! variance.
+//! Accuracy of predictions of self-similar series (paper 002, figure 5.2): the mean squared error one step ahead, as a share of
+//! the variance.
 
 use super::fgn;
 use super::gamma::{gamma, log_gamma};
@@ -14,14 +14,15 @@ pub fn brownian_error(hurst: f64) -> f64 {
     angle.sin() / angle * gamma(1.5 - hurst).powi(2) / gamma(2.0 - 2.0 * hurst)
 }
 
-/// Weights of the latest increments of fractional Brownian motion in the prediction of the next one, the newest first
-/// (Gripenberg and Norros, with an observed past of as many steps).
+/// Returns the weights of the latest increments of fractional Brownian motion in the prediction of the next one, the newest first
+/// (Gripenberg and Norros, with `order` observed steps).
 pub fn brownian_weights(hurst: f64, order: u32) -> Vec<f64> {
     const PARTS: u32 = 200;
     let past = f64::from(order);
     let factor = (std::f64::consts::PI * (hurst - 0.5)).sin() / std::f64::consts::PI;
     let power = hurst - 0.5;
-    // The weight at `t` before now for what comes within one step; the substitution s = v^2 tames the integrand at 0.
+    // The weight of the moment `t` before now in the prediction of the next step; the substitution s = v^2 removes the
+    // singularity at 0.
     let weight = |t: f64| {
         let integral: f64 = (0..PARTS)
             .map(|k| {
@@ -34,7 +35,7 @@ pub fn brownian_weights(hurst: f64, order: u32) -> Vec<f64> {
     };
     let over_a_step = |step: u32| {
         let parts = (0..PARTS).map(|k| {
-            // Both ends of the past are singular.
+            // The weight is singular at both ends of the observed past.
             let u = (f64::from(k) + 0.5) / f64::from(PARTS);
             let (t, slope) = (u * u * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u));
             weight(f64::from(step) + t) * slope / f64::from(PARTS)
@@ -44,8 +45,7 @@ pub fn brownian_weights(hurst: f64, order: u32) -> Vec<f64> {
     (0..order).map(over_a_step).collect()
 }
 
-/// Returns the error for fractional ARIMA (0, d, 0), with `d = H - 1/2`, from `order` values; from all with
-/// `None`.
+/// Returns the error for fractional ARIMA (0, d, 0), with `d = H - 1/2`, from `order` values, or from all past values for `None`.
 pub fn farima_error(hurst: f64, order: Option<u32>) -> f64 {
     let d = hurst - 0.5;
     match order {
@@ -54,7 +54,8 @@ pub fn farima_error(hurst: f64, order: Option<u32>) -> f64 {
     }
 }
 
-/// Weights of the latest values of fractional ARIMA (0, d, 0) in the prediction of the next one, the newest first; `d` above zero.
+/// Returns the weights of the latest values of fractional ARIMA (0, d, 0) in the prediction of the next one, the newest first.
+/// `d` must be positive.
 pub fn farima_weights(hurst: f64, order: u32) -> Vec<f64> {
     let (d, k) = (hurst - 0.5, f64::from(order));
     // The logarithm of -Gamma(-d).
@@ -67,10 +68,10 @@ pub fn farima_weights(hurst: f64, order: u32) -> Vec<f64> {
     (1..=order).map(weight).collect()
 }
 
-/// Which autocorrelation.
+/// Kind of autocorrelation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Correlation {
-    /// That of fractional Gaussian noise.
+    /// The exact autocorrelation of fractional Gaussian noise.
     Exact,
     /// The correlation at large lags (5.6).
     Asymptotic,
@@ -92,7 +93,7 @@ pub fn linear_error(hurst: f64, order: u32, correlation: Correlation) -> f64 {
     levinson(&covariances, &mut weights) / covariances[0]
 }
 
-/// Returns the error of any weights, the newest value's first, for fractional Gaussian noise.
+/// Returns the error of arbitrary weights, the newest value's first, for fractional Gaussian noise.
 pub fn error_of(weights: &[f64], hurst: f64) -> f64 {
     let at = |lag: usize| fgn::autocorrelation(hurst, lag as u32);
     let with_next: f64 = weights.iter().enumerate().map(|(j, weight)| weight * at(j + 1)).sum();
@@ -116,7 +117,7 @@ mod tests {
         }
     }
 
-    /// Figure 5.2, computed independently.
+    /// The curves of figure 5.2 match independently computed values.
     #[test]
     fn the_curves_of_figure_5_2() {
         check(

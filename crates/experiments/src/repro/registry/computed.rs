@@ -1,11 +1,11 @@
-//! Figures that the papers compute and do not simulate.
+//! Figures that the papers compute without simulation.
 
 use super::Calculated;
 use crate::analysis::loss_events::{Losses, Point, point};
 use crate::plot::{Axis, Figure, Layer, Panel};
 use crate::repro::{Judged, Tolerance};
 
-/// The largest window of the chain: larger ones change nothing where losses come one by one.
+/// The largest window of the chain: with single losses, larger windows change nothing.
 // Paper gap: 2.2.1.3 solves the chain "for different large N's" and names none.
 const MAX: usize = 400;
 

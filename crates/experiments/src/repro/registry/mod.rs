@@ -1,4 +1,4 @@
-//! Which figures and tables can be repeated: lists in TOML beside this file, and what they name.
+//! Lists of the figures and tables that can be reproduced, in TOML files next to this file, and the functions that they name.
 
 mod computed;
 mod prediction;
@@ -14,65 +14,65 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// A figure or table of a document.
+/// A figure or table of a paper.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Identifier in this project: the paper's number and the figure's.
+    /// Identifier in this project: the number of the paper and of the figure.
     pub id: String,
-    /// Other names, of figures that show the same or the network for it.
+    /// Other names: figures with the same content, or figures of its network.
     #[serde(default)]
     pub aliases: Vec<String>,
     /// Subject, in one line.
     pub about: String,
-    /// Result that the published figure or table shows, in words.
+    /// Published result of the figure or table, in words.
     pub published: String,
     /// Known reasons for claims that do not hold; may be empty.
     #[serde(default)]
     pub known: String,
-    /// Its scenario; `None` when nothing is simulated.
+    /// Its scenario; `None` if nothing is simulated.
     pub scenario: Option<Embedded>,
     /// Calculation that needs no simulation.
     pub calculation: Option<Calculation>,
-    /// Claims that need something that is not there yet.
+    /// Claims that need a missing feature.
     #[serde(default)]
     pub open: Vec<Open>,
-    /// Claims about other figures and tables; empty except in summaries.
+    /// Claims that summarize other figures and tables; empty except in summaries.
     #[serde(default)]
     pub restates: Vec<Restated>,
 }
 
-/// A paper whose figures and tables are repeated.
+/// A paper whose figures and tables are reproduced.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// How the names of its entries begin.
+    /// Prefix of the identifiers of its entries.
     pub prefix: String,
     /// Name in this project.
     pub name: String,
-    /// Its title.
+    /// Title of the paper.
     pub title: String,
     /// Author and kind of the text.
     pub by: String,
 }
 
-/// A scenario file.
+/// A scenario file, embedded in the program.
 #[derive(Debug)]
 pub struct Embedded {
-    /// Its path in the repository.
+    /// Path in the repository.
     pub file: &'static str,
-    /// Its text.
+    /// The text of the file.
     pub text: &'static str,
-    /// Further changes for quick runs, beside short times.
+    /// Further changes for quick runs, in addition to shorter times.
     pub quick: Vec<(String, String)>,
-    /// Its figures.
+    /// Function that draws its figures.
     pub figures: Figures,
 }
 
-/// Draws the figures of a scenario's results.
+/// A function that draws the figures of a scenario's results.
 pub type Figures = fn(&Scenario, &Results) -> Vec<Named>;
 
-/// A scenario file and its figures by their names.
+/// A scenario file and the function of its figures, by their names.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EmbeddedNames {
@@ -82,44 +82,44 @@ struct EmbeddedNames {
     quick: Vec<(String, String)>,
 }
 
-/// A calculation.
+/// A calculation without a scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Calculation(pub fn() -> Calculated);
 
 /// Results of a calculation.
 #[derive(Debug)]
 pub struct Calculated {
-    /// Its claims.
+    /// The judged claims.
     pub claims: Vec<Judged>,
-    /// Its figures.
+    /// The figures.
     pub figures: Vec<Named>,
 }
 
-/// A claim that needs something that is not there yet.
+/// A claim that needs a missing feature.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
     /// Name of the claim.
     pub name: String,
-    /// The published value, where there is one.
+    /// The published value; `None` if no value is published.
     pub published: Option<f64>,
-    /// Requirement of the claim.
+    /// The missing feature.
     pub needs: String,
 }
 
-/// A claim of a summary: a word about claims of another figure or table.
+/// A claim of a summary about claims of another figure or table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restated {
     /// Name of the claim.
     pub name: String,
-    /// Which figure or table it sums up.
+    /// Identifier of the summarized figure or table.
     pub entry: String,
-    /// Which of its claims, by how their names begin.
+    /// Prefixes of the names of the summarized claims.
     pub claims: Vec<String>,
 }
 
-/// Functions that draw figures.
+/// Functions that draw figures, by name.
 const FIGURES: &[(&str, Figures)] = &[
     ("averages_and_rates", views::averages_and_rates),
     ("averages_and_sweep", views::averages_and_sweep),
@@ -140,7 +140,7 @@ const FIGURES: &[(&str, Figures)] = &[
     ("table_3_2", views::table_3_2),
 ];
 
-/// Calculations.
+/// Calculations, by name.
 const CALCULATIONS: &[(&str, Calculation)] = &[
     ("fig_2_10", Calculation(computed::fig_2_10)),
     ("fig_5_2", Calculation(queues::fig_5_2)),
@@ -175,7 +175,7 @@ scenarios! {
     "compare": "drop-to-zero";
 }
 
-/// The item of this name, and the name.
+/// Returns the item of this name, and the name.
 fn named<T: Copy, E: Error>(all: &[(&'static str, T)], name: &str) -> Result<(&'static str, T), E> {
     let found = all.iter().find(|(known, _)| *known == name).copied();
     found.ok_or_else(|| E::custom(format!("nothing here is called {name:?}")))
@@ -196,13 +196,13 @@ impl<'de> Deserialize<'de> for Calculation {
     }
 }
 
-/// A list of TOML tables.
+/// Parses a list of TOML tables.
 fn list<T: DeserializeOwned>(text: &str) -> impl Iterator<Item = T> {
     let lists: BTreeMap<String, Vec<T>> = toml::from_str(text).expect("a test reads every list");
     lists.into_values().flatten()
 }
 
-/// All documents, and what is our own.
+/// All papers, and the collection of our own scenarios.
 pub static DOCUMENTS: LazyLock<Vec<Document>> =
     LazyLock::new(|| list(include_str!("documents.toml")).collect());
 
@@ -223,13 +223,13 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     parts.into_iter().flat_map(list).collect()
 });
 
-/// All figures and tables, in the order of the papers, then our own.
+/// Returns all figures and tables, in the order of the papers; our own are last.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     ENTRIES.iter()
 }
 
 impl Entry {
-    /// Where it is from.
+    /// Returns the paper of the figure or table.
     pub fn document(&self) -> &'static Document {
         let prefix = self.id.split('/').next().unwrap_or_default();
         let of = |document: &&Document| document.prefix == prefix;
@@ -248,15 +248,15 @@ impl Entry {
     }
 }
 
-/// No figure or table has this name.
+/// The error that no figure or table has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no reproduction `{0}`; `faircast repro list` shows all")]
 pub struct NoSuchEntry(pub String);
 
-/// The figure or table of this name or alias.
+/// Finds a figure or table by its name or an alias.
 ///
 /// # Errors
-/// When no entry has this identifier.
+/// If no entry has this identifier.
 pub fn find(id: &str) -> Result<&'static Entry, NoSuchEntry> {
     let named = |entry: &&Entry| entry.id == id || entry.aliases.iter().any(|alias| alias == id);
     entries().find(named).ok_or_else(|| NoSuchEntry(id.to_owned()))

@@ -1,4 +1,4 @@
-//! Paper 002, chapters 5 and 6: what is computed about PAQM and SFC.
+//! Paper 002, chapters 5 and 6: calculations about PAQM and SFC.
 
 use super::Calculated;
 use crate::analysis::self_similar::prediction::{Correlation, brownian_error, farima_error, linear_error};
@@ -12,7 +12,7 @@ fn one(name: &str, published: Option<f64>, tolerance: Tolerance, value: f64) -> 
     Judged::measured(name.into(), published, tolerance, &[value])
 }
 
-/// The same where the paper's own formulas leave no other value.
+/// Marks the claim as a contradiction of the paper if it fails, because the paper's own formulas give only this value.
 fn by_algebra(judged: Judged, why: &str) -> Judged {
     match judged.verdict {
         Verdict::Fails => Judged { verdict: Verdict::Contradicts, note: why.into(), ..judged },
@@ -28,7 +28,7 @@ fn figure(title: &str, subtitle: &str, panels: Vec<Panel>) -> Figure {
     Figure::new(title, subtitle, panels).with_own_ranges()
 }
 
-/// Paper 002, figure 5.2: how well self-similar traffic can be predicted.
+/// Paper 002, figure 5.2: accuracy of predictions of self-similar traffic.
 pub(super) fn fig_5_2() -> Calculated {
     type Error = fn(f64) -> f64;
     let curves: [(&str, Error); 4] = [
@@ -71,7 +71,8 @@ pub(super) fn fig_5_2() -> Calculated {
     }
 }
 
-/// Paper 002, figure 5.6: the probability over queue and traffic, with a capacity of half of the buffer and an optimum of 0.6 of it.
+/// Paper 002, figure 5.6: the drop probability over queue and traffic, with a capacity of half of the buffer and an optimum of
+/// 0.6 of the buffer.
 pub(super) fn fig_5_6() -> Calculated {
     let (buffer, capacity) = (100.0, 50.0);
     let config = paqm::Config { target: 60.0, solution: paqm::Solution::Clamp, ..paqm::Config::default() };
@@ -105,7 +106,7 @@ pub(super) fn fig_5_6() -> Calculated {
     }
 }
 
-/// Paper 002, figures 6.2 to 6.5 and examples 6.1 and 6.2: where SFC is stable.
+/// Paper 002, figures 6.2 to 6.5 and examples 6.1 and 6.2: the stable range of SFC.
 pub(super) fn fig_6_2() -> Calculated {
     let example =
         |per_ack| Link { flows: 300.0, rtt: Span::from_millis(600), packets_per_second: 1250.0, per_ack };

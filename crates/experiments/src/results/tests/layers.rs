@@ -8,7 +8,7 @@ use faircast_core::node::{Observation, Tally};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{LayerOutcome, LinkOutcome, Outcome, SourceSample};
 
-/// Three receivers; the third comes at 4 s.
+/// Three receivers; the third joins at 4 s.
 const THREE: &str = "title = \"t\"\nduration = \"10 s\"\nstart_jitter = 0\n[topology]\nkind = \"star\"\nleaves = 3\n\
     [[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"rlc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
     join = [0, 0, \"4 s\"]\nparts = [{ name = \"first\", receivers = \"leaf1\" }, { name = \"rest\", receivers = \"leaf[2-3]\" }]\n\
@@ -66,7 +66,7 @@ fn layers_are_counted_while_a_receiver_is_there() {
     is("m.first.layers.max", 3.0);
     is("m.first.layers@late", (2.0 + 6.0 + 2.0) / 5.0);
     is("m.rest.layers.end", 3.0);
-    // The second has 1, 2, 3 layers for 2, 5, 3 s; the third has 1 and 3 for 1 and 5 s.
+    // The second receiver has 1, 2, 3 layers for 2, 5, 3 s; the third has 1 and 3 for 1 and 5 s.
     is("m.rest.layers", f64::midpoint((2.0 + 10.0 + 9.0) / 10.0, (1.0 + 15.0) / 6.0));
 }
 
@@ -88,7 +88,7 @@ fn joins_and_leaves_are_counted_layer_by_layer() {
 
 #[test]
 fn receivers_agree_while_all_present_have_equal_layers() {
-    // The first two until 4 s, all three from 7 to 8 s.
+    // The first two receivers agree until 4 s, all three from 7 to 8 s.
     is("m.layers.agreement", 0.5);
     is("m.rest.layers.agreement", 3.0 / 6.0);
     assert!(measured().metrics.iter().all(|(name, _)| name != "m.first.layers.agreement"), "with whom?");

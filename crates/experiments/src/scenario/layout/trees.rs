@@ -8,9 +8,9 @@ use faircast_sim::NodeId;
 use faircast_topology::Routes;
 use std::ops::Range;
 
-/// Returns a tree in which no node has more than `fan` children. Members are divided into runs of their order;
-/// the first of a run is a child of the source and has the others of the run below it, divided in the same way.
-/// Members that are near each other in a topology are near each other in it.
+/// Returns a tree in which no node has more than `fan` children. The sequence of members is divided into runs. The first member
+/// of a run is a child of the source, and the rest of the run is below it, divided in the same way. Members that are close in a
+/// topology are therefore close in the tree.
 fn in_runs(count: usize, fan: usize) -> Vec<Option<u32>> {
     let mut parents = vec![None; count];
     let mut undivided = vec![(0..count, None)];
@@ -27,7 +27,7 @@ fn in_runs(count: usize, fan: usize) -> Vec<Option<u32>> {
 }
 
 impl Builder {
-    /// Lays a session's tree: the parent of each receiver, and the agents that fail.
+    /// Adds a session's tree: the parent of each receiver, and the agents that fail.
     pub(super) fn tree(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &mut LaidFlow) {
         let count = flow.receivers.len();
         if session.scheme.agents().is_none() {
@@ -59,7 +59,7 @@ impl Builder {
         self.check_children(session, span, flow);
     }
 
-    /// No node has more children than the session allows.
+    /// Checks that no node has more children than the session permits.
     fn check_children(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &LaidFlow) {
         let mut children = vec![0; flow.receivers.len() + 1];
         for parent in &flow.parents {
@@ -78,7 +78,7 @@ impl Builder {
         }
     }
 
-    /// By receiver, the nearest other one on its way from the source.
+    /// Returns for each receiver the nearest other receiver on its path from the source.
     fn nearest(&self, flow: &LaidFlow) -> Vec<Option<u32>> {
         let mut member_at = vec![None; self.layout.names.len() as usize];
         for (member, node) in (0..).zip(&flow.receivers) {

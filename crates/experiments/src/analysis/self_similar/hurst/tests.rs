@@ -45,7 +45,7 @@ fn ninety_five_of_a_hundred_intervals_hold_the_parameter() {
     assert!((25..=30).contains(&inside), "{inside} of 30");
 }
 
-/// Sources that send for a time and are silent for a time, both of Pareto's distribution.
+/// Sources that alternate between sending and silence; both times have a Pareto distribution.
 #[test]
 fn heavy_tails_of_on_off_times_set_the_self_similarity() {
     let found = [1.5, 1.7].map(|shape| {
@@ -62,7 +62,7 @@ fn heavy_tails_of_on_off_times_set_the_self_similarity() {
                 (at, on) = (at + length, !on);
             }
         }
-        // The limit is of the longest times alone: means over 64 slots leave out what is within a usual one.
+        // The limit depends only on the longest times: means over 64 slots remove the variation within a typical period.
         let means: Vec<f64> = counts.chunks(64).map(|slots| slots.iter().sum()).collect();
         estimate(&means, Method::LocalWhittle).expect("a series").hurst
     });
