@@ -1,4 +1,4 @@
-//! Packet captures, and their analysis by tshark.
+//! Packet captures and their analysis by tshark.
 
 use crate::error::KitError;
 use crate::node::Node;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A capture that is running.
+/// A running packet capture.
 #[derive(Debug)]
 pub struct Capture {
     task: Task,
@@ -16,10 +16,11 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Captures the packets on a host's interface that match this filter of libpcap (all, if empty) into a file.
+    /// Captures the packets on the interface of a host into a file. `filter` is a libpcap filter; if empty, it matches all
+    /// packets.
     ///
     /// # Errors
-    /// When tcpdump cannot be started or does not listen within 10 s.
+    /// Fails if tcpdump cannot be started or does not capture within 10 s.
     pub fn start(node: &Node, filter: &str, file: &Path) -> Result<Capture, KitError> {
         let path = file.to_string_lossy();
         let mut args =
@@ -30,10 +31,10 @@ impl Capture {
         Ok(Capture { task, file: file.into() })
     }
 
-    /// End the capture; gives its file back.
+    /// Stops the capture and returns its file.
     ///
     /// # Errors
-    /// When tcpdump does not end or failed.
+    /// Fails if tcpdump does not end, or ends with an error.
     pub fn stop(mut self) -> Result<PathBuf, KitError> {
         std::thread::sleep(Duration::from_millis(100)); // for packets that are on their way through the kernel
         self.task.interrupt();
@@ -42,10 +43,10 @@ impl Capture {
     }
 }
 
-/// Returns some fields of the packets that match a display filter, a row for each packet.
+/// Returns the named fields of the packets that match a display filter: one row for each packet.
 ///
 /// # Errors
-/// When tshark fails, for example on a field that it does not know.
+/// Fails if tshark fails, for example on an unknown field.
 pub fn fields(file: &Path, filter: &str, names: &[&str]) -> Result<Vec<Vec<String>>, KitError> {
     let path = file.to_string_lossy();
     let mut args = vec!["-n", "-r", &*path, "-Y", filter, "-T", "fields"];
@@ -54,11 +55,11 @@ pub fn fields(file: &Path, filter: &str, names: &[&str]) -> Result<Vec<Vec<Strin
     Ok(out.stdout.lines().map(|line| line.split('\t').map(str::to_string).collect()).collect())
 }
 
-/// Returns the malformed packets and errors that tshark finds in a capture, one line each; further arguments, such as `-X lua_script:FILE`,
-/// load a dissector.
+/// Returns the malformed packets and errors that tshark finds in a capture, one line each. The arguments `more` are passed to
+/// tshark, such as `-X lua_script:FILE` for a dissector.
 ///
 /// # Errors
-/// When tshark fails.
+/// Fails if tshark fails.
 pub fn warnings(file: &Path, more: &[&str]) -> Result<Vec<String>, KitError> {
     let path = file.to_string_lossy();
     let filter = "_ws.malformed || _ws.expert.severity == error";

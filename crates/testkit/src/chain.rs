@@ -1,4 +1,4 @@
-//! Networks in a row: a source, hosts that join one network to the next, and receivers on each network behind one of them.
+//! Networks in a row: a source, hops that connect each network to the next, and receivers on the network behind each hop.
 
 use crate::error::KitError;
 use crate::lab::{
@@ -19,14 +19,14 @@ use tempfile::TempDir;
 ///                                     | | |                 | | |
 ///                                   receivers             receivers
 /// ```
-/// Hops forward unicast; multicast only while [`Chain::forward`] is there. Offloads are off.
+/// Hops forward unicast. They forward multicast only while the task of [`Chain::forward`] exists. Offloads are off.
 #[derive(Debug)]
 pub struct Chain {
     wires: String,
     source: Node,
     hops: Vec<Node>,
     receivers: Vec<Node>,
-    /// By receiver: its port on its network's bridge, and its address.
+    /// For each receiver: its port on the bridge of its network, and its address.
     places: Vec<(String, Ipv4Addr)>,
     directory: TempDir,
     _made: Namespaces,
@@ -34,15 +34,16 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A hop's interface towards the source.
+    /// Name of a hop's interface towards the source.
     pub const UP: &'static str = "above";
-    /// And the one away from it.
+    /// Name of a hop's interface towards the receivers.
     pub const DOWN: &'static str = "below";
 
-    /// Builds as many hops as there are numbers; each number is that of the receivers on the network behind it.
+    /// Builds a chain with one hop for each element of `receivers`. The element is the number of receivers on the network behind
+    /// the hop.
     ///
     /// # Errors
-    /// When a command fails, or other labs hold the machine for too long. A partly built network is removed.
+    /// Fails if a command fails, or if other labs use the machine for too long. A partly built network is removed.
     pub fn build(_root: &Root, receivers: &[u8], company: Company) -> Result<Chain, KitError> {
         let turn = Turn::take(company)?;
         remove_orphans();
@@ -111,7 +112,7 @@ impl Chain {
         Ok(Chain { wires, source, hops, receivers, places, directory, _made: made, _turn: turn })
     }
 
-    /// The host of the source.
+    /// Returns the host of the source.
     pub fn source(&self) -> &Node {
         &self.source
     }
@@ -119,15 +120,15 @@ impl Chain {
     /// Returns a host between two networks.
     ///
     /// # Panics
-    /// When this number does not exist.
+    /// Panics if the number is out of range.
     pub fn hop(&self, number: usize) -> &Node {
         &self.hops[number]
     }
 
-    /// A receiving host.
+    /// Returns a receiving host.
     ///
     /// # Panics
-    /// When this number does not exist.
+    /// Panics if the number is out of range.
     pub fn receiver(&self, number: usize) -> &Node {
         &self.receivers[number]
     }
@@ -140,30 +141,30 @@ impl Chain {
     /// Returns the address of a receiver.
     ///
     /// # Panics
-    /// When this number does not exist.
+    /// Panics if the number is out of range.
     pub fn address(&self, receiver: usize) -> Ipv4Addr {
         self.places[receiver].1
     }
 
-    /// Puts a bottleneck before a receiver.
+    /// Adds a bottleneck on the link to a receiver.
     ///
     /// # Errors
-    /// When `tc` refuses.
+    /// Fails if `tc` fails.
     ///
     /// # Panics
-    /// When this number does not exist.
+    /// Panics if the number is out of range.
     pub fn limit(&self, receiver: usize, bottleneck: Bottleneck) -> Result<(), KitError> {
         bottleneck.put(&self.wires, &self.places[receiver].0)
     }
 
-    /// Lets a hop's kernel forward this group from the source's side to the other, from any source, until the daemon is dropped
-    /// (`smcrouted`).
+    /// Makes the kernel of a hop forward this group downstream, from any source. Forwarding ends when the returned daemon
+    /// (`smcrouted`) is dropped.
     ///
     /// # Errors
-    /// When it cannot be started, or does not begin in time.
+    /// Fails if the daemon cannot be started or is not ready in time.
     ///
     /// # Panics
-    /// When there is no such hop.
+    /// Panics if the hop does not exist.
     pub fn forward(&self, hop: usize, group: Ipv4Addr) -> Result<Task, KitError> {
         let path = |kind: &str| self.directory.path().join(format!("hop{hop}.{kind}"));
         let (rules, socket, pid) = (path("conf"), path("sock"), path("pid"));

@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The counters of an interface at one moment; link-layer headers are included.
+/// Counters of an interface at one moment. Bytes include link-layer headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// Since sampling began.
+    /// Time since the start of sampling.
     pub at: Duration,
-    /// Bytes received.
+    /// Number of received bytes.
     pub rx_bytes: u64,
-    /// Packets received.
+    /// Number of received packets.
     pub rx_packets: u64,
-    /// Bytes sent.
+    /// Number of sent bytes.
     pub tx_bytes: u64,
-    /// Packets sent.
+    /// Number of sent packets.
     pub tx_packets: u64,
 }
 
-/// Samples a host's interface until it is stopped.
+/// A thread that samples the interface of a host until it is stopped.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<AtomicBool>,
@@ -34,10 +34,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Sample [`Node::INTERFACE`] of this host at this interval. The first sample is there when this returns.
+    /// Starts to sample [`Node::INTERFACE`] of a host at the interval `every`. Returns after the first sample.
     ///
     /// # Errors
-    /// When the namespace cannot be opened.
+    /// Fails if the namespace cannot be opened.
     pub fn start(node: &Node, every: Duration) -> Result<Sampler, KitError> {
         let namespace = open_namespace(node.path())?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -58,15 +58,16 @@ impl Sampler {
             }
             Ok(samples)
         });
-        // Nothing is ever sent: it ends when the thread drops its end, also when it fails.
+        // The thread sends no message. This call returns when the thread drops its end of the channel, after the first sample or
+        // on an error.
         let _ = begun.recv();
         Ok(Sampler { stop, thread })
     }
 
-    /// Stop, and take the samples; the last one is from now.
+    /// Stops and returns the samples. The last sample is taken after this call.
     ///
     /// # Errors
-    /// When the counters could not be read.
+    /// Fails if the counters could not be read.
     pub fn stop(self) -> Result<Vec<Sample>, KitError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -74,7 +75,7 @@ impl Sampler {
 }
 
 fn read(at: Duration) -> Result<Sample, KitError> {
-    // The link that begins with "self" would show the namespace of the process's first thread.
+    // `/proc/self` would show the namespace of the first thread of the process.
     let path = "/proc/thread-self/net/dev";
     let table = fs::read_to_string(path).map_err(KitError::system(path))?;
     let row = table.lines().find_map(|line| line.trim().strip_prefix(Node::INTERFACE)?.strip_prefix(':'));
@@ -89,10 +90,10 @@ fn read(at: Duration) -> Result<Sample, KitError> {
     }
 }
 
-/// Write samples as CSV: `seconds,rx_bytes,rx_packets,tx_bytes,tx_packets`.
+/// Writes samples as CSV: `seconds,rx_bytes,rx_packets,tx_bytes,tx_packets`.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn write_csv(samples: &[Sample], path: &Path) -> Result<(), KitError> {
     let write = || -> std::io::Result<()> {
         let mut file = std::io::BufWriter::new(fs::File::create(path)?);

@@ -1,53 +1,53 @@
-//! Damage to UDP datagrams on a link: loss, duplicates, reordering and corruption, from a stream of random numbers.
+//! Fault injection on a link: loss, duplication, reordering and corruption of UDP datagrams, driven by random numbers.
 //!
-//! Everything else passes unharmed and in order: ARP, neighbour discovery, IGMP and MLD, TCP, broadcasts, fragments.
+//! Other frames pass unchanged and in order: ARP, neighbour discovery, IGMP, MLD, TCP, broadcasts, fragments.
 
 use faircast_core::rng::Rng;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Kinds of damage, and their frequencies. The default is no damage.
+/// Probabilities of each kind of damage. The default is no damage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Damage {
-    /// Part of the datagrams lost, 0 to 1.
+    /// Fraction of datagrams that are lost, 0 to 1.
     pub loss: f64,
-    /// Part delivered twice, 0 to 1.
+    /// Fraction of datagrams that are delivered twice, 0 to 1.
     pub duplicate: f64,
-    /// Part held back until 1 to [`Damage::REACH`] others have overtaken it, 0 to 1.
+    /// Fraction of datagrams that are held back until 1 to [`Damage::REACH`] other datagrams have overtaken them, 0 to 1.
     pub reorder: f64,
-    /// Part with 1 to 3 bits of the payload turned over, 0 to 1. The UDP checksum is made to fit, so that the datagram
-    /// reaches the program.
+    /// Fraction of datagrams in which 1 to 3 bits of the payload are inverted, 0 to 1. The UDP checksum is corrected, so the
+    /// datagram reaches the program.
     pub corrupt: f64,
 }
 
 impl Damage {
-    /// At most this number of datagrams overtakes one that is held back.
+    /// Maximum number of datagrams that overtake a held datagram.
     pub const REACH: u64 = 8;
 
-    /// Loss alone, 0 to 1.
+    /// Returns damage by loss only. `part` is the fraction of lost datagrams, 0 to 1.
     pub fn loss(part: f64) -> Damage {
         Damage { loss: part, ..Damage::default() }
     }
 }
 
-/// A datagram is held back no longer than this, even if no other overtakes it.
+/// Maximum time for which a datagram is held back.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// The random numbers of all links.
+/// Random seed of all links.
 const SEED: u64 = 0xfa17;
 
-/// Number of datagrams by what was done to them.
+/// Number of datagrams for each kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// All datagrams.
+    /// Number of all datagrams.
     pub seen: u64,
-    /// Lost.
+    /// Number of lost datagrams.
     pub lost: u64,
-    /// Delivered twice.
+    /// Number of datagrams that were delivered twice.
     pub duplicated: u64,
-    /// Held back.
+    /// Number of datagrams that were held back.
     pub reordered: u64,
-    /// With bits turned over.
+    /// Number of datagrams with inverted bits.
     pub corrupted: u64,
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct Injector {
 #[derive(Debug)]
 struct DelayedFrame {
     frame: Vec<u8>,
-    /// Number of others that still have to overtake it.
+    /// Number of datagrams that still have to overtake this frame.
     others: u64,
     since: Instant,
 }
 
 impl Injector {
-    /// An injector; links with different streams do not fail alike.
+    /// Returns an injector. Links with different values of `stream` have different random faults.
     pub(crate) fn new(damage: Damage, stream: u64) -> Injector {
         Injector { damage, rng: Rng::new(SEED, stream), held: Vec::new(), tally: Tally::default() }
     }
@@ -79,12 +79,13 @@ impl Injector {
         self.damage = damage;
     }
 
-    /// Returns the number of damaged datagrams so far.
+    /// Returns the counts of datagrams so far.
     pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Takes one frame, and gives the resulting ones (none, it, it twice, others that it overtook) to `each`.
+    /// Damages one frame and passes the resulting frames to `each`: no frame, one or two copies, and held frames that it
+    /// overtook.
     pub(crate) fn pass(&mut self, frame: &mut [u8], now: Instant, each: &mut impl FnMut(&[u8])) {
         let Some(datagram) = datagram(frame) else { return each(frame) };
         self.tally.seen += 1;
@@ -110,7 +111,7 @@ impl Injector {
         self.let_go(|held| held.others == 0, each);
     }
 
-    /// Gives `each` the frames that were held back for too long without being overtaken.
+    /// Passes to `each` the frames that were held back for the maximum time.
     pub(crate) fn release(&mut self, now: Instant, each: &mut impl FnMut(&[u8])) {
         self.let_go(|held| now.saturating_duration_since(held.since) >= PATIENCE, each);
     }
@@ -136,7 +137,7 @@ const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
 const UDP: u8 = 17;
 
-/// Returns the position of a whole UDP datagram, its header included, in a frame that is not a broadcast.
+/// Returns the position of a complete UDP datagram in a frame, including the UDP header. Returns `None` for a broadcast.
 fn datagram(frame: &[u8]) -> Option<Range<usize>> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET_HEADER)?;
     if ethernet[..6] == [0xff; 6] {
@@ -153,7 +154,7 @@ fn datagram(frame: &[u8]) -> Option<Range<usize>> {
     (*protocol == UDP && length >= UDP_HEADER && whole.end <= frame.len()).then_some(whole)
 }
 
-/// Turns bits of one byte of a datagram over, and corrects the checksum (RFC 1624, 3) if the datagram has one.
+/// Inverts bits of one byte of a datagram. Corrects the checksum (RFC 1624, 3) if the datagram has one.
 fn flip(datagram: &mut [u8], at: usize, bits: u8) {
     let word = |byte: u8| u32::from(byte) << if at.is_multiple_of(2) { 8 } else { 0 };
     let before = word(datagram[at]);
@@ -165,7 +166,7 @@ fn flip(datagram: &mut [u8], at: usize, bits: u8) {
     let sum = u32::from(!checksum) + (0xffff - before) + word(datagram[at]);
     let sum = (sum & 0xffff) + (sum >> 16);
     let sum = (sum & 0xffff) + (sum >> 16);
-    // Zero means that there is no checksum (RFC 768).
+    // A checksum of zero means that the datagram has no checksum (RFC 768).
     let checksum = match !(sum as u16) {
         0 => 0xffff,
         checksum => checksum,
@@ -179,7 +180,8 @@ mod tests {
 
     const ALL: Damage = Damage { loss: 0.1, duplicate: 0.1, reorder: 0.1, corrupt: 0.1 };
 
-    /// The Internet checksum over the pseudo-header and the datagram of an IPv4 frame, which is zero when its field is right.
+    /// Returns the Internet checksum over the pseudo-header and the datagram of an IPv4 frame. The result is zero if the checksum
+    /// field is correct.
     fn checksum(frame: &[u8]) -> u16 {
         let (addresses, datagram) = (&frame[26..34], &frame[34..]);
         let padded = [addresses, &[0, UDP], &(datagram.len() as u16).to_be_bytes(), datagram, &[0]].concat();
@@ -191,7 +193,7 @@ mod tests {
         !(sum as u16)
     }
 
-    /// A datagram to a group, with a right checksum.
+    /// Returns a frame with a datagram to a group and a correct checksum.
     fn frame(payload: &[u8]) -> Vec<u8> {
         let length = (UDP_HEADER + payload.len()) as u16;
         let mut frame = vec![0x01, 0x00, 0x5e, 0x01, 0x02, 0x03, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
@@ -206,7 +208,7 @@ mod tests {
         frame
     }
 
-    /// Returns the frames that result from 10,000 with numbers of four bytes.
+    /// Passes 10,000 numbered frames through an injector and returns the resulting frames.
     fn frames(damage: Damage, stream: u64) -> (Vec<Vec<u8>>, Tally) {
         let mut injector = Injector::new(damage, stream);
         let mut out = Vec::new();
@@ -261,7 +263,7 @@ mod tests {
     fn corruption_count_matches_the_changed_payloads() {
         let (out, tally) = numbers(Damage { corrupt: 0.1, ..Damage::default() });
         let changed = (0..).zip(&out).filter(|(n, m)| *n != **m).count() as u64;
-        // Two of three turned bits may be the same one twice.
+        // Inverting the same bit twice does not change the datagram.
         assert!(changed <= tally.corrupted && changed > tally.corrupted * 9 / 10);
         assert!((900..1100).contains(&tally.corrupted), "{}", tally.corrupted);
     }
@@ -292,7 +294,7 @@ mod tests {
         assert_ne!(frames(ALL, 1), frames(ALL, 2));
     }
 
-    /// IPv6 with this next header and a UDP datagram behind it.
+    /// Returns an IPv6 frame with this next header and a UDP datagram after it.
     fn ipv6(next: u8) -> Vec<u8> {
         let mut frame = vec![0x33, 0x33, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x86, 0xdd];
         frame.extend([0x60, 0, 0, 0, 0, 12, next, 1]);

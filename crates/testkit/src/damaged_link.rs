@@ -1,4 +1,5 @@
-//! A link with damage: a host's interface and its port of the bridge are TAP devices, and one thread carries frames between them.
+//! A link with damage: the interface of a host and its port on the bridge are TAP devices. One thread copies frames between the
+//! devices.
 
 use crate::damage::{Damage, Injector, Tally};
 use crate::error::KitError;
@@ -13,19 +14,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Frames that a device holds for the thread: a busy processor must add no loss.
+/// Number of frames that a device queues for the thread. The queue is long, so that a busy processor adds no loss.
 pub(crate) const QUEUE: u32 = 10_000;
 
-/// The longest wait, so that a request to stop and frames that are held back are seen.
+/// Maximum time to wait for frames. After this time the thread checks for a request to stop and for held frames.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Most frames of one direction before the other one is looked at.
+/// Maximum number of frames in one direction before the thread reads the other direction.
 const BUDGET: usize = 64;
 
-/// Longer than any frame.
+/// Size of a buffer, bytes: longer than any frame.
 const MAX_FRAME: usize = 1 << 16;
 
-/// A link between a host and its port of the bridge. Both devices are gone when this is dropped.
+/// A link between a host and its port on the bridge. Dropping it removes both devices.
 #[derive(Debug)]
 pub(crate) struct DamagedLink {
     injector: Arc<Mutex<Injector>>,
@@ -34,10 +35,10 @@ pub(crate) struct DamagedLink {
 }
 
 impl DamagedLink {
-    /// Makes both devices, each in a namespace and with a name, and carries frames. Those towards the host are damaged.
+    /// Creates both devices, each with a namespace and a name, and starts to copy frames. Frames towards the host are damaged.
     ///
     /// # Errors
-    /// When a device cannot be made.
+    /// Fails if a device cannot be created.
     pub(crate) fn start(
         host: (&Path, &str),
         port: (&Path, &str),
@@ -55,7 +56,7 @@ impl DamagedLink {
         self.injector.lock().unwrap_or_else(PoisonError::into_inner).set(damage);
     }
 
-    /// Returns the number of damaged datagrams so far.
+    /// Returns the counts of datagrams so far.
     pub(crate) fn tally(&self) -> Tally {
         self.injector.lock().unwrap_or_else(PoisonError::into_inner).tally()
     }
@@ -65,7 +66,7 @@ impl Drop for DamagedLink {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // The devices may have been removed with their namespaces before.
+            // Errors are ignored: the devices may already have been removed with their namespaces.
             let _ = thread.join();
         }
     }
@@ -91,7 +92,7 @@ fn carry(host: &Tap, port: &Tap, injector: &Mutex<Injector>, stop: &AtomicBool) 
     Ok(())
 }
 
-/// Waits until one of them has a frame, [`NAP`] at most.
+/// Waits until one of the devices has a frame, for at most [`NAP`].
 fn wait(taps: [&Tap; 2]) -> io::Result<()> {
     let mut watched =
         taps.map(|tap| libc::pollfd { fd: tap.0.as_raw_fd(), events: libc::POLLIN, revents: 0 });
@@ -105,12 +106,12 @@ fn wait(taps: [&Tap; 2]) -> io::Result<()> {
     }
 }
 
-/// A device for Ethernet frames; it is gone when this is dropped.
+/// A device for Ethernet frames. Dropping it removes the device.
 #[derive(Debug)]
 struct Tap(File);
 
 impl Tap {
-    /// Makes one in a namespace.
+    /// Creates a device in a namespace.
     fn open((namespace, name): (&Path, &str)) -> Result<Tap, KitError> {
         let entered = open_namespace(namespace)?;
         std::thread::scope(|scope| {
@@ -139,7 +140,7 @@ impl Tap {
         }
     }
 
-    /// Returns the next frame that the kernel has sent; `None` if no frame waits.
+    /// Returns the next frame that the kernel has sent, or `None` if no frame waits.
     fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a mut [u8]>> {
         match (&self.0).read(buffer) {
             Ok(length) => Ok(Some(&mut buffer[..length])),
@@ -150,7 +151,7 @@ impl Tap {
         }
     }
 
-    /// Gives a frame to the kernel. A device that is down loses it, as a cable does.
+    /// Sends a frame to the kernel. A device that is down drops the frame.
     fn write(&self, frame: &[u8]) {
         let _ = (&self.0).write(frame);
     }

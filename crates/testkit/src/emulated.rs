@@ -1,4 +1,4 @@
-//! A network of namespaces joined by emulated links: any rate, delay, loss and queue between them.
+//! Namespaces connected by emulated links with any rate, delay, loss and queue.
 
 use crate::error::KitError;
 use crate::lab::{LIMIT, Namespaces, PREFIX, quiet_ipv6, remove_orphans};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-/// Hosts joined by emulated links, until it is dropped.
+/// Hosts connected by emulated links. Dropping it removes the hosts and links.
 #[derive(Debug)]
 pub struct EmulatedLab {
     hosts: Vec<(String, Node)>,
@@ -22,28 +22,30 @@ pub struct EmulatedLab {
 }
 
 impl EmulatedLab {
-    /// Builds and starts the plan of this text, in the format of `faircast_emulator::plan`; addresses and namespaces are chosen here.
+    /// Builds and starts a plan from its text, in the format of `faircast_emulator::plan`. Addresses and namespaces are chosen
+    /// automatically.
     ///
     /// # Errors
-    /// When the plan is wrong, a command fails, or other labs hold the machine for too long.
+    /// Fails if the plan is invalid, a command fails, or other labs use the machine for too long.
     pub fn start(root: &Root, text: &str) -> Result<EmulatedLab, KitError> {
         let plan = EmulationPlan::parse(text).map_err(faircast_emulator::EmulatorError::from)?;
         EmulatedLab::of(root, plan)
     }
 
-    /// Does the same while others run at the same time: for tests without measurements that a busy processor would change.
+    /// Does the same as [`EmulatedLab::start`], but other labs may run at the same time. It is for tests without measurements
+    /// that a busy processor would change.
     ///
     /// # Errors
-    /// As [`EmulatedLab::start`].
+    /// Fails like [`EmulatedLab::start`].
     pub fn shared(root: &Root, text: &str) -> Result<EmulatedLab, KitError> {
         let plan = EmulationPlan::parse(text).map_err(faircast_emulator::EmulatorError::from)?;
         EmulatedLab::build(root, plan, Company::Shared)
     }
 
-    /// Build and start a plan, which may be made of a network; addresses and namespaces are chosen here.
+    /// Builds and starts a plan, for example one made from a network. Addresses and namespaces are chosen automatically.
     ///
     /// # Errors
-    /// As [`EmulatedLab::start`].
+    /// Fails like [`EmulatedLab::start`].
     pub fn of(root: &Root, plan: EmulationPlan) -> Result<EmulatedLab, KitError> {
         EmulatedLab::build(root, plan, Company::Alone)
     }
@@ -61,7 +63,7 @@ impl EmulatedLab {
             made.push(&namespace);
             run("ip", &["-n", &namespace, "link", "set", "lo", "up"], LIMIT)?;
             quiet_ipv6(&namespace)?;
-            // TCP flows must not remember what earlier ones learned about the path.
+            // TCP flows must not reuse the path metrics that earlier flows measured.
             let forget = "net.ipv4.tcp_no_metrics_save=1";
             run("ip", &["netns", "exec", &namespace, "sysctl", "-qw", forget], LIMIT)?;
             let node = Node::new(namespace.clone(), hosts.len() as u16 + 1, String::new());
@@ -78,19 +80,19 @@ impl EmulatedLab {
         Ok(EmulatedLab { hosts, stop, thread: Some(thread), _made: made, _turn: turn })
     }
 
-    /// A host.
+    /// Returns the host of this name.
     ///
     /// # Panics
-    /// When the plan has none of this name.
+    /// Panics if the plan has no host of this name.
     pub fn host(&self, name: &str) -> &Node {
         let found = self.hosts.iter().find(|(other, _)| other == name);
         &found.unwrap_or_else(|| panic!("the plan has no host {name}")).1
     }
 
-    /// Stops the links, and reports their behaviour.
+    /// Stops the links and returns the report of the emulation.
     ///
     /// # Errors
-    /// When the emulation had broken down.
+    /// Fails if the emulation had stopped with an error.
     pub fn stop(mut self) -> Result<Report, KitError> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("only this and drop take it, and both once");
@@ -102,7 +104,7 @@ impl Drop for EmulatedLab {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A test that does not use the report does not use its error either.
+            // A test that does not read the report ignores its error, too.
             let _ = thread.join();
         }
     }

@@ -1,10 +1,10 @@
-//! Errors of building or driving a network.
+//! Errors in building or running a network.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// An error of building or driving a network.
+/// An error in building or running a network.
 #[derive(Debug, thiserror::Error)]
 pub enum KitError {
     /// A program could not be started.
@@ -18,21 +18,21 @@ pub enum KitError {
     /// A program failed.
     #[error("{command} failed ({status}): {stderr}")]
     Failed {
-        /// Program and arguments.
+        /// The program and its arguments.
         command: String,
-        /// Its exit status.
+        /// Exit status of the program.
         status: String,
-        /// Its error output.
+        /// Standard error of the program.
         stderr: String,
     },
     /// A program did not end in time and was killed.
     #[error("{command} did not end within {within:?} and was killed; it said: {stderr}")]
     TooLong {
-        /// Program and arguments.
+        /// The program and its arguments.
         command: String,
-        /// The limit.
+        /// The time limit.
         within: Duration,
-        /// Its error output.
+        /// Standard error of the program.
         stderr: String,
     },
     /// A file or system call failed.
@@ -43,33 +43,33 @@ pub enum KitError {
         /// The reason.
         source: io::Error,
     },
-    /// A program's output was not understood.
+    /// The output of a program could not be parsed.
     #[error("cannot read the output of {program}: {why}")]
     Output {
         /// The program.
         program: &'static str,
-        /// The missing part.
+        /// The part that is missing or wrong.
         why: String,
     },
-    /// An offload could not be switched off, so a bottleneck would not be honest.
+    /// An offload could not be switched off, so a bottleneck would not limit single packets.
     #[error("{interface} in {namespace} keeps {feature} on; ethtool cannot switch it off")]
     OffloadStays {
-        /// Interface.
+        /// Name of the interface.
         interface: String,
-        /// Namespace.
+        /// Name of the namespace.
         namespace: String,
-        /// Feature, as ethtool names it.
+        /// Name of the feature in the output of ethtool.
         feature: String,
     },
-    /// Links could not be emulated.
+    /// Emulation of the links failed.
     #[error(transparent)]
     Emulator(#[from] faircast_emulator::EmulatorError),
-    /// Another lab was in use for too long.
+    /// Other labs used the machine for too long.
     #[error("another test has held {lock} for {waited:?}; is one hanging?")]
     Busy {
         /// The lock file.
         lock: PathBuf,
-        /// The time that this one waited.
+        /// Time that this lab waited.
         waited: Duration,
     },
 }

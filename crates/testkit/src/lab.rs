@@ -1,4 +1,4 @@
-//! A network of namespaces: a sender and receivers on one bridge.
+//! A lab of namespaces: a sender and receivers on one bridge.
 
 use crate::damage::{Damage, Injector, Tally};
 use crate::damaged_link::{DamagedLink, QUEUE};
@@ -15,44 +15,44 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
-/// The smallest MTU that IPv6 works with (RFC 8200, 5).
+/// Minimum MTU of IPv6, bytes (RFC 8200, 5).
 const IPV6_MTU: u32 = 1280;
 
 pub(crate) const PREFIX: &str = "fclab";
 
-/// A token bucket with a queue of bytes, on the bridge's port towards a receiver.
+/// A token bucket with a queue, on the bridge's port towards a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bottleneck {
-    /// Bits per second, link-layer headers included.
+    /// Rate including link-layer headers, bits per second.
     pub rate_bps: u64,
-    /// Size of the bucket, in bytes; at least a packet, and the smaller the smoother.
+    /// Size of the bucket, bytes: at least one packet. A smaller bucket gives a smoother rate.
     pub burst: u32,
-    /// Longest queue, in bytes; packets that do not fit are dropped at the tail.
+    /// Maximum length of the queue, bytes. Packets that do not fit are dropped at the tail.
     pub queue: u32,
 }
 
-/// Whether hosts and bridge may join packets into large ones.
+/// Whether hosts and the bridge may merge packets into larger ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offloads {
-    /// As the kernel chooses: fast.
+    /// Offloads as the kernel chooses them, which is fast.
     #[default]
     On,
-    /// Every packet on its own, as on a wire: what a bottleneck needs.
+    /// No merged packets, as on a physical link. A bottleneck needs this setting.
     Off,
 }
 
-/// Where the bridge sends a multicast group.
+/// Hosts to which the bridge forwards a multicast group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Forwarding {
-    /// To every host.
+    /// All hosts.
     #[default]
     ToAll,
-    /// To hosts that have joined it. The bridge asks for members and waits after a leave as a multicast router with default timers does
-    /// (RFC 3376, 8; RFC 3810, 9): it continues to send a group for 2 s.
+    /// Hosts that have joined the group. The bridge queries for members with the default timers of a multicast router (RFC 3376,
+    /// 8; RFC 3810, 9). After a leave it continues to forward the group for 2 s.
     ToMembers,
 }
 
-/// The plan of a lab.
+/// Plan of a lab.
 #[derive(Debug, Clone)]
 pub struct LabPlan {
     receivers: u16,
@@ -65,19 +65,19 @@ pub struct LabPlan {
     feedback_damage: Option<Damage>,
 }
 
-/// A network of namespaces, removed when dropped.
+/// A network of namespaces. Dropping it removes the namespaces.
 #[derive(Debug)]
 pub struct Lab {
     bridge: String,
     sender: Node,
     receivers: Vec<Node>,
-    /// By the name of the port.
+    /// Links with damage, with the names of their ports.
     damaged: Vec<(String, DamagedLink)>,
     made: Namespaces,
     _turn: Turn,
 }
 
-/// Namespaces to be removed.
+/// Namespaces that are removed on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces(Vec<String>);
 
@@ -96,18 +96,18 @@ impl Drop for Namespaces {
 }
 
 impl Bottleneck {
-    /// This many megabits per second, with a bucket of 5 kB and a queue of 50 kB.
+    /// Returns a bottleneck of this rate in Mbit/s, with a bucket of 5 kB and a queue of 50 kB.
     pub fn mbps(megabits_per_second: f64) -> Bottleneck {
         Bottleneck { rate_bps: (megabits_per_second * 1e6).round() as u64, burst: 5_000, queue: 50_000 }
     }
 
-    /// With another queue, in bytes.
+    /// Sets the length of the queue, in bytes.
     #[must_use]
     pub fn queue(self, bytes: u32) -> Bottleneck {
         Bottleneck { queue: bytes, ..self }
     }
 
-    /// Puts it on an interface, or in the place of the present one.
+    /// Sets the bottleneck on an interface. Replaces an existing bottleneck.
     pub(crate) fn put(self, namespace: &str, interface: &str) -> Result<(), KitError> {
         let Bottleneck { rate_bps, burst, queue } = self;
         let command = format!(
@@ -125,59 +125,60 @@ impl LabPlan {
         self
     }
 
-    /// Sets the MTU of every link, in bytes; the default is 1500. Below 1280 hosts have no IPv6 address.
+    /// Sets the MTU of every link, in bytes; the default is 1500. If it is below 1280, hosts have no IPv6 address.
     #[must_use]
     pub fn mtu(mut self, bytes: u32) -> LabPlan {
         self.mtu = bytes;
         self
     }
 
-    /// Sets offloads; the default is on.
+    /// Sets the offloads; the default is on.
     #[must_use]
     pub fn offloads(mut self, offloads: Offloads) -> LabPlan {
         self.offloads = offloads;
         self
     }
 
-    /// Sets the forwarding of groups, to all or to members only; the default is to all.
+    /// Sets the forwarding of groups: to all hosts (the default) or to members only.
     #[must_use]
     pub fn forwarding(mut self, forwarding: Forwarding) -> LabPlan {
         self.forwarding = forwarding;
         self
     }
 
-    /// Sets whether other labs may run at the same time; the default is no.
+    /// Sets whether other labs may run at the same time; the default is that they may not.
     #[must_use]
     pub fn company(mut self, company: Company) -> LabPlan {
         self.company = company;
         self
     }
 
-    /// With a bottleneck before this receiver, counted from 0.
+    /// Adds a bottleneck on the link to a receiver, counted from 0.
     #[must_use]
     pub fn bottleneck(mut self, receiver: u16, bottleneck: Bottleneck) -> LabPlan {
         self.bottlenecks.push((receiver, bottleneck));
         self
     }
 
-    /// With damage to datagrams on their way to these receivers, counted from 0.
+    /// Adds damage to datagrams towards these receivers, counted from 0.
     #[must_use]
     pub fn damage(mut self, receivers: impl IntoIterator<Item = u16>, damage: Damage) -> LabPlan {
         self.damage.extend(receivers.into_iter().map(|receiver| (receiver, damage)));
         self
     }
 
-    /// With damage to datagrams on their way to the sender.
+    /// Adds damage to datagrams towards the sender.
     #[must_use]
     pub fn damage_feedback(mut self, damage: Damage) -> LabPlan {
         self.feedback_damage = Some(damage);
         self
     }
 
-    /// Build it.
+    /// Builds the lab.
     ///
     /// # Errors
-    /// When a command fails, an offload cannot be switched off, or other labs hold the machine for too long. A partly built lab is removed.
+    /// Fails if a command fails, an offload cannot be switched off, or other labs use the machine for too long. A partly built
+    /// lab is removed.
     pub fn build(self, _root: &Root) -> Result<Lab, KitError> {
         let turn = Turn::take(self.company)?;
         remove_orphans();
@@ -231,7 +232,7 @@ impl LabPlan {
         Ok(lab)
     }
 
-    /// Make a virtual cable between a host and the bridge.
+    /// Creates a veth pair between a host and the bridge.
     fn wire(&self, node: &Node, bridge: &str) -> Result<(), KitError> {
         let (inner, port, mtu) = (Node::INTERFACE, node.port(), self.mtu);
         in_namespace(
@@ -240,7 +241,7 @@ impl LabPlan {
         )
     }
 
-    /// Make a link with damage in its place.
+    /// Creates a link with damage instead of a veth pair.
     fn damaged_link(&self, node: &Node, bridge: &str, injector: Injector) -> Result<DamagedLink, KitError> {
         let (inner, port) = (Node::INTERFACE, node.port());
         let wires = Path::new("/run/netns").join(bridge);
@@ -251,7 +252,7 @@ impl LabPlan {
         Ok(link)
     }
 
-    /// Join a host to the bridge.
+    /// Connects a host to the bridge.
     fn join(&self, node: &Node, bridge: &str) -> Result<(), KitError> {
         let (host, port, inner, mtu) = (node.namespace(), node.port(), Node::INTERFACE, self.mtu);
         if self.offloads == Offloads::Off {
@@ -265,14 +266,14 @@ impl LabPlan {
         }
         in_namespace(host, &format!("link set {inner} up"))?;
         in_namespace(host, &format!("route add multicast 224.0.0.0/4 dev {inner}"))?;
-        // TCP flows must not remember what earlier ones learned about the path.
+        // TCP flows must not reuse the path metrics that earlier flows measured.
         let sysctl = ["netns", "exec", host, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"];
         run("ip", &sysctl, LIMIT).map(drop)
     }
 }
 
 impl Lab {
-    /// A lab of one receiver, MTU 1500, with offloads and without bottleneck, to be changed.
+    /// Returns the default plan: one receiver, MTU 1500, offloads, no bottleneck.
     pub fn plan() -> LabPlan {
         LabPlan {
             receivers: 1,
@@ -286,82 +287,82 @@ impl Lab {
         }
     }
 
-    /// The sending host.
+    /// Returns the sending host.
     pub fn sender(&self) -> &Node {
         &self.sender
     }
 
-    /// A receiving host, counted from 0.
+    /// Returns a receiving host, counted from 0.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// Panics if the lab has fewer receivers.
     pub fn receiver(&self, number: usize) -> &Node {
         &self.receivers[number]
     }
 
-    /// All receiving hosts.
+    /// Returns all receiving hosts.
     pub fn receivers(&self) -> &[Node] {
         &self.receivers
     }
 
-    /// The namespace of the bridge.
+    /// Returns the namespace of the bridge.
     pub fn bridge(&self) -> &str {
         &self.bridge
     }
 
-    /// All namespaces of this lab.
+    /// Returns all namespaces of this lab.
     pub fn namespaces(&self) -> &[String] {
         &self.made.0
     }
 
-    /// Put a bottleneck before a receiver, or change the one that is there.
+    /// Sets or changes the bottleneck on the link to a receiver.
     ///
     /// # Errors
-    /// When `tc` refuses.
+    /// Fails if `tc` fails.
     ///
     /// # Panics
-    /// When there is no such receiver.
+    /// Panics if the receiver does not exist.
     pub fn limit(&self, receiver: u16, bottleneck: Bottleneck) -> Result<(), KitError> {
         bottleneck.put(&self.bridge, self.receivers[usize::from(receiver)].port())
     }
 
-    /// Take the bottleneck before a receiver away.
+    /// Removes the bottleneck on the link to a receiver.
     ///
     /// # Errors
-    /// When the receiver has no bottleneck.
+    /// Fails if the receiver has no bottleneck.
     ///
     /// # Panics
-    /// When there is no such receiver.
+    /// Panics if the receiver does not exist.
     pub fn unlimit(&self, receiver: u16) -> Result<(), KitError> {
         let port = self.receivers[usize::from(receiver)].port();
         run("tc", &["-n", &self.bridge, "qdisc", "del", "dev", port, "root"], LIMIT).map(drop)
     }
 
-    /// Cut a receiver off, or join it again.
+    /// Disconnects a receiver or connects it again.
     ///
     /// # Errors
-    /// When `ip` refuses.
+    /// Fails if `ip` fails.
     ///
     /// # Panics
-    /// When there is no such receiver.
+    /// Panics if the receiver does not exist.
     pub fn set_link(&self, receiver: u16, link: Link) -> Result<(), KitError> {
         let port = self.receivers[usize::from(receiver)].port();
         let state = if link == Link::Up { "up" } else { "down" };
         in_namespace(&self.bridge, &format!("link set {port} {state}"))
     }
 
-    /// Change the damage to datagrams on their way to a host.
+    /// Changes the damage to datagrams towards a host.
     ///
     /// # Panics
-    /// When the plan has no damage for it.
+    /// Panics if the plan has no damage for this host.
     pub fn damage(&self, node: &Node, damage: Damage) {
         self.damaged_link(node).set(damage);
     }
 
-    /// The number of damaged datagrams on their way to a host so far.
+    /// Returns the counts of datagrams towards a host so far.
     ///
     /// # Panics
-    /// When the plan has no damage for it.
+    /// Panics if the plan has no damage for this host.
     pub fn damaged(&self, node: &Node) -> Tally {
         self.damaged_link(node).tally()
     }
@@ -371,13 +372,13 @@ impl Lab {
         &links.find(|(port, _)| port == node.port()).expect("the plan has damage for this host").1
     }
 
-    /// Packets that the bottleneck before a receiver has dropped.
+    /// Returns the number of packets that the bottleneck before a receiver has dropped.
     ///
     /// # Errors
-    /// When `tc` fails or reports no such number.
+    /// Fails if `tc` fails or reports no such number.
     ///
     /// # Panics
-    /// When there is no such receiver.
+    /// Panics if the receiver does not exist.
     pub fn dropped(&self, receiver: u16) -> Result<u64, KitError> {
         let port = self.receivers[usize::from(receiver)].port();
         let shown = run("tc", &["-n", &self.bridge, "-s", "-j", "qdisc", "show", "dev", port], LIMIT)?;
@@ -388,7 +389,7 @@ impl Lab {
     }
 }
 
-/// Membership of groups, in a lab that is [`Forwarding::ToMembers`].
+/// Membership of groups in a lab with [`Forwarding::ToMembers`].
 impl Lab {
     fn forward_to_members(&self) -> Result<(), KitError> {
         for node in std::iter::once(&self.sender).chain(&self.receivers) {
@@ -397,20 +398,21 @@ impl Lab {
         }
         let bridge =
             |options: &str| in_namespace(&self.bridge, &format!("link set br0 type bridge {options}"));
-        // A new querier forwards nothing by membership for one response interval: a short one for the beginning.
+        // During its first response interval a new querier does not forward by membership, so the lab begins with a short
+        // interval.
         bridge("mcast_igmp_version 3 mcast_mld_version 2 mcast_query_response_interval 10")?;
         bridge("mcast_snooping 1 mcast_querier 1")?;
         std::thread::sleep(Duration::from_millis(300));
         bridge("mcast_query_response_interval 1000")
     }
 
-    /// Groups that the bridge forwards to a receiver now, in order, without those that stay on a link.
+    /// Returns the groups that the bridge forwards to a receiver now, in ascending order, without link-local groups.
     ///
     /// # Errors
-    /// When `bridge` fails or reports no such list.
+    /// Fails if `bridge` fails or reports no such list.
     ///
     /// # Panics
-    /// When there is no such receiver.
+    /// Panics if the receiver does not exist.
     pub fn groups(&self, receiver: u16) -> Result<Vec<IpAddr>, KitError> {
         let port = self.receivers[usize::from(receiver)].port();
         let shown = run("bridge", &["-n", &self.bridge, "-j", "mdb", "show"], LIMIT)?;
@@ -425,22 +427,22 @@ impl Lab {
         Ok(groups)
     }
 
-    /// Watch the receivers join and leave groups from now on.
+    /// Starts to watch the receivers join and leave groups.
     ///
     /// # Errors
-    /// When the bridge's ports cannot be listened to.
+    /// Fails if the frames at the ports of the bridge cannot be received.
     pub fn watch_members(&self) -> Result<MemberWatch, KitError> {
         let ports = self.receivers.iter().map(|node| node.port().to_owned()).collect();
         MemberWatch::start(&self.bridge, ports)
     }
 }
 
-/// Whether a link carries packets.
+/// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// It does.
+    /// The link carries packets.
     Up,
-    /// It does not.
+    /// The link carries no packets.
     Down,
 }
 
@@ -449,7 +451,7 @@ pub(crate) fn in_namespace(namespace: &str, command: &str) -> Result<(), KitErro
     run("ip", &args, LIMIT).map(drop)
 }
 
-/// No duplicate-address detection and no router solicitations: addresses work at once, links are silent.
+/// Disables duplicate-address detection and router solicitations. Addresses can be used at once, and idle links carry no packets.
 pub(crate) fn quiet_ipv6(namespace: &str) -> Result<(), KitError> {
     let command = "netns exec NAMESPACE sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0 \
                    net.ipv6.conf.default.router_solicitations=0 net.ipv6.conf.default.accept_ra=0";
@@ -458,7 +460,7 @@ pub(crate) fn quiet_ipv6(namespace: &str) -> Result<(), KitError> {
     run("ip", &args, LIMIT).map(drop)
 }
 
-/// The features that join or split packets, as `ethtool -k` names them.
+/// Features that merge or split packets, by their names in `ethtool -k`.
 const JOINING: [&str; 10] = [
     "tcp-segmentation-offload",
     "generic-segmentation-offload",
@@ -498,7 +500,7 @@ pub(crate) fn switch_off_offloads(namespace: &str, interface: &str) -> Result<()
     }
 }
 
-/// Remove the namespaces of labs whose process was killed.
+/// Removes the namespaces of labs whose process was killed.
 pub(crate) fn remove_orphans() {
     let Ok(entries) = fs::read_dir("/run/netns") else { return };
     for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {

@@ -14,8 +14,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Everything is bounded in time, and everything is removed when it goes out of scope, also when
-//! a test panics.
+//! Every operation has a time limit. All networks and programs are removed at the end of their scope, also if a test panics.
 
 mod capture;
 mod chain;

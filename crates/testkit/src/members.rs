@@ -14,29 +14,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A host's report to the router about a group.
+/// A receiver's change of membership in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
-    /// It wants the group, and did not before.
+    /// The receiver became a member.
     Joined,
-    /// It does not want it any more.
+    /// The receiver stopped being a member.
     Left,
 }
 
-/// A host joined or left a group.
+/// A receiver's join or leave of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// Time since the watch began.
+    /// Time since the start of the watch.
     pub at: Duration,
     /// The receiver, counted from 0.
     pub receiver: usize,
     /// The group.
     pub group: IpAddr,
-    /// Join or leave.
+    /// The kind of change: join or leave.
     pub what: Membership,
 }
 
-/// Receives the reports of a lab's receivers to the router about groups, except those that stay on a link. It ends when dropped.
+/// A thread that receives the membership reports of a lab's receivers to the router, except for link-local groups. It ends on
+/// drop.
 #[derive(Debug)]
 pub struct MemberWatch {
     stop: Arc<AtomicBool>,
@@ -45,7 +46,7 @@ pub struct MemberWatch {
 }
 
 impl MemberWatch {
-    /// Watches these ports, those of the receivers in their order. Nothing is missed after this returns.
+    /// Watches the ports of the receivers, in their order. Every report after the return of this function is received.
     pub(crate) fn start(bridge: &str, ports: Vec<String>) -> Result<MemberWatch, KitError> {
         let namespace = open_namespace(&Path::new("/run/netns").join(bridge))?;
         let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
@@ -56,7 +57,7 @@ impl MemberWatch {
             let ready = ready.map_err(KitError::system("listen for IGMP at the bridge"));
             let begin = Instant::now();
             let tap = ready?;
-            // The caller waits for this message; if it does not, the watch has been dropped.
+            // The send fails only if the watch was dropped.
             let _ = first.send(());
             let mut members = Members::default();
             while !stopped.load(Ordering::Relaxed) {
@@ -75,25 +76,26 @@ impl MemberWatch {
         let watch = MemberWatch { stop, received, thread: Some(thread) };
         match begun.recv() {
             Ok(()) => Ok(watch),
-            // The thread has dropped its end: it could not listen, and reports the reason.
+            // The thread dropped its end of the channel because it could not receive. It returns the reason.
             Err(_) => watch.stop().map(|_| unreachable!("a watch that began has sent its first word")),
         }
     }
 
-    /// Returns the changes since the watch began. A group that a receiver was in before then counts as joined when it is next reported.
+    /// Returns the changes since the start of the watch. An earlier membership counts as joined when the receiver next reports
+    /// it.
     pub fn changes(&self) -> Vec<Change> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the number of times that a receiver joined or left a group so far.
+    /// Returns the number of times that a receiver has joined or left a group.
     pub fn count(&self, receiver: usize, what: Membership) -> usize {
         self.changes().iter().filter(|change| change.receiver == receiver && change.what == what).count()
     }
 
-    /// Stops, and returns the changes.
+    /// Stops the watch and returns the changes.
     ///
     /// # Errors
-    /// When the watch could not listen.
+    /// Fails if the watch could not receive.
     pub fn stop(mut self) -> Result<Vec<Change>, KitError> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it is taken only here and on drop");
@@ -106,13 +108,13 @@ impl Drop for MemberWatch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Nobody receives the error any more.
+            // The error is ignored because the watch is dropped.
             let _ = thread.join();
         }
     }
 }
 
-/// Whether routers forward a group at all. Groups that stay on a link concern the host alone, like those by which IPv6 finds its neighbours
+/// Returns whether routers forward a group. They do not forward link-local groups, such as the groups of IPv6 neighbour discovery
 /// (RFC 5771, 4; RFC 4291, 2.7).
 pub(crate) fn is_routed(group: IpAddr) -> bool {
     match group {
@@ -131,22 +133,22 @@ struct Record {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
-    /// Only these sources.
+    /// The receiver wants only these sources.
     Include,
-    /// All but these.
+    /// The receiver wants all sources except these.
     Exclude,
-    /// Also these.
+    /// The receiver also wants these sources.
     Allow,
-    /// These no longer.
+    /// The receiver does not want these sources.
     Block,
 }
 
-/// The memberships of every receiver: sources of a group, or all but some when there is no list.
+/// Memberships of all receivers: the wanted sources of a group, or `None` if the receiver excludes sources instead.
 #[derive(Debug, Default)]
 struct Members(BTreeMap<(usize, IpAddr), Option<BTreeSet<IpAddr>>>);
 
 impl Members {
-    /// Processes a record. Reports are sent twice, and again when the router asks: most change nothing.
+    /// Processes a record. Most records change nothing, because hosts send reports twice and repeat them after each query.
     fn on_record(&mut self, receiver: usize, record: &Record) -> Option<Membership> {
         let key = (receiver, record.group);
         let before = self.0.remove(&key);
@@ -158,7 +160,7 @@ impl Members {
             (Says::Allow, before) => {
                 Some(Some(before.flatten().unwrap_or_default().into_iter().chain(named).collect()))
             }
-            // All but some, and now one more: it is still a member.
+            // The receiver excludes one more source and is still a member.
             (Says::Block, Some(None)) => Some(None),
             (Says::Block, before) => {
                 let mut sources = before.flatten().unwrap_or_default();
@@ -182,7 +184,7 @@ impl Members {
 const ETHERNET: usize = 14;
 const IPV6: usize = 40;
 
-/// Returns the records of a frame; none if it is not a report or is cut off.
+/// Returns the records of a frame. The list is empty if the frame is truncated or not a report.
 fn records(frame: &[u8]) -> Vec<Record> {
     match frame.get(12..ETHERNET) {
         Some([0x08, 0x00]) => {
@@ -198,8 +200,8 @@ fn records(frame: &[u8]) -> Vec<Record> {
     }
 }
 
-/// Returns the records of a report with addresses of `N` bytes. `types` are those of the newest report, of two older ones and of an older
-/// leave; in the older ones the group stands at `group`.
+/// Returns the records of a report with addresses of `N` bytes. `types` has the message types of the newest report, two older
+/// reports and an older leave. `group` is the offset of the group in older messages.
 fn report<const N: usize>(body: &[u8], types: [u8; 4], group: usize) -> Vec<Record> {
     let [newest, oldest, older, leave] = types;
     let says = match body.first() {
@@ -212,7 +214,7 @@ fn report<const N: usize>(body: &[u8], types: [u8; 4], group: usize) -> Vec<Reco
     group.map(|group| Record { group, says, sources: Vec::new() }).into_iter().collect()
 }
 
-/// Returns the records of a report of IGMPv3 or MLDv2, which differ in the length of addresses alone.
+/// Returns the records of a report of IGMPv3 or MLDv2. The two formats differ only in the length of addresses.
 fn newest_report<const N: usize>(body: &[u8]) -> Option<Vec<Record>> {
     let count = u16::from_be_bytes(body.get(6..8)?.try_into().ok()?);
     let mut at = 8;
@@ -243,8 +245,8 @@ fn address<const N: usize>(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// IPv4 with the protocol IGMP, or IPv6 that begins with hop-by-hop options as MLD does: the kernel drops the
-/// rest, which is the transfer itself.
+/// A socket filter that accepts IGMP over IPv4, and IPv6 that begins with hop-by-hop options as MLD does. The kernel drops the
+/// remaining packets, which are mostly the transfer.
 const WANTED: [libc::sock_filter; 9] = {
     const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
         libc::sock_filter { code, jt, jf, k }
@@ -262,17 +264,17 @@ const WANTED: [libc::sock_filter; 9] = {
     ]
 };
 
-/// Opens a socket that receives every frame at the interfaces of the calling thread's namespace that [`WANTED`] lets through.
+/// Opens a socket that receives the frames that pass [`WANTED`], at all interfaces of the calling thread's namespace.
 fn tap() -> std::io::Result<File> {
-    // All protocols, in network byte order: a bridge's ports hand packets over before listeners to single
-    // protocols see them.
+    // All protocols, in network byte order. The kernel passes the frames of a bridge's port to such sockets before the bridge
+    // takes them.
     let all = u16::try_from(libc::ETH_P_ALL).expect("it is 3").to_be();
     // SAFETY: the call returns a new descriptor or -1.
     let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(all)) };
     if fd < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and ours.
+    // SAFETY: the descriptor is new and has no other owner.
     let tap = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     let mut steps = WANTED;
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
@@ -283,19 +285,19 @@ fn tap() -> std::io::Result<File> {
 
 fn set<T>(tap: &File, option: libc::c_int, value: &T) -> std::io::Result<()> {
     let length = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
-    // SAFETY: the value lives through the call, and the length is its own; the kernel copies a filter.
+    // SAFETY: the value outlives the call, and `length` is its size. The kernel copies a filter.
     let done = unsafe {
         libc::setsockopt(tap.as_raw_fd(), libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), length)
     };
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Returns the next frame that came in, its length and the name of its interface; `None` when no frame came for a while.
+/// Returns the length of the next received frame and the name of its interface. Returns `None` after the receive timeout.
 fn receive(tap: &File, frame: &mut [u8]) -> Result<Option<(usize, String)>, KitError> {
     // SAFETY: all zeros is a valid address.
     let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     let mut length = libc::socklen_t::try_from(size_of_val(&from)).expect("addresses are small");
-    // SAFETY: the buffer and the address live through the call, and the lengths are theirs.
+    // SAFETY: the buffer and the address outlive the call, and their lengths are correct.
     let got = unsafe {
         libc::recvfrom(
             tap.as_raw_fd(),
@@ -310,7 +312,7 @@ fn receive(tap: &File, frame: &mut [u8]) -> Result<Option<(usize, String)>, KitE
         let error = std::io::Error::last_os_error();
         return match error.kind() {
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted => Ok(None),
-            // An interface was taken away.
+            // An interface was removed.
             _ if error.raw_os_error() == Some(libc::ENETDOWN) => Ok(None),
             _ => Err(KitError::system("listen for IGMP at the bridge")(error)),
         };
@@ -320,9 +322,9 @@ fn receive(tap: &File, frame: &mut [u8]) -> Result<Option<(usize, String)>, KitE
     }
     let mut name = [0; libc::IF_NAMESIZE];
     let index = u32::try_from(from.sll_ifindex).unwrap_or(0);
-    // SAFETY: the buffer is as long as a name can be.
+    // SAFETY: the buffer has the maximum length of an interface name.
     let known = !unsafe { libc::if_indextoname(index, name.as_mut_ptr()) }.is_null();
-    // SAFETY: the call has written a terminated name, and the buffer was all zeros before.
+    // SAFETY: the buffer was all zeros before the call, so it contains a terminated name.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
     Ok(known.then_some((got, name)))
 }
@@ -334,7 +336,7 @@ mod tests {
     const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 70, 1);
     const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
 
-    /// Ethernet, IPv4 with the router-alert option, and this IGMP message.
+    /// Returns an Ethernet frame with this IGMP message in IPv4 with the router-alert option.
     fn igmp(message: &[u8]) -> Vec<u8> {
         let mut frame = vec![0; 12];
         frame.extend([0x08, 0x00, 0x46]);
@@ -350,7 +352,7 @@ mod tests {
         igmp(&message)
     }
 
-    /// Returns the router's interpretation of these frames of one host.
+    /// Returns the membership changes that the router derives from these frames of one host.
     fn received(frames: &[Vec<u8>]) -> Vec<Membership> {
         let mut members = Members::default();
         frames.iter().flat_map(|frame| records(frame)).filter_map(|r| members.on_record(0, &r)).collect()

@@ -17,7 +17,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The name of every host's interface.
+    /// Name of the interface of every host.
     pub const INTERFACE: &'static str = "eth0";
 
     pub(crate) fn new(namespace: String, number: u16, port: String) -> Node {
@@ -27,56 +27,55 @@ impl Node {
         Node { namespace, path, ipv4, ipv6: Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, number), port }
     }
 
-    /// The namespace's name, for `ip -n`.
+    /// Returns the name of the namespace, for `ip -n`.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The name of the bridge's port towards this host, in the bridge's namespace.
+    /// Returns the name of the bridge's port towards this host, in the namespace of the bridge.
     pub fn port(&self) -> &str {
         &self.port
     }
 
-    /// Its IPv4 address.
+    /// Returns the IPv4 address of the host.
     pub fn ipv4(&self) -> Ipv4Addr {
         self.ipv4
     }
 
-    /// Its IPv6 address.
+    /// Returns the IPv6 address of the host.
     pub fn ipv6(&self) -> Ipv6Addr {
         self.ipv6
     }
 
-    /// Its IPv4 address.
+    /// Returns the IPv4 address of the host.
     pub fn address(&self) -> IpAddr {
         IpAddr::V4(self.ipv4)
     }
 
-    /// Start a program on this host. It dies with the [`Task`], and with the calling thread. It
-    /// sees this machine's `/sys`, not the host's own.
+    /// Starts a program on this host. The program is killed when the [`Task`] is dropped or the calling thread ends. It uses the
+    /// `/sys` of the machine, not of the namespace.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails if the program cannot be started.
     pub fn start(&self, program: &str, args: &[&str]) -> Result<Task, KitError> {
         Task::start(program, args, Some(&self.path))
     }
 
-    /// Run a program on this host to its end.
+    /// Runs a program on this host until it ends.
     ///
     /// # Errors
-    /// When it cannot be started, fails, or does not end in time.
+    /// Fails if the program cannot be started, fails, or does not end in time.
     pub fn run(&self, program: &str, args: &[&str], within: Duration) -> Result<Finished, KitError> {
         self.start(program, args)?.finish(within)?.ok()
     }
 
-    /// Run code on this host, in a thread of its own. Sockets that it opens and returns stay on this host
-    /// wherever they are used.
+    /// Runs code on this host in a separate thread. Sockets that the code opens and returns stay in the namespace of this host.
     ///
     /// # Errors
-    /// When the namespace cannot be entered.
+    /// Fails if the namespace cannot be entered.
     ///
     /// # Panics
-    /// When the code panics.
+    /// Panics if the code panics.
     pub fn inside<T: Send>(&self, code: impl FnOnce() -> T + Send) -> Result<T, KitError> {
         let namespace = open_namespace(&self.path)?;
         std::thread::scope(|scope| {

@@ -1,24 +1,24 @@
-//! Whether this process may build networks.
+//! The check for the permission to build networks.
 
 use crate::task::run;
 use std::io::Write;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Proof that namespaces can be made here; [`require_root`] gives it.
+/// Proof that this process may create namespaces. [`require_root`] returns it.
 #[derive(Debug, Clone, Copy)]
 pub struct Root(());
 
-/// The right to build networks, or `None` after the reason was printed, and then the test returns.
+/// Returns the permission to build networks. Otherwise prints the reason and returns `None`; the test should then return.
 ///
 /// # Panics
-/// When `CI` is `true`: a skip in continuous integration is a failure.
+/// Panics instead of skipping if the environment variable `CI` is `true`.
 pub fn require_root() -> Option<Root> {
     static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
     let Err(reason) = POSSIBLE.get_or_init(possible) else { return Some(Root(())) };
     let name = std::thread::current().name().unwrap_or("a test").to_string();
     assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} cannot be skipped with CI=true: {reason}");
-    // Written past the test harness, which would swallow what a passing test prints.
+    // Writes directly to standard error, because the test harness discards the output of passing tests.
     let _ = writeln!(std::io::stderr(), "skipped: {name}: {reason}");
     None
 }

@@ -1,4 +1,4 @@
-//! Programs under a time limit that never outlive their owner.
+//! Programs with a time limit that end before their owner.
 
 use crate::error::KitError;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// A running program. Dropping it kills the program, by its own process id, and waits for it.
+/// A running program. Dropping it kills the program by its process ID and waits for its end.
 #[derive(Debug)]
 pub struct Task {
     command: String,
@@ -21,25 +21,25 @@ pub struct Task {
     stderr: File,
 }
 
-/// A program that has ended.
+/// Result of a program that has ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// Its exit status.
+    /// Exit status of the program.
     pub status: ExitStatus,
-    /// Its standard output.
+    /// Standard output of the program.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error of the program.
     pub stderr: String,
-    /// The time from start to end.
+    /// Time from start to end.
     pub took: Duration,
     command: String,
 }
 
 impl Finished {
-    /// Returns this, if the exit code was 0.
+    /// Returns `self` if the exit code was 0.
     ///
     /// # Errors
-    /// [`KitError::Failed`] otherwise.
+    /// [`KitError::Failed`] for any other exit status.
     pub fn ok(self) -> Result<Finished, KitError> {
         if self.status.success() {
             return Ok(self);
@@ -54,21 +54,21 @@ impl Finished {
 }
 
 impl Task {
-    /// Start a program, in a namespace if one is given: then it is killed when the thread that called this ends.
+    /// Starts a program. A program in a namespace is killed when the calling thread ends.
     ///
     /// # Errors
-    /// [`KitError::Start`] when it cannot be started, [`KitError::System`] without memory files.
+    /// [`KitError::Start`] if the program cannot be started; [`KitError::System`] if an output file cannot be created.
     pub(crate) fn start(program: &str, args: &[&str], namespace: Option<&Path>) -> Result<Task, KitError> {
         let namespace = namespace.map(open_namespace).transpose()?;
         let (stdout, stderr) = (memory_file()?, memory_file()?);
         let clone = |file: &File| file.try_clone().map_err(KitError::system("duplicate an output file"));
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(clone(&stdout)?).stderr(clone(&stderr)?);
-        // Code between fork and exec needs a copy of this process' page tables, which takes longer than most programs run. One without
-        // a namespace does little and ends by itself, should its owner be killed.
+        // Code between fork and exec requires a copy of this process' page tables, which takes longer than most programs run.
+        // Without a namespace there is no such code: those programs are short and end by themselves.
         if let Some(namespace) = namespace {
-            // SAFETY: only async-signal-safe calls are made (prctl and setns); the namespace's descriptor is open until
-            // the child has been started.
+            // SAFETY: the closure makes only async-signal-safe calls (prctl and setns). The descriptor of the namespace is open
+            // until the child has started.
             unsafe {
                 command.pre_exec(move || {
                     if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
@@ -83,30 +83,30 @@ impl Task {
         Ok(Task { command, child, started: Instant::now(), stdout, stderr })
     }
 
-    /// The program's own process id.
+    /// Returns the process ID of the program.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns its standard output so far.
+    /// Returns the standard output so far.
     pub fn stdout(&self) -> String {
         contents(&self.stdout)
     }
 
-    /// Returns its standard error so far.
+    /// Returns the standard error so far.
     pub fn stderr(&self) -> String {
         contents(&self.stderr)
     }
 
-    /// Whether it still runs.
+    /// Returns whether the program is running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits until its output, on either stream, contains this.
+    /// Waits until one of the two output streams contains this text.
     ///
     /// # Errors
-    /// [`KitError::TooLong`] when the time is over, [`KitError::Failed`] when it ends before.
+    /// [`KitError::TooLong`] after the time limit; [`KitError::Failed`] if the program ends first.
     pub fn wait_for(&mut self, said: &str, within: Duration) -> Result<(), KitError> {
         let end = Instant::now() + within;
         loop {
@@ -133,22 +133,22 @@ impl Task {
         }
     }
 
-    /// Ask it to end, as Ctrl-C does.
+    /// Sends the program an interrupt, as Ctrl-C does.
     pub fn interrupt(&mut self) {
         self.signal(libc::SIGINT);
     }
 
-    /// End it at once, as a crash does.
+    /// Kills the program at once, as in a crash.
     pub fn kill(&mut self) {
         self.signal(libc::SIGKILL);
     }
 
-    /// Stop it where it is, as a debugger or a machine that is suspended does, until [`Task::resume`].
+    /// Stops the program until [`Task::resume`], as a debugger or a suspended machine does.
     pub fn pause(&mut self) {
         self.signal(libc::SIGSTOP);
     }
 
-    /// Let it go on.
+    /// Resumes a paused program.
     pub fn resume(&mut self) {
         self.signal(libc::SIGCONT);
     }
@@ -158,14 +158,14 @@ impl Task {
             return;
         }
         let pid = libc::pid_t::try_from(self.child.id()).expect("Linux process ids fit 22 bits");
-        // SAFETY: the child has just been seen not to have ended, and nobody else waits for it, so its id is its own.
+        // SAFETY: `is_running` has just returned true. Only this object waits for the child, so the process ID is still valid.
         unsafe { libc::kill(pid, signal) };
     }
 
-    /// Wait for its end; it is killed when the time is over.
+    /// Waits for the end of the program. Kills the program after the time limit.
     ///
     /// # Errors
-    /// [`KitError::TooLong`]; an exit code other than 0 is not an error here, see [`Finished::ok`].
+    /// [`KitError::TooLong`]. An exit code other than 0 is not an error here; see [`Finished::ok`].
     pub fn finish(mut self, within: Duration) -> Result<Finished, KitError> {
         let end = Instant::now() + within;
         let status = loop {
@@ -193,15 +193,15 @@ impl Drop for Task {
     }
 }
 
-/// Run a program of this host to its end.
+/// Runs a program on this machine, outside of any lab, until it ends.
 ///
 /// # Errors
-/// When it cannot be started, fails, or does not end in time.
+/// Fails if the program cannot be started, fails, or does not end in time.
 pub fn run(program: &str, args: &[&str], within: Duration) -> Result<Finished, KitError> {
     Task::start(program, args, None)?.finish(within)?.ok()
 }
 
-/// Move the calling thread into a namespace.
+/// Moves the calling thread into a namespace.
 pub(crate) fn enter(namespace: &OwnedFd) -> std::io::Result<()> {
     // SAFETY: the descriptor is open; a thread may change its own network namespace at any time.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
@@ -214,18 +214,18 @@ pub(crate) fn open_namespace(path: &Path) -> Result<OwnedFd, KitError> {
     Ok(File::open(path).map_err(KitError::system(format!("open {}", path.display())))?.into())
 }
 
-/// A file in memory for a program's output, so that no pipe can fill and stop it.
+/// Creates a file in memory for the output of a program. Unlike a pipe, the file cannot fill up and block the program.
 fn memory_file() -> Result<File, KitError> {
     // SAFETY: the name is a terminated string; the call returns a new descriptor or -1.
     let fd = unsafe { libc::memfd_create(c"output".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
         return Err(KitError::system("make a file in memory")(std::io::Error::last_os_error()));
     }
-    // SAFETY: the descriptor is new and ours.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-/// All of a file, through a descriptor of its own so that the writer's position stays.
+/// Returns the whole content of a file. Reads through a second descriptor, so the position of the writer does not change.
 fn contents(file: &File) -> String {
     let read = || -> std::io::Result<String> {
         let mut own = fs::File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;

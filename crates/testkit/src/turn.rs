@@ -1,33 +1,33 @@
-//! Turns of labs: one that measures has the machine to itself, others share it with a few.
+//! Turns of labs: a lab that measures runs alone, and a limited number of other labs share the machine.
 
 use crate::error::KitError;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// The lock of all running labs: shared, or exclusive.
+/// Lock file that every running lab holds, shared or exclusively.
 const LAB: &str = "/run/lock/faircast-lab";
 
-/// The lock of a lab that waits to be alone, so that sharing labs do not delay it forever.
+/// Lock file that a lab holds while it waits to run alone, so that shared labs do not delay it indefinitely.
 const GATE: &str = "/run/lock/faircast-lab-gate";
 
-/// The greatest number of labs that share the machine.
+/// Maximum number of labs that share the machine.
 const SHARERS: usize = 8;
 
-/// The longest that one lab waits for others.
+/// Maximum time that a lab waits for other labs.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// Whether other labs of this machine may run at the same time.
+/// Whether other labs on this machine may run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Company {
-    /// No: rates, delays and losses are measured, and another lab would take the processor.
+    /// No other lab may run: the test measures rates, delays or losses, and another lab would use the processor.
     #[default]
     Alone,
-    /// Yes: results matter, and not their times.
+    /// Other labs may run: the test checks results, not times.
     Shared,
 }
 
-/// The turn of a lab. It ends when this is dropped.
+/// The turn of a lab. It ends on drop.
 #[derive(Debug)]
 pub(crate) struct Turn {
     _held: Vec<File>,
@@ -40,10 +40,10 @@ enum Hold {
 }
 
 impl Turn {
-    /// Waits for the turn.
+    /// Waits until the lab may run.
     ///
     /// # Errors
-    /// When others hold the machine for too long, or its lock files cannot be made.
+    /// Fails if other labs use the machine for too long, or if the lock files cannot be created.
     pub(crate) fn take(company: Company) -> Result<Turn, KitError> {
         let end = Instant::now() + PATIENCE;
         match company {
@@ -62,7 +62,7 @@ impl Turn {
     }
 }
 
-/// One of these files, locked.
+/// Waits for the lock on one of these files and returns the locked file.
 fn hold(names: &[String], how: Hold, end: Instant) -> Result<File, KitError> {
     let open = |name: &String| File::create(name).map_err(KitError::system(format!("make {name}")));
     let mut files = names.iter().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -77,7 +77,7 @@ fn hold(names: &[String], how: Hold, end: Instant) -> Result<File, KitError> {
     }
 }
 
-/// Whether the file is locked by us now.
+/// Tries to lock the file and returns whether it succeeded.
 fn is_locked(file: &File, how: Hold) -> bool {
     let operation = match how {
         Hold::Shared => libc::LOCK_SH,

@@ -1,4 +1,4 @@
-//! Emulated links between real kernels. What is asked is the work done in ample time; fine timing is the benchmarks' matter.
+//! Emulated links between real kernels. The tests check the results and allow ample time; the benchmarks measure exact times.
 
 use faircast_testkit::{Congestion, EmulatedLab, KitError, Node, TcpFlow, require_root};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -116,7 +116,7 @@ fn red_marks_packets_of_a_tcp_that_negotiated_ecn() {
     assert!(result.goodput_bps > 6e6, "{result:?}; {report}");
 }
 
-/// A counter of `IpExt` in `/proc/net/netstat`.
+/// Returns a counter of `IpExt` in `/proc/net/netstat`.
 fn netstat(text: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter(|line| line.starts_with("IpExt:"));
     let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));

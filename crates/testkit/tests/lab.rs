@@ -1,4 +1,4 @@
-//! The kit itself: does a lab do what its plan says?
+//! Tests of the kit: a lab matches its plan.
 
 use faircast_testkit::{
     Bottleneck, Capture, Company, Congestion, Damage, Forwarding, Lab, Link, Membership, Node, Offloads,
@@ -102,7 +102,7 @@ fn damaged_link_applies_the_plan_to_one_host() {
     ] {
         assert!(around(part).contains(&(count as f64)), "{part}: {tally:?}");
     }
-    // A changed datagram reaches the program, as its checksum fits.
+    // A corrupted datagram reaches the program because its checksum is corrected.
     let is_whole = |content: &Vec<u8>| content.chunks(4).all(|part| part == &content[..4]);
     let changed = got.iter().filter(|content| !is_whole(content)).count() as u64;
     assert!(
@@ -158,7 +158,7 @@ fn without_offloads_no_packet_is_larger_than_the_mtu() {
     let file = std::env::temp_dir().join(format!("faircast-kit-{}.pcap", std::process::id()));
     let capture =
         Capture::start(lab.receiver(0), "tcp and dst port 5201", &file).unwrap_or_else(|e| panic!("{e}"));
-    // Enough for segments to be joined if they could be, and little enough for tshark on a busy machine.
+    // The flow is fast enough for the kernel to merge segments if it could, and slow enough for tshark on a busy machine.
     let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(1)).at_most(50);
     flow.run(lab.sender(), lab.receiver(0)).unwrap_or_else(|e| panic!("{e}"));
     let file = capture.stop().unwrap_or_else(|e| panic!("{e}"));
@@ -168,7 +168,7 @@ fn without_offloads_no_packet_is_larger_than_the_mtu() {
     assert!(lengths.iter().all(|row| row[0] == "1200"), "{:?}", lengths.iter().find(|row| row[0] != "1200"));
 }
 
-/// Kernel: counters of interfaces.
+/// Kernel: byte counters of interfaces.
 #[test]
 fn counters_show_sent_bytes_over_time() {
     let Some(root) = require_root() else { return };
@@ -209,7 +209,7 @@ fn a_link_that_is_down_carries_nothing_until_it_is_up() {
     assert_eq!(arrived.map(|length| &bytes[..length]), Some(&b"found"[..]));
 }
 
-/// Wait until the router forwards no group of these to a receiver any more.
+/// Waits until the router forwards none of these groups to a receiver.
 fn forgets(lab: &Lab, receiver: u16, groups: &[IpAddr]) {
     let end = Instant::now() + SOON;
     loop {

@@ -1,20 +1,19 @@
-//! Pages lead somewhere, and the book has all of them.
+//! Checks that links in pages are valid and that the book lists all pages.
 
 use crate::scan::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// Folders of `docs` whose `README.md` lists their pages. The book's list has this page only: the archive of decisions is no part of the
-/// book, and each crate has a page of its dependencies.
+/// Folders of `docs` whose `README.md` lists their pages. The list of the book contains only this `README.md`.
 const LISTED_BY_README: [&str; 2] = ["decisions", "decisions/deps"];
 
-/// Pages and folders of `docs` that are no prose: the code writes these pages, and the archive of decisions is not edited.
+/// Pages and folders of `docs` that are not prose: generated pages, and the archive of decisions, which is not edited.
 const NOT_PROSE: [&str; 5] = ["cli.md", "decisions", "json.md", "validation.md", "wire.md"];
 
-/// The end of the prose of a page whose lower part the code writes.
+/// Marker at the end of the prose of a page whose remainder is generated.
 const GENERATED_FROM_HERE: &str = "<!-- The code generates the rest of this page";
 
-/// The words of the book's prose. A word has a letter; blocks of code have none.
+/// Counts the words of the book's prose. A word has a letter. Blocks of code do not count.
 pub fn words_of_prose(pages: &[Source]) -> usize {
     let docs = pages.iter().filter_map(|page| Some((page.path.strip_prefix("docs").ok()?, &page.text)));
     let written = docs.filter(|(path, _)| !NOT_PROSE.iter().any(|part| path.starts_with(part)));
@@ -26,7 +25,7 @@ pub fn words_of_prose(pages: &[Source]) -> usize {
     written.map(|(_, text)| words(text)).sum()
 }
 
-/// Pages of `docs` that the book's list leaves out, and those that it has twice or that are not there.
+/// Returns the pages of `docs` that the book's list omits, repeats, or names although they do not exist.
 pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
     let list = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the book has a list");
     let mut listed = BTreeMap::new();
@@ -56,7 +55,7 @@ pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
     faults
 }
 
-/// Links of pages to files of the repository, or to headings in pages, that are not there.
+/// Returns the links in pages to missing files of the repository or to missing headings.
 pub fn broken_links(root: &Path, pages: &[Source]) -> Vec<String> {
     let anchors: BTreeMap<&Path, BTreeSet<String>> =
         pages.iter().map(|page| (page.path.as_path(), anchors(&page.text))).collect();
@@ -81,7 +80,7 @@ pub fn broken_links(root: &Path, pages: &[Source]) -> Vec<String> {
     broken
 }
 
-/// Rust of the tutorials that stands in no example, so that nobody compiles it.
+/// Returns the Rust code of the tutorials that is not part of an example and therefore is not compiled.
 pub fn code_without_example(pages: &[Source], examples: &[Source]) -> Vec<String> {
     let tutorials = pages.iter().filter(|page| page.path.starts_with("docs/tutorials"));
     let blocks =
@@ -95,11 +94,11 @@ pub fn code_without_example(pages: &[Source], examples: &[Source]) -> Vec<String
 
 struct Link {
     to: String,
-    /// The line that it stands on, from 1.
+    /// Line number of the link, from 1.
     line: usize,
 }
 
-/// The lines of a page outside of fenced blocks, with their numbers from 1.
+/// Returns the lines of a page outside of fenced blocks, with their numbers from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(at, line)| {
@@ -109,7 +108,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Links as `[text](to)`, outside of code.
+/// Returns links of the form `[text](to)` outside of code.
 fn links(text: &str) -> Vec<Link> {
     let mut found = Vec::new();
     for (line, text) in prose(text) {
@@ -123,7 +122,8 @@ fn links(text: &str) -> Vec<Link> {
     found
 }
 
-/// What headings of a page are called in links: small letters, hyphens for blanks, no punctuation; a second one gets `-1`.
+/// Returns the anchors of the headings of a page: lower-case letters, hyphens for spaces, no punctuation. A repeated heading gets
+/// a suffix such as `-1`.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, line) in prose(text) {
@@ -144,7 +144,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// A path without `.` and `..`.
+/// Returns a path without `.` and `..`.
 fn resolved(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {
@@ -157,7 +157,7 @@ fn resolved(path: &Path) -> PathBuf {
     parts
 }
 
-/// The pages of the repository; `wire.md` and `head.md` beside code are parts of others.
+/// Returns the pages of the repository. Omits Markdown files in `src`, which are parts of other pages.
 pub fn pages(root: &Path) -> Vec<Source> {
     let mut pages = scan::sources(root, &["md"]);
     pages.retain(|page| !page.path.components().any(|part| part.as_os_str() == "src"));

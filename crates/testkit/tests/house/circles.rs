@@ -1,11 +1,11 @@
-//! Circles of files that name one another, within a crate: what has to be read together.
+//! Circular references between the files of a crate. Such files can only be understood together.
 
 use super::code::{Module, module};
 use super::scan::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The files of `krate` that name one another in a circle, each circle as `crate: file, file`. A module and the modules below it do
-/// not count, nor do tests.
+/// Returns the circles of files of `krate` that refer to one another, each as `crate: file, file`. References between a module
+/// and its submodules do not count, nor do tests.
 pub fn circles(krate: &str, sources: &[Source]) -> Vec<String> {
     let root = format!("crates/{krate}/src/");
     let files: BTreeMap<Module, &str> = sources
@@ -44,7 +44,7 @@ fn without_comments_and_tests(text: &str) -> String {
     code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// All paths that begin with `crate`, `self` or `super`, those of `use` trees one by one.
+/// Returns all paths that begin with `crate`, `self` or `super`. A `use` tree is expanded into single paths.
 pub fn expand_all(code: &str) -> Vec<Module> {
     let mut found = Vec::new();
     for start in ["crate::", "super::", "self::"] {
@@ -58,7 +58,7 @@ pub fn expand_all(code: &str) -> Vec<Module> {
     found
 }
 
-/// A path, or a tree of paths, at the beginning of this text; what is left behind it.
+/// Expands the path or tree of paths at the beginning of a text. Returns the text after it.
 fn expand<'a>(mut text: &'a str, before: &Module, found: &mut Vec<Module>) -> &'a str {
     let mut path = before.clone();
     loop {
@@ -92,7 +92,7 @@ fn expand<'a>(mut text: &'a str, before: &Module, found: &mut Vec<Module>) -> &'
         .map_or(text, |rest| rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// The file that a path leads to.
+/// Returns the file that a path refers to.
 pub fn resolve<'a, T>(from: &Module, path: &[String], files: &'a BTreeMap<Module, T>) -> Option<&'a Module> {
     let (first, rest) = path.split_first()?;
     let mut at = match first.as_str() {

@@ -3,10 +3,10 @@
 use super::scan::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The path of a module in its crate; empty for the crate's root.
+/// Path of a module in its crate; empty for the root of the crate.
 pub type Module = Vec<String>;
 
-/// The files of `krate` by module, without those that only tests are compiled from.
+/// Returns the files of `krate` by module, without files that contain only tests.
 pub fn files(krate: &str, sources: &[Source]) -> BTreeMap<Module, String> {
     let root = format!("crates/{krate}/src/");
     let (mut files, mut test_modules) = (BTreeMap::new(), BTreeSet::new());
@@ -21,7 +21,7 @@ pub fn files(krate: &str, sources: &[Source]) -> BTreeMap<Module, String> {
     files
 }
 
-/// The module of a file, by its path below `src`.
+/// Returns the module of a file, from its path below `src`.
 pub fn module(path: &str) -> Module {
     let mut parts: Module = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if parts.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
@@ -30,7 +30,7 @@ pub fn module(path: &str) -> Module {
     parts
 }
 
-/// The text with comments taken out, and with nothing between the quotes of its strings and characters.
+/// Returns the text without comments and with empty string and character literals.
 fn without_comments_and_strings(text: &str) -> String {
     let (mut code, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(first) = rest.chars().next() {
@@ -61,7 +61,7 @@ fn without_comments_and_strings(text: &str) -> String {
     code
 }
 
-/// Bytes up to the closing quote and with it.
+/// Returns the number of bytes up to the closing quote, including the quote.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     let end = text.find(|c| {
@@ -76,7 +76,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Code without its items under `#[cfg(test)]`, and the names of those that are modules in files of their own.
+/// Returns the code without items under `#[cfg(test)]`. Also returns the names of test modules in separate files.
 fn without_tests(code: &str) -> (String, Vec<String>) {
     let (mut stored, mut modules, mut rest) = (String::new(), Vec::new(), code);
     while let Some(at) = rest.find("#[cfg(test)]") {
@@ -92,7 +92,7 @@ fn without_tests(code: &str) -> (String, Vec<String>) {
     (stored, modules)
 }
 
-/// Where an item ends: at a semicolon outside of brackets, or behind its block.
+/// Returns the end of an item: a semicolon outside of brackets, or the end of the item's block.
 fn end_of_item(code: &str) -> usize {
     let mut depth = 0_i32;
     for (at, c) in code.char_indices() {

@@ -1,4 +1,4 @@
-//! What the folders of a crate use: one another in circles, and the host that they run on.
+//! Dependencies of the folders of a crate: circles among the folders, and uses of the host's operating system.
 
 use super::circles::{expand_all, resolve};
 use super::code::{self, Module};
@@ -6,20 +6,20 @@ use super::scan::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Folders beside one another that use one another in a circle: what has to be read together.
+/// Sibling folders that use one another in a circle. Such folders can only be understood together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Knot {
-    /// The crate and the folders, as in `transport: members, receiver`.
+    /// Names of the crate and the folders, as in `transport: members, receiver`.
     pub folders: String,
-    /// How often one of them names another one of them.
+    /// Number of references between these folders.
     pub uses: usize,
 }
 
-/// The knots of a crate. Modules at every level count, each with all that lies below it; a circle of single files does not, as it has
-/// a list of its own.
+/// Returns the knots of a crate at every level of modules. A module includes its submodules. A circle of files without a folder
+/// is not a knot; `circles` lists it.
 pub fn knots(krate: &str, sources: &[Source]) -> Vec<Knot> {
     let files = code::files(krate, sources);
-    // The uses between modules that have the same parent.
+    // References between modules with the same parent.
     let mut uses: BTreeMap<Module, BTreeMap<(&str, &str), usize>> = BTreeMap::new();
     for (from, code) in &files {
         for to in expand_all(code).iter().filter_map(|path| resolve(from, path, &files)) {
@@ -66,18 +66,18 @@ fn reached<'a>(from: &'a str, uses: &BTreeMap<(&'a str, &'a str), usize>) -> BTr
     found
 }
 
-/// How often code uses the host: what a state machine leaves to whoever drives it.
+/// Number of uses of the operating system in code. A state machine leaves them to its driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostUses {
-    /// Files: paths through a module `fs`, and files that are opened.
+    /// Uses of files: paths through a module `fs`, and opened files.
     pub files: usize,
-    /// Threads: paths through a module `thread`.
+    /// Uses of threads: paths through a module `thread`.
     pub threads: usize,
-    /// Readings of the host's clocks: `Instant::now`, `SystemTime::now`.
+    /// Readings of a clock: `Instant::now`, `SystemTime::now`.
     pub clocks: usize,
-    /// Processes that are started: `Command`.
+    /// Started processes: `Command`.
     pub processes: usize,
-    /// Conditions on a feature: two programs in one text.
+    /// Conditions on a feature. Each condition makes two programs of one text.
     pub features: usize,
 }
 
@@ -98,13 +98,14 @@ impl HostUses {
         found
     }
 
-    /// The numbers in the order of the record.
+    /// Returns the numbers in the order of the record.
     pub fn numbers(self) -> [usize; 5] {
         [self.files, self.threads, self.clocks, self.processes, self.features]
     }
 }
 
-/// What the folders directly below a crate's `src` use, those that use nothing left out. The files beside them count as `.`.
+/// Returns the uses of each folder directly below a crate's `src`. Folders without uses are omitted. Files in `src` itself count
+/// as `.`.
 pub fn host_uses(krate: &str, sources: &[Source]) -> BTreeMap<String, HostUses> {
     let files = code::files(krate, sources);
     let mut found: BTreeMap<String, HostUses> = BTreeMap::new();
@@ -124,7 +125,8 @@ pub fn host_uses(krate: &str, sources: &[Source]) -> BTreeMap<String, HostUses> 
     found
 }
 
-/// What differs between values and their record, a line each: values may only fall, and the record falls with them.
+/// Returns one line for each difference between values and their record. Values may only decrease, and the record must decrease
+/// with them.
 pub fn against_record<K: fmt::Display + Ord>(
     what: &str,
     found: &BTreeMap<K, usize>,

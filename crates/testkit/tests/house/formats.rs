@@ -1,12 +1,12 @@
-//! Where a foreign wire format is named outside of its own crate.
+//! Mentions of a foreign wire format outside of its crate.
 
 use super::code;
 use super::scan::Source;
 
-/// The names of a format, as words or parts of identifiers.
+/// Names of formats, as words or parts of identifiers.
 const NAMES: [&str; 3] = ["pgm", "alc", "flute"];
 
-/// Lines of a crate's production code, comments left out, that name a format: in identifiers and in texts.
+/// Returns the lines of a crate's production code that name a format, in identifiers or strings. Comments do not count.
 pub fn lines_that_name_one(krate: &str, sources: &[Source]) -> Vec<String> {
     let modules = code::files(krate, sources);
     let root = format!("crates/{krate}/src/");
@@ -32,7 +32,7 @@ fn names_one(code: &str) -> bool {
     words.flat_map(parts).any(|part| NAMES.iter().any(|name| part.eq_ignore_ascii_case(name)))
 }
 
-/// The parts of an identifier: `AlcSend` has `Alc` and `Send`.
+/// Returns the parts of an identifier: `AlcSend` has `Alc` and `Send`.
 fn parts(word: &str) -> Vec<&str> {
     let bytes = word.as_bytes();
     let begins = |at: &usize| bytes[*at].is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();

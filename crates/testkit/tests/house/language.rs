@@ -1,35 +1,35 @@
-//! Sentences that a reader has to read twice: patterns of comments, documentation and test names, counted by file.
+//! Patterns that force a reader to read a sentence twice, in comments, documentation and names of tests, counted by file.
 //!
-//! `language.txt` has the count of each file. A count may only fall, and a new file has none of these patterns.
+//! `language.txt` records the count of each file. A count may only decrease, and a new file must have no such pattern.
 //! `FAIRCAST_BLESS=1` lowers the record to the present counts.
 
 use crate::scan::Source;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-/// Words of a sentence, at most.
+/// Maximum number of words in a sentence.
 const MAX_WORDS: usize = 35;
 
-/// Letters of the name of a test, at most.
+/// Maximum number of letters in the name of a test.
 const MAX_NAME: usize = 60;
 
-/// Words at the beginning of a sentence that put a clause in the place of a noun.
+/// First words of sentences that use a clause instead of a noun.
 const CLAUSES: [&str; 7] = ["What", "Who", "Whoever", "Whatever", "Whichever", "Whose", "Of"];
 
-/// The numbers of misleading patterns.
+/// Counts of the patterns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Sentences that begin with a clause in the place of a noun.
+    /// Number of sentences that begin with a clause instead of a noun.
     pub clauses: usize,
-    /// "So many" in the place of a number, and the like.
+    /// Number of uses of "so many" and similar words instead of a number.
     pub so_many: usize,
-    /// "Is none".
+    /// Number of uses of "is none".
     pub none: usize,
-    /// "Tell" in the place of report, notify or log.
+    /// Number of uses of "tell" instead of report, notify or log.
     pub tell: usize,
-    /// Sentences of too many words.
+    /// Number of sentences with too many words.
     pub long: usize,
-    /// Names of tests with too many letters.
+    /// Number of test names with too many letters.
     pub names: usize,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The counts of a Rust or Markdown file.
+/// Returns the counts of a Rust or Markdown file.
 pub fn counts(source: &Source) -> Counts {
     let is_rust = source.path.extension().is_some_and(|kind| kind == "rs");
     let mut counts = Counts::default();
@@ -67,7 +67,7 @@ pub fn counts(source: &Source) -> Counts {
     counts
 }
 
-/// A table of the counts by crate and by the folders of the documentation.
+/// Returns a table of the counts by crate and by folder of the documentation.
 pub fn table(sources: &[Source]) -> String {
     let mut rooms: BTreeMap<String, Counts> = BTreeMap::new();
     for source in sources {
@@ -90,7 +90,7 @@ pub fn table(sources: &[Source]) -> String {
     table
 }
 
-/// The counts of a record, by path.
+/// Returns the counts of a record by path.
 pub fn record(text: &str) -> BTreeMap<&str, usize> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines
@@ -99,7 +99,7 @@ pub fn record(text: &str) -> BTreeMap<&str, usize> {
         .collect()
 }
 
-/// The names of functions with the attribute `#[test]`.
+/// Returns the names of functions with the attribute `#[test]`.
 fn test_names(text: &str) -> impl Iterator<Item = &str> {
     text.split("#[test]").skip(1).filter_map(|rest| {
         let (_, rest) = rest.split_once("fn ")?;
@@ -107,7 +107,7 @@ fn test_names(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The comments of a Rust file, each as one text, without examples of code.
+/// Returns the comments of a Rust file, each as one text, without code examples.
 fn comments(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut is_code = false;
@@ -123,7 +123,7 @@ fn comments(text: &str) -> Vec<String> {
     all
 }
 
-/// The paragraphs, items and rows of a page, without blocks of code.
+/// Returns the paragraphs, list items and table cells of a page, without blocks of code.
 fn paragraphs(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut is_code = false;
@@ -146,7 +146,7 @@ fn take_line(all: &mut Vec<String>, is_code: &mut bool, line: &str) {
         all.push(String::new());
     }
     if line.starts_with('|') {
-        // Each cell is a text of its own.
+        // Each cell is a separate text.
         all.extend(line.split('|').map(|cell| cell.trim().to_owned()));
         all.push(String::new());
         return;
@@ -179,12 +179,12 @@ fn of_paragraph(text: &str) -> Counts {
     counts
 }
 
-/// A word in small letters, without punctuation around it.
+/// Returns a word in lower case, without surrounding punctuation.
 fn bare(word: &str) -> String {
     word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
 }
 
-/// The sentences and main clauses of a text: they end with a mark before a space.
+/// Returns the sentences and main clauses of a text. They end with a punctuation mark before a space.
 fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;

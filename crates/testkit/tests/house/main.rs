@@ -1,4 +1,4 @@
-//! The rules of the house that a compiler does not check.
+//! Rules of this repository that the compiler does not check.
 
 mod book;
 mod circles;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What each package may depend on among ours, besides test dependencies.
+/// Dependencies that each package may have among the packages of this repository, except for test dependencies.
 const MAY_USE: [(&str, &[&str]); 24] = [
     ("faircast-core", &[]),
     ("faircast-unicast", &["faircast-core"]),
@@ -81,7 +81,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "faircast-driver",
             "faircast-pgm",
             "faircast-flute",
-            // Behind features.
+            // Used behind features.
             "faircast-unicast",
             "faircast-aqm",
             "faircast-sim",
@@ -115,17 +115,17 @@ const MAY_USE: [(&str, &[&str]); 24] = [
     ("faircast-validation", &["faircast-core", "faircast-unicast", "faircast-aqm", "faircast-sim"]),
 ];
 
-/// Packages that are no members of the workspace, and why: what they need would be everybody's burden.
+/// Packages outside of the workspace, with the reason: their dependencies would burden every build.
 const APART: [&str; 2] = [
     "crates/cocoon-bpf",   // libelf's development files
     "crates/cocoon-quinn", // quinn with tokio and rustls
 ];
 
-/// Crates that have no clock, no threads, no sockets and no hash maps: clippy says so by the same file in each.
+/// Crates without clocks, threads, sockets and hash maps. The same `clippy.toml` in each crate enforces it.
 const CLOCKLESS: [&str; 10] =
     ["core", "unicast", "aqm", "topology", "wire", "fec", "object", "sim", "experiments", "simnet"];
 
-/// Longest source file, in lines.
+/// Maximum length of a source file, in lines.
 const MAX_LINES: usize = 800;
 
 fn root() -> PathBuf {
@@ -135,14 +135,14 @@ fn root() -> PathBuf {
         .expect("the package lies two levels deep")
 }
 
-/// The Rust files of all packages, without this test's own.
+/// Returns the Rust files of all packages, except for this test's files.
 fn rust_sources() -> Vec<Source> {
     let own = Path::new("crates/testkit/tests/house");
     let all = sources(&root(), &["rs"]);
     all.into_iter().filter(|s| s.path.starts_with("crates") && !s.path.starts_with(own)).collect()
 }
 
-/// The files whose comments cite sections: Rust files, and the lists of figures and tables.
+/// Returns the files whose comments cite sections: Rust files, and the lists of figures and tables.
 fn citing_sources() -> Vec<Source> {
     let lists = Path::new("crates/experiments/src/repro");
     let all = sources(&root(), &["toml"]).into_iter().filter(|s| s.path.starts_with(lists));
@@ -233,10 +233,10 @@ fn dependencies_point_one_way() {
     assert_none("dependencies that point the wrong way", &wrong);
 }
 
-/// Circles that are there, and that nobody should add to: a new one is an error, and so is a listed one that is gone.
+/// Known circles. A new circle is an error, and so is a listed circle that no longer exists.
 const CIRCLES: &[&str] = &[];
 
-/// Crates that others are built from.
+/// Crates that other crates depend on.
 const LIBRARIES: [&str; 18] = [
     "core",
     "unicast",
@@ -258,7 +258,7 @@ const LIBRARIES: [&str; 18] = [
     "cocoon-quinn",
 ];
 
-/// Crates that are only programs.
+/// Crates that are programs only.
 const PROGRAMS: [&str; 2] = ["cli", "cocoon-bpf"];
 
 #[test]
@@ -276,7 +276,7 @@ fn no_files_name_one_another_in_a_new_circle() {
     );
 }
 
-/// Knots that are there, with the uses inside of each. They may only become looser.
+/// Known knots, with the number of references inside each. The numbers may only decrease.
 const KNOTS: &[(&str, usize)] = &[];
 
 #[test]
@@ -291,10 +291,11 @@ fn folders_use_one_another_in_no_new_circle() {
     );
 }
 
-/// What library code uses of the host it runs on, by folder. State machines use nothing of it; these numbers may only fall.
+/// Record of the uses of the operating system in library code, by folder. State machines have no such uses. The numbers may only
+/// decrease.
 const HOST_USES: &str = include_str!("host-uses.txt");
 
-/// The columns of [`HOST_USES`] behind the folder.
+/// Columns of [`HOST_USES`] after the folder.
 const HOST_COLUMNS: [&str; 5] = ["files", "threads", "clocks", "processes", "features"];
 
 #[test]
@@ -325,8 +326,8 @@ fn host_uses_of_libraries_match_the_record() {
 /// Crates of the foreign formats.
 const FORMATS: [&str; 2] = ["pgm", "flute"];
 
-/// Lines of production code that name a format outside of its crate. A new format adds its line in the list of the facade; the other
-/// numbers may only fall.
+/// Number of lines of production code that name a format outside of its crate. A new format adds one line to the list in the
+/// facade. The other numbers may only decrease.
 const NAMED_FORMATS: &[(&str, usize)] = &[("core", 5), ("object", 1), ("faircast", 2), ("cli", 3)];
 
 #[test]
@@ -347,7 +348,7 @@ fn mentions_of_formats_outside_their_crates_match_the_record() {
     assert_none("formats named outside of their crates", &wrong);
 }
 
-/// Where tests are run between network namespaces.
+/// Tests that run in network namespaces.
 const BETWEEN_NAMESPACES: [&str; 4] = [
     "crates/cli/tests/net",
     "crates/net/tests/namespaces.rs",
@@ -385,7 +386,7 @@ fn every_dependency_is_used() {
         for dependency in package["dependencies"].as_array().expect("cargo lists dependencies") {
             let name = dependency["name"].as_str().expect("a dependency has a name");
             let in_tests = dependency["kind"].as_str() == Some("dev");
-            // Tests replay the fuzzer's inputs with the fuzzer's own code, from its directory.
+            // Tests replay inputs of the fuzzer with the code in the directory `fuzz`.
             let may_use = |source: &&Source| match in_tests {
                 true => source.path.starts_with(own) || source.path.starts_with("fuzz"),
                 false => source.path.starts_with(own.join("src")) && !source.path.ends_with("tests.rs"),
@@ -463,7 +464,7 @@ fn no_file_names_a_path_of_one_machine() {
     assert_none("paths of one machine", &found);
 }
 
-/// Crates that other programs embed: their words are not those of the command line.
+/// Crates that other programs embed. Their messages do not use the words of the command line.
 const EMBEDDED: [&str; 15] = [
     "core",
     "unicast",
@@ -515,7 +516,7 @@ fn nothing_is_left_to_be_written() {
     assert_none("stubs", &found);
 }
 
-/// The packages of the workspace and those apart from it, as cargo describes them.
+/// Returns the packages inside and outside of the workspace, as cargo describes them.
 fn packages() -> Vec<serde_json::Value> {
     let manifests = ["."].into_iter().chain(APART);
     manifests.flat_map(|directory| packages_in(&root().join(directory).join("Cargo.toml"))).collect()
@@ -582,7 +583,7 @@ fn every_bound_that_is_promised_has_its_test() {
     }
 }
 
-/// The Rust files and pages of the repository, without this test's own, and without the archive of decisions, which stays as it is.
+/// Returns the Rust files and pages of the repository, except for this test's files and the archive of decisions.
 fn prose() -> Vec<Source> {
     let others = ["crates/testkit/tests/house", "docs/decisions"].map(Path::new);
     let all = sources(&root(), &["rs", "md"]);

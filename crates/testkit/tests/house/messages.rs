@@ -1,16 +1,16 @@
-//! The messages that a user can see: string literals of at least three words in production code, and texts of errors.
+//! Messages that a user can see: string literals of at least three words in production code, and texts of errors.
 //!
-//! `messages.txt` lists them by file, so that a reviewer can read all of them, and a new one appears in a diff.
+//! `messages.txt` lists the messages by file. A reviewer can read all messages there, and a new message appears in a diff.
 //! `FAIRCAST_BLESS=1` writes the list.
 
 use crate::scan::{Source, strings};
 use std::fmt::Write;
 
-/// Crates whose literals reach a user. In the others only errors do.
+/// Crates whose string literals reach a user. In other crates only texts of errors do.
 const SPEAKING: [&str; 11] =
     ["cli", "cocoon-bpf", "driver", "faircast", "flute", "host", "net", "object", "pgm", "transport", "wire"];
 
-/// Words of a statement whose literals are for developers, or are in another list (`docs/cli.md` has the help texts).
+/// Words that mark a statement whose literals are for developers or are listed elsewhere. `docs/cli.md` lists the help texts.
 const INTERNAL: [&str; 12] = [
     "assert",
     "panic!(",
@@ -26,10 +26,10 @@ const INTERNAL: [&str; 12] = [
     "env!(",
 ];
 
-/// Least number of words of a message.
+/// Minimum number of words of a message.
 const MIN_WORDS: usize = 3;
 
-/// The list of all messages, by file.
+/// Returns the list of all messages by file.
 pub fn list(sources: &[Source]) -> String {
     let mut all = String::new();
     for source in sources {
@@ -51,7 +51,7 @@ pub fn list(sources: &[Source]) -> String {
     all
 }
 
-/// The messages of a file, in one line each: all, or the texts of errors.
+/// Returns the messages of a file, one line each: all literals, or only the texts of errors.
 fn messages(text: &str, all: bool) -> impl Iterator<Item = String> {
     strings(text).into_iter().filter_map(move |literal| {
         let statement = text[..literal.at].rsplit([';', '{', '}']).next().unwrap_or_default();

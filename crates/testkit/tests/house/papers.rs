@@ -41,14 +41,14 @@ enum Status {
     Todo,
 }
 
-/// A departure from a paper, or a guess where it is silent.
+/// A departure from a paper, or a guess where the paper is silent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gap {
     pub file: String,
-    /// `000, 3.1.5`, or an RFC's number and section.
+    /// The section, as `000, 3.1.5`, or the number of an RFC and a section.
     section: String,
-    /// The first words of the comment, or all of it.
+    /// The first words of the comment, or the whole comment.
     pub text: String,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Gap {
 }
 
 impl Gap {
-    /// The section of our papers that it departs from; `None` for an RFC.
+    /// Returns the section of a paper that the gap departs from; `None` for an RFC.
     pub fn cites(&self) -> Option<Section> {
         let (paper, id) = self.section.split_once(", ")?;
         paper.starts_with("00").then(|| Section::new(paper, id))
@@ -76,12 +76,12 @@ impl Papers {
         self.all().any(|(known, _)| known == *section)
     }
 
-    /// The sections that the code implements, with or without gaps.
+    /// Returns the sections that the code implements, with or without gaps.
     pub fn implemented(&self) -> impl Iterator<Item = Section> + '_ {
         self.all().filter(|(_, entry)| entry.status != Status::Todo).map(|(section, _)| section)
     }
 
-    /// What is wrong with the file itself.
+    /// Returns the inconsistencies within the file.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut seen = BTreeSet::new();

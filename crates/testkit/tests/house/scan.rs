@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 /// A file of the repository.
 pub struct Source {
-    /// Its path from the root.
+    /// Path relative to the root of the repository.
     pub path: PathBuf,
-    /// Its text.
+    /// Content of the file.
     pub text: String,
 }
 
-/// A section of a source document.
+/// A section of a paper.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Section {
-    /// The document's number.
+    /// Number of the paper.
     pub paper: String,
-    /// The section's number.
+    /// Number of the section.
     pub id: String,
 }
 
@@ -26,7 +26,7 @@ impl Section {
         Section { paper: paper.into(), id: id.into() }
     }
 
-    /// Whether this is `outer` or one of its subsections.
+    /// Returns whether this section is `outer` or one of its subsections.
     pub fn lies_in(&self, outer: &Section) -> bool {
         let below = self.id.strip_prefix(&outer.id);
         self.paper == outer.paper && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -39,7 +39,7 @@ impl fmt::Display for Section {
     }
 }
 
-/// All files below `root` with one of these extensions or names, without build output.
+/// Returns all files below `root` with one of these extensions or names, except for build output.
 pub fn sources(root: &Path, kinds: &[&str]) -> Vec<Source> {
     let mut found = Vec::new();
     let mut rest = vec![root.to_path_buf()];
@@ -68,7 +68,7 @@ pub fn sources(root: &Path, kinds: &[&str]) -> Vec<Source> {
     found
 }
 
-/// The sections that a text cites: `paper 000, 3.1.5`, `paper 000, appendix B.1`, `paper 000, 3.1.2 and 3.1.3`.
+/// Returns the sections that a text cites: `paper 000, 3.1.5`, `paper 000, appendix B.1`, `paper 000, 3.1.2 and 3.1.3`.
 pub fn citations(text: &str) -> Vec<Section> {
     let text = joined(text);
     let lower = text.to_ascii_lowercase();
@@ -87,7 +87,7 @@ pub fn citations(text: &str) -> Vec<Section> {
     found
 }
 
-/// A section number after a separator, and what follows it.
+/// Returns the section number after a separator, and the text after the number.
 fn next_section(text: &str) -> Option<(&str, &str)> {
     let text =
         [", and ", ", ", " and ", " to ", "; "].iter().find_map(|separator| text.strip_prefix(separator))?;
@@ -102,7 +102,7 @@ fn next_section(text: &str) -> Option<(&str, &str)> {
     (chapter && numbered).then(|| (id, &text[id.len()..]))
 }
 
-/// What each gap comment of a text says, in one line.
+/// Returns the texts of the gap comments of a file, each in one line.
 pub fn gaps(text: &str) -> Vec<String> {
     let marker = concat!("Paper ", "gap:");
     let mut found = Vec::new();
@@ -123,7 +123,7 @@ pub fn gaps(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether code of a text, not its comments, names a crate: `name::`, `use name;` or `use name as`.
+/// Returns whether the code of a file, without its comments, names a crate: `name::`, `use name;` or `use name as`.
 pub fn names_crate(text: &str, name: &str) -> bool {
     let code = text.lines().filter(|line| comment(line).is_none());
     code.flat_map(|line| line.match_indices(name).map(move |(at, _)| (&line[..at], &line[at + name.len()..])))
@@ -136,15 +136,15 @@ pub fn names_crate(text: &str, name: &str) -> bool {
 
 /// A string literal.
 pub struct Literal {
-    /// The line on which it begins.
+    /// Line number of the beginning.
     pub line: usize,
-    /// The byte at which it begins.
+    /// Byte offset of the beginning.
     pub at: usize,
-    /// Its text, with escapes as they are written.
+    /// Text of the literal, with escapes unprocessed.
     pub text: String,
 }
 
-/// The string literals of code outside of its tests.
+/// Returns the string literals of code outside of its tests.
 pub fn strings(text: &str) -> Vec<Literal> {
     let code = text.find("#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
     let (mut found, mut rest, mut line) = (Vec::new(), code, 1);
@@ -167,7 +167,7 @@ pub fn strings(text: &str) -> Vec<Literal> {
             }
             ('/', _) if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
             ('\'', _) if rest.starts_with("'\"'") || rest.starts_with("'\\") => 3,
-            // The rest of a name, which may end with `r`.
+            // Skips the remainder of a name, which may end with `r`.
             (c, _) if c.is_alphanumeric() || c == '_' => {
                 rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())
             }
@@ -179,7 +179,7 @@ pub fn strings(text: &str) -> Vec<Literal> {
     found
 }
 
-/// Where the string that begins here ends.
+/// Returns the end of the string that begins at the start of this text.
 fn end_of_string(text: &str) -> usize {
     let mut escaped = false;
     let end = text.find(|c| {
@@ -190,7 +190,7 @@ fn end_of_string(text: &str) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Whether a text names a flag, as in `--this`.
+/// Returns whether a text names a flag, as in `--this`.
 pub fn names_flag(text: &str) -> bool {
     text.match_indices("--").any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -200,14 +200,14 @@ pub fn names_flag(text: &str) -> bool {
     })
 }
 
-/// Whether two texts start with the same eight words; one of them may be shorter.
+/// Returns whether two texts start with the same eight words. One text may be shorter.
 pub fn same_start(a: &str, b: &str) -> bool {
     let (mut a, mut b) = (a.split_whitespace().take(8), b.split_whitespace().take(8));
     let first = (a.next(), b.next());
     matches!(first, (Some(x), Some(y)) if x == y) && a.zip(b).all(|(x, y)| x == y)
 }
 
-/// The text with comment signs and line ends taken out, so that a wrapped sentence is whole.
+/// Returns the text without comment signs and line ends, so that a wrapped sentence is contiguous.
 fn joined(text: &str) -> String {
     text.lines().map(|line| comment(line).unwrap_or(line.trim())).collect::<Vec<_>>().join(" ")
 }
