@@ -1,18 +1,18 @@
-//! Fields of a packet that the emulator reads and changes: addresses, flow, congestion mark (RFC 791, RFC 3168).
+//! Fields of a packet that the emulator reads and changes: addresses, flow, ECN field (RFC 791, RFC 3168).
 
 use faircast_aqm::Ecn;
 use std::net::Ipv4Addr;
 
-/// The part of an IPv4 packet that links and routes ask for.
+/// The part of an IPv4 packet that links and routes use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Address of the source.
+    /// Source address.
     pub source: Ipv4Addr,
-    /// Address of the destination.
+    /// Destination address.
     pub destination: Ipv4Addr,
-    /// A number that packets of one flow share: addresses, protocol and, where they can be seen, ports.
+    /// Hash that all packets of a flow share: over protocol, addresses and, except in fragments, ports.
     pub flow: u32,
-    /// Congestion mark.
+    /// ECN field.
     pub ecn: Ecn,
 }
 
@@ -21,7 +21,7 @@ const ECN: u8 = 0b11;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Reads a packet; `None` if it is not an IPv4 packet of the stated length.
+/// Parses a packet. Returns `None` if it is not an IPv4 packet of the stated length.
 pub fn parse(bytes: &[u8]) -> Option<Header> {
     let fixed = bytes.first_chunk::<FIXED>()?;
     let header = usize::from(fixed[0] & 0x0f) * 4;
@@ -46,7 +46,7 @@ pub fn parse(bytes: &[u8]) -> Option<Header> {
     })
 }
 
-/// Set the congestion mark of a packet that [`parse`] took, and its checksum right (RFC 1624, 3).
+/// Sets the congestion mark of a packet that [`parse`] accepted, and corrects its checksum (RFC 1624, 3).
 pub fn mark(bytes: &mut [u8]) {
     let before = u16::from_be_bytes([bytes[0], bytes[1]]);
     bytes[1] |= ECN;
@@ -57,7 +57,7 @@ pub fn mark(bytes: &mut [u8]) {
     bytes[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash.
 fn hash<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
@@ -68,7 +68,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The Internet checksum of a header, which is zero when its field is right.
+    /// Returns the Internet checksum of a header. The result is zero if the checksum field is correct.
     pub(crate) fn checksum(header: &[u8]) -> u16 {
         let words = header.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
         let mut sum: u32 = words.sum();
@@ -78,7 +78,7 @@ pub(crate) mod tests {
         !(sum as u16)
     }
 
-    /// A UDP packet of this total size.
+    /// Returns a UDP packet of this total size.
     pub(crate) fn udp(source: [u8; 4], destination: [u8; 4], ecn: u8, size: u16) -> Vec<u8> {
         let mut packet = vec![0; usize::from(size)];
         packet[..2].copy_from_slice(&[0x45, ecn]);

@@ -1,19 +1,18 @@
-//! Links with any rate, delay, loss and queue between real hosts: the links of `faircast-aqm` in real time.
+//! Emulated links with any rate, delay, loss and queue between real hosts: the links of `faircast-aqm` in real time.
 //!
-//! Every host is a network namespace with a TUN device. A packet that its kernel sends is read here and passes
-//! the links on its way (`faircast_aqm::Link`, the very code of the simulator). It is written to the device of
-//! the destination host at the moment at which it arrives by the links. Multicast goes down a tree of shortest
-//! paths to the hosts that the [`EmulationPlan`] lists as members. So the kernel's TCP and real multicast meet
-//! real round-trip times and real queues, with marks that real TCP understands.
+//! Every host is a network namespace with a TUN device. The emulator reads each packet that the kernel of a host sends. The
+//! packet passes the links of its path (`faircast_aqm::Link`, the code of the simulator). At its time of arrival it is written to
+//! the device of the destination host. Multicast follows a tree of shortest paths to the hosts that the [`EmulationPlan`] lists
+//! as members. So the kernel's TCP and real multicast experience the round-trip times, queues and congestion marks of the plan.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`plan`] | what is emulated, and its text form |
-//! | [`net`] | routes, links and packets on their way; no clock, no devices: it is told the time |
-//! | [`ipv4`] | what it reads and changes in a packet |
-//! | [`run`] | the devices and the clock |
+//! | [`plan`] | the emulated network and its text form |
+//! | [`net`] | routes, links and packets in transit; without clock and devices |
+//! | [`ipv4`] | fields of packets that the emulator reads and changes |
+//! | [`run`] | devices and clock |
 //!
-//! Hops are invisible to IP, as switches are: nothing counts down the time to live.
+//! Emulated routers are invisible to IP, as switches are: they do not decrement the time to live.
 
 pub mod ipv4;
 pub mod net;

@@ -1,9 +1,8 @@
-//! Routes, links and the packets on their way, without clock and devices.
+//! Routes, links and packets in transit, without clock and devices.
 //!
-//! The driver supplies the time. [`Net::enter`] takes a packet that a host has sent, [`Net::due`] returns, one
-//! by one, the packets that have arrived at hosts. A packet enters its next link at the very moment at which it
-//! left the last one, however late the driver asks: the driver's delay shows at the last hop and does not add
-//! up.
+//! The driver supplies the time. [`Net::enter`] takes a packet that a host has sent. [`Net::due`] returns the packets that have
+//! arrived at hosts, one by one. A packet enters its next link exactly when it leaves the previous link, even if the driver calls
+//! late. So the driver's delay affects only the last link and does not add up.
 
 use crate::ipv4;
 use crate::plan::{EmulationPlan, PlanError};
@@ -15,33 +14,33 @@ use faircast_topology::{Edge, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Counts of packets and bytes at hosts.
+/// Counters of packets at hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entries {
-    /// Packets that were taken.
+    /// Packets that entered the network.
     pub taken: u64,
-    /// No IPv4 packets.
+    /// Packets that are not IPv4.
     pub not_ipv4: u64,
     /// Packets longer than the MTU.
     pub too_long: u64,
     /// Packets for the local network only.
     pub local_only: u64,
-    /// Packets without a way to a destination.
+    /// Packets without a path to a destination.
     pub no_way: u64,
-    /// Packets for which the plan's memory had no room.
+    /// Packets that would have exceeded the memory of the plan.
     pub no_room: u64,
-    /// Packets that have arrived; a multicast packet once for each member.
+    /// Packets that arrived; a multicast packet counts once for each member.
     pub delivered: u64,
 }
 
 /// A packet that has arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Delivery<'a> {
-    /// The host, counted in the plan's order.
+    /// Number of the host, in the order of the plan.
     pub host: usize,
-    /// When it arrived; not after the time that was asked for.
+    /// Time of arrival: at or before the requested time.
     pub at: Time,
-    /// The packet, marked if a queue has marked it.
+    /// The packet, with a congestion mark if a queue has marked it.
     pub bytes: &'a [u8],
 }
 
@@ -52,40 +51,39 @@ pub struct Net {
     lines: Vec<Line>,
     mtu: u16,
     overhead: u16,
-    /// Next events: on each link the arrival of the first packet on its way, and the next departure from its
-    /// queue.
+    /// Next events. Each link has the arrival of the first packet in transit, and the next departure from its queue.
     due: BinaryHeap<Reverse<(Time, Step, u64, u32)>>,
     order: u64,
     packets: Packets,
-    /// How many of them there may be.
+    /// Maximum number of packets.
     max_packets: usize,
     /// The packet that the last [`Net::due`] returned.
     given: Option<u32>,
-    /// A marked copy of it where other branches need it unmarked.
+    /// A marked copy of that packet. Other branches need the packet unmarked.
     marked_copy: Vec<u8>,
     entries: Entries,
 }
 
-/// An event of a link. At one moment, departures come first.
+/// An event of a link. Departures precede arrivals at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     /// The link takes the next packet from its queue.
     Departure,
-    /// Its first packet on the way comes out.
+    /// The first packet in transit reaches the end of the link.
     Arrival,
 }
 
-/// A link, and where it leads. No packet on the way overtakes another, so only the first stands in the heap.
+/// A link and its end. Packets in transit do not overtake one another, so the heap has only the first packet.
 #[derive(Debug)]
 struct Line {
     link: Link,
     to: NodeId,
     way: VecDeque<OnTheWay>,
-    /// Packets in its queue, by ticket, where it has one that holds packets.
+    /// Packets in the queue of the link, by ticket; empty if the queue holds no packets.
     queue: Vec<Waiting>,
-    /// How many those are.
+    /// Number of packets in the queue.
     waiting: usize,
-    /// When its next departure stands in the heap. Earlier entries find nothing to do.
+    /// Time of the next departure in the heap. Events at earlier times have no effect.
     scheduled: Time,
 }
 
@@ -102,7 +100,7 @@ struct OnTheWay {
     marked: bool,
 }
 
-/// Packets by number; their memory is used again.
+/// Packets by slot number. The memory of a released packet is reused.
 #[derive(Debug, Default)]
 struct Packets {
     slots: Vec<Slot>,
@@ -112,7 +110,7 @@ struct Packets {
 #[derive(Debug)]
 struct Slot {
     bytes: Vec<u8>,
-    /// How many copies are on their way.
+    /// Number of copies in transit or in queues.
     copies: u32,
     flow: u32,
     ecn: Ecn,
@@ -133,7 +131,7 @@ impl Packets {
         slot
     }
 
-    /// One copy less.
+    /// Releases one copy of a packet.
     fn release(&mut self, slot: u32) {
         let packet = &mut self.slots[slot as usize];
         packet.copies -= 1;
@@ -144,15 +142,15 @@ impl Packets {
 }
 
 impl Net {
-    /// A net without packets.
+    /// Returns a network without packets.
     ///
     /// # Errors
-    /// When there is no host, two have one address, or it would take more memory than the plan allows.
+    /// Fails if the plan has no host, two hosts have the same address, or the network needs more memory than the plan allows.
     pub fn new(plan: &EmulationPlan) -> Result<Net, PlanError> {
         let estimate = plan.estimate();
         estimate.within(plan.memory).map_err(|refused| PlanError::TooLarge { refused })?;
         let routes = Routes::new(plan)?;
-        // Each with its copies: as many as there are hosts.
+        // Memory of a packet, including one copy for each host.
         let packet = u64::from(plan.mtu) + 100 + 40 * routes.hosts() as u64;
         let max_packets = (plan.memory - estimate.total()) / packet;
         let line = |(number, edge): (u32, &Edge)| {
@@ -181,13 +179,13 @@ impl Net {
         })
     }
 
-    /// A host, counted in the plan's order, has sent this packet. Times must not run backwards.
+    /// Takes a packet that a host has sent. Hosts are numbered in the order of the plan. Times must not decrease.
     ///
     /// # Errors
-    /// When it has no destination here. A drop by a queue is no error.
+    /// Returns the reason if the packet is ignored. A drop by a queue is not an error.
     ///
     /// # Panics
-    /// When there is no such host.
+    /// Panics if the host does not exist.
     pub fn enter(&mut self, now: Time, host: usize, bytes: &[u8]) -> Result<(), Ignored> {
         let entered = self.try_enter(now, host, bytes);
         *match entered {
@@ -215,12 +213,12 @@ impl Net {
         Ok(())
     }
 
-    /// When something happens next; [`Time::NEVER`] if nothing is on its way.
+    /// Returns the time of the next event; [`Time::NEVER`] if no packet is in transit.
     pub fn next(&self) -> Time {
         self.due.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
     }
 
-    /// The next packet that has arrived at a host until `now`.
+    /// Returns the next packet that has arrived at a host by `now`.
     pub fn due(&mut self, now: Time) -> Option<Delivery<'_>> {
         if let Some(slot) = self.given.take() {
             self.packets.release(slot);
@@ -267,7 +265,7 @@ impl Net {
         &self.marked_copy
     }
 
-    /// A copy of a packet is at a node, and goes on from there.
+    /// Forwards a copy of a packet from a node.
     fn forward(&mut self, now: Time, node: NodeId, slot: u32, marked: bool) {
         match self.packets.slots[slot as usize].goal {
             Goal::Host(host) => self.offer(now, self.routes.towards(host, node), slot, marked),
@@ -282,13 +280,13 @@ impl Net {
         }
     }
 
-    /// A copy enters a link, or is lost.
+    /// Puts a copy into a link, which may drop it.
     fn offer(&mut self, now: Time, number: u32, slot: u32, was_marked: bool) {
         let packet = &self.packets.slots[slot as usize];
         let size = (packet.bytes.len() as u16).saturating_add(self.overhead);
         let (flow, ecn) = (packet.flow, packet.ecn);
         if self.lines[number as usize].link.next_dequeue() <= now {
-            // A host's packet may come before the driver has asked for due events.
+            // A host may send a packet before the driver has processed the due events.
             self.depart(now, number);
         }
         let line = &mut self.lines[number as usize];
@@ -307,7 +305,7 @@ impl Net {
         }
     }
 
-    /// A copy leaves for the other end of a link.
+    /// Puts a copy in transit on a link.
     fn set_out(&mut self, number: u32, at: Time, slot: u32, marked: bool) {
         let line = &mut self.lines[number as usize];
         line.way.push_back(OnTheWay { at, slot, marked });
@@ -316,7 +314,7 @@ impl Net {
         }
     }
 
-    /// Takes the packets that a link's queue has released until now, and schedules the next departure.
+    /// Takes the packets that the queue of a link has released by `now`, and schedules the next departure.
     fn depart(&mut self, now: Time, number: u32) {
         while let Some(news) = self.lines[number as usize].link.dequeue(now) {
             let (Dequeued::Arrives { ticket, .. } | Dequeued::Lost { ticket, .. }) = news;
@@ -343,15 +341,15 @@ impl Net {
         self.entries
     }
 
-    /// Returns the counters of a link; its number is its place in [`EmulationPlan::link_names`].
+    /// Returns the counters of a link. Its number is its index in [`EmulationPlan::link_names`].
     ///
     /// # Panics
-    /// When there is no such link.
+    /// Panics if the link does not exist.
     pub fn link(&self, number: usize) -> LinkCounts {
         self.lines[number].link.counts()
     }
 
-    /// Packets on their way or waiting at this moment.
+    /// Returns the number of packets in transit or in queues.
     pub fn on_the_way(&self) -> usize {
         self.lines.iter().map(|line| line.way.len() + line.waiting).sum()
     }

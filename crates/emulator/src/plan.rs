@@ -1,7 +1,7 @@
-//! The plan of an emulation: a network whose hosts have addresses and namespaces.
+//! Plan of an emulation: a network whose hosts have addresses and namespaces.
 //!
-//! A plan is built by calls, made of a [`Topology`], or read from text: that of [`faircast_topology::text`], where a host may have
-//! more to say and there are further lines:
+//! A plan is built by calls, made from a [`Topology`], or parsed from text. The text format is [`faircast_topology::text`] with
+//! further options of hosts and further lines:
 //!
 //! ```text
 //! mtu 1500                 # largest IP packet; 1500 if not said
@@ -14,82 +14,82 @@
 //! link r right rate=10M delay=20ms queue=droptail,50 loss=bernoulli,0.01 jitter=1ms back rate=1M delay=20ms
 //! ```
 //!
-//! A host without an address gets one of 10.9.0.0/16 by its place. `netns` is the name of the network namespace, else the host is
-//! where the emulator is; `groups` is `all`, `none` (if not said) or addresses joined by `+`: what the host is a member of.
-//! Real hosts are not as regular as emulated links: without `jitter=` a full drop-tail queue may always drop the same flow's packets, because they always come at the same time
-//! after a departure.
+//! A host without an address gets an address of 10.9.0.0/16 by its index. `netns` is the name of its network namespace. Without
+//! `netns` the host is in the emulator's namespace. `groups` lists the groups of which the host is a member: `all`, `none` (the
+//! default) or addresses joined by `+`. Emulated links are more regular than real hosts. Without `jitter=` a full drop-tail queue
+//! may always drop packets of the same flow, because they always arrive at the same time after a departure.
 
 use faircast_aqm::LinkSpec;
 use faircast_topology::memory::{self, Estimate, TooLarge};
 use faircast_topology::{Dialect, LineError, NodeId, TextError, Topology, Words};
 use std::net::Ipv4Addr;
 
-/// The plan of an emulation.
+/// Plan of an emulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmulationPlan {
-    /// The largest IP packet, in bytes.
+    /// Maximum size of an IP packet, bytes.
     pub mtu: u16,
-    /// Bytes that every packet takes on a link beside its IP packet.
+    /// Bytes that every packet takes on a link in addition to its IP packet.
     pub overhead: u16,
-    /// Seed of losses and random drops.
+    /// Random seed of losses and random drops.
     pub seed: u64,
-    /// Bytes of memory that it may take: an estimate of its routes and links, before they are made, and then what they and the packets
-    /// under way take. [`memory::DEFAULT`] if not said.
+    /// Maximum memory of the emulation, bytes. It covers an estimate of routes and links, and the packets in transit. The default
+    /// is [`memory::DEFAULT`].
     pub memory: u64,
     pub(crate) topology: Topology,
-    /// In the order of their nodes.
+    /// The hosts in the order of their nodes.
     pub(crate) hosts: Vec<Host>,
 }
 
-/// Properties of a host besides those of its node.
+/// Properties of a host, in addition to the properties of its node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// Its address.
+    /// IPv4 address.
     pub address: Ipv4Addr,
-    /// The network namespace in which it is; `None` for the emulator's own.
+    /// Name of the network namespace of the host; `None` for the emulator's namespace.
     pub namespace: Option<String>,
-    /// Groups of which it is a member.
+    /// Groups of which the host is a member.
     pub groups: Groups,
 }
 
-/// Which multicast groups a host gets.
+/// Multicast groups that a host receives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Groups {
-    /// None.
+    /// No groups.
     #[default]
     None,
     /// All groups.
     All,
-    /// These.
+    /// Only these groups.
     These(Vec<Ipv4Addr>),
 }
 
-/// Fault of a plan.
+/// An error in a plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// A line of the text.
+    /// A line of the text is invalid.
     #[error(transparent)]
     Line(#[from] TextError),
-    /// Two hosts have one address.
+    /// Two hosts have the same address.
     #[error("{first} and {second} have the same address, {address}")]
     SameAddress {
-        /// A host.
+        /// Name of the first host.
         first: String,
-        /// Another.
+        /// Name of the second host.
         second: String,
-        /// The address of both.
+        /// The address of both hosts.
         address: Ipv4Addr,
     },
-    /// It would take more memory than it may.
+    /// The emulation would exceed its maximum memory.
     #[error(
         "too large: {refused}; make the network smaller, or allow the memory if this host has it: --max-memory {}",
         .refused.enough()
     )]
     TooLarge {
-        /// By how much, and what makes it so.
+        /// The excess and its main cause.
         refused: TooLarge,
     },
-    /// There is no host.
+    /// The plan has no host.
     #[error("there is no host; a plan needs at least one `host NAME`")]
     NoHost,
 }
@@ -100,8 +100,8 @@ impl Default for EmulationPlan {
     }
 }
 
-/// A plan for this network: its hosts have addresses by their places, are members of all groups, and where the emulator is unless
-/// they are put elsewhere ([`EmulationPlan::hosts_mut`]).
+/// Makes a plan for a topology. Hosts have addresses by their index, are members of all groups, and are in the emulator's
+/// namespace. [`EmulationPlan::hosts_mut`] can change them.
 impl From<Topology> for EmulationPlan {
     fn from(topology: Topology) -> EmulationPlan {
         let host = |place| Host { groups: Groups::All, ..Host::at_place(place) };
@@ -111,7 +111,7 @@ impl From<Topology> for EmulationPlan {
 }
 
 impl Groups {
-    /// How many groups it names.
+    /// Returns the number of groups in the list.
     const fn named(&self) -> u64 {
         match self {
             Groups::These(groups) => groups.len() as u64,
@@ -121,7 +121,8 @@ impl Groups {
 }
 
 impl Host {
-    /// With an address by its place among the hosts, counted from 0; in no namespace and a member of nothing.
+    /// Returns a host with an address by its index, counted from 0. The host is in the emulator's namespace and a member of no
+    /// group.
     fn at_place(place: usize) -> Host {
         let number = place as u32 % 0xffff + 1;
         let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 9, 0, 0).to_bits() + number);
@@ -130,7 +131,7 @@ impl Host {
 }
 
 impl EmulationPlan {
-    /// Nothing yet; an MTU of 1500, no overhead, seed 1.
+    /// Returns an empty plan: MTU 1500, no overhead, random seed 1.
     pub fn new() -> EmulationPlan {
         EmulationPlan {
             mtu: 1500,
@@ -142,7 +143,7 @@ impl EmulationPlan {
         }
     }
 
-    /// A host, in a network namespace or in the emulator's own.
+    /// Adds a host in a network namespace; `None` for the emulator's namespace.
     pub fn host(&mut self, name: &str, address: Ipv4Addr, namespace: Option<&str>, groups: Groups) -> NodeId {
         let node = self.topology.host();
         self.topology.rename(node, name);
@@ -150,38 +151,38 @@ impl EmulationPlan {
         node
     }
 
-    /// A router.
+    /// Adds a router.
     pub fn router(&mut self, name: &str) -> NodeId {
         let node = self.topology.router();
         self.topology.rename(node, name);
         node
     }
 
-    /// A link between two nodes: how it is from the first to the second, and back.
+    /// Adds a link between two nodes, with the properties of its two directions.
     pub fn link(&mut self, from: NodeId, to: NodeId, forth: LinkSpec, back: LinkSpec) {
         self.topology.duplex(from, to, forth, back);
     }
 
-    /// The hosts with their names, in the order of their numbers.
+    /// Returns the hosts with their names, in the order of their numbers.
     pub fn hosts(&self) -> impl Iterator<Item = (String, &Host)> {
         let name = |node| self.topology.name(node).into_owned();
         self.topology.hosts().map(name).zip(&self.hosts)
     }
 
-    /// The hosts with their names, to be put elsewhere.
+    /// Returns the hosts with their names, so that they can be changed.
     pub fn hosts_mut(&mut self) -> impl Iterator<Item = (String, &mut Host)> {
         let EmulationPlan { topology, hosts, .. } = self;
         topology.hosts().map(|node| topology.name(node).into_owned()).zip(hosts)
     }
 
-    /// Names of the links in the order of their numbers, both directions of each.
+    /// Returns the names of the links in the order of their numbers. Each direction has a name.
     pub fn link_names(&self) -> Vec<String> {
         let name = |node| self.topology.name(node);
         let edges = self.topology.edges().iter();
         edges.map(|edge| format!("{}>{}", name(edge.from), name(edge.to))).collect()
     }
 
-    /// How much memory its routes and links take, rather too high. Packets come on top, up to [`EmulationPlan::memory`].
+    /// Estimates the memory of routes and links, at the high end. Packets use the remainder of [`EmulationPlan::memory`].
     pub fn estimate(&self) -> Estimate {
         let (hosts, nodes) = (self.hosts.len() as u64, u64::from(self.topology.nodes()));
         let named: u64 = self.hosts.iter().map(|host| host.groups.named()).sum();
@@ -196,10 +197,10 @@ impl EmulationPlan {
         all
     }
 
-    /// Read a plan.
+    /// Parses a plan.
     ///
     /// # Errors
-    /// The first line that is wrong.
+    /// Returns the first invalid line.
     pub fn parse(text: &str) -> Result<EmulationPlan, PlanError> {
         let mut plan = EmulationPlan::new();
         plan.topology = Topology::parse_with(text, &mut plan)?;

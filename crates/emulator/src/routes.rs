@@ -1,4 +1,4 @@
-//! Where packets go: the shortest paths to every host, and trees of them to the members of groups.
+//! Routes: the shortest paths to every host, and trees to the members of groups.
 
 use crate::plan::{EmulationPlan, Groups, Host, PlanError};
 use faircast_topology::{LinkId, NodeId, Trees};
@@ -7,46 +7,47 @@ use std::net::Ipv4Addr;
 /// Value for "no link".
 const NONE: u32 = u32::MAX;
 
-/// Goal of a packet.
+/// Destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// A host, by number.
+    /// A host by its number.
     Host(u32),
-    /// The members of a tree.
+    /// The members of a tree, by the number of the tree.
     Tree(u32),
 }
 
-/// Why a packet that a host sent goes nowhere.
+/// Reason for ignoring a packet of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ignored {
-    /// Not an IPv4 packet, or not of the stated length.
+    /// The packet is not IPv4, or does not have the stated length.
     NotIpv4,
-    /// It is longer than the plan's MTU.
+    /// The packet is longer than the MTU of the plan.
     TooLong,
-    /// It is for the local network only (224.0.0.0/24, broadcast).
+    /// The packet is for the local network only (224.0.0.0/24 or broadcast).
     LocalOnly,
-    /// No host has its address, or is a member of its group, or no way leads there.
+    /// No host has the destination address or is a member of the group, or there is no path.
     NoWay,
-    /// The number of packets under way has reached the plan's memory.
+    /// The packets in transit use all memory of the plan.
     NoRoom,
 }
 
-/// Where packets go. A link is numbered as in [`EmulationPlan::link_names`], a host by its place among the hosts.
+/// Routes of packets. The number of a link is its index in [`EmulationPlan::link_names`]. The number of a host is its index among
+/// the hosts.
 #[derive(Debug)]
 pub(crate) struct Routes {
     nodes: u32,
-    /// The node of each host, and the host of each node.
+    /// Node of each host. `host_at` is the inverse.
     node_of: Vec<NodeId>,
     host_at: Vec<Option<usize>>,
     addresses: Vec<Ipv4Addr>,
-    /// For each host and each node the next link towards the host.
+    /// The next link from each node towards each host.
     next: Vec<u32>,
     groups: Vec<Ipv4Addr>,
-    /// For each host as source and each group, and at last for all other groups.
+    /// One tree for each pair of source and group. The last tree of each source is for all other groups.
     trees: Vec<Tree>,
 }
 
-/// For each node the links on which a packet goes on.
+/// For each node, the links that a packet takes from it.
 #[derive(Debug)]
 struct Tree(Vec<Vec<LinkId>>);
 
@@ -93,7 +94,7 @@ impl Routes {
         Ok(routes)
     }
 
-    /// Returns the goal of a packet of this host with this destination.
+    /// Returns where a packet of this host with this destination must go.
     pub(crate) fn goal(&self, source: usize, destination: Ipv4Addr) -> Result<Goal, Ignored> {
         if destination.is_broadcast() || destination.octets()[..3] == [224, 0, 0] {
             return Err(Ignored::LocalOnly);
@@ -113,7 +114,7 @@ impl Routes {
         if self.towards(host, node) == NONE { Err(Ignored::NoWay) } else { Ok(Goal::Host(host)) }
     }
 
-    /// How many hosts there are.
+    /// Returns the number of hosts.
     pub(crate) const fn hosts(&self) -> usize {
         self.node_of.len()
     }
@@ -126,18 +127,18 @@ impl Routes {
         self.host_at[node.0 as usize]
     }
 
-    /// The link from a node towards a host.
+    /// Returns the link from a node towards a host.
     pub(crate) fn towards(&self, host: u32, node: NodeId) -> u32 {
         self.next[host as usize * self.nodes as usize + node.0 as usize]
     }
 
-    /// One of the links from a node down a tree.
+    /// Returns one of the links from a node down a tree.
     pub(crate) fn branch(&self, tree: u32, node: NodeId, number: usize) -> Option<u32> {
         self.trees[tree as usize].0[node.0 as usize].get(number).map(|link| link.0)
     }
 }
 
-/// There are hosts, and their addresses are apart.
+/// Checks that there are hosts and that their addresses differ.
 fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
     let mut named: Vec<_> = plan.hosts().map(|(name, host)| (host.address, name)).collect();
     named.sort();
@@ -148,7 +149,7 @@ fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
     if named.is_empty() { Err(PlanError::NoHost) } else { Ok(()) }
 }
 
-/// The groups that any host names.
+/// Returns all groups that the hosts list by address.
 fn named_groups(hosts: &[Host]) -> Vec<Ipv4Addr> {
     let named = hosts.iter().filter_map(|host| match &host.groups {
         Groups::These(groups) => Some(groups.iter().copied()),
@@ -160,7 +161,7 @@ fn named_groups(hosts: &[Host]) -> Vec<Ipv4Addr> {
     groups
 }
 
-/// Returns whether it gets this group, or one that no host has named.
+/// Returns whether a host is a member of a group. `None` stands for a group that no host lists.
 fn gets(member_of: &Groups, group: Option<Ipv4Addr>) -> bool {
     match member_of {
         Groups::None => false,

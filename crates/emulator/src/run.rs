@@ -1,9 +1,8 @@
-//! The devices and the clock.
+//! Devices and clock of an emulation.
 //!
-//! One thread reads the packets that hosts send, and writes packets to hosts at their moments of arrival. It
-//! sleeps until shortly before the next arrival and then polls the clock; with the privilege, it runs before
-//! all ordinary programs. Its [`Report`] has the real lateness of packets: on a busy machine look there before
-//! believing a measurement.
+//! One thread reads the packets that hosts send, and writes packets to hosts at their times of arrival. It sleeps until shortly
+//! before the next arrival and then polls the clock. If permitted, it runs with real-time priority. Its [`Report`] contains the
+//! lateness of packets. On a busy machine, check the lateness before you trust a measurement.
 
 use crate::net::{Entries, Net};
 use crate::plan::{EmulationPlan, Host, PlanError};
@@ -17,17 +16,17 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The name of every host's device.
+/// Name of the device of every host.
 pub const INTERFACE: &str = "eth0";
 
-/// How long before an arrival sleeping ends.
+/// Time between the end of sleep and the next arrival.
 const AWAKE: Span = Span::from_micros(60);
-/// Longest sleep, so that a request to stop is seen.
+/// Maximum duration of sleep. After it, the thread checks for a request to stop.
 const NAP: Span = Span::from_millis(20);
-/// Most packets that one host's device gives before arrivals are looked at again.
+/// Maximum number of packets that are read from a device before arrivals are processed again.
 const BUDGET: usize = 32;
 
-/// Real hosts, joined as planned.
+/// An emulation of a plan between real hosts.
 #[derive(Debug)]
 pub struct Emulator {
     net: Net,
@@ -41,40 +40,40 @@ pub struct Emulator {
 /// Reason why a plan cannot be emulated.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
-    /// The plan makes no sense.
+    /// The plan is invalid.
     #[error(transparent)]
     EmulationPlan(#[from] PlanError),
-    /// A device could not be made.
+    /// A device could not be created.
     #[error(
         "cannot make {INTERFACE} for host {host}: {source}; this needs root, /dev/net/tun and its namespace"
     )]
     Device {
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// A device could not be set up.
     #[error("cannot set up {INTERFACE} of host {host}: `{command}` failed: {why}")]
     SetUp {
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// The command.
+        /// The command that failed.
         command: String,
-        /// Its error message.
+        /// Error message of the command.
         why: String,
     },
-    /// Reading or waiting failed.
-    #[error("cannot continue the emulation: {0}")]
+    /// Reading packets or waiting for them failed.
+    #[error("cannot go on emulating: {0}")]
     Broken(io::Error),
 }
 
-/// How late packets were written, after the moment at which the links said they arrive.
+/// Lateness of packets: the time between the computed arrival and the write to the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lateness {
-    /// Packets by lateness in steps of [`Lateness::STEP`]; the last step counts all that were later.
+    /// Number of packets by lateness, in steps of [`Lateness::STEP`]. The last step also counts all later packets.
     steps: Vec<u64>,
-    /// The latest.
+    /// Maximum lateness.
     pub most: Span,
     total: u64,
 }
@@ -82,15 +81,15 @@ pub struct Lateness {
 /// Report of an emulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Packets that hosts have sent and received.
+    /// Counters of packets at hosts.
     pub entries: Entries,
-    /// The links by name, both directions of each.
+    /// Counters of links by name. Each direction is a link.
     pub links: Vec<(String, LinkCounts)>,
-    /// How late arrivals were.
+    /// Lateness of arrivals.
     pub lateness: Lateness,
-    /// Packets that a host's kernel did not take.
+    /// Number of packets that the kernel of a host did not accept.
     pub refused: u64,
-    /// Whether it ran before all ordinary programs.
+    /// Whether the emulation ran with real-time priority.
     pub hurried: bool,
 }
 
@@ -110,12 +109,12 @@ impl Lateness {
         self.total += late.as_nanos();
     }
 
-    /// The mean; zero without packets.
+    /// Returns the mean lateness; zero without packets.
     pub fn mean(&self) -> Span {
         Span::from_nanos(self.total / self.steps.iter().sum::<u64>().max(1))
     }
 
-    /// Returns the value that this part of the packets, 0 to 1, did not exceed; to the next step.
+    /// Returns the lateness that the fraction `part` of packets, 0 to 1, did not exceed. The result is rounded up to a step.
     pub fn quantile(&self, part: f64) -> Span {
         let rank = (self.steps.iter().sum::<u64>() as f64 * part).ceil() as u64;
         let mut seen = 0;
@@ -128,11 +127,10 @@ impl Lateness {
 }
 
 impl Emulator {
-    /// Make a device in every host's namespace, with its address, routes for everything through it, and no help from
-    /// the kernel that would join packets.
+    /// Creates a device in the namespace of every host, with its address and with routes for all destinations.
     ///
     /// # Errors
-    /// When the plan makes no sense, or a device cannot be made or set up.
+    /// Fails if the plan is invalid, or if a device cannot be created or set up.
     pub fn new(plan: &EmulationPlan) -> Result<Emulator, EmulatorError> {
         let net = Net::new(plan)?;
         let mut tuns = Vec::new();
@@ -152,10 +150,10 @@ impl Emulator {
         Ok(Emulator { net, tuns, names, buffer, begin: Instant::now(), report })
     }
 
-    /// Carry packets until `stop` is set. Time goes on from one run to the next.
+    /// Carries packets until `stop` is set. The clock continues from one call to the next.
     ///
     /// # Errors
-    /// When a device is gone.
+    /// Fails if a device cannot be read.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         self.report.hurried = sys::hurry();
         let mut watch = Watch::new(&self.tuns);
@@ -171,7 +169,7 @@ impl Emulator {
         Ok(())
     }
 
-    /// Returns the report up to now.
+    /// Returns the report of the emulation so far.
     pub fn report(&self) -> Report {
         let links = self.names.iter().enumerate().map(|(number, name)| (name.clone(), self.net.link(number)));
         Report { entries: self.net.entries(), links: links.collect(), ..self.report.clone() }
@@ -181,7 +179,7 @@ impl Emulator {
         Time::from_nanos(self.begin.elapsed().as_nanos() as u64)
     }
 
-    /// Writes the packets that have arrived.
+    /// Writes the packets that have arrived to the devices.
     fn deliver(&mut self) {
         loop {
             let now = self.now();
@@ -198,7 +196,7 @@ impl Emulator {
         for _ in 0..BUDGET {
             let Some(packet) = self.tuns[host].read(&mut self.buffer)? else { break };
             let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
-            // Packets without a destination are counted there.
+            // `Net` counts the packets that it ignores.
             let _ = self.net.enter(now, host, packet);
         }
         Ok(())
@@ -229,7 +227,7 @@ fn make_device(name: &str, host: &Host, namespace: Option<PathBuf>, mtu: u16) ->
     Ok(tun)
 }
 
-/// A table of the links and a line on lateness.
+/// Prints a table of the links and a line about lateness.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Entries { taken, not_ipv4, too_long, local_only, no_way, no_room, delivered } = self.entries;

@@ -1,5 +1,5 @@
-//! The system calls that nothing safe covers: TUN devices in namespaces, waiting with nanoseconds, a place in the queue
-//! of the processor. The only unsafe code of this crate.
+//! System calls without a safe wrapper: TUN devices in namespaces, waiting with nanosecond precision, real-time priority. No
+//! other module of this crate has unsafe code.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,12 +8,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// A TUN device without packet information; it is gone when this is dropped.
+/// A TUN device without packet information. Dropping it removes the device.
 #[derive(Debug)]
 pub(crate) struct Tun(File);
 
 impl Tun {
-    /// Make one in a network namespace, or in the thread's own.
+    /// Creates a device in a network namespace, or in the namespace of the calling thread.
     pub(crate) fn open(namespace: Option<&Path>, name: &str) -> io::Result<Tun> {
         let Some(namespace) = namespace else { return Tun::open_here(name) };
         let namespace: OwnedFd = File::open(namespace)?.into();
@@ -38,14 +38,14 @@ impl Tun {
             *to = from as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: the descriptor is open, and the kernel reads and writes one ifreq, which is what it gets.
+        // SAFETY: the descriptor is open, and the kernel reads and writes one ifreq, which is the argument.
         match unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) } {
             0 => Ok(Tun(file)),
             _ => Err(io::Error::last_os_error()),
         }
     }
 
-    /// Returns the next packet that the host's kernel has sent; `None` without a packet now.
+    /// Returns the next packet that the kernel of the host has sent, or `None` if no packet waits.
     pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
         match (&self.0).read(buffer) {
             Ok(length) => Ok(Some(&buffer[..length])),
@@ -56,13 +56,13 @@ impl Tun {
         }
     }
 
-    /// Give a packet to the host's kernel.
+    /// Sends a packet to the kernel of the host.
     pub(crate) fn write(&self, packet: &[u8]) -> io::Result<()> {
         (&self.0).write(packet).map(drop)
     }
 }
 
-/// Move the calling thread into a network namespace.
+/// Moves the calling thread into a network namespace.
 fn enter(namespace: &OwnedFd) -> io::Result<()> {
     // SAFETY: the descriptor is open; a thread may change its own network namespace at any time.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
@@ -71,7 +71,7 @@ fn enter(namespace: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Which devices have something to read.
+/// Devices to wait for.
 #[derive(Debug)]
 pub(crate) struct Watch(Vec<libc::pollfd>);
 
@@ -81,11 +81,11 @@ impl Watch {
         Watch(tuns.iter().map(watch).collect())
     }
 
-    /// Wait for any of them, but no longer than this; how many are ready.
+    /// Waits until a device can be read, for at most `most`. Returns the number of ready devices.
     pub(crate) fn wait(&mut self, most: Duration) -> io::Result<usize> {
         let most =
             libc::timespec { tv_sec: most.as_secs() as libc::time_t, tv_nsec: most.subsec_nanos().into() };
-        // SAFETY: the array has the stated length and the time is a valid one; no signal mask is given.
+        // SAFETY: the array has the stated length, the timeout is valid, and no signal mask is given.
         let ready = unsafe {
             libc::ppoll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, &most, std::ptr::null())
         };
@@ -98,18 +98,17 @@ impl Watch {
         }
     }
 
-    /// Whether this one was ready when the wait ended.
+    /// Returns whether this device was ready at the end of the wait.
     pub(crate) fn is_ready(&self, tun: usize) -> bool {
         self.0[tun].revents != 0
     }
 }
 
-/// Let timers of this thread come on time, and let it run before all ordinary programs, if that is allowed. Whether it
-/// is.
+/// Sets the timer slack of this thread to the minimum, and requests real-time priority. Returns whether the priority was granted.
 pub(crate) fn hurry() -> bool {
     const MODEST: libc::c_int = 10;
     let priority = libc::sched_param { sched_priority: MODEST };
-    // SAFETY: both calls change only how the calling thread is scheduled; the parameter is a valid one.
+    // SAFETY: both calls change only the scheduling of the calling thread, and the parameter is valid.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) == 0

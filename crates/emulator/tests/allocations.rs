@@ -1,9 +1,9 @@
-//! Packets on their way use memory that is there already.
+//! Packets in transit allocate no memory after the start.
 
 use faircast_core::time::{Span, Time};
 use faircast_emulator::{EmulationPlan, Net};
 
-/// A source, two members and a tight bottleneck that marks.
+/// A source, two members and a slow bottleneck with congestion marks.
 const PLAN: &str = "
     host source 10.9.0.1
     host a 10.9.0.2 groups=all
@@ -13,7 +13,7 @@ const PLAN: &str = "
     link r a rate=8M delay=20ms queue=red,limit=60,min=5,max=20,ecn
     link r b rate=10M delay=5ms queue=droptail,50 loss=bernoulli,0.01";
 
-/// To the group, or to the first member; of one of two sizes.
+/// Returns a packet of one of two sizes, to the group or to the first member.
 fn packet(number: u64) -> Vec<u8> {
     let size: u16 = if number.is_multiple_of(3) { 1500 } else { 700 };
     let goal = if number.is_multiple_of(2) { [239, 1, 2, 3] } else { [10, 9, 0, 2] };
@@ -25,7 +25,7 @@ fn packet(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// One packet every half millisecond, which is more than fits.
+/// Sends one packet every 0.5 ms, which exceeds the capacity.
 fn carry(net: &mut Net, begin: u64, packets: &[Vec<u8>], count: u64) -> u64 {
     let mut delivered = 0;
     for number in begin..begin + count {

@@ -1,4 +1,4 @@
-//! The emulator's packets take the simulator's ways.
+//! The emulator and the simulator use the same paths.
 
 use faircast_aqm::LinkSpec;
 use faircast_core::time::{Rate, Span, Time};
@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 
 const SIZE: u16 = 100;
 
-/// Hosts and routers, and links both ways, many of them equally long.
+/// Returns random networks of hosts and routers with duplex links. Many links have equal delays.
 fn networks() -> impl Strategy<Value = Topology> {
     let links = prop::collection::vec((0..10_u32, 0..10_u32, 1..4_u64, 1..4_u64), 4..20);
     (2..5_u32, 1..6_u32, links).prop_map(|(hosts, routers, links)| {
@@ -32,7 +32,7 @@ fn networks() -> impl Strategy<Value = Topology> {
     })
 }
 
-/// The links that a simulation uses, and whether there was a way at all.
+/// Returns the links that a simulation uses, or `None` if there is no path.
 fn simulated(network: &Network) -> Option<BTreeSet<usize>> {
     let options = Options { until: Time::from_secs_f64(2.0), ..Options::default() };
     match network.run(&options) {
@@ -46,7 +46,7 @@ fn simulated(network: &Network) -> Option<BTreeSet<usize>> {
     }
 }
 
-/// One packet without acknowledgements.
+/// Simulates one datagram without acknowledgement.
 fn datagram(topology: &Topology, from: NodeId, to: NodeId) -> Option<BTreeSet<usize>> {
     let mut network = Network::of(topology.clone(), 1);
     network.unicast(UnicastSpec {
@@ -62,7 +62,7 @@ fn datagram(topology: &Topology, from: NodeId, to: NodeId) -> Option<BTreeSet<us
     simulated(&network)
 }
 
-/// A session whose members say nothing within its time.
+/// Simulates a session whose members send no feedback.
 fn multicast(topology: &Topology, source: NodeId, members: &[NodeId]) -> Option<BTreeSet<usize>> {
     let mut network = Network::of(topology.clone(), 1);
     let member =
@@ -83,7 +83,7 @@ fn multicast(topology: &Topology, source: NodeId, members: &[NodeId]) -> Option<
     simulated(&network)
 }
 
-/// The links that a packet takes in the emulator.
+/// Returns the links that a packet takes in the emulator.
 fn emulated(plan: &EmulationPlan, source: usize, to: Ipv4Addr) -> Option<BTreeSet<usize>> {
     let mut net = Net::new(plan).expect("a sound plan");
     let mut packet = vec![0; usize::from(SIZE)];

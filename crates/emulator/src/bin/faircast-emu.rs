@@ -1,12 +1,12 @@
-//! Emulate the network of a plan until standard input ends, then print a report.
+//! Emulates the network of a plan until standard input ends, then prints a report.
 //!
 //! ```text
 //! faircast-emu [--max-memory SIZE] PLAN
 //! ```
 //!
-//! The plan is a file as `faircast_emulator::plan` describes it; the namespaces that it names must exist. It says `ready`
-//! on standard output once packets are carried. A plan that would take more than `--max-memory` (8G) is refused, and packets for which
-//! there is no room then are dropped. Needs root.
+//! The plan is a file in the format of `faircast_emulator::plan`. The namespaces that it names must exist. The program prints
+//! `ready` on standard output when it carries packets. It refuses a plan that needs more memory than `--max-memory` (8G). Packets
+//! that exceed this memory are dropped. Needs root.
 
 use faircast_emulator::{EmulationPlan, Emulator, memory};
 use std::error::Error;
@@ -23,7 +23,7 @@ fn run(path: &str, memory: u64) -> Result<(), Box<dyn Error>> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // The input is ignored; only its end matters, and an error is an end too.
+        // The input is ignored. The emulation stops at its end or at an error.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         stopped.store(true, Ordering::Relaxed);
     });

@@ -16,7 +16,7 @@ fn micros(micros: u64) -> Time {
     Time::ZERO + Span::from_micros(micros)
 }
 
-/// Everything that arrives, as (host, microseconds).
+/// Returns all arrivals, as (host, microseconds).
 fn arrivals(net: &mut Net) -> Vec<(usize, f64)> {
     let mut all = Vec::new();
     while let Some(delivery) = net.due(Time::NEVER) {
@@ -34,7 +34,7 @@ fn pair(options: &str) -> Net {
     net(&format!("host left 10.9.0.1\nhost right 10.9.0.2\nlink left right {options}"))
 }
 
-/// A bottleneck of 8 Mbit/s, a byte a microsecond, between two routers; two hosts on each side.
+/// A bottleneck of 8 Mbit/s (one byte per microsecond) between two routers, with two hosts on each side.
 const DUMBBELL: &str = "
     host left 10.9.0.1
     host right 10.9.0.2 groups=all
@@ -71,7 +71,7 @@ fn delays_of_hops_add_up_however_late_the_driver_is() {
     for at in [0, 100, 5_000] {
         assert_eq!(net.enter(micros(at), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
     }
-    // 1 ms + 1 ms of transmission + 10 ms + 1 ms; the second waits 900 us.
+    // 1 ms + 1 ms of transmission + 10 ms + 1 ms. The second packet waits 900 us.
     assert_eq!(arrivals(&mut net), [(1, 13_000.0), (1, 14_000.0), (1, 18_000.0)]);
 }
 
@@ -112,7 +112,7 @@ fn the_reverse_path_is_another_link() {
     assert_eq!(arrivals(&mut net), [(0, 100.0), (1, 1_000.0)]);
 }
 
-/// A source, three members behind two routers, and a host that is no member.
+/// A source, three members behind two routers, and a host that is not a member.
 const TREE: &str = "
     host source 10.9.0.1 groups=all
     host a 10.9.0.2 groups=239.1.2.3
@@ -152,7 +152,7 @@ fn unnamed_groups_reach_hosts_that_accept_all() {
     assert_eq!(hosts, [0, 2]);
 }
 
-/// RED that marks or drops nearly at once.
+/// RED that marks or drops almost immediately.
 const KEEN: &str = "rate=8M queue=red,limit=100,min=1,max=60,w=0.9,p=1,nowait,ecn";
 
 fn ecn_of_arrivals(net: &mut Net) -> Vec<u8> {
@@ -353,7 +353,7 @@ proptest! {
 
 #[test]
 fn a_plan_beyond_its_memory_is_refused_with_the_reason() {
-    // 20,000 hosts: 400 million ways, which would take 1.6 GB, and as many nodes of trees.
+    // 20,000 hosts have 400 million paths, which would take 1.6 GB, and as many nodes of trees.
     let mut text = String::from("router r\n");
     (0..20_000).for_each(|host| text += &format!("host h{host}\nlink h{host} r\n"));
     let plan = EmulationPlan::parse(&text).expect("each line is right");
@@ -374,7 +374,7 @@ fn a_queue_without_an_end_holds_no_more_than_the_memory_allows() {
     let entered = (0..5_000).filter(|_| net.enter(Time::ZERO, 0, &packet).is_ok()).count();
     assert!((800..1_200).contains(&entered) && net.on_the_way() == entered, "{entered}");
     assert_eq!(net.entries().no_room, 5_000 - entered as u64);
-    // Packets that have arrived make room.
+    // Packets that have arrived release their memory.
     while net.due(Time::from_secs_f64(1e4)).is_some() {}
     assert_eq!(net.enter(Time::from_secs_f64(1e4), 0, &packet), Ok(()));
 }
