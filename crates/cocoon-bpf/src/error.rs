@@ -1,87 +1,88 @@
-//! Errors, with advice.
+//! Errors of COCOON in Linux, with advice for the user.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why something could not be done. Its text begins with `cocoon:`.
+/// Reason for a failed operation. The message begins with `cocoon:`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CocoonError {
-    /// The kernel has no description of its types.
+    /// The kernel provides no description of its types (BTF).
     #[error("cocoon: no kernel BTF; needs CONFIG_DEBUG_INFO_BTF=y")]
     NoBtf,
-    /// The kernel does not take congestion controls as programs.
+    /// The kernel does not accept congestion controls as BPF programs.
     #[error("cocoon: this kernel has no struct_ops for TCP congestion control")]
     NoStructOps,
-    /// The kernel has no function that the programs call.
+    /// The kernel lacks a function that the programs call.
     #[error("cocoon: this kernel has no function {0} for programs to call; needs Linux 6.1 or newer")]
     NoFunction(&'static str),
-    /// The process lacks capabilities.
+    /// The process lacks a required capability.
     #[error("cocoon: needs CAP_BPF and CAP_PERFMON")]
     NoCapability,
-    /// There is nowhere to pin.
+    /// No BPF file system is mounted at the path for the pins.
     #[error("cocoon: no BPF file system at {0}; mount one: mount -t bpf bpf {0}")]
     NoBpffs(PathBuf),
-    /// The name is taken.
+    /// A congestion control with this name is already registered.
     #[error("cocoon: congestion control {0} is already registered")]
     Registered(String),
-    /// The verifier, or the kernel for another reason, refused.
+    /// The verifier or another part of the kernel refused the programs.
     #[error("cocoon: kernel refused the program: {0}")]
     Refused(String),
-    /// The name does not fit.
+    /// The name is too long or has invalid characters.
     #[error("cocoon: {0:?} cannot be a congestion control's name: 1 to 15 letters, digits, '_' or '-'")]
     BadName(String),
-    /// Nothing is loaded under this name.
+    /// No congestion control is loaded under this name.
     #[error("cocoon: {name} is not loaded (no {path}); load it: faircast-cocoon load")]
     NotLoaded {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// Where its pin would be.
+        /// Expected path of its pin.
         path: PathBuf,
     },
-    /// The pinned objects were made by another version.
-    #[error("cocoon: {name} is loaded in another version ({what}); unload it and load it again")]
+    /// Another version of this program pinned the objects.
+    #[error("cocoon: what is loaded as {name} is of another version ({what}); unload it and load it again")]
     OtherVersion {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The difference.
         what: String,
     },
-    /// The name stayed registered although its link is gone.
+    /// The name is still registered although its link was removed.
     #[error("cocoon: {0} is still registered after 5 s; a process holds its link (bpftool link)")]
     Held(String),
-    /// A file could not be used.
+    /// A file operation failed.
     #[error("cocoon: {what} {path}: {source}")]
     Io {
-        /// Operation that failed.
+        /// The failed operation.
         what: &'static str,
-        /// With which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why it failed.
+        /// The reason.
         source: io::Error,
     },
-    /// The library for BPF failed.
+    /// A call of libbpf failed.
     #[error("cocoon: {what}: {source}")]
     Bpf {
-        /// Operation that failed.
+        /// The failed operation.
         what: &'static str,
-        /// Why it failed.
+        /// The reason.
         source: libbpf_rs::Error,
     },
     /// A socket of the UDP gate failed.
     #[error("cocoon: {what} {address}: {source}")]
     Socket {
-        /// Operation that failed.
+        /// The failed operation.
         what: &'static str,
-        /// With which address.
+        /// Address of the operation.
         address: std::net::SocketAddr,
-        /// Why it failed.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl CocoonError {
-    /// The exit code of a program that ends by this: 69 (`EX_UNAVAILABLE`) if the machine cannot do it, otherwise 1.
+    /// Returns the exit code of a program that ends with this error: 69 (`EX_UNAVAILABLE`) if the machine lacks support,
+    /// otherwise 1.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -1,7 +1,7 @@
-//! UDP under COCOON: a gate through which the UDP flows to one destination leave under the virtual connection's window.
+//! UDP under COCOON: a gate that sends the UDP flows to one destination within the window of the virtual connection.
 //!
-//! Local programs send to the gate instead of to the destination. Each address they send from is a flow; flows take
-//! turns (paper 002, 4.5, rule 2), and each holds at most [`BACKLOG`] packets. A packet from the destination goes to the
+//! Local programs send to the gate instead of the destination. Packets from one local address form a flow. Flows take turns
+//! (paper 002, 4.5, rule 2), and each flow queues at most [`BACKLOG`] packets. A packet from the destination is forwarded to the
 //! flow that it answers.
 
 use crate::regulator::{Opening, Regulator};
@@ -12,28 +12,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Packets that a flow may have waiting; what comes above is dropped.
+/// Maximum number of packets in the queue of a flow. Further packets are dropped.
 pub const BACKLOG: usize = 64;
 
-/// Flows of one gate; packets of more are dropped.
+/// Maximum number of flows of a gate. Packets of further flows are dropped.
 pub const MAX_FLOWS: usize = 256;
 
-/// A flow no longer counts after this silence.
+/// Duration of silence after which a flow is removed.
 const FORGET: Duration = Duration::from_secs(10);
 
-/// How often the group is looked at while packets wait.
+/// Interval between readings of the group while packets wait.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Counts of packets through a gate.
+/// Counters of packets through a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct GateCounters {
-    /// Packets that left.
+    /// Number of sent packets.
     pub sent: u64,
-    /// Their bytes.
+    /// Number of bytes in the sent packets.
     pub bytes: u64,
-    /// Packets dropped because a flow's backlog was full, or there were too many flows.
+    /// Number of packets dropped because the queue of a flow was full or there were too many flows.
     pub dropped: u64,
-    /// Most flows at a time.
+    /// Maximum number of simultaneous flows.
     pub flows: usize,
 }
 
@@ -44,11 +44,11 @@ struct Flow {
     received: Instant,
 }
 
-/// Pass UDP packets from `listen` on to `to`, under the window of the group that `to` belongs to in this network
-/// namespace, until `stop` is set.
+/// Forwards UDP packets from `listen` to `to` until `stop` is set. The window of `to`'s group in this network namespace limits
+/// the packets.
 ///
 /// # Errors
-/// When nothing is loaded under `place`, or a socket cannot be had.
+/// Fails if no congestion control is loaded at `place`, or a socket cannot be opened.
 pub fn run(
     place: &Place,
     listen: SocketAddr,
@@ -70,7 +70,7 @@ pub fn run(
     let begin = Instant::now();
     let mut packet = vec![0; 65_536];
     while !stop.load(Ordering::Relaxed) {
-        // One packet, or nothing within a millisecond; then all that is there, but no more than fits.
+        // Waits up to a millisecond for the first packet. Then reads the packets that are there, at most one backlog.
         let mut blocking = true;
         for _ in 0..BACKLOG {
             match socket.recv_from(&mut packet) {
@@ -108,13 +108,13 @@ pub fn run(
 struct Gate {
     to: SocketAddr,
     flows: Vec<Flow>,
-    /// Flow whose turn it is.
+    /// Index of the flow that sends next.
     turn: usize,
     passed: GateCounters,
 }
 
 impl Gate {
-    /// A local program has sent a packet.
+    /// Queues a packet of a local program.
     fn take(&mut self, from: SocketAddr, packet: &[u8]) {
         let at = match self.flows.iter().position(|flow| flow.from == from) {
             Some(at) => at,
@@ -151,19 +151,19 @@ impl Gate {
         Some(self.flows.len() - 1)
     }
 
-    /// Flows that have nothing waiting and were silent for long end.
+    /// Removes flows that have no packets and have been silent for [`FORGET`].
     fn forget(&mut self) {
         self.flows.retain(|flow| !flow.waiting.is_empty() || flow.received.elapsed() < FORGET);
     }
 
-    /// Send the next packet in turn; its bytes, or `None` when nothing waits.
+    /// Sends the next packet in turn. Returns its length in bytes, or `None` if no packet waits.
     fn send_next(&mut self) -> Option<usize> {
         for step in 0..self.flows.len() {
             let at = (self.turn + step) % self.flows.len();
             let flow = &mut self.flows[at];
             let Some(packet) = flow.waiting.pop_front() else { continue };
             self.turn = at + 1;
-            // A packet that the network refuses is lost, as any datagram may be.
+            // A packet that the network refuses counts as lost.
             if flow.out.send(&packet).is_ok() {
                 self.passed.sent += 1;
                 self.passed.bytes += packet.len() as u64;
@@ -173,7 +173,7 @@ impl Gate {
         None
     }
 
-    /// Pass answers back.
+    /// Forwards packets from the destination to the local programs.
     fn answer(&mut self, socket: &UdpSocket, packet: &mut [u8]) {
         for flow in &mut self.flows {
             for _ in 0..BACKLOG {

@@ -1,5 +1,5 @@
-//! Groups by what is measured: reads what the programs count of each destination host, lets [`grouping`](crate::grouping) judge, and writes
-//! who belongs to which group into the map that the programs read.
+//! Groups by measurement. This module reads the counters of each destination host from the kernel, passes them to
+//! [`grouping`](crate::grouping), and writes the resulting groups into the map that the programs read.
 
 use crate::grouping::HostGroups;
 use crate::{CocoonError, Loaded, Place};
@@ -8,34 +8,34 @@ use faircast_unicast::cocoon::grouping::Config;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Results of measuring.
+/// Results of grouping by measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Summary {
-    /// Groups merged.
+    /// Number of merges of groups.
     pub merges: u64,
-    /// Hosts split off.
+    /// Number of hosts split off from a group.
     pub splits: u64,
-    /// Pairs of series that were compared.
+    /// Number of compared pairs of series.
     pub tests: u64,
-    /// Steps that these took, of which there is one in forty acknowledgements at most.
+    /// Number of steps of these comparisons: at most one step for forty acknowledgements.
     pub steps: u64,
-    /// Acknowledgements that the programs counted.
+    /// Number of acknowledgements that the programs counted.
     pub acknowledgements: u64,
-    /// Most hosts at a time.
+    /// Maximum number of simultaneous hosts.
     pub hosts: usize,
-    /// Groups at the end.
+    /// Number of groups at the end.
     pub groups: usize,
 }
 
-/// Group connections by what is measured until `stop` is set; then they go back to their prefixes' groups.
+/// Groups connections by measurement until `stop` is set. Then the connections return to the groups of their prefixes.
 ///
 /// # Errors
-/// When nothing is loaded under `place`, or a map cannot be read or written.
+/// Fails if no congestion control is loaded at `place`, or a map cannot be read or written.
 pub fn run(place: &Place, stop: &AtomicBool) -> Result<Summary, CocoonError> {
     let loaded = Loaded::find(place)?;
     let config = Config::default();
     let mut fates = HostGroups::new(config);
-    // Assignments that an interrupted process left.
+    // Resets the assignments of an interrupted process.
     let left: Vec<_> = loaded.assigned().into_iter().map(|(atom, _)| (atom, None)).collect();
     loaded.assign(&left)?;
     loaded.measure(true)?;
@@ -55,12 +55,12 @@ pub fn run(place: &Place, stop: &AtomicBool) -> Result<Summary, CocoonError> {
     })
 }
 
-/// Look at the counters once in each bin. Returns the most hosts that were there at a time.
+/// Reads the counters once in each bin. Returns the maximum number of simultaneous hosts.
 fn watch(loaded: &Loaded, fates: &mut HostGroups, bin: Duration, stop: &AtomicBool) -> Result<usize, CocoonError> {
     let (begin, mut most, mut next) = (Instant::now(), 0, bin);
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(next.saturating_sub(begin.elapsed()));
-        // Counts that a busy machine missed are in the next counters.
+        // The counters are cumulative, so a late reading loses no counts.
         next = begin.elapsed() + bin;
         let now = Time::from_nanos(begin.elapsed().as_nanos() as u64);
         let changes = fates.observe(&loaded.atoms(), now);

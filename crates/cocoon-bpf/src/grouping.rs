@@ -1,5 +1,5 @@
-//! Which destination hosts share a fate, by the counters that the programs keep of each: the core's grouping (paper 002, 4.1) beside
-//! the kernel. Nothing here touches the kernel; [`group_map`](crate::group_map) reads and writes it.
+//! Groups destination hosts that share a bottleneck, from the counters of the programs in the kernel. It uses the grouping of the
+//! core (paper 002, 4.1). This module does not access the kernel; [`group_map`](crate::group_map) does.
 
 use crate::layout::{AtomCounters, GroupKey, Which};
 use faircast_core::time::{Span, Time};
@@ -8,42 +8,43 @@ use faircast_unicast::cocoon::{Config as Rules, Coordinator, GroupId, MemberId, 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A host without connections is forgotten this long after its last acknowledgement.
+/// Time after its last acknowledgement at which a host without connections is forgotten.
 const FORGET: Span = Span::from_secs(60);
 
-/// Changes of groups: the number of the new group, or `None` for that of the prefix.
+/// Changes of groups: the number of the new group, or `None` for the group of the prefix.
 pub type Changes = Vec<(GroupKey, Option<u32>)>;
 
-/// Hosts of all network namespaces, and the groups that they form.
+/// Hosts of all network namespaces and their groups.
 #[derive(Debug, Default)]
 pub struct HostGroups {
     config: Config,
-    /// By network namespace: addresses mean different hosts in each.
+    /// Coordinators by network namespace, because an address means another host in each namespace.
     namespaces: BTreeMap<u32, Namespace>,
     atoms: BTreeMap<GroupKey, Atom>,
     numbers: Numbers,
 }
 
-/// Windows and cuts are the kernel's, so this coordinator only holds who is in which group.
+/// Grouping of one network namespace. The kernel handles windows and cuts, so this coordinator stores only the membership of
+/// groups.
 #[derive(Debug)]
 struct Namespace {
     coordinator: Coordinator,
     grouping: Grouping,
 }
 
-/// A host, as it was seen last.
+/// The last observed state of a host.
 #[derive(Debug, Default)]
 struct Atom {
     seen: AtomCounters,
-    /// One for each connection, as far as there is room.
+    /// One member for each connection, unless the coordinator is full.
     members: Vec<MemberId>,
-    /// The number of its group in the kernel.
+    /// Number of the host's group in the kernel; `None` for the group of the prefix.
     number: Option<u32>,
-    /// When something was last counted.
+    /// Time of the last change of the counters.
     active: Time,
 }
 
-/// Numbers of groups in the kernel; none is given twice.
+/// Numbers of groups in the kernel. No number is used twice.
 #[derive(Debug, Default)]
 struct Numbers {
     of: BTreeMap<(u32, GroupId), u32>,
@@ -51,14 +52,14 @@ struct Numbers {
 }
 
 impl HostGroups {
-    /// Without hosts.
+    /// Returns an empty set of hosts.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self { config, ..Self::default() }
     }
 
-    /// Takes the present counters of all hosts. Call it once in each of [`Config::bin`].
-    /// Returns the hosts that change their group; hosts that are forgotten are among them, with `None`.
+    /// Processes the present counters of all hosts. Call it once in each [`Config::bin`]. Returns the hosts whose group changes.
+    /// Forgotten hosts are included, with `None`.
     pub fn observe(&mut self, counted: &[(GroupKey, AtomCounters)], now: Time) -> Changes {
         for (key, counters) in counted {
             if let Which::Prefix(address, _) = key.which {
@@ -83,7 +84,7 @@ impl HostGroups {
         changes
     }
 
-    /// Returns the counts of grouping in all network namespaces.
+    /// Returns the counters of grouping over all network namespaces.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.namespaces.values().fold(Counters::default(), |sum, it| {
@@ -99,19 +100,19 @@ impl HostGroups {
         })
     }
 
-    /// Hosts that are followed.
+    /// Returns the number of observed hosts.
     #[must_use]
     pub fn atoms(&self) -> usize {
         self.atoms.len()
     }
 
-    /// Groups that they form.
+    /// Returns the number of groups.
     #[must_use]
     pub fn groups(&self) -> usize {
         self.numbers.of.len()
     }
 
-    /// Everybody who was put into a group goes back to that of the prefix.
+    /// Returns the changes that move every host back into the group of its prefix.
     #[must_use]
     pub fn everybody_back(&self) -> Changes {
         self.atoms.iter().filter(|(_, atom)| atom.number.is_some()).map(|(key, _)| (*key, None)).collect()
@@ -125,12 +126,12 @@ impl HostGroups {
         });
         let atom = self.atoms.entry(key).or_insert_with(|| Atom { active: now, ..Atom::default() });
         let before = std::mem::replace(&mut atom.seen, *counted);
-        // It was forgotten in the kernel and is new there.
+        // The kernel has forgotten the host in between and counts from zero.
         let before = if counted.acks < before.acks { AtomCounters::default() } else { before };
         if counted.acks != before.acks || counted.members > 0 {
             atom.active = now;
         }
-        // Connections that ended may have had packets acknowledged before: they leave after that is counted.
+        // Members leave at the end of this function, after the acknowledgements of their ended connections were counted.
         while atom.members.len() < counted.members as usize {
             let view = View::in_packets(0, 0, 2.0, f64::INFINITY);
             match it.grouping.join(&mut it.coordinator, address, view, now) {
@@ -150,7 +151,7 @@ impl HostGroups {
         }
     }
 
-    /// Hosts that are silent for long.
+    /// Forgets hosts that have been silent for [`FORGET`].
     fn forget(&mut self, now: Time) -> Changes {
         let silent = |atom: &Atom| atom.members.is_empty() && now.since(atom.active) > FORGET;
         let gone: Vec<GroupKey> =
@@ -172,7 +173,7 @@ impl Numbers {
     }
 }
 
-/// Returns the changes since `before`. The shortest round trip is that of all time, as grouping stores it.
+/// Returns the changes since `before`. The shortest round-trip time is the minimum over all time, as the grouping stores it.
 fn seen(before: &AtomCounters, now: &AtomCounters) -> Observations {
     Observations {
         acknowledgements: now.acks.saturating_sub(before.acks),

@@ -1,4 +1,4 @@
-//! Loads and unloads the programs, and finds what is pinned.
+//! Loads and unloads the programs, and finds pinned objects.
 
 use crate::layout::{AtomCounters, Control, Group, GroupKey, Settings, Totals, Which};
 use crate::preflight::is_bpffs;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The compiled programs (`bpf/cocoon.bpf.c`; `make bpf` rebuilds them).
+/// The compiled programs of `bpf/cocoon.bpf.c`. `make bpf` rebuilds them.
 pub const OBJECT: &[u8] = include_bytes!("../object/cocoon.bpf.o");
 
-/// Where programs and maps are pinned, and under which name the congestion control is chosen.
+/// Location of the pinned programs and maps, and name of the congestion control.
 #[derive(Debug, Clone)]
 pub struct Place {
     name: String,
@@ -21,10 +21,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// The congestion control `name`, pinned in the BPF file system `bpffs`.
+    /// Returns the place of the congestion control `name`, pinned in the BPF file system `bpffs`.
     ///
     /// # Errors
-    /// [`CocoonError::BadName`] when Linux would not take the name.
+    /// [`CocoonError::BadName`] if Linux does not accept the name.
     pub fn new(name: &str, bpffs: &Path) -> Result<Self, CocoonError> {
         let fits = (1..=15).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
@@ -34,13 +34,13 @@ impl Place {
         }
     }
 
-    /// Name of the congestion control.
+    /// Returns the name of the congestion control.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The directory of its pins.
+    /// Returns the directory of the pins.
     #[must_use]
     pub fn directory(&self) -> PathBuf {
         self.bpffs.join("faircast-cocoon").join(&self.name)
@@ -51,13 +51,13 @@ impl Place {
     }
 }
 
-/// Maps that are pinned beside the link, so that other processes can read them. `settings` is the read-only data.
+/// Maps that are pinned in addition to the link, so that other processes can read them. `settings` is the read-only data.
 const PINNED: [&str; 7] = ["groups", "totals", "events", "settings", "atoms", "assigned", "control"];
 
-/// Load the programs, register the congestion control and pin both. It stays when this process ends.
+/// Loads the programs, registers the congestion control and pins both. They remain loaded after the end of this process.
 ///
 /// # Errors
-/// What [`preflight()`] finds missing, a name that is taken, what the kernel refuses.
+/// Fails if [`preflight()`] fails, the name is already registered, or the kernel refuses the programs.
 pub fn load(place: &Place, settings: &Settings) -> Result<(), CocoonError> {
     preflight(&place.bpffs)?;
     if registered(place.name())? {
@@ -74,7 +74,7 @@ pub fn load(place: &Place, settings: &Settings) -> Result<(), CocoonError> {
     })?;
     drop(links);
 
-    // Remainders of an interrupted load or unload: the link does not exist any more, or the name would be registered.
+    // Removes the pins of an interrupted load or unload. Their link no longer exists, otherwise the name would be registered.
     remove_pins(place)?;
     let directory = place.directory();
     std::fs::create_dir_all(&directory).map_err(|source| io("make", &directory, source))?;
@@ -88,7 +88,7 @@ pub fn load(place: &Place, settings: &Settings) -> Result<(), CocoonError> {
     link.pin(place.pin("link")).map_err(|source| CocoonError::Bpf { what: "pin the link", source })
 }
 
-/// The object with its settings and its name, not yet loaded.
+/// Returns the object with its settings and its name, before loading.
 fn prepared(place: &Place, settings: &Settings) -> Result<OpenObject, CocoonError> {
     let opened = ObjectBuilder::default().name("cocoon").and_then(|builder| builder.open_memory(OBJECT));
     let mut open = opened.map_err(|source| CocoonError::Bpf { what: "read the programs", source })?;
@@ -106,14 +106,14 @@ fn prepared(place: &Place, settings: &Settings) -> Result<OpenObject, CocoonErro
     Ok(open)
 }
 
-/// Place of `name` in `struct tcp_congestion_ops` of `bpf/kernel.h`: behind nine pointers.
+/// Offset of `name` in `struct tcp_congestion_ops` of `bpf/kernel.h`, bytes: after nine pointers.
 const NAME_AT: usize = 9 * 8;
 
-/// Unregister the congestion control and remove its pins. Live connections go on with it until they end; nobody can
-/// choose it any more.
+/// Unregisters the congestion control and removes its pins. Live connections use it until they end. New connections cannot choose
+/// it.
 ///
 /// # Errors
-/// When it is not loaded, a pin cannot be removed, or another process holds the link.
+/// Fails if the congestion control is not loaded, a pin cannot be removed, or another process holds the link.
 pub fn unload(place: &Place) -> Result<(), CocoonError> {
     if !place.pin("link").exists() {
         return Err(not_loaded(place));
@@ -129,7 +129,7 @@ pub fn unload(place: &Place) -> Result<(), CocoonError> {
     Ok(())
 }
 
-/// Remove the link first, so that an interruption leaves nothing registered that cannot be unloaded.
+/// Removes the pins, the link first. So an interruption never leaves a registered congestion control that cannot be unloaded.
 fn remove_pins(place: &Place) -> Result<(), CocoonError> {
     let directory = place.directory();
     for what in std::iter::once("link").chain(PINNED) {
@@ -141,20 +141,20 @@ fn remove_pins(place: &Place) -> Result<(), CocoonError> {
             _ => {}
         }
     }
-    // Fails when it is not there, or when somebody else has put something into it: both are no harm.
+    // Errors are ignored: the directory may be missing or contain files of another program.
     let _ = std::fs::remove_dir(&directory);
     let _ = directory.parent().map(std::fs::remove_dir);
     Ok(())
 }
 
-/// Whether the kernel knows a congestion control by this name.
+/// Returns whether a congestion control with this name is registered in the kernel.
 fn registered(name: &str) -> Result<bool, CocoonError> {
     let path = Path::new("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let all = std::fs::read_to_string(path).map_err(|source| io("read", path, source))?;
     Ok(all.split_whitespace().any(|other| other == name))
 }
 
-/// The maps of what is loaded.
+/// The maps of a loaded congestion control.
 #[derive(Debug)]
 pub struct Loaded {
     groups: MapHandle,
@@ -167,10 +167,10 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Find what is loaded.
+    /// Opens the maps of a loaded congestion control.
     ///
     /// # Errors
-    /// When nothing is, or it is of another version.
+    /// Fails if no congestion control is loaded, or another version loaded it.
     pub fn find(place: &Place) -> Result<Self, CocoonError> {
         if !place.pin("link").exists() {
             return Err(not_loaded(place));
@@ -211,7 +211,7 @@ impl Loaded {
         &self.settings
     }
 
-    /// All groups, in the order of their prefixes.
+    /// Returns all groups, in the order of their prefixes.
     #[must_use]
     pub fn groups(&self) -> Vec<(GroupKey, Group)> {
         let mut found: Vec<_> = self
@@ -226,30 +226,31 @@ impl Loaded {
         found
     }
 
-    /// One group, or `None` if there is no such group now.
+    /// Returns one group, or `None` if the group does not exist now.
     ///
     /// # Errors
-    /// When the map cannot be read.
+    /// Fails if the map cannot be read.
     pub fn group(&self, key: &GroupKey) -> Result<Option<Group>, CocoonError> {
         let value = self.groups.lookup(&key.to_bytes(), MapFlags::ANY);
         let value = value.map_err(|source| CocoonError::Bpf { what: "read a group", source })?;
         Ok(value.and_then(|bytes| Group::from_bytes(&bytes)))
     }
 
-    /// Returns the counts over all groups.
+    /// Returns the counters over all groups.
     ///
     /// # Errors
-    /// When the map cannot be read.
+    /// Fails if the map cannot be read.
     pub fn totals(&self) -> Result<Totals, CocoonError> {
         let value = self.totals.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(|source| CocoonError::Bpf { what: "read the totals", source })?;
         Ok(value.and_then(|bytes| Totals::from_bytes(&bytes)).unwrap_or_default())
     }
 
-    /// The group that connections of a network namespace to a destination are in: a measured one, or that of the prefix.
+    /// Returns the group of the connections from a network namespace to a destination: a measured group, or the group of the
+    /// prefix.
     ///
     /// # Errors
-    /// When the map cannot be read.
+    /// Fails if the map cannot be read.
     pub fn key_of(&self, destination: IpAddr, netns: u32) -> Result<GroupKey, CocoonError> {
         let atom = GroupKey::atom(destination, netns);
         let value = self.assigned.lookup(&atom.to_bytes(), MapFlags::ANY);
@@ -276,11 +277,10 @@ impl Loaded {
             .collect()
     }
 
-    /// Put atoms into measured groups by number, or (`None`) back into those of their prefixes, and let live connections follow.
-    /// An atom that is given no group is no longer counted either, until its next acknowledgement.
+    /// Assigns atoms to measured groups by number, or (`None`) to the groups of their prefixes. Live connections follow.
     ///
     /// # Errors
-    /// When a map cannot be written.
+    /// Fails if a map cannot be written.
     pub fn assign(&self, changes: &[(GroupKey, Option<u32>)]) -> Result<(), CocoonError> {
         if changes.is_empty() {
             return Ok(());
@@ -294,30 +294,30 @@ impl Loaded {
             done.map_err(|source| CocoonError::Bpf { what: "write the members of the groups", source })?;
         }
         let control = self.control()?;
-        // 0 stands for "nobody was ever put anywhere".
+        // An epoch of 0 means that no atom was ever assigned.
         self.set_control(Control { epoch: control.epoch.checked_add(1).unwrap_or(1), ..control })
     }
 
-    /// Forget what was counted of an atom.
+    /// Deletes the counters of an atom.
     ///
     /// # Errors
-    /// When the map cannot be written.
+    /// Fails if the map cannot be written.
     pub fn forget(&self, atom: &GroupKey) -> Result<(), CocoonError> {
         let done = self.atoms.delete(&atom.to_bytes()).or_else(absent);
         done.map_err(|source| CocoonError::Bpf { what: "remove an atom", source })
     }
 
-    /// Begin to count atoms, from nothing, or (`false`) end it.
+    /// Starts to count atoms from zero (`true`), or stops (`false`).
     ///
     /// # Errors
-    /// When a map cannot be written.
+    /// Fails if a map cannot be written.
     pub fn measure(&self, on: bool) -> Result<(), CocoonError> {
         let control = self.control()?;
         self.set_control(Control { measure: 0, ..control })?;
         for (atom, _) in self.atoms() {
             self.forget(&atom)?;
         }
-        // Another number than ever before: connections that an earlier measuring has counted are counted anew.
+        // A new number, so that the programs also count connections that an earlier measurement has counted.
         let number = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |at| at.as_millis() as u32 | 1);
         self.set_control(Control { measure: if on { number } else { 0 }, ..control })
     }
@@ -334,7 +334,7 @@ impl Loaded {
         done.map_err(|source| CocoonError::Bpf { what: "write the parameters of the programs", source })
     }
 
-    /// Switch events on or off. The counters beside the switch lose what is counted meanwhile, a few microseconds.
+    /// Switches events on or off. Counts of the few microseconds between reading and writing the map are lost.
     pub(crate) fn set_trace(&self, on: bool) -> Result<(), CocoonError> {
         let failed = |source| CocoonError::Bpf { what: "switch events", source };
         let zero = 0u32.to_ne_bytes();
@@ -346,22 +346,23 @@ impl Loaded {
     }
 }
 
-/// Returns the entries of a map that is keyed by groups or atoms, in their order. Entries that change meanwhile may be missed.
+/// Returns the entries of a map with groups or atoms as keys, in the order of the keys. Entries that change during the reading
+/// may be missed.
 fn entries(map: &MapHandle) -> impl Iterator<Item = (GroupKey, Vec<u8>)> {
     let batches = map.lookup_batch(512, MapFlags::ANY, MapFlags::ANY).into_iter().flatten();
     let keyed = batches.filter_map(|(key, value)| Some((GroupKey::from_bytes(&key)?, value)));
     keyed.collect::<BTreeMap<_, _>>().into_iter()
 }
 
-/// That there is nothing to delete is no failure.
+/// Ignores the error of deleting a missing entry.
 fn absent(error: libbpf_rs::Error) -> Result<(), libbpf_rs::Error> {
     if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// Inode number of this process' network namespace: the programs know namespaces by it.
+/// Returns the inode number of this process' network namespace. The programs identify namespaces by this number.
 ///
 /// # Errors
-/// When `/proc` is not there.
+/// Fails if `/proc` is not mounted.
 pub fn own_netns() -> Result<u32, CocoonError> {
     use std::os::unix::fs::MetadataExt;
     let path = Path::new("/proc/self/ns/net");
@@ -380,7 +381,7 @@ pub(crate) fn io(what: &'static str, path: &Path, source: std::io::Error) -> Coc
     CocoonError::Io { what, path: path.to_path_buf(), source }
 }
 
-/// Output of libbpf while programs are loaded: the verifier's last line states its refusal.
+/// Captures the output of libbpf while programs are loaded. The last line of the verifier's log is the reason for a refusal.
 struct Reported;
 
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -405,7 +406,7 @@ impl Reported {
     }
 }
 
-/// The last line of the verifier's log that is not a statistic.
+/// Returns the last line of the verifier's log that is not a statistic.
 fn verifier_line(printed: &[String]) -> Option<String> {
     let end = printed.iter().rposition(|line| line.contains("END PROG LOAD LOG"))?;
     let dull = ["processed ", "verification time", "stack depth", "func#"];

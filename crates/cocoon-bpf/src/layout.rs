@@ -1,20 +1,20 @@
-//! Data that the programs and user space share: the other half of `bpf/layout.h`.
+//! Data shared by the programs and user space. `bpf/layout.h` has the same definitions in C.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Members of a group that are seen one by one (`SLOTS` in `layout.h`).
+/// Number of members of a group whose state is stored individually (`SLOTS` in `layout.h`).
 pub const SLOTS: usize = 128;
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// Property that makes connections of one network namespace a group.
+/// Common property of the connections of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Which {
-    /// A destination prefix: its address with zeros behind it, and its length in bits.
+    /// A destination prefix: its address with trailing zeros, and its length in bits.
     Prefix(IpAddr, u8),
-    /// The number of a group that was made of what was measured.
+    /// Number of a measured group.
     Measured(u32),
 }
 
@@ -27,20 +27,20 @@ impl fmt::Display for Which {
     }
 }
 
-/// Which connections are one group: what they have in common, and their network namespace.
+/// Key of a group: the common property of its connections, and their network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupKey {
-    /// Their common property.
+    /// Common property of the connections.
     pub which: Which,
     /// Inode number of the network namespace.
     pub netns: u32,
 }
 
 impl GroupKey {
-    /// Bytes of the key in the map.
+    /// Size of the key in the map, bytes.
     pub const SIZE: usize = 24;
 
-    /// The group of a destination's prefix. An IPv4 address mapped into IPv6 counts as IPv4.
+    /// Returns the key of the group of a destination's prefix. An IPv4-mapped IPv6 address counts as IPv4.
     #[must_use]
     pub fn of(destination: IpAddr, netns: u32, settings: &Settings) -> Self {
         let which = match destination.to_canonical() {
@@ -58,13 +58,13 @@ impl GroupKey {
         Self { which, netns }
     }
 
-    /// The key of a destination host by itself, an atom (paper 002, 4.1).
+    /// Returns the key of a single destination host, an atom (paper 002, 4.1).
     #[must_use]
     pub fn atom(destination: IpAddr, netns: u32) -> Self {
         Self::of(destination, netns, &Settings { prefix4: 32, prefix6: 128, ..Settings::default() })
     }
 
-    /// As it stands in the map.
+    /// Returns the bytes of the map key.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
@@ -83,7 +83,7 @@ impl GroupKey {
         bytes
     }
 
-    /// From the map; `None` if it has another size or family.
+    /// Parses the bytes of a map key; `None` if they have another size or family.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::SIZE] = bytes.try_into().ok()?;
@@ -100,32 +100,32 @@ impl GroupKey {
     }
 }
 
-/// Counters of the kernel for an atom since it is measured (`struct atom`); sums only grow.
+/// The kernel's counters of an atom since the start of the measurement (`struct atom`). Sums only increase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AtomCounters {
-    /// Acknowledgements.
+    /// Number of acknowledgements.
     pub acks: u64,
-    /// Bytes that they acknowledged.
+    /// Number of acknowledged bytes.
     pub acked: u64,
-    /// Sum of the samples of the round trip, microseconds.
+    /// Sum of the round-trip time samples, microseconds.
     pub rtt_us: u64,
-    /// When it was last acknowledged something, ns of `CLOCK_MONOTONIC`.
+    /// Time of the last acknowledgement, ns of `CLOCK_MONOTONIC`.
     pub last: u64,
-    /// Samples of the round trip.
+    /// Number of round-trip time samples.
     pub samples: u32,
-    /// The shortest of them, microseconds; 0 before the first.
+    /// Shortest round-trip time sample, microseconds; 0 before the first sample.
     pub min_us: u32,
-    /// Fast retransmits, echoes of ECN marks and timeouts.
+    /// Number of fast retransmits, ECN echoes and timeouts.
     pub losses: u32,
-    /// Connections to it.
+    /// Number of connections to the atom.
     pub members: u32,
 }
 
 impl AtomCounters {
-    /// Bytes of `struct atom`.
+    /// Size of `struct atom`, bytes.
     pub const SIZE: usize = 48;
 
-    /// From the map; `None` if it is too short.
+    /// Parses the bytes of a map entry; `None` if they are too short.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut read = Fields(bytes);
@@ -145,17 +145,17 @@ impl AtomCounters {
 /// Settings that user space changes while the programs run (`struct control`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
-    /// Not 0: atoms are counted, under this number.
+    /// Number of the measurement in progress; 0 while atoms are not counted.
     pub measure: u32,
-    /// Grows with each change of who belongs to which measured group.
+    /// Counter of changes to the membership of measured groups.
     pub epoch: u32,
 }
 
 impl Control {
-    /// Bytes of `struct control`.
+    /// Size of `struct control`, bytes.
     pub const SIZE: usize = 8;
 
-    /// As it stands in the map.
+    /// Returns the bytes of the map entry.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
@@ -164,7 +164,7 @@ impl Control {
         bytes
     }
 
-    /// From the map; `None` if it is too short.
+    /// Parses the bytes of a map entry; `None` if they are too short.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut read = Fields(bytes);
@@ -175,19 +175,19 @@ impl Control {
 /// Settings with which the programs are loaded (`struct settings`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Bits of an IPv4 destination that make a group.
+    /// Prefix length that makes IPv4 destinations a group, bits.
     pub prefix4: u32,
-    /// Bits of an IPv6 destination that make a group.
+    /// Prefix length that makes IPv6 destinations a group, bits.
     pub prefix6: u32,
-    /// Whether members are cut when another one loses (paper 002, 4.3).
+    /// Whether members are cut when another member has a loss (paper 002, 4.3).
     pub coordinate: bool,
-    /// Whether a new connection begins beside a reference (paper 002, 4.4).
+    /// Whether a new connection takes its starting window from a reference (paper 002, 4.4).
     pub share_start: bool,
-    /// Whether the first window of a connection leaves over half a round trip.
+    /// Whether the first window of a connection is paced over half a round-trip time.
     pub pace_start: bool,
-    /// Whether a loss below the watermark halves its own window, as any TCP's does, without a cut of the others.
+    /// Whether a loss below the watermark halves the member's own window, as in any TCP. The other members are not cut.
     pub cut_below: bool,
-    /// Packets that a new connection begins with at least, beside a reference.
+    /// Minimum starting window of a new connection with a reference, packets.
     pub min_start: u32,
 }
 
@@ -206,10 +206,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Bytes of `struct settings`.
+    /// Size of `struct settings`, bytes.
     pub const SIZE: usize = 28;
 
-    /// As it stands in the object's read-only data.
+    /// Returns the bytes for the read-only data of the object.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let words = [
@@ -228,7 +228,7 @@ impl Settings {
         bytes
     }
 
-    /// From the object's read-only data; `None` if it is too short.
+    /// Parses the read-only data of the object; `None` if it is too short.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut read = Fields(bytes);
@@ -244,61 +244,61 @@ impl Settings {
     }
 }
 
-/// A member of a group that has a slot.
+/// State of a member that has a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// Number of the connection, never 0.
     pub id: u32,
     /// Congestion window, packets.
     pub cwnd: u32,
-    /// Slow start threshold, packets; `0x7fffffff` before the first.
+    /// Slow start threshold, packets; `0x7fffffff` before the first cut.
     pub ssthresh: u32,
-    /// It has data outstanding or to send.
+    /// Whether the connection has data in flight or to send.
     pub active: bool,
 }
 
-/// One group, as it stood when it was read (`struct group`).
+/// State of one group at the time of reading (`struct group`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Members by what began and ended.
+    /// Number of members: started minus ended connections.
     pub members: u32,
-    /// When it was made, ns of `CLOCK_MONOTONIC`.
+    /// Time of creation, ns of `CLOCK_MONOTONIC`.
     pub born: u64,
-    /// When a member last began, cut or ended, ns of `CLOCK_MONOTONIC`.
+    /// Time of the last start, cut or end of a member, ns of `CLOCK_MONOTONIC`.
     pub last: u64,
-    /// Cuts published.
+    /// Number of published cuts.
     pub cut_gen: u32,
-    /// Smoothed round trip of all members, microseconds; 0: no sample yet.
+    /// Smoothed round-trip time of all members, microseconds; 0 before the first sample.
     pub srtt_us: u32,
-    /// Variation of the round trip, microseconds.
+    /// Variation of the round-trip time, microseconds.
     pub rttvar_us: u32,
-    /// Members that wait for an acknowledgement after a timeout.
+    /// Number of members that wait for an acknowledgement after a timeout.
     pub frozen: u32,
-    /// Bytes acknowledged to all members.
+    /// Number of bytes acknowledged to all members.
     pub acked: u64,
-    /// Losses without timeout that cut the group.
+    /// Number of losses without timeout that cut the group.
     pub losses: u64,
-    /// Timeouts that cut the group.
+    /// Number of timeouts that cut the group.
     pub timeouts: u64,
-    /// Losses and timeouts below the watermark, which cut nobody.
+    /// Number of losses and timeouts below the watermark, which cut no member.
     pub ignored: u64,
-    /// Coordinated cuts that members applied.
+    /// Number of coordinated cuts that members applied.
     pub applied: u64,
-    /// Coordinated cuts that came too late to be applied.
+    /// Number of coordinated cuts that came too late to be applied.
     pub expired: u64,
-    /// Connections that began from a reference.
+    /// Number of connections that started from a reference.
     pub shared: u64,
-    /// Connections that began without one.
+    /// Number of connections that started without a reference.
     pub alone: u64,
-    /// Members with a slot.
+    /// State of the members that have a slot.
     pub slots: Vec<Slot>,
 }
 
 impl Group {
-    /// Bytes of `struct group`.
+    /// Size of `struct group`, bytes.
     pub const SIZE: usize = 120 + SLOTS * 16;
 
-    /// From the map; `None` if it has another size.
+    /// Parses the bytes of a map entry; `None` if they have another size.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != Self::SIZE {
@@ -338,7 +338,7 @@ impl Group {
         Some(group)
     }
 
-    /// Mean window of the members with a slot, packets.
+    /// Returns the mean window of the members with a slot, packets.
     #[must_use]
     pub fn mean_cwnd(&self) -> Option<f64> {
         let sum: f64 = self.slots.iter().map(|slot| f64::from(slot.cwnd)).sum();
@@ -349,27 +349,27 @@ impl Group {
 /// Counters of the programs over all groups (`struct totals`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Whether events go to the ring.
+    /// Whether events are written to the ring.
     pub trace: bool,
-    /// Connections that began.
+    /// Number of started connections.
     pub begun: u64,
-    /// Connections that ended.
+    /// Number of ended connections.
     pub ended: u64,
-    /// Connections without a group, as the table was full.
+    /// Number of connections without a group because the table was full.
     pub ungrouped: u64,
-    /// Idle groups removed to make room.
+    /// Number of idle groups removed to make room.
     pub evicted: u64,
-    /// Hooks that found a window of zero.
+    /// Number of hooks that found a window of zero.
     pub zero: u64,
-    /// Events that the ring had no room for.
+    /// Number of events lost because the ring was full.
     pub lost_events: u64,
 }
 
 impl Totals {
-    /// Bytes of `struct totals`.
+    /// Size of `struct totals`, bytes.
     pub const SIZE: usize = 56;
 
-    /// From the map; `None` if it is too short.
+    /// Parses the bytes of a map entry; `None` if they are too short.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut read = Fields(bytes);
@@ -389,17 +389,17 @@ impl Totals {
 /// Decision of a member (`enum event_kind`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// Its first data left with this window.
+    /// The member sends its first data with this window.
     Start,
-    /// It lost and cut itself and the group.
+    /// The member detected a loss and cut itself and the group.
     Loss,
-    /// It timed out and cut itself and the group.
+    /// The member timed out and cut itself and the group.
     Timeout,
-    /// It lost below its watermark: nobody was cut.
+    /// The member detected a loss below its watermark. No member was cut.
     Ignored,
-    /// It applied another's cut.
+    /// The member applied the cut of another member.
     Applied,
-    /// It ended.
+    /// The connection of the member ended.
     Release,
 }
 
@@ -413,14 +413,14 @@ impl EventKind {
         (Self::Release, "release"),
     ];
 
-    /// Its name in traces.
+    /// Returns the name of the decision in traces.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 }
 
-/// One decision (`struct event`). Windows and flights are in packets, sequence numbers in bytes.
+/// One decision of a member (`struct event`). Windows and flights are in packets, sequence numbers in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -448,14 +448,14 @@ pub struct Event {
 }
 
 impl Event {
-    /// Bytes of `struct event`.
+    /// Size of `struct event`, bytes.
     pub const SIZE: usize = 80;
 
-    /// First line of a trace.
+    /// Header line of a trace.
     pub const COLUMNS: &'static str = "ns,group,id,kind,state,of,flight,reference,reference_ssthresh,cwnd_before,\
         ssthresh_before,cwnd_after,ssthresh_after,una,nxt,watermark_before,watermark_after,generation";
 
-    /// From the ring; `None` if it is too short or of no known kind.
+    /// Parses an entry of the ring; `None` if it is too short or has an unknown kind.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut read = Fields(bytes);
@@ -483,7 +483,7 @@ impl Event {
         })
     }
 
-    /// A line of a trace.
+    /// Returns the event as a line of a trace.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let words = [
@@ -507,7 +507,7 @@ impl Event {
     }
 }
 
-/// Reads fields in the machine's byte order, one after another.
+/// Reads consecutive fields in the byte order of the machine.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

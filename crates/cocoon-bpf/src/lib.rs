@@ -1,17 +1,17 @@
-//! COCOON (paper 002, chapter 4) in Linux: the connections of this machine to one destination prefix share round trip,
-//! congestion cuts and starting windows, without change to any program or receiver.
+//! COCOON (paper 002, chapter 4) in Linux. The connections of this machine to one destination prefix share round-trip times,
+//! congestion cuts and starting windows. Programs and receivers need no change.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | `bpf/` | the programs in C, and their law as pure functions |
-//! | [`mod@preflight`] | whether this machine can run them |
-//! | `kernel` | load, unload, find what is loaded |
-//! | [`layout`] | what programs and user space share |
-//! | [`status`] [`trace`] | groups as text and JSON; decisions as they are made |
-//! | [`grouping`] [`group_map`] | which hosts share a fate, and that connections to them are grouped so |
-//! | [`regulator`] [`gate`] | UDP under the virtual connection's window |
+//! | `bpf/` | the programs in C, with their rules as pure functions |
+//! | [`mod@preflight`] | checks whether this machine can run the programs |
+//! | `kernel` | loads and unloads the programs, and finds loaded programs |
+//! | [`layout`] | data shared by the programs and user space |
+//! | [`status`] [`trace`] | groups as text and JSON; a trace of decisions |
+//! | [`grouping`] [`group_map`] | groups of destination hosts that share a bottleneck |
+//! | [`regulator`] [`gate`] | UDP within the window of the virtual connection |
 //!
-//! [`status::DEPARTURES`] lists the rules of the paper that a program in the kernel cannot follow.
+//! [`status::DEPARTURES`] lists the rules of the paper that programs in the kernel cannot follow.
 
 mod error;
 pub mod grouping;

@@ -144,7 +144,7 @@ impl Load {
     }
 }
 
-/// Set by SIGINT and SIGTERM.
+/// Returns a flag that SIGINT and SIGTERM set.
 fn interrupted() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

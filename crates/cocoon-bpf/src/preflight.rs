@@ -1,4 +1,4 @@
-//! Whether this machine can run the programs, asked before anything is loaded.
+//! Checks before loading whether this machine can run the programs.
 
 use crate::CocoonError;
 use libbpf_rs::btf::{Btf, types};
@@ -11,13 +11,13 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// Functions of the kernel that the programs call.
+/// Kernel functions that the programs call.
 const FUNCTIONS: [&str; 2] = ["tcp_reno_cong_avoid", "tcp_reno_undo_cwnd"];
 
-/// Check kernel, privileges and the file system to pin in, in this order.
+/// Checks the kernel, the privileges and the BPF file system, in this order.
 ///
 /// # Errors
-/// The first one that is missing.
+/// Returns the first unmet condition.
 pub fn preflight(bpffs: &Path) -> Result<(), CocoonError> {
     if std::fs::File::open(VMLINUX).is_err() {
         return Err(CocoonError::NoBtf);
@@ -39,12 +39,12 @@ pub fn preflight(bpffs: &Path) -> Result<(), CocoonError> {
     }
 }
 
-/// Whether a BPF file system is mounted there.
+/// Returns whether a BPF file system is mounted at this path.
 pub(crate) fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|found| found.f_type as u64 == BPF_FS_MAGIC)
 }
 
-/// Whether a process with this `/proc/PID/status` may load programs.
+/// Returns whether a process with this `/proc/PID/status` may load programs.
 fn may_load(status: &str) -> bool {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let Some(effective) = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()) else {

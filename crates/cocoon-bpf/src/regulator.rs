@@ -3,29 +3,29 @@
 use crate::layout::Group;
 use std::time::Duration;
 
-/// Round trip to reckon with before the group has measured one.
+/// Assumed round-trip time before the group has a measurement.
 // Paper gap: a round trip to send by when no TCP of the group was ever measured is not given; 200 ms.
 pub const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
-/// Window of the virtual connection without a TCP in the group, packets per UDP flow.
+/// Window of the virtual connection if the group has no TCP, packets for each UDP flow.
 // Paper gap: the virtual connection's default window is not given; two packets for each UDP flow.
 pub const DEFAULT_WINDOW: f64 = 2.0;
 
-/// Bytes of a packet of TCP by which windows in packets are counted in bytes.
+/// Packet size for conversion of windows from packets to bytes.
 const PACKET: f64 = 1460.0;
 
-/// How much of what the TCPs have acknowledged opens the virtual connection's window.
+/// Part of the bytes acknowledged to TCPs that opens the window of the virtual connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Opening {
-    /// As much as its share is: what was acknowledged to a TCP on average, for each UDP flow.
+    /// The fair share: for each UDP flow, the mean number of bytes acknowledged to a TCP.
     // Paper gap: 4.5, rule 2, takes all that is acknowledged to any TCP off the virtual flight, so that one UDP flow gets what all TCPs have together; here its share.
     #[default]
     Share,
-    /// All of it, as rule 2 says.
+    /// All acknowledged bytes, as in rule 2.
     All,
 }
 
-/// Limits of the packets that may leave now. Times are since any fixed moment.
+/// Limits the sending of UDP packets. Times are relative to any fixed moment.
 #[derive(Debug, Clone)]
 pub struct Regulator {
     opening: Opening,
@@ -33,7 +33,7 @@ pub struct Regulator {
     flight: f64,
     acked: Option<u64>,
     frozen: bool,
-    /// Without acknowledgements: the moment up to which the flight has been drained by rate.
+    /// Time up to which the flight was drained by rate; `None` while TCPs receive acknowledgements.
     idle_since: Option<Duration>,
     rtt: Duration,
     at: Duration,
@@ -55,13 +55,13 @@ impl Default for Regulator {
 }
 
 impl Regulator {
-    /// One that opens its window by `opening`.
+    /// Returns a regulator with this rule for opening the window.
     #[must_use]
     pub fn new(opening: Opening) -> Self {
         Self { opening, ..Self::default() }
     }
 
-    /// See the group as it is at `now`, for `flows` UDP flows. `None`: there is no such group.
+    /// Processes the state of the group at `now`, for `flows` UDP flows. `None` means that the group does not exist.
     pub fn observe(&mut self, now: Duration, flows: usize, group: Option<&Group>) {
         self.at = now.max(self.at);
         let flows = flows.max(1) as f64;
@@ -90,7 +90,7 @@ impl Regulator {
         }
     }
 
-    /// Rule 5: nobody acknowledges, so the window leaves once per round trip.
+    /// Rule 5: without acknowledgements, one window is sent in each round-trip time.
     fn drain_by_rate(&mut self) {
         let since = *self.idle_since.get_or_insert(self.at);
         let passed = (self.at - since).as_secs_f64() / self.rtt.as_secs_f64();
@@ -98,24 +98,24 @@ impl Regulator {
         self.idle_since = Some(self.at);
     }
 
-    /// Whether a packet may leave (rules 2 to 4).
+    /// Returns whether a packet may be sent (rules 2 to 4).
     #[must_use]
     pub fn may_send(&self) -> bool {
         !self.frozen && self.flight <= self.window
     }
 
-    /// Counts a packet of this many bytes as sent.
+    /// Records a sent packet of this size.
     pub fn sent(&mut self, bytes: usize) {
         self.flight += bytes as f64;
     }
 
-    /// Window of the virtual connection, bytes.
+    /// Returns the window of the virtual connection, bytes.
     #[must_use]
     pub fn window(&self) -> f64 {
         self.window
     }
 
-    /// Returns the outstanding bytes.
+    /// Returns the bytes in flight.
     #[must_use]
     pub fn flight(&self) -> f64 {
         self.flight
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Packets of 1460 bytes that leave at once.
+    /// Sends packets of 1460 bytes while permitted and returns their number.
     fn burst(regulator: &mut Regulator) -> usize {
         let mut count = 0;
         while regulator.may_send() && count < 1000 {
@@ -166,7 +166,7 @@ mod tests {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 2, Some(&group(&[2, 6], 1000, 0, true)));
         assert_eq!(regulator.window(), 8.0 * 1460.0);
-        // It may send while the flight is less than or equal to the window: one packet more than fits.
+        // The regulator sends while the flight is at most the window: one packet more than fits.
         assert_eq!(burst(&mut regulator), 9);
         regulator.observe(MS * 2, 2, Some(&group(&[2, 6], 1000, 0, true)));
         assert_eq!(burst(&mut regulator), 0, "no acknowledgement, nothing leaves");
@@ -215,9 +215,9 @@ mod tests {
             regulator.observe(MS * (2 + 5 * round), 1, Some(&group(&[10], 0, 0, false)));
             left += burst(&mut regulator);
         }
-        // 495 ms at 10 packets per 50 ms.
+        // 495 ms at 10 packets in 50 ms.
         assert!((98..=100).contains(&left), "{left}");
-        // Closed: the window stays as it was.
+        // A group without members leaves the window unchanged.
         regulator.observe(MS * 1000, 1, Some(&group(&[], 0, 0, false)));
         assert_eq!(regulator.window(), 14_600.0);
     }
@@ -230,7 +230,7 @@ mod tests {
             regulator.observe(MS * (10 * tenth), 3, None);
             left += burst(&mut regulator);
         }
-        // At first one more than the window of 6; then 6 for each of 5 round trips.
+        // First one packet more than the window of 6, then 6 packets in each of 5 round-trip times.
         assert!((36..=37).contains(&left), "{left}");
     }
 

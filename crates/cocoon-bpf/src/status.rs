@@ -1,4 +1,4 @@
-//! State of the loaded programs and of their groups: as text and as JSON.
+//! State of the loaded programs and of their groups, as text and JSON.
 
 use crate::layout::{Group, GroupKey, Which};
 use crate::{CocoonError, Loaded, Place};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 
-/// Departures from the paper, because a program in the kernel cannot follow it.
+/// Departures from the paper that the limits of kernel programs require.
 // Paper gap: cuts reach other members at their next acknowledgement, not at once: a program may not write another socket.
 // Paper gap: when a member times out, others do not retransmit their first unacknowledged packet: no program may retransmit.
 // Paper gap: members keep their own retransmission timers: the group's round trip is measured but cannot set them.
@@ -29,85 +29,85 @@ pub const DEPARTURES: [(&str, &str); 6] = [
     ("large groups", "only the first 128 members serve as reference and count in the mean window"),
 ];
 
-/// What is loaded, at one moment.
+/// State of the loaded programs at one moment.
 #[derive(Debug, Serialize)]
 pub struct Status {
     /// Name of the congestion control.
     pub name: String,
-    /// Bits of an IPv4 destination that make a group.
+    /// Prefix length that makes IPv4 destinations a group, bits.
     pub prefix4: u32,
-    /// Bits of an IPv6 destination that make a group.
+    /// Prefix length that makes IPv6 destinations a group, bits.
     pub prefix6: u32,
-    /// Whether members are cut when another one loses.
+    /// Whether members are cut when another member has a loss.
     pub coordinate: bool,
-    /// Whether a new connection begins beside a reference.
+    /// Whether a new connection takes its starting window from a reference.
     pub share_start: bool,
     /// Whether first windows are paced.
     pub pace_start: bool,
-    /// Whether a loss below the watermark halves its own window.
+    /// Whether a loss below the watermark halves the member's own window.
     pub cut_below: bool,
-    /// Packets that a new connection begins with at least, beside a reference.
+    /// Minimum starting window of a new connection with a reference, packets.
     pub min_start: u32,
-    /// Connections that began.
+    /// Number of started connections.
     pub connections_begun: u64,
-    /// Connections that ended.
+    /// Number of ended connections.
     pub connections_ended: u64,
-    /// Connections that found the table of groups full and run as NewReno alone.
+    /// Number of connections that found the table of groups full and run as uncoordinated NewReno.
     pub ungrouped: u64,
-    /// Idle groups removed to make room.
+    /// Number of idle groups removed to make room.
     pub groups_evicted: u64,
-    /// Hooks that found a window of zero and raised it to 1; anything but 0 is worth a report.
+    /// Number of hooks that found a window of zero and raised it to 1. Please report any other value than 0.
     pub zero_windows: u64,
     /// The groups, in the order of their prefixes.
     pub groups: Vec<GroupStatus>,
-    /// What differs from the document.
+    /// Departures from the paper.
     pub departures: BTreeMap<&'static str, &'static str>,
 }
 
-/// One group.
+/// State of one group.
 #[derive(Debug, Serialize)]
 pub struct GroupStatus {
-    /// Destination prefix, as `10.0.0.0/24`, or the number of a group that was measured, as `measured 7`.
+    /// Destination prefix, as `10.0.0.0/24`, or the number of a measured group, as `measured 7`.
     pub prefix: String,
-    /// Of a group that was measured: the hosts in it.
+    /// Hosts of a measured group.
     pub hosts: Vec<String>,
-    /// Name of its network namespace if it has one, otherwise its inode number.
+    /// Name of the network namespace, or its inode number if it has no name.
     pub netns: String,
-    /// Members by what began and ended; under overload it may drift.
+    /// Number of members: started minus ended connections. It may drift under overload.
     pub members: u32,
-    /// Members with data outstanding or to send, of those with a slot.
+    /// Number of members with a slot that have data in flight or to send.
     pub active: usize,
-    /// Smoothed round trip, ms; `null` before the first sample.
+    /// Smoothed round-trip time, ms; `null` before the first sample.
     pub rtt_ms: Option<f64>,
-    /// Its variation, ms.
+    /// Variation of the round-trip time, ms.
     pub rttvar_ms: Option<f64>,
-    /// Windows of the members with a slot, packets, in rising order.
+    /// Windows of the members with a slot, packets, in ascending order.
     pub windows: Vec<u32>,
-    /// Their mean, packets.
+    /// Mean of the windows, packets.
     pub mean_window: Option<f64>,
-    /// Bytes acknowledged to all members.
+    /// Number of bytes acknowledged to all members.
     pub acked_bytes: u64,
-    /// Losses without timeout that cut the group.
+    /// Number of losses without timeout that cut the group.
     pub losses: u64,
-    /// Timeouts that cut the group.
+    /// Number of timeouts that cut the group.
     pub timeouts: u64,
-    /// Losses and timeouts of what was sent before the last cut, which cut nobody.
+    /// Number of losses and timeouts of packets from before the last cut, which cut no member.
     pub ignored: u64,
-    /// Coordinated cuts that other members applied.
+    /// Number of coordinated cuts that other members applied.
     pub coordinated_cuts: u64,
-    /// Coordinated cuts that came too late.
+    /// Number of coordinated cuts that came too late to be applied.
     pub expired_cuts: u64,
-    /// Connections that began from a reference.
+    /// Number of connections that started from a reference.
     pub shared_starts: u64,
-    /// Connections that began alone.
+    /// Number of connections that started without a reference.
     pub alone_starts: u64,
 }
 
 impl Status {
-    /// Read it.
+    /// Reads the status.
     ///
     /// # Errors
-    /// When nothing is loaded, or it is of another version.
+    /// Fails if no congestion control is loaded, or another version loaded it.
     pub fn read(place: &Place) -> Result<Self, CocoonError> {
         let loaded = Loaded::find(place)?;
         let (settings, totals) = (*loaded.settings(), loaded.totals()?);
@@ -175,7 +175,7 @@ impl GroupStatus {
     }
 }
 
-/// Names of network namespaces by their inode numbers, from where `ip netns` keeps them.
+/// Returns the names of network namespaces by inode number, from the directory of `ip netns`.
 fn namespaces() -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
     for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
@@ -188,7 +188,7 @@ fn namespaces() -> BTreeMap<u32, String> {
     names
 }
 
-/// The status for people.
+/// Returns the status as text for users.
 #[must_use]
 pub fn text(status: &Status) -> String {
     let mut out = String::new();

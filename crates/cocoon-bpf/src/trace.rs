@@ -1,4 +1,4 @@
-//! Decisions as the programs make them, for replaying.
+//! A trace of the programs' decisions, for replay.
 
 use crate::layout::Event;
 use crate::{CocoonError, Loaded, Place};
@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Write every decision as a line of CSV, below [`Event::COLUMNS`], until `stop` is set. Returns the number of events, and
-/// how many were lost because the ring was full.
+/// Writes [`Event::COLUMNS`] and then every decision as a line of CSV, until `stop` is set. Returns the number of events and the
+/// number of events lost because the ring was full.
 ///
 /// # Errors
-/// When nothing is loaded, or `out` cannot be written.
+/// Fails if no congestion control is loaded, or `out` cannot be written.
 pub fn record(place: &Place, out: &mut dyn Write, stop: &AtomicBool) -> Result<(u64, u64), CocoonError> {
     let loaded = Loaded::find(place)?;
     let failed = |source| CocoonError::Bpf { what: "read events", source };

@@ -1,4 +1,5 @@
-//! The programs in the running kernel. Needs root and a kernel with BTF and struct_ops; otherwise it says that it was skipped.
+//! Tests of the programs in the running kernel. They need root and a kernel with BTF and struct_ops; otherwise they are skipped
+//! with a message.
 
 use faircast_cocoon_bpf::{
     CocoonError, GroupKey, Loaded, Place, Settings, Which, load, preflight, status, trace, unload,
@@ -16,11 +17,11 @@ use std::time::{Duration, Instant};
 
 const BPFFS: &str = "/sys/fs/bpf";
 
-/// A place that only this test uses, or `None` after the reason was printed.
+/// Returns a place that only this test uses. Returns `None` if the test is skipped, after the reason was printed.
 fn place(test: &str) -> Option<Place> {
     require_root()?;
     if let Err(CocoonError::NoBpffs(_)) = preflight(Path::new(BPFFS)) {
-        // The machine's own, which systemd mounts where it runs.
+        // Mounts the machine's BPF file system, as systemd would.
         let _ = Command::new("mount").args(["-t", "bpf", "bpf", BPFFS]).status();
     }
     if let Err(reason) = preflight(Path::new(BPFFS)) {
@@ -33,7 +34,7 @@ fn place(test: &str) -> Option<Place> {
     Some(place)
 }
 
-/// Unloads when the test ends, however it ends.
+/// Unloads the programs at the end of the test, also after a panic.
 struct Registered(Place);
 
 impl Registered {
@@ -49,7 +50,7 @@ impl Drop for Registered {
     }
 }
 
-/// A connection over the loopback whose sending end has the congestion control.
+/// Returns a connection over the loopback whose sending end uses the congestion control.
 fn connection(listener: &TcpListener) -> (TcpStream, TcpStream) {
     let address = listener.local_addr().expect("it listens");
     let receiving = TcpStream::connect(address).expect("the loopback connects");
@@ -73,7 +74,7 @@ fn transfer((sending, receiving): &mut (TcpStream, TcpStream), bytes: usize) {
     });
 }
 
-/// Wait, for at most ten seconds, until something holds.
+/// Waits up to ten seconds until a condition holds.
 fn eventually(what: &str, holds: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !holds() {
@@ -82,18 +83,18 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// The kernel's number of the table of groups that is pinned now.
+/// Returns the kernel's ID of the pinned table of groups.
 fn table(place: &Place) -> u32 {
     let pinned = MapHandle::from_pinned_path(place.directory().join("groups")).expect("it is pinned");
     pinned.info().expect("the kernel describes it").info.id
 }
 
-/// Which of these tables the kernel still holds; it does as long as it holds the programs that use them.
+/// Returns how many of these tables still exist in the kernel. A table exists as long as programs that use it.
 fn held(tables: &[u32]) -> usize {
     libbpf_rs::query::MapInfoIter::default().filter(|map| tables.contains(&map.id)).count()
 }
 
-/// Warnings that the kernel has printed, and whether it says that it is tainted.
+/// Returns the number of warnings in the kernel's log, and the kernel's taint state.
 fn complaints() -> (usize, String) {
     let printed = Command::new("dmesg").output().expect("util-linux is there");
     let text = String::from_utf8_lossy(&printed.stdout).into_owned();
@@ -101,7 +102,7 @@ fn complaints() -> (usize, String) {
     (count, std::fs::read_to_string("/proc/sys/kernel/tainted").unwrap_or_default())
 }
 
-/// One after another: they register under one name for each, but fill the machine's log together.
+/// Lock that runs the tests one after another, because they share the log of the kernel.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn turn() -> std::sync::MutexGuard<'static, ()> {
@@ -151,7 +152,7 @@ fn a_second_connection_begins_with_half_the_window_of_the_first() {
     let _registered = Registered::new(&place, &Settings::default());
     let listener = listener(&place);
     let mut first = connection(&listener);
-    // More than the receiver takes while it does not read: the first one stays active.
+    // Writes more than fits, because the receiver does not read. So the first connection stays active.
     first.0.set_nonblocking(true).expect("a socket can be");
     while first.0.write(&[1; 65_536]).is_ok() {}
     let window = || {
@@ -290,7 +291,7 @@ fn a_connection_that_finds_the_table_of_groups_full_runs_alone() {
     let port = listener.local_addr().expect("it listens").port();
     let begin = Instant::now();
     for number in 0..TABLE + MORE {
-        // Every client has an address of its own, and so a group.
+        // Each client has a separate address and therefore a separate group.
         let [.., high, low] = number.to_be_bytes();
         let from = SocketAddrV4::new(Ipv4Addr::new(127, 1, high, low), 0);
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");

@@ -1,4 +1,4 @@
-//! The compiled programs in the repository are those of the sources beside them.
+//! The compiled programs in the repository match their sources.
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn sha256(path: &Path) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What `bpf/build` noted: pairs of hash and file, and the compiler.
+/// Returns the notes of `bpf/build`: pairs of hash and file, and the compiler.
 fn noted() -> (Vec<(String, String)>, String) {
     let text = std::fs::read_to_string(package().join("object/cocoon.bpf.sum")).expect("bpf/build writes it");
     let mut lines: Vec<&str> = text.lines().collect();

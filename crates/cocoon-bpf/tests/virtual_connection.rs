@@ -1,4 +1,4 @@
-//! The gate's virtual connection beside the coordinator's: the same TCPs, the same UDP, the same packets let through.
+//! The gate's virtual connection and the coordinator's virtual connection let the same packets through.
 
 use faircast_cocoon_bpf::layout::{Group, Slot};
 use faircast_cocoon_bpf::regulator::{Opening, Regulator};
@@ -6,10 +6,10 @@ use faircast_core::time::{Span, Time};
 use faircast_unicast::cocoon::{Config, Coordinator, MemberId, Recovery, Start, View};
 use std::time::Duration;
 
-/// Bytes of a packet, of both TCP and UDP here.
+/// Size of a packet of TCP and UDP, bytes.
 const PACKET: usize = 1460;
 
-/// Two TCPs and two UDP flows, seen by both.
+/// Two TCPs and two UDP flows, observed by a coordinator and a regulator.
 struct Both {
     coordinator: Coordinator,
     members: [MemberId; 2],
@@ -70,7 +70,7 @@ impl Both {
         self.regulator.observe(Duration::from_millis(self.now_ms), 2, Some(&group));
     }
 
-    /// Acknowledges this many packets of a TCP, which then has this window.
+    /// Acknowledges this number of packets of a TCP and sets its window.
     fn acknowledge(&mut self, at: usize, packets: u32, window: u32) {
         self.windows[at] = window;
         self.acked += u64::from(packets) * PACKET as u64;
@@ -79,7 +79,7 @@ impl Both {
         self.look();
     }
 
-    /// A TCP times out.
+    /// Simulates a timeout of a TCP.
     fn time_out(&mut self, at: usize) {
         let now = Time::from_nanos(self.now_ms * 1_000_000);
         let lost = View { recovery: Recovery::None, ..view(self.windows[at]) };
@@ -90,7 +90,7 @@ impl Both {
         self.look();
     }
 
-    /// Packets that both let through now.
+    /// Returns the numbers of packets that the coordinator and the regulator let through now.
     fn let_through(&mut self) -> (usize, usize) {
         let now = Time::from_nanos(self.now_ms * 1_000_000);
         let (mut by_coordinator, mut by_regulator) = (0, 0);
@@ -110,7 +110,7 @@ impl Both {
     }
 }
 
-/// A TCP with this window, all of it out.
+/// Returns a TCP with this window, which is completely in flight.
 fn view(cwnd: u32) -> View {
     View::in_packets(100, 100 + u64::from(cwnd), f64::from(cwnd), 64.0)
 }

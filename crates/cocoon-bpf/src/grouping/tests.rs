@@ -1,9 +1,9 @@
-//! Hosts behind bottlenecks, as the kernel would count them.
+//! Simulated hosts behind bottlenecks, with the counters of the kernel.
 
 use super::*;
 use faircast_core::rng::Rng;
 
-/// A host: its address, its round trip without queues in ms, and its bottleneck.
+/// A host with its round-trip time without queues in ms, and the index of its bottleneck.
 struct Host {
     key: GroupKey,
     millis: f64,
@@ -17,7 +17,7 @@ struct World {
     queues: [f64; 2],
     rng: Rng,
     now: Time,
-    /// As the map in the kernel.
+    /// Contents of the kernel's map.
     assigned: BTreeMap<GroupKey, u32>,
 }
 
@@ -39,7 +39,8 @@ impl World {
         }
     }
 
-    /// Runs `secs` seconds of bins of 50 ms, in each of which a host acknowledges 50 packets while queues wander up to `most` ms.
+    /// Simulates `secs` seconds in bins of 50 ms. In each bin a host acknowledges 50 packets. The delays of the queues vary
+    /// randomly from 0 to `most` ms.
     fn run(&mut self, secs: u64, most: f64) {
         for _ in 0..secs * 20 {
             self.now += Span::from_millis(50);
@@ -66,7 +67,7 @@ impl World {
         }
     }
 
-    /// By host, a letter for its group.
+    /// Returns one letter for each host, which identifies its group.
     fn groups(&self) -> String {
         let mut known = Vec::new();
         let letter = |host: &Host| {
@@ -95,7 +96,7 @@ fn hosts_behind_one_queue_come_together_and_others_stay_apart() {
     assert_eq!((it.groups().as_str(), it.fates.groups()), ("aabc", 3));
     let counters = it.fates.counters();
     assert!(counters.spent as f64 <= 0.025 * counters.acknowledgements as f64, "{counters:?}");
-    // The second one's path changes: its group splits.
+    // The path of the second host changes, so its group splits.
     it.hosts[1].bottleneck = 1;
     it.run(60, 60.0);
     assert_eq!(it.groups(), "abcb");
@@ -122,7 +123,7 @@ fn a_silent_host_expires_and_rejoins_its_group() {
     assert_eq!(left, [], "it has only just been silent");
     it.run(61, 60.0);
     assert_eq!((it.fates.atoms(), it.assigned.get(&key)), (1, None));
-    // The kernel counts it from nothing again.
+    // The kernel forgets the host and counts from zero again.
     gone.counters = AtomCounters { members: 1, ..AtomCounters::default() };
     it.hosts.push(gone);
     it.run(1, 60.0);
