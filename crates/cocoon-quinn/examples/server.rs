@@ -1,4 +1,4 @@
-//! A QUIC server whose connections to one prefix are coordinated, and clients for it.
+//! A QUIC server that coordinates its connections to one prefix, with clients for it.
 //!
 //! ```text
 //! server serve --listen 127.0.0.1:4433 [--plain]
@@ -6,8 +6,9 @@
 //! server demo        both in one process: 100 clients behind one prefix
 //! ```
 //!
-//! `--plain` leaves the coordination out, to compare. A client opens a stream, writes how many bytes it wants, and reads
-//! them; `fetch` prints the seconds of each. The certificate is made for the moment and not verified: this is an example.
+//! `--plain` switches the coordination off, for comparison. A client opens a stream, sends the number of bytes that it requests,
+//! and reads these bytes. `fetch` prints the duration of each download in seconds. The certificate is created at the start and
+//! not verified, because this is an example.
 
 use faircast_cocoon_quinn::Cocoon;
 use quinn::congestion::CubicConfig;
@@ -23,7 +24,7 @@ use std::time::Instant;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Bytes that a client may ask for.
+/// Maximum number of bytes in a request.
 const MAX: u64 = 1 << 30;
 
 #[tokio::main]
@@ -91,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Returns the configuration of one connection: its controller belongs to a group.
+    /// Returns the configuration of one connection. Its controller is a member of a group.
     fn config_for(&self, incoming: &Incoming) -> ServerConfig {
         let mut transport = TransportConfig::default();
         match self.plain {
@@ -124,15 +125,15 @@ async fn answer(incoming: Incoming, config: ServerConfig) -> Outcome<()> {
     Ok(())
 }
 
-/// A download that is complete. Its connection closes when it is dropped.
+/// A complete download. Dropping it closes the connection.
 struct Done {
-    /// From the first packet to the last byte.
+    /// Time from the first packet to the last byte, seconds.
     seconds: f64,
     _connection: Connection,
     _endpoint: Endpoint,
 }
 
-/// The downloads that came through, all begun at once.
+/// Starts all downloads at once and returns the successful downloads.
 async fn fetch_all(from: SocketAddr, clients: usize, bytes: u64) -> Vec<Done> {
     let begun: Vec<_> = (0..clients).map(|_| tokio::spawn(fetch(from, bytes))).collect();
     let mut complete = Vec::new();
@@ -173,7 +174,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Trusts every server, as it has no name.
+/// Trusts every server, because the server has no name.
 #[derive(Debug)]
 struct Anybody;
 

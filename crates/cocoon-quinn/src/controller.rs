@@ -1,4 +1,4 @@
-//! A controller of quinn's that another one's losses reduce too.
+//! A congestion controller for quinn that also reduces its window for losses of other connections.
 
 use crate::shared::Shared;
 use faircast_core::time::{Span, Time};
@@ -10,10 +10,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Least time for which others' losses count; otherwise two round trips.
+/// Minimum time for which losses of other connections are valid. Normally they are valid for two round-trip times.
 const FRESH: Span = Span::from_millis(100);
 
-/// Builds the controllers of connections to one prefix. [`Cocoon::factory`](crate::Cocoon::factory) gives it.
+/// Factory of the controllers for connections to one prefix. [`Cocoon::factory`](crate::Cocoon::factory) returns it.
 pub struct CoordinatedFactory {
     shared: Arc<Shared>,
     prefix: IpAddr,
@@ -32,7 +32,7 @@ impl ControllerFactory for CoordinatedFactory {
     }
 }
 
-/// A membership; it ends with the last clone of its controller.
+/// Membership of a connection in a group. It ends when the last clone of its controller is dropped.
 struct Seat {
     shared: Arc<Shared>,
     prefix: IpAddr,
@@ -45,12 +45,12 @@ impl Drop for Seat {
     }
 }
 
-/// A window that the group sets above the wrapped controller's. It grows as NewReno's, bytes.
+/// Upper limit that the group sets on the window of the wrapped controller, bytes. It grows like the window of NewReno.
 #[derive(Debug, Clone, Copy)]
 struct Ceiling {
     window: u64,
     ssthresh: u64,
-    /// Acknowledged towards the next packet more, in congestion avoidance.
+    /// Bytes acknowledged since the last growth by one packet, in congestion avoidance.
     acked: u64,
 }
 
@@ -68,11 +68,12 @@ impl Ceiling {
     }
 }
 
-/// The wrapped controller, and the ceiling that the group sets.
+/// A congestion controller with an upper limit set by the group.
 ///
-/// The window is the smaller of both. While the ceiling is the smaller one, the wrapped controller treats the connection as limited
-/// by its application, so that it does not grow on packets that it did not send. The ceiling is removed when the
-/// controller is below it in congestion avoidance, or reduces by itself.
+/// The window is the smaller of the wrapped controller's window and the ceiling. While the ceiling is smaller, the wrapped
+/// controller treats the connection as limited by its application. So its window does not grow for packets that it did not send.
+/// The ceiling is removed when the wrapped window is below the ceiling in congestion avoidance, or when the wrapped controller
+/// reduces its window itself.
 pub struct CoordinatedController {
     inner: Box<dyn Controller>,
     seat: Option<Arc<Seat>>,
@@ -80,10 +81,10 @@ pub struct CoordinatedController {
     mtu: u64,
     in_flight: u64,
     has_data: bool,
-    /// Losses of what left up to then were answered.
+    /// Time of the last reduction. Losses of packets sent up to this time cause no further reduction.
     recovery: Option<Instant>,
     recovering: bool,
-    /// Shortest round trip of the acknowledgements that are being taken.
+    /// Shortest round-trip time of the acknowledgements in the current packet.
     sample: Option<Duration>,
 }
 
@@ -112,8 +113,8 @@ impl CoordinatedController {
         it
     }
 
-    /// This connection's numbers. Its packets are numbered by the nanosecond at which they left: that is what quinn says of
-    /// a lost one.
+    /// Returns the state of this connection. Packets are numbered by their sending time in nanoseconds, because quinn reports
+    /// this time for a lost packet.
     fn view(&self, now: Time) -> View {
         let ssthresh = match (self.ceiling, self.inner.metrics().ssthresh) {
             (Some(ceiling), _) => ceiling.ssthresh,
@@ -130,7 +131,7 @@ impl CoordinatedController {
         }
     }
 
-    /// Applies others' losses, then reports the state of the connection.
+    /// Applies losses of other connections, then reports the state of this connection.
     fn sync(&mut self, now: Instant, acked: u64) {
         let Some(seat) = self.seat.clone() else { return };
         let at = seat.shared.time(now);
@@ -157,13 +158,13 @@ impl CoordinatedController {
         }
     }
 
-    /// Two packets (RFC 9002, 7.2): with less, quinn would send nothing at all.
+    /// Returns the minimum window: two packets (RFC 9002, 7.2). With a smaller window quinn would send nothing.
     // Paper gap: a window may be one packet in 4.4 and after a cut; in QUIC it is two, the least that RFC 9002 allows.
     fn least(&self) -> u64 {
         2 * self.mtu
     }
 
-    /// Whether the group's ceiling is what limits.
+    /// Returns whether the ceiling limits the window.
     fn is_capped(&self) -> bool {
         self.ceiling.is_some_and(|it| it.window < self.inner.window())
     }
@@ -225,12 +226,13 @@ impl Controller for CoordinatedController {
             }
         });
         self.in_flight = self.in_flight.saturating_sub(lost_bytes);
-        // Persistent congestion takes every controller to its least window, whoever had reduced before.
+        // Persistent congestion reduces every controller to its minimum window, even after an earlier reduction.
         if is_persistent || own != Some(OwnReaction::Covered) {
             self.inner.on_congestion_event(now, sent, is_persistent, lost_bytes);
             if let Some(OwnReaction::Cut { cwnd, .. }) = own {
                 let cwnd = (cwnd as u64).max(self.least());
-                // The wrapped controller reduced what it had, which the ceiling may have kept from being sent.
+                // The wrapped controller reduced its own window. The ceiling may have been lower than this window, so it is
+                // reduced as well.
                 self.ceiling = self.is_capped().then_some(Ceiling { window: cwnd, ssthresh: cwnd, acked: 0 });
             }
             (self.recovery, self.recovering) = (Some(now), true);

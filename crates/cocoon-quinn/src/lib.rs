@@ -1,16 +1,16 @@
-//! COCOON (paper 002, chapter 4) for quinn: the QUIC connections of one process to one destination prefix share what they
-//! learn of congestion, over any congestion controller. Nothing is installed, and receivers notice nothing.
+//! COCOON (paper 002, chapter 4) for quinn. The QUIC connections of one process to one destination prefix share their knowledge
+//! of congestion. COCOON works with any congestion controller and needs no change to the system or the receivers.
 //!
-//! A web server that answers fifty requests of one site over fifty connections competes with itself: each connection probes
-//! the same path by itself, and each learns by its own losses what the others had learnt before. Here the connections to a prefix
-//! are a group. When one loses, those that have as much in flight reduce their windows too. Packets that were sent before the reduction
-//! and are lost as well reduce nothing again. A new connection begins with half the window of the group's smallest.
+//! A web server that answers fifty requests of one site over fifty connections competes with itself. Each connection probes the
+//! same path, and each connection repeats the losses of the others. COCOON makes the connections to a prefix a group. When a
+//! member loses packets, the members with at least as much data in flight also reduce their windows. Losses of packets that were
+//! sent before the reduction cause no further reduction. A new connection starts with half of the smallest window in the group.
 //! The rules are those of [`faircast_unicast::cocoon`].
 //!
 //! # Use
 //!
-//! quinn builds a controller without saying for which peer, so each prefix has a factory of its own: ask for it when a
-//! connection comes in, and put it into that connection's transport configuration.
+//! quinn builds a controller without naming the peer, so each prefix needs a separate factory. Get the factory when a connection
+//! arrives, and set it in the transport configuration of the connection.
 //!
 //! ```
 //! use faircast_cocoon_quinn::Cocoon;
@@ -26,16 +26,16 @@
 //! # let _ = transport;
 //! ```
 //!
-//! `examples/server.rs` is a whole server.
+//! `examples/server.rs` is a complete server.
 //!
 //! # What differs from the paper
 //!
-//! - A controller acts when quinn calls it, so others' losses take effect at a connection's next packet or acknowledgement, and are
-//!   forgotten after two round trips.
-//! - No controller can make quinn send a packet again, or set its timers: a timeout of one makes no other send, and each
-//!   connection keeps its own estimate of the round trip.
-//! - QUIC has no timeout that halves windows; persistent congestion (RFC 9002, 7.6) takes its place.
-//! - A new connection never begins with more than the wrapped controller would.
+//! - A controller acts only when quinn calls it. Losses of other connections take effect at a connection's next packet or
+//!   acknowledgement, and expire after two round-trip times.
+//! - A controller cannot make quinn retransmit a packet or set timers. A timeout of one connection causes no transmission on others, and
+//!   each connection has its own estimate of the round-trip time.
+//! - QUIC has no timeout that halves windows. Persistent congestion (RFC 9002, 7.6) takes its place.
+//! - A new connection never starts with a larger window than the wrapped controller's.
 //! - A connection that migrates stays in the group of its first address.
 
 mod controller;

@@ -1,4 +1,4 @@
-//! Which connections are one group, and the coordinator that all share.
+//! Groups of connections by prefix, and their common coordinator.
 
 use faircast_core::time::Time;
 use faircast_unicast::cocoon::{Config, Coordinator, GroupId, Joined, MemberId, View};
@@ -11,24 +11,24 @@ use std::time::Instant;
 /// A factory of quinn's controllers that can be shared.
 pub(crate) type Inner = Arc<dyn ControllerFactory + Send + Sync>;
 
-/// How many bits of a peer's address make a group.
+/// Prefix lengths that define groups of peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefixes {
-    /// Prefix length of an IPv4 address, 0 to 32.
+    /// Prefix length for IPv4 addresses, 0 to 32.
     pub ipv4: u8,
-    /// Prefix length of an IPv6 address, 0 to 128.
+    /// Prefix length for IPv6 addresses, 0 to 128.
     pub ipv6: u8,
 }
 
 impl Default for Prefixes {
-    /// /24 and /64.
+    /// Returns /24 and /64.
     fn default() -> Self {
         Self { ipv4: 24, ipv6: 64 }
     }
 }
 
 impl Prefixes {
-    /// The prefix of an address, with zeros behind it. An IPv4 address mapped into IPv6 counts as IPv4.
+    /// Returns the prefix of an address, with trailing zeros. An IPv4-mapped IPv6 address counts as IPv4.
     pub(crate) fn of(self, peer: IpAddr) -> IpAddr {
         match peer.to_canonical() {
             IpAddr::V4(it) => {
@@ -46,7 +46,7 @@ impl Prefixes {
 pub(crate) struct Shared {
     pub(crate) inner: Inner,
     pub(crate) prefixes: Prefixes,
-    /// The zero of the coordinator's time.
+    /// Start of the coordinator's time.
     epoch: Instant,
     state: Mutex<State>,
 }
@@ -62,18 +62,19 @@ impl Shared {
         Self { inner, prefixes, epoch: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// A panic elsewhere leaves the coordinator as it was between two calls, so that it can be used further.
+    /// Locks the state. After a panic elsewhere the coordinator is still consistent, so a poisoned lock is accepted.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A moment of quinn's clock in the coordinator's time; what was before the epoch is the epoch.
+    /// Converts quinn's time to the coordinator's time. An earlier time than the epoch becomes the epoch.
     pub(crate) fn time(&self, at: Instant) -> Time {
         let nanos = at.saturating_duration_since(self.epoch).as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX / 2))
     }
 
-    /// A new connection becomes a member. `None`: there is no room, it goes on by itself.
+    /// Adds a new connection to the group of its prefix. Returns `None` if the coordinator is full; the connection is then not
+    /// coordinated.
     pub(crate) fn join(&self, prefix: IpAddr, view: View) -> Option<Joined> {
         let mut state = self.lock();
         let known = state.groups.get(&prefix).copied();
@@ -88,7 +89,7 @@ impl Shared {
         state.coordinator.join(group, view).ok()
     }
 
-    /// A connection has ended; a group without connections is closed.
+    /// Removes a connection that has ended. Closes the group if it has no other connection.
     pub(crate) fn leave(&self, prefix: IpAddr, member: MemberId) {
         let mut state = self.lock();
         state.coordinator.leave(member);

@@ -1,4 +1,4 @@
-//! Controllers called as quinn calls them.
+//! Tests that call controllers as quinn does.
 
 use crate::{Cocoon, Prefixes};
 use faircast_unicast::cocoon::{Config, Start};
@@ -55,12 +55,12 @@ fn a_loss_cuts_another_connection_with_as_much_in_flight() {
     assert_eq!(one.window(), INITIAL / 2, "the wrapped NewReno halves its own window");
     assert_eq!(other.window(), INITIAL, "a controller acts when it is called");
     other.on_end_acks(now + 41 * MS, 9 * MTU, false, None);
-    // Figure 4.2: nine in flight of four lost is max(9 / 2, 4).
+    // Figure 4.2: with nine packets in flight and four at the lossy connection, the window is max(9 / 2, 4).
     assert_eq!(other.window(), 9 * MTU / 2);
-    // The packets that it had sent before are covered now: their loss changes nothing.
+    // A loss of a packet from before the reduction changes nothing.
     other.on_congestion_event(now + 42 * MS, now + MS, false, MTU);
     assert_eq!(other.window(), 9 * MTU / 2);
-    // Packets sent after that count again.
+    // A loss of a packet from after the reduction counts again.
     other.on_end_acks(now + 59 * MS, 3 * MTU, false, None);
     other.on_sent(now + 60 * MS, MTU, 20);
     other.on_congestion_event(now + 90 * MS, now + 60 * MS, false, MTU);

@@ -1,4 +1,4 @@
-//! Real connections on the loopback: the example's server and its clients.
+//! Real connections over the loopback between the example's server and clients.
 
 use std::process::Command;
 
