@@ -1,9 +1,8 @@
-//! The fuzz target of ALC's packets; a test of `faircast-flute` replays the corpus through it.
+//! The fuzz target for packets of ALC. A test of `faircast-flute` replays the corpus through it.
 
 use faircast_flute::codec::{self, Fdt, Rlc};
 
-/// Reads or refuses any bytes as ALC, and as a file delivery table. An accepted input can be written and reads the
-/// same again.
+/// Parses any bytes as an ALC packet and as a file delivery table. Accepted input encodes and parses to the same value.
 pub fn alc(input: &[u8]) {
     if let Ok(table) = Fdt::parse(input) {
         assert_eq!(Fdt::parse(table.encode().as_bytes()).expect("what was written is a table"), table);
@@ -15,12 +14,12 @@ pub fn alc(input: &[u8]) {
         assert_eq!(Rlc::from_bytes(&rlc.to_bytes()), Some(rlc));
     }
     let mut again = Vec::new();
-    // An object of RaptorQ's has a length of 40 bits wherever it was read, the others' have 48: all can be written.
+    // Object lengths have 40 bits with RaptorQ and 48 bits with other codes, so every parsed length can be encoded.
     codec::encode(&mut again, &read).expect("what was read can be written");
     assert_eq!(codec::parse(&again).expect("what was written is whole"), read);
 }
 
-/// However an object is cut, its blocks follow each other and its last symbol is in the last one.
+/// Checks that the blocks of an object are consecutive and that the last block contains the last symbol.
 fn cut(oti: codec::Oti) {
     let Some(blocks) = oti.blocks() else { return };
     let last = blocks.count().saturating_sub(1);

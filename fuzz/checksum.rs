@@ -1,6 +1,6 @@
 //! The checksum of unsealed packets.
 
-/// Put the right checksum in, or the fuzzer would never get past it.
+/// Writes the correct checksum, because random input would almost never pass the check.
 pub fn correct(packet: &mut [u8]) {
     if let Some(field) = packet.get_mut(12..16) {
         field.fill(0);

@@ -1,5 +1,5 @@
-//! The fuzz targets. The tests of `faircast-wire` replay the corpus through the same functions, so
-//! a toolchain without the fuzzer finds former findings.
+//! The fuzz targets for packets and keys. Tests of `faircast-wire` replay the corpus through the same functions, so earlier
+//! findings are checked without a fuzzer.
 
 #[path = "checksum.rs"]
 mod checksum;
@@ -18,7 +18,7 @@ const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];
 const UNIX_SECS: u64 = 1_790_000_000;
 
-/// Reads or refuses any bytes. An accepted input can be written and reads the same again.
+/// Parses any bytes. Accepted input encodes and parses to the same value.
 pub fn parse(input: &[u8]) {
     let newest = Newest { seq: Seq(1 << 33), ..Newest::default() };
     let _ = parse_packet(input, &newest);
@@ -31,8 +31,8 @@ pub fn parse(input: &[u8]) {
     assert_eq!(read, message);
 }
 
-/// Reads or refuses any bytes between two doctors, and never accepts them without the right tag. An accepted input
-/// can be written and reads the same again.
+/// Parses any bytes as a message between two `doctor` commands. Accepts no message without the correct tag. An accepted message
+/// encodes and parses to the same value.
 pub fn doctor(input: &[u8]) {
     let key = doctor::Key::of(None);
     let _ = doctor::Message::parse(input, &key);
@@ -55,7 +55,7 @@ pub fn doctor(input: &[u8]) {
     assert_eq!(doctor::Message::parse(&datagram, &key), None, "it was changed");
 }
 
-/// Datagrams from receivers, one after the other, at a source in the open and at one that seals.
+/// Passes datagrams of receivers to two sources: one without a key and one with a key.
 pub fn source_open(input: &[u8]) {
     let key = key();
     let mut open = SourceCodec::new(SESSION, None, SALT);
@@ -70,7 +70,7 @@ pub fn source_open(input: &[u8]) {
         let mut bytes = datagram.to_vec();
         correct(&mut bytes);
         let _ = open.open(&mut bytes, at());
-        // A sealed report is accepted once, and never when anything is changed.
+        // A sealed report is accepted once, and never after a change.
         let mut sealed = Vec::new();
         member.encode(&mut sealed, SESSION, &report()).expect("it fits");
         let change = datagram.iter().zip(&sealed).any(|(&change, _)| change != 0);
@@ -84,7 +84,7 @@ pub fn source_open(input: &[u8]) {
     }
 }
 
-/// Datagrams from sources, one after the other, at a receiver in the open and at one with a key.
+/// Passes datagrams of sources to two receivers: one without a key and one with a key.
 pub fn receiver_open(input: &[u8]) {
     let key = key();
     let mut open = receiver(None);
@@ -122,7 +122,7 @@ pub fn receiver_open(input: &[u8]) {
     }
 }
 
-/// Reads or refuses a key file. An accepted input can be written and reads the same again.
+/// Parses a key file. Accepted input encodes and parses to the same value.
 pub fn key_file(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(key) = text.parse::<GroupKey>() {
@@ -145,7 +145,7 @@ pub fn key_file(input: &[u8]) {
     }
 }
 
-/// Split the input into datagrams: each is a byte of mode, a byte of length, and the bytes.
+/// Splits the input into datagrams. Each has one byte of mode, one byte of length, and its content.
 fn datagrams(mut input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&[mode, len], rest) = input.split_first_chunk()?;

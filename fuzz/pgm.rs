@@ -1,8 +1,8 @@
-//! The fuzz target of PGM's packets; a test of `faircast-pgm` replays the corpus through it.
+//! The fuzz target for packets of PGM. A test of `faircast-pgm` replays the corpus through it.
 
 use faircast_pgm::codec::{self, Body, MessageSink, Unframer};
 
-/// Reads or refuses any bytes as PGM. An accepted input can be written and reads the same again.
+/// Parses any bytes as PGM. Accepted input encodes and parses to the same value.
 pub fn pgm(input: &[u8]) {
     let _ = codec::parse(input);
     let mut packet = input.to_vec();

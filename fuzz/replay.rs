@@ -1,15 +1,15 @@
-//! Stored inputs of the fuzz targets, replayed by tests: as they are, and changed at random.
+//! Replay of the stored inputs of the fuzz targets, unchanged and with random changes.
 
 use faircast_core::rng::Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the inputs of a target are.
+/// Returns the folder with the inputs of a target.
 pub fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
-/// This input is stored. With `FAIRCAST_BLESS=1` it is written.
+/// Checks that this input is stored. `FAIRCAST_BLESS=1` stores it.
 pub fn assert_stored(target: &str, name: &str, input: &[u8]) {
     let path = folder(target).join(format!("sample-{name}"));
     if std::env::var("FAIRCAST_BLESS").as_deref() == Ok("1") {
@@ -20,7 +20,7 @@ pub fn assert_stored(target: &str, name: &str, input: &[u8]) {
     assert!(is_current, "{} is stale: FAIRCAST_BLESS=1", path.display());
 }
 
-/// Every stored input of a target.
+/// Replays every stored input of a target.
 pub fn replay(target: &str, entry: impl Fn(&[u8])) {
     let mut replayed = 0;
     for file in fs::read_dir(folder(target)).expect("the corpus is part of the repository") {
@@ -32,7 +32,7 @@ pub fn replay(target: &str, entry: impl Fn(&[u8])) {
     assert!(replayed > 0, "no inputs for {target}");
 }
 
-/// A stored input, changed a few times: what a fuzzer does, without looking at what is reached.
+/// Returns a stored input with a few random changes. Unlike a fuzzer, it does not consider code coverage.
 fn changed(rng: &mut Rng, stored: &[Vec<u8>]) -> Vec<u8> {
     let mut pick = |most: usize| rng.below(most.max(1) as u64) as usize;
     let mut input = stored[pick(stored.len())].clone();
@@ -54,7 +54,8 @@ fn changed(rng: &mut Rng, stored: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
-/// Stored inputs of a target, changed at random: a few, or `FAIRCAST_INPUTS` from `FAIRCAST_SEED` on.
+/// Passes randomly changed inputs of a target to `entry`. `FAIRCAST_INPUTS` sets their number, and `FAIRCAST_SEED` the first
+/// random seed.
 pub fn assert_harmless_when_changed(target: &str, entry: impl Fn(&[u8])) {
     let from_env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (seed, count) = (from_env("FAIRCAST_SEED").unwrap_or(1), from_env("FAIRCAST_INPUTS").unwrap_or(100));

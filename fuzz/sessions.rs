@@ -6,17 +6,17 @@ mod checksum;
 
 use std::path::Path;
 
-/// A source, a receiver and a bad network between them, in an empty directory.
+/// Runs a source and a receiver in an empty directory, with a faulty network between them.
 pub fn sessions(input: &[u8], scratch: &Path) {
     faircast_transport::fuzzing::sessions(input, scratch, checksum::correct);
 }
 
-/// A relay, agent or hop between those who mean harm.
+/// Runs a relay, agent or hop between malicious peers.
 pub fn relays(input: &[u8], scratch: &Path) {
     faircast_transport::fuzzing::relays(input, scratch, checksum::correct);
 }
 
-/// A source in layers, and those who mean harm.
+/// Runs a source with layers against malicious peers.
 pub fn layers(input: &[u8], scratch: &Path) {
     faircast_transport::fuzzing::layers(input, scratch, checksum::correct);
 }

@@ -1,5 +1,4 @@
-//! The fuzz targets of texts that people write. The tests of `faircast-experiments` replay the corpus through
-//! the same functions.
+//! The fuzz targets for text input of users. Tests of `faircast-experiments` replay the corpus through the same functions.
 
 use faircast_aqm::{LossSpec, QueueSpec};
 use faircast_core::schemes::Scheme;
@@ -10,19 +9,19 @@ use faircast_unicast::Protocol;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-/// Reads or refuses a text; an accepted one can be written and reads the same again.
+/// Parses a text. An accepted text encodes and parses to the same value.
 fn same<T: FromStr<Err: Debug> + Display + PartialEq + Debug>(text: &str) -> Option<T> {
     let read = text.parse::<T>().ok()?;
     assert_eq!(read.to_string().parse::<T>().expect("what was written is read"), read, "{text}");
     Some(read)
 }
 
-/// Reads specifications with options: schemes (`--cc`), unicast protocols, queues and losses. An accepted
-/// specification can be made.
+/// Parses specifications with options: schemes (`--cc`), unicast protocols, queues and losses. Accepted specifications of schemes
+/// and queues can be built.
 pub fn specs(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(scheme) = text.parse::<Scheme>() {
-        // The text has the part that receivers need; a preset's sending rules are not in it.
+        // The text contains only the parameters for receivers. It omits the sending rules of a preset.
         let written = scheme.to_string();
         assert_eq!(written.parse::<Scheme>().expect("what was written is read").to_string(), written);
         let _ = (scheme.source(), scheme.mark(), scheme.layers());
@@ -34,7 +33,7 @@ pub fn specs(input: &[u8]) {
     }
 }
 
-/// A scenario file: can be run, or is refused with places that lie in it.
+/// Parses a scenario file. It has points to run, or errors with positions in the file.
 pub fn scenario(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match scenario::Scenario::parse_within(text, "fuzz.toml", 20_000_000) {
@@ -48,7 +47,7 @@ pub fn scenario(input: &[u8]) {
     }
 }
 
-/// A plan of the emulator: refused, or packets of its hosts go through it, within its memory.
+/// Parses a plan of the emulator. An accepted plan carries packets of its hosts within its memory.
 pub fn plan(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(mut plan) = EmulationPlan::parse(text) else { return };
@@ -65,7 +64,7 @@ pub fn plan(input: &[u8]) {
         now += Span::from_millis(1);
         while net.due(now).is_some() {}
     }
-    // Until all is there, or for very long.
+    // Runs until all packets have arrived, or for a large number of events.
     for _ in 0..10_000 {
         if net.next().is_never() {
             break;

@@ -7,7 +7,7 @@ mod sessions;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// One for each process; on a file system in memory (`TMPDIR=/dev/shm`) it is ten times faster.
+/// The scratch directory of this process. A file system in memory (`TMPDIR=/dev/shm`) makes the target ten times faster.
 static SCRATCH: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = std::env::temp_dir().join(format!("faircast-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&path).expect("the temporary directory can be written");
