@@ -1,53 +1,53 @@
-//! Cases of the comparison, each a network with the measurements of another simulator in it.
+//! Cases of the comparison: networks with the values that another simulator measured.
 
 use serde::Deserialize;
 
-/// Cases that belong together.
+/// A set of related cases.
 #[derive(Debug, Clone)]
 pub struct Section {
-    /// How it is called here.
+    /// Name of the section.
     pub name: &'static str,
-    /// Where its rows are.
+    /// File and key of the section's rows.
     pub place: String,
-    /// How many rows it has there.
+    /// Number of rows in the file.
     pub rows: usize,
-    /// The file's description of its networks, in its words.
+    /// Description of the networks, quoted from the file.
     pub described: Vec<String>,
-    /// The cases; every row belongs to one.
+    /// Cases of the section. Every row belongs to one case.
     pub cases: Vec<Case>,
 }
 
 /// A network and the values measured in it.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Its section and its own name.
+    /// Name of the section and of the case.
     pub name: String,
-    /// Which rows of its section it is; rows that differ in their seed alone are one case.
+    /// Indices of the case's rows in its section. Rows that differ only in their random seed form one case.
     pub rows: Vec<usize>,
-    /// How many runs the values are the mean of.
+    /// Number of runs that the values are the mean of.
     pub runs: u32,
-    /// How close ours must be.
+    /// Rule for the tolerance of our values.
     pub rule: Rule,
-    /// When the measurement begins and ends, in seconds; the end of the run, too.
+    /// Start and end of the measurement, seconds. The run ends with the measurement.
     pub window_s: (f64, f64),
-    /// The network, or the reason why it is missing.
+    /// The network, or the reason for its absence.
     pub network: Result<Net, String>,
     /// Measured values.
     pub values: Vec<Given>,
-    /// The same measured once more, with other seeds.
+    /// Values of the same network with other random seeds.
     pub again: Option<Again>,
-    /// Why ours lies outside the tolerance, where that was found out.
+    /// Known reasons for values outside the tolerance.
     pub reasons: Vec<Reason>,
 }
 
 /// A value of a row.
 #[derive(Debug, Clone)]
 pub struct Given {
-    /// The quantity, as here.
+    /// Our name of the quantity.
     pub quantity: String,
     /// The value.
     pub value: Value,
-    /// Why it is not judged, if it is not.
+    /// Reason for not judging the value; `None` if it is judged.
     pub left: Option<&'static str>,
 }
 
@@ -55,42 +55,43 @@ pub struct Given {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Again {
-    /// The case.
+    /// Name of the case.
     pub case: String,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u32,
-    /// How they were made.
+    /// Description of the method.
     pub how: String,
     /// Measured values.
     pub values: std::collections::BTreeMap<String, Value>,
 }
 
-/// Why quantities of a case lie outside.
+/// Reason for values outside the tolerance.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
-    /// The case.
+    /// Name of the case.
     pub case: String,
-    /// Its quantities.
+    /// The affected quantities.
     pub quantities: Vec<String>,
     /// The reason.
     pub why: String,
-    /// A case in which the reason is absent: it counts as long as the same quantities are inside there.
+    /// Name of a case to which the reason does not apply. The reason is valid only while the same quantities are inside the
+    /// tolerance in that case.
     pub shown_by: Option<String>,
 }
 
-/// Which tolerances apply.
+/// Rule that selects the tolerances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
-    /// Those of runs in which nothing is random.
+    /// Tolerances for runs without randomness.
     Deterministic,
-    /// Those of runs that differ with their seed.
+    /// Tolerances for runs that depend on their random seed.
     Random,
-    /// Those of a simulator whose TCP is another one.
+    /// Tolerances for simulators with a different TCP.
     #[serde(skip)]
     OtherTcp,
-    /// The same, where a single run gives no information about the spread.
+    /// Tolerances for a different TCP and a single run, which gives no information about the spread.
     #[serde(skip)]
     OtherTcpOnce,
 }
@@ -99,9 +100,9 @@ pub enum Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// In one run.
+    /// Value of one run.
     Single(f64),
-    /// In several runs: mean, and standard deviation over runs.
+    /// Mean and standard deviation over several runs.
     Spread(f64, f64),
 }
 
@@ -118,14 +119,14 @@ impl Value {
         }
     }
 
-    /// The mean.
+    /// Returns the mean.
     pub const fn mean(self) -> f64 {
         match self {
             Value::Single(mean) | Value::Spread(mean, _) => mean,
         }
     }
 
-    /// The standard deviation over runs; 0 where it is not known.
+    /// Returns the standard deviation over runs; 0 if it is unknown.
     pub const fn deviation(self) -> f64 {
         match self {
             Value::Single(_) => 0.0,
@@ -140,9 +141,9 @@ impl Value {
 pub enum Net {
     /// One flow over one link.
     Line(Line),
-    /// Many flows, each between hosts of its own, over one bottleneck.
+    /// Many flows over one bottleneck. Each flow has separate hosts.
     Dumbbell(Dumbbell),
-    /// Many bottlenecks with a flow each, and multicast to all.
+    /// Many bottlenecks with one flow each, and multicast over all of them.
     Star(Star),
 }
 
@@ -150,15 +151,15 @@ pub enum Net {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// As in a scenario.
+    /// Name in the syntax of scenarios.
     pub protocol: String,
-    /// Data packets on the wire.
+    /// Size of data packets on the wire, bytes.
     pub packet_bytes: u16,
-    /// The link's rate.
+    /// Rate of the link, Mbit/s.
     pub mbps: f64,
-    /// The link's delay.
+    /// Delay of the link, ms.
     pub delay_ms: f64,
-    /// As in a scenario.
+    /// Name in the syntax of scenarios.
     pub queue: String,
 }
 
@@ -168,21 +169,21 @@ pub struct Line {
 pub struct Dumbbell {
     /// The flows.
     pub groups: Vec<Group>,
-    /// The bottleneck's rate.
+    /// Rate of the bottleneck, Mbit/s.
     pub mbps: f64,
-    /// The bottleneck's delay.
+    /// Delay of the bottleneck, ms.
     pub delay_ms: f64,
-    /// The bottleneck's queue, as in a scenario.
+    /// Queue of the bottleneck, in the syntax of scenarios.
     pub queue: String,
-    /// How often the queue is looked at.
+    /// Sampling interval of the queue, ms.
     pub sample_ms: f64,
-    /// The rate of links between hosts and routers.
+    /// Rate of the links between hosts and routers, Mbit/s.
     pub access_mbps: f64,
-    /// Delay of those at the receivers.
+    /// Delay of the links between receivers and router, ms.
     pub access_delay_ms: f64,
-    /// Flows start at random times before this.
+    /// Upper limit of the random start times of flows, seconds.
     pub starts_within_s: f64,
-    /// A source without control beside the flows.
+    /// An additional source without congestion control.
     pub steady: Option<Steady>,
 }
 
@@ -190,15 +191,15 @@ pub struct Dumbbell {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// How many.
+    /// Number of flows.
     pub flows: u32,
-    /// As in a scenario.
+    /// Name in the syntax of scenarios.
     pub protocol: String,
-    /// Data packets on the wire.
+    /// Size of data packets on the wire, bytes.
     pub packet_bytes: u16,
     /// Bytes of a packet that count as goodput.
     pub useful_bytes: u16,
-    /// Delays of the senders' access links, the first flow's first; begins again when it is used up.
+    /// Delays of the access links of the senders, ms, in the order of flows. The list repeats if there are more flows.
     pub access_delays_ms: Vec<f64>,
 }
 
@@ -206,38 +207,38 @@ pub struct Group {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steady {
-    /// Their rate on the wire.
+    /// Rate on the wire, Mbit/s.
     pub mbps: f64,
-    /// A datagram on the wire.
+    /// Size of a datagram on the wire, bytes.
     pub packet_bytes: u16,
-    /// Bytes of it that count as goodput.
+    /// Bytes of a datagram that count as goodput.
     pub useful_bytes: u16,
-    /// Delay of the source's access link.
+    /// Delay of the access link of the source, ms.
     pub access_delay_ms: f64,
 }
 
-/// Many bottlenecks with a flow each, and multicast to all.
+/// Many bottlenecks with one flow each, and multicast over all of them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Star {
-    /// How many bottlenecks.
+    /// Number of bottlenecks.
     pub leaves: u32,
-    /// As in a scenario.
+    /// Name in the syntax of scenarios.
     pub protocol: String,
-    /// Data packets on the wire.
+    /// Size of data packets on the wire, bytes.
     pub packet_bytes: u16,
-    /// The bottlenecks' rate.
+    /// Rate of the bottlenecks, Mbit/s.
     pub mbps: f64,
-    /// Their delay.
+    /// Delay of the bottlenecks, ms.
     pub delay_ms: f64,
-    /// Their queue, as in a scenario.
+    /// Queue of the bottlenecks, in the syntax of scenarios.
     pub queue: String,
-    /// The rate of the sources' links to the router.
+    /// Rate of the links between sources and router, Mbit/s.
     pub access_mbps: f64,
-    /// Their delay.
+    /// Delay of the links between sources and router, ms.
     pub access_delay_ms: f64,
-    /// Flows start at random times before this.
+    /// Upper limit of the random start times of flows, seconds.
     pub starts_within_s: f64,
-    /// Rate of the multicast; 0 for none.
+    /// Rate of the multicast, kbit/s; 0 for no multicast.
     pub multicast_kbps: f64,
 }

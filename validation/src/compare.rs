@@ -1,46 +1,46 @@
-//! How far ours may be from what others measured, and whether it is.
+//! Tolerances and verdicts of the comparison.
 //!
-//! The tolerances were fixed before the first comparison and are not to be widened: what lies outside is a mistake of
-//! ours or has a reason that is stated with the case.
+//! The tolerances were fixed before the first comparison and must not be widened. A value outside its tolerance is a fault of our
+//! simulator, or the case states a reason.
 
 use crate::case::{Case, Rule, Value};
 use crate::measure::Values;
 use crate::reference::Failure;
 
-/// A quantity of a case, compared.
+/// Comparison of one quantity of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// Which quantity.
+    /// Name of the quantity.
     pub quantity: String,
     /// Our measurement.
     pub ours: Ours,
-    /// The reference's value.
+    /// Value of the reference.
     pub theirs: Value,
-    /// Value of the same simulator with other random seeds; it decides, where it exists.
+    /// Value of the same simulator with other random seeds. If it exists, it decides instead of the reference.
     pub again: Option<Value>,
-    /// How ours is judged.
+    /// Rule for judging the value.
     pub judged: Judged,
-    /// Why ours is farther off, where that is known.
+    /// Known reason for a value outside the tolerance.
     pub explained: Option<String>,
 }
 
-/// Our runs.
+/// Value of our runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ours {
-    /// Mean over the runs that have it; `None` where none has: a ratio to nothing, the variation of a rate of zero.
+    /// Mean over the runs that have the value. `None` if no run has it, such as a ratio to zero.
     pub mean: Option<f64>,
-    /// Standard deviation over those runs.
+    /// Standard deviation over these runs.
     pub deviation: f64,
-    /// How many runs do not have it.
+    /// Number of runs without the value.
     pub without: u32,
 }
 
-/// How a quantity is judged.
+/// Rule for judging a quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Judged {
-    /// It may be so far from the reference, and so far from the runs with other seeds.
+    /// Permitted differences from the reference and from the runs with other random seeds.
     Within(f64, f64),
-    /// Not compared, with the reason.
+    /// No judgement, with the reason.
     Not(&'static str),
 }
 
@@ -49,16 +49,16 @@ pub enum Judged {
 pub enum Verdict {
     /// Within the tolerance.
     Inside,
-    /// Outside, and the reason is stated.
+    /// Outside the tolerance for a stated reason.
     Explained,
-    /// Outside.
+    /// Outside the tolerance without a stated reason.
     Outside,
-    /// Shown without a verdict.
+    /// No verdict; the value is only shown.
     Beside,
 }
 
 impl Ours {
-    /// Summarises these runs, `None` for one without the value.
+    /// Summarises runs. An element is `None` if the run does not have the value.
     fn of(runs: &[Option<f64>]) -> Ours {
         let there: Vec<f64> = runs.iter().flatten().copied().collect();
         let without = (runs.len() - there.len()) as u32;
@@ -70,7 +70,7 @@ impl Ours {
     }
 
     fn is_within(&self, allowed: f64, of: Value) -> bool {
-        // A rounding of the reference's last digit is no difference.
+        // Permits rounding of the reference's last digit.
         let slack = 1e-9 * of.mean().abs().max(1.0);
         let near = |mean: f64| (mean - of.mean()).abs() <= allowed + slack;
         self.without == 0 && self.mean.is_some_and(near)
@@ -78,12 +78,12 @@ impl Ours {
 }
 
 impl Line {
-    /// The value that decides.
+    /// Returns the value that decides.
     pub fn deciding(&self) -> Value {
         self.again.unwrap_or(self.theirs)
     }
 
-    /// How far ours may be from the value that decides; `None` where it is not judged.
+    /// Returns the permitted difference from the deciding value; `None` if the value is not judged.
     pub const fn allowed(&self) -> Option<f64> {
         match (self.judged, self.again) {
             (Judged::Not(_), _) => None,
@@ -91,12 +91,12 @@ impl Line {
         }
     }
 
-    /// Whether ours is near the reference itself, whatever other seeds gave.
+    /// Returns whether our value is within the tolerance of the reference itself, regardless of other random seeds.
     pub fn is_near_reference(&self) -> bool {
         matches!(self.judged, Judged::Within(allowed, _) if self.ours.is_within(allowed, self.theirs))
     }
 
-    /// Whether ours is close enough.
+    /// Returns the verdict on our value.
     pub fn verdict(&self) -> Verdict {
         match self.allowed() {
             None => Verdict::Beside,
@@ -107,9 +107,10 @@ impl Line {
     }
 }
 
-/// Part of the reference that ours may differ by; `None` for a quantity that this rule has no share for.
+/// Returns the permitted difference as a fraction of the reference; `None` for a quantity without a tolerance under this rule.
 fn share(rule: Rule, quantity: &str) -> Option<f64> {
-    // Deviations, least and greatest over the links of a star are judged as what they are of.
+    // The minimum and maximum over the links of a star have the tolerance of their quantity. Deviations have a tolerance of their
+    // own.
     let (quantity, extreme) = match quantity.rsplit_once(' ') {
         Some((of, "min" | "max")) if of != "window" && of != "queue" => (of, false),
         Some((_, "sd")) => (quantity, true),
@@ -138,7 +139,7 @@ fn share(rule: Rule, quantity: &str) -> Option<f64> {
     }
 }
 
-/// How far ours may be from a value.
+/// Returns the permitted difference from a value.
 fn allowed(rule: Rule, quantity: &str, of: Value) -> Option<f64> {
     let share = share(rule, quantity)? * of.mean().abs();
     match rule {
@@ -147,10 +148,10 @@ fn allowed(rule: Rule, quantity: &str, of: Value) -> Option<f64> {
     }
 }
 
-/// Compare the means over `runs` of ours with what others measured. `holds` says whether a reason of this case does.
+/// Compares the means over our runs with the values of a case. `holds` returns whether a reason of this case is valid.
 ///
 /// # Errors
-/// When the case has a value that our runs do not.
+/// Fails if the case has a value that our runs do not measure.
 pub fn compare(
     case: &Case,
     runs: &[Values],

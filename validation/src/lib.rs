@@ -1,14 +1,15 @@
-//! Compares the simulator with runs of ns-2.35 and ns-3.37.
+//! Comparison of our simulator with runs of ns-2.35 and ns-3.37.
 //!
-//! `reference/` holds what they measured in networks that are described there. Here the same networks are built and run, the
-//! same is measured, and every value is compared with a tolerance that was fixed beforehand, or listed with the reason why not.
+//! `reference/` contains the values that these simulators measured, and descriptions of their networks. This crate runs the same
+//! networks in our simulator. Each value is compared with a tolerance that was fixed beforehand, or listed with the reason for
+//! not comparing it.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`reference`](mod@reference) | the files, section by section |
-//! | [`case`] | the networks and what was measured in them |
+//! | [`reference`](mod@reference) | parsers of the files, one for each kind of section |
+//! | [`case`] | networks and the values measured in them |
 //! | [`networks`] | the same networks for our simulator |
-//! | [`measure`] | what is measured of a run |
+//! | [`measure`] | measurements of a run |
 //! | [`compare`] | tolerances and verdicts |
 //! | [`run`] | all runs of a case, on all processors |
 //! | [`page`] | tables for a terminal and for the documentation |

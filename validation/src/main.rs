@@ -1,4 +1,4 @@
-//! `make validate`: run what ns-2 and ns-3 ran, say where we differ, and write `docs/validation.md` when asked to.
+//! `make validate`: runs the networks of ns-2 and ns-3, prints the differences, and writes `docs/validation.md` on request.
 
 use faircast_validation::compare::Verdict;
 use faircast_validation::page;

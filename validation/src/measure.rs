@@ -5,10 +5,10 @@ use faircast_core::time::Time;
 use faircast_sim::{FlowCounts, FlowId, FlowOutcome, LinkOutcome, LinkSample, Outcome, SourceSample};
 use std::collections::BTreeMap;
 
-/// Values by quantity; `None` for what a run could have and does not: a ratio to nothing.
+/// Values by quantity; `None` for an undefined value, such as a ratio to zero.
 pub type Values = BTreeMap<String, Option<f64>>;
 
-/// Mean and standard deviation; of nothing they are no numbers.
+/// Returns the mean and standard deviation; NaN if there are no values.
 fn moments(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for value in values {
@@ -23,7 +23,7 @@ fn moments(values: impl Iterator<Item = f64>) -> (f64, f64) {
     (mean, (squares / count - mean * mean).max(0.0).sqrt())
 }
 
-/// Gathers values.
+/// Collects values by quantity.
 #[derive(Default)]
 struct Found(Values);
 
@@ -32,7 +32,7 @@ impl Found {
         self.0.insert(quantity.to_owned(), value.is_finite().then_some(value));
     }
 
-    /// Mean, deviation, least and greatest.
+    /// Adds the mean, standard deviation, minimum and maximum of values.
     fn put_all(&mut self, quantity: &str, values: &[f64]) {
         let (mean, deviation) = moments(values.iter().copied());
         self.put(quantity, mean);
@@ -72,7 +72,7 @@ fn secs(ready: &Ready) -> f64 {
     ready.window.1.since(ready.window.0).as_secs_f64()
 }
 
-/// The probe's samples at both ends of the window.
+/// Returns the samples of the probe at the start and end of the window.
 fn ends(ready: &Ready, link: &LinkOutcome) -> (LinkSample, LinkSample) {
     let at = |moment: Time| {
         let place = link.samples.partition_point(|sample| sample.at < moment);
@@ -89,13 +89,13 @@ fn queue(ready: &Ready, link: &LinkOutcome, found: &mut Found) {
     found.put("queue sd", deviation);
     found.put("queue empty", moments(waiting.iter().map(|packets| f64::from(u8::from(*packets == 0.0)))).0);
     waiting.sort_by(f64::total_cmp);
-    // The least that 95 % of the samples do not exceed.
+    // The 95th percentile: the smallest value that 95 % of the samples do not exceed.
     let place = (0.95 * waiting.len() as f64).ceil() as usize;
     found.put("queue p95", waiting.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN));
     found.put("queue max", waiting.last().copied().unwrap_or(f64::NAN));
 }
 
-/// Over the bottlenecks.
+/// Adds the counts of the bottlenecks.
 fn links(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     let outcomes = || ready.bottlenecks.iter().map(|link| &outcome.links[link.0 as usize]);
     let drops = |sample: &LinkSample| sample.counts.overflow + sample.counts.early;
@@ -116,12 +116,12 @@ fn links(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     put("marks", &|link| change(link, &|s| s.counts.marked) / change(link, &offered));
 }
 
-/// Moments in the window, as counted by the simulator.
+/// Returns the number of moments in the measurement window.
 fn within(ready: &Ready, moments: &[Time]) -> f64 {
     moments.iter().filter(|moment| (ready.window.0..=ready.window.1).contains(moment)).count() as f64
 }
 
-/// Sums over the flows of what the simulator counts of each in the window; goodput is what was delivered there, in order.
+/// Adds the counts of the flows in the window, as sums over the flows. Goodput is the data delivered in order.
 fn senders(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     let (mut goodputs, mut cuts, mut timeouts) = (Vec::new(), Vec::new(), Vec::new());
     let (mut counts, mut shares) = ([0.0; 3], Vec::new());
@@ -157,7 +157,7 @@ fn senders(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     found.put_all("timeouts per flow", &timeouts);
 }
 
-/// Returns the counts of a flow in the window: from its only moment to the end.
+/// Returns the counts of a flow from the start of the window to the end of the run.
 fn counted(flow: &FlowOutcome) -> FlowCounts {
     since_window(&flow.counts)
 }
@@ -167,7 +167,7 @@ fn since_window(counts: &[FlowCounts]) -> FlowCounts {
     counts.last().copied().unwrap_or_default().since(&before)
 }
 
-/// Adds the counts of a flow that is alone over the whole run, and its window.
+/// Adds the counts of a single flow over the whole run, and its congestion window.
 fn window(ready: &Ready, flow: &FlowOutcome, found: &mut Found) {
     let all = flow.counts.last().copied().unwrap_or_default();
     let delivered = all.delivered as f64;
@@ -188,7 +188,7 @@ fn window(ready: &Ready, flow: &FlowOutcome, found: &mut Found) {
     found.put("window max", windows().fold(0.0, f64::max));
 }
 
-/// Bits per second that arrive, group by group, and how they vary.
+/// Adds the received rate of each group, in bits per second, and its variation.
 fn rates(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     let bin = ready.options.bin.as_secs_f64();
     let at = |moment: Time| (moment.as_secs_f64() / bin).round() as usize;

@@ -15,20 +15,20 @@ use faircast_unicast::Protocol;
 
 /// Bytes of an acknowledgement on the wire.
 const ACK: u16 = 40;
-/// The same of RAP (ns-2's `rap_base_hdr_size_`).
+/// Bytes of an acknowledgement of RAP on the wire (ns-2's `rap_base_hdr_size_`).
 const RAP_ACK: u16 = 44;
 
-/// Bytes of a packet that ns-2's scripts count as goodput, whatever its headers.
+/// Bytes of a packet that ns-2's scripts count as goodput, independent of headers.
 const USEFUL: f64 = 1000.0;
 
-/// A network that is ready to run, and where to look.
+/// A network that is ready to run, with its measuring points.
 #[derive(Debug)]
 pub struct Ready {
     /// The network.
     pub network: Network,
-    /// How to run it.
+    /// Options of the run.
     pub options: Options,
-    /// The probed bottlenecks, and their rate.
+    /// The measured bottlenecks.
     pub bottlenecks: Vec<LinkId>,
     /// Rate of each bottleneck.
     pub rate: Rate,
@@ -36,11 +36,11 @@ pub struct Ready {
     pub groups: Vec<Flows>,
     /// The multicast session.
     pub session: Option<FlowId>,
-    /// Bits of one of its packets.
+    /// Size of a packet of the session, bits.
     pub session_bits: f64,
-    /// The source without control, and the bytes of a datagram that count.
+    /// The source without congestion control, and the bytes of a datagram that count as goodput.
     pub steady: Option<(FlowId, f64)>,
-    /// When the measurement begins and ends.
+    /// Start and end of the measurement.
     pub window: (Time, Time),
 }
 
@@ -53,13 +53,13 @@ pub struct Flows {
     pub useful: f64,
 }
 
-/// Random streams of a run.
+/// Random stream of the start times.
 const STARTS: u64 = 1;
 
-/// Build a network for one run.
+/// Builds a network for one run.
 ///
 /// # Errors
-/// When a protocol or queue is not understood.
+/// Fails if a protocol or queue cannot be parsed.
 pub fn build(net: &Net, seed: u64, window_s: (f64, f64)) -> Result<Ready, Failure> {
     let window = (Time::from_secs_f64(window_s.0), Time::from_secs_f64(window_s.1));
     let options = Options { until: window.1, sample: Span::MAX, ..Options::default() };
@@ -217,7 +217,7 @@ fn build_star(it: &Star, seed: u64, window: (Time, Time), options: Options) -> R
     })
 }
 
-/// Multicast whose rate has no choice.
+/// Returns a multicast session with a fixed rate.
 fn steady(it: &Star, source: NodeId, members: Vec<ReceiverSpec>) -> SessionSpec {
     let rate = Rate::from_bps(it.multicast_kbps * 1e3);
     let mut config = ormcc::Config::published();

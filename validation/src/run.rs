@@ -1,4 +1,4 @@
-//! All runs of all cases, on all processors.
+//! Runs all cases on all processors.
 
 use crate::case::{Case, Net, Reason, Section};
 use crate::compare::{Line, Verdict, compare};
@@ -8,24 +8,24 @@ use crate::reference::{Failure, Reference};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Fewest runs of ours per case.
+/// Minimum number of our runs for each case.
 const FEWEST: u32 = 5;
 
-/// A case that was run.
+/// A case with the results of its runs.
 #[derive(Debug)]
 pub struct Compared<'a> {
-    /// Its section.
+    /// Section of the case.
     pub section: &'a Section,
-    /// The case.
+    /// Name of the case.
     pub case: &'a Case,
-    /// Our runs.
+    /// Number of our runs.
     pub runs: u32,
-    /// Quantity by quantity; nothing when there is no network.
+    /// One line for each quantity; empty if the case has no network.
     pub lines: Vec<Line>,
 }
 
 impl Compared<'_> {
-    /// Why quantities lie outside, where that is stated; quantities of the same reason together.
+    /// Returns the stated reasons for values outside the tolerance. Quantities with the same reason are grouped.
     pub fn reasons(&self) -> Vec<(Vec<&str>, &str)> {
         let mut reasons: Vec<(Vec<&str>, &str)> = Vec::new();
         for line in self.lines.iter().filter(|line| line.verdict() == Verdict::Explained) {
@@ -38,7 +38,7 @@ impl Compared<'_> {
         reasons
     }
 
-    /// Reasons of quantities that all lie inside: the case, and the reason.
+    /// Returns the names of cases and their reasons whose quantities are all inside the tolerance.
     pub fn needless_reasons(&self) -> Vec<(&str, &str)> {
         let inside = |quantity: &String| {
             self.lines.iter().all(|line| line.quantity != *quantity || line.verdict() == Verdict::Inside)
@@ -48,10 +48,10 @@ impl Compared<'_> {
     }
 }
 
-/// One run of a network.
+/// Runs a network once.
 ///
 /// # Errors
-/// When the case makes no sense.
+/// Fails if the case is invalid.
 pub fn run_once(case: &Case, net: &Net, seed: u64) -> Result<Values, Failure> {
     let ready = build(net, seed, case.window_s)?;
     let outcome = ready.network.run(&ready.options);
@@ -59,11 +59,11 @@ pub fn run_once(case: &Case, net: &Net, seed: u64) -> Result<Values, Failure> {
     Ok(measure(&ready, &outcome))
 }
 
-/// Run the cases whose name is `wanted`, each with at least as many runs as the reference, or with exactly `count`, and compare.
-/// Cases that show a reason of theirs are run with them.
+/// Runs the cases whose names are `wanted`, and the cases that show their reasons. Each case has `count` runs, or at least as
+/// many runs as the reference. Compares the results.
 ///
 /// # Errors
-/// When a case makes no sense.
+/// Fails if a case is invalid.
 pub fn run_all<'a>(
     reference: &'a Reference,
     wanted: &dyn Fn(&str) -> bool,
@@ -75,7 +75,7 @@ pub fn run_all<'a>(
     let all = all.flat_map(|section| section.cases.iter().map(move |case| (section, case)));
     let cases: Vec<_> = all.filter(|(_, case)| wanted(&case.name) || shows(&case.name)).collect();
     let values = all_runs(&cases, count)?;
-    // Cases that show a reason have none themselves.
+    // A case that shows a reason is compared without reasons of its own.
     let holds = |reason: &Reason, quantity: &str| {
         let Some(other) = &reason.shown_by else { return true };
         let at = cases.iter().position(|(_, case)| case.name == *other);

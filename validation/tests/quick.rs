@@ -1,10 +1,10 @@
-//! The cases that take little time, so that every change is held against them.
+//! The cases with short runs, which every change is tested against.
 
 use faircast_validation::compare::{Judged, Verdict};
 use faircast_validation::reference::Reference;
 use faircast_validation::run::run_all;
 
-/// Returns the values that lie outside, without those that have a stated reason.
+/// Returns the values outside the tolerance, except for values with a stated reason.
 fn outside(wanted: &dyn Fn(&str) -> bool, runs: u32) -> Vec<String> {
     let reference = Reference::read().expect("the package's own references");
     let all = run_all(&reference, wanted, Some(runs)).expect("the cases make sense");

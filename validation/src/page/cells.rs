@@ -5,7 +5,7 @@ use crate::compare::{Line, Ours, Verdict};
 /// Names of the columns of [`cells`].
 pub const HEADER: &str = "| quantity | ours | reference | ns-2 again | difference | allowed | |";
 
-/// Three or four digits that matter.
+/// Formats a number with three or four significant digits.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     match size {
@@ -18,12 +18,12 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A difference as a part of what it is from.
+/// Formats a difference as a percentage of the value `of`.
 pub fn relative(value: f64, of: f64) -> String {
     if of == 0.0 { number(value) } else { format!("{:.1} %", 100.0 * value / of.abs()) }
 }
 
-/// Mean and deviation.
+/// Formats a mean and a standard deviation.
 pub fn spread(mean: f64, deviation: f64) -> String {
     match deviation {
         0.0 => number(mean),
@@ -31,7 +31,7 @@ pub fn spread(mean: f64, deviation: f64) -> String {
     }
 }
 
-/// Ours, with the runs that have no number.
+/// Formats our value and the number of runs without a value.
 pub fn ours(it: &Ours) -> String {
     match (it.mean, it.without) {
         (None, 0) => "not measured".to_owned(),
@@ -41,7 +41,7 @@ pub fn ours(it: &Ours) -> String {
     }
 }
 
-/// One line of a table: quantity, ours, the reference's, of ns-2 run again, difference, allowed, verdict.
+/// Returns one row of a table: quantity, our value, reference, ns-2 with other seeds, difference, tolerance, verdict.
 pub fn cells(line: &Line) -> [String; 7] {
     let of = line.deciding().mean();
     let verdict = match line.verdict() {

@@ -10,7 +10,7 @@ use cells::{HEADER, cells, number, relative};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How many lines of each verdict.
+/// Number of values by verdict.
 #[derive(Default, Clone, Copy)]
 struct Tally {
     inside: usize,
@@ -63,7 +63,7 @@ fn summary(all: &[Compared<'_>]) -> String {
     )
 }
 
-/// Everything, for a terminal.
+/// Returns all results as text for a terminal.
 pub fn terminal(all: &[Compared<'_>]) -> String {
     let mut text = String::new();
     for it in all {
@@ -92,7 +92,7 @@ fn runs(it: &Compared<'_>) -> String {
     format!("{} runs of ours, {} of the reference{again}", it.runs, it.case.runs)
 }
 
-/// Everything, for the documentation.
+/// Returns all results as a page of the documentation.
 pub fn markdown(reference: &Reference, all: &[Compared<'_>]) -> String {
     let mut text = String::from(HEAD);
     let _ = writeln!(text, "## Result\n\n{}\n", summary(all));
@@ -145,7 +145,7 @@ fn by_section(text: &mut String, reference: &Reference, all: &[Compared<'_>]) {
     }
 }
 
-/// Writes all values outside, first those without a reason.
+/// Writes all values outside the tolerance. Values without a reason come first.
 fn outside(text: &mut String, all: &[Compared<'_>]) {
     for (wanted, title) in
         [(Verdict::Outside, "Outside without a reason"), (Verdict::Explained, "Outside with a reason")]
@@ -169,7 +169,7 @@ fn outside(text: &mut String, all: &[Compared<'_>]) {
     }
 }
 
-/// Reasons, each once, with the cases that it is for.
+/// Returns each reason once, with its cases.
 fn reasons<'a>(all: &'a [Compared<'_>]) -> Vec<(Vec<String>, &'a str)> {
     let mut reasons: Vec<(Vec<String>, &str)> = Vec::new();
     for it in all {
@@ -205,13 +205,13 @@ fn own_name<'a>(section: &Section, name: &'a str) -> &'a str {
     name.strip_prefix(section.name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(name)
 }
 
-/// The numbers of runs: ours, the reference's, and those of ns-2 again.
+/// Returns the numbers of runs of our simulator, of the reference, and of ns-2 with other seeds.
 fn counts(it: &Compared<'_>) -> String {
     let again = it.case.again.as_ref().map_or("–".to_owned(), |again| again.runs.to_string());
     format!("{}, {}, {again}", it.runs, it.case.runs)
 }
 
-/// The number of cases that are inside in every quantity, with the quantity nearest to its tolerance.
+/// Writes the number of cases in which every quantity is inside the tolerance, and the quantity nearest to its tolerance.
 fn inside(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
     let built = cases.iter().filter(|it| it.case.network.is_ok());
     let clean = built.clone().filter(|it| is_clean(it)).count();
@@ -235,7 +235,7 @@ fn inside(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
     );
 }
 
-/// Quantities that are inside only compared with other runs of ns-2.
+/// Writes the quantities that are inside only compared with runs of ns-2 with other seeds.
 fn inside_again(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
     let mut found = Vec::new();
     for it in cases {
@@ -251,7 +251,7 @@ fn inside_again(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
     }
 }
 
-/// Rows without a network, by the reason.
+/// Writes the rows without a network, by reason.
 fn not_compared(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for it in cases {
@@ -266,7 +266,7 @@ fn not_compared(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
     }
 }
 
-/// Quantities without a verdict, by the reason.
+/// Writes the quantities without a verdict, by reason.
 fn not_judged(text: &mut String, cases: &[&Compared<'_>]) {
     let mut by_reason: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for line in cases.iter().flat_map(|it| &it.lines) {

@@ -1,4 +1,4 @@
-//! Queue disciplines under flows of many round-trip times, in ns-2, and the network that all sections of queues.json share.
+//! Queue disciplines of ns-2 with flows of many round-trip times, and the common network of all sections of queues.json.
 
 use super::reno_queues::timeouts;
 use super::single_flow::Variant;
@@ -14,7 +14,7 @@ const TCP: &str = "1000 B data, 40 B acknowledgements on the wire, no delayed ac
 /// Delay of the bottleneck in the topology, ms.
 pub(super) const BOTTLENECK_MS: f64 = 10.13;
 pub(super) const SINKS_MS: f64 = 1.07;
-/// A flow that is alone has the delay of this place.
+/// Index of the delay that a single flow has.
 const ALONE: usize = 9;
 
 #[derive(Deserialize)]
@@ -63,16 +63,17 @@ struct Row {
     share_of_large: Option<Spread>,
 }
 
-/// Packets of the flows.
+/// Packet sizes of the flows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sizes {
-    /// 1000 bytes.
+    /// All flows send packets of 1000 bytes.
     One,
-    /// 1000 and 500 bytes in turn.
+    /// Flows alternate between packets of 1000 and 500 bytes.
     Two,
 }
 
-/// A queue of the file: its name, its parameters as described there, how it is written here for a row, and the packets of its flows.
+/// A queue of the file: its name, its parameters as described in the file, its name in scenarios for a row, and the packet sizes
+/// of its flows.
 type Known = (&'static str, &'static str, fn(&Row) -> String, Sizes);
 
 const QUEUES: &[Known] = &[
@@ -130,7 +131,7 @@ const QUEUES: &[Known] = &[
     (
         "REM",
         "gamma 0.001 phi 1.001 update 2 ms target 20 (pbo_): ns-2 defaults; marks at dequeue, drops at enqueue",
-        // In ns-2 as many as the buffer holds are one too many.
+        // The queue in ns-2 holds one packet less than its buffer.
         |row| row.limited("rem,gamma=0.001,phi=1.001,update=2ms,target=20,marks=departure", 1),
         Sizes::One,
     ),
@@ -142,7 +143,7 @@ const QUEUES: &[Known] = &[
     ),
 ];
 
-/// Returns the dumbbell of queues.json. With n groups, each takes every n-th of the delays.
+/// Returns the dumbbell of queues.json. With n groups, each group has every n-th delay.
 pub(super) fn dumbbell(
     groups: Vec<Group>,
     access_ms: &[f64],
@@ -234,13 +235,13 @@ impl Table {
 }
 
 impl Row {
-    /// Returns the queue with this row's buffer, `less` packets smaller, and with marks if it has them.
+    /// Returns the queue with the buffer of this row, reduced by `less` packets, and with marks if the row has ECN.
     fn limited(&self, queue: &str, less: u32) -> String {
         let ecn = if self.ecn == 0 { "" } else { ",ecn" };
         format!("{queue},limit={}{ecn}", self.buf_pkts - less)
     }
 
-    /// The row's own values of PI.
+    /// Returns the row's parameters of PI.
     fn controller(&self) -> String {
         let options = [("target", self.qref_pkts), ("a", self.a), ("b", self.b), ("hz", self.w_hz)];
         options.iter().filter_map(|(name, value)| value.map(|value| format!(",{name}={value}"))).collect()

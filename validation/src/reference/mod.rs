@@ -1,8 +1,8 @@
-//! The references: files of other simulators' runs as they were handed over, and runs of our own beside them.
+//! The references: files with runs of other simulators, and our additional runs of ns-2.
 //!
-//! `reference/ns2.json` and `reference/queues.json` are copies that nobody edits. A module for each kind of section says which
-//! network a row stands for and which of our quantities a field is. A section, field, queue or description that is not known is
-//! an error that says where it is, so a file that changes is not compared with the networks of the old one.
+//! `reference/ns2.json` and `reference/queues.json` are unchanged copies. A module for each kind of section maps its rows to
+//! networks, and its fields to our quantities. An unknown section, field, queue or description is an error that states its
+//! position. So a changed file is never compared with the networks of the old file.
 //!
 //! | module | sections |
 //! |---|---|
@@ -10,9 +10,9 @@
 //! | `reno_queues` | `b_ten_reno_aqm`, `c_many_reno_ecn_seed002ch6`, `check_pi_default_long` |
 //! | `side_by_side` | `d_friendliness`, `check_rap_buffer_and_finegrain` |
 //! | `star` | `e_star64` |
-//! | `disciplines` | `a_ns2_disciplines` of queues.json, and what its sections have in common |
+//! | `disciplines` | `a_ns2_disciplines` of queues.json, and the common parts of its sections |
 //! | `other_tcp` | `b_ns3_disciplines`, `c_two_simulators_droptail` |
-//! | `supplement` | `supplement.json`: ours |
+//! | `supplement` | `supplement.json`: our own runs of ns-2 |
 
 mod disciplines;
 mod other_tcp;
@@ -31,27 +31,27 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// All that others measured.
+/// All values of the references.
 #[derive(Debug, Clone)]
 pub struct Reference {
-    /// The files' descriptions of themselves: name, and sentences.
+    /// Name of each file, and its description of itself in sentences.
     pub files: Vec<(&'static str, Vec<String>)>,
     /// The sections, in the order of the files.
     pub sections: Vec<Section>,
 }
 
-/// Why nothing can be compared.
+/// Reason for a failed comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A file of references is not understood.
+    /// A file of the references cannot be parsed.
     #[error("{file} is not understood: {why}")]
     File {
-        /// Which.
+        /// Name of the file.
         file: &'static str,
-        /// The fault and its place.
+        /// The error and its position.
         why: serde_json::Error,
     },
-    /// A row is of a network that is not known here, or describes a known one otherwise.
+    /// A row has an unknown network, or describes a known network differently.
     #[error("{place}: {what}")]
     Row {
         /// File, section and row.
@@ -59,23 +59,23 @@ pub enum Failure {
         /// The unknown item.
         what: String,
     },
-    /// A protocol or queue of a case is not understood.
+    /// A protocol or queue of a case cannot be parsed.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// A case cannot be simulated.
     #[error("{case} cannot be simulated: {why}")]
     Simulation {
-        /// Which.
+        /// Name of the case.
         case: String,
-        /// Why.
+        /// The reason.
         why: SimError,
     },
     /// A case names a quantity that is not measured in its network.
     #[error("{case} has a value for {quantity:?}, which is not measured there")]
     Quantity {
-        /// Which case.
+        /// Name of the case.
         case: String,
-        /// Which quantity.
+        /// Name of the quantity.
         quantity: String,
     },
     /// The page cannot be written.
@@ -83,7 +83,7 @@ pub enum Failure {
     Page(#[from] std::io::Error),
 }
 
-/// The file of ns-2's runs.
+/// The file with the runs of ns-2.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ns2 {
@@ -108,7 +108,7 @@ struct Ns2Meta {
     caveats: Vec<String>,
 }
 
-/// The file of queue disciplines.
+/// The file with the queue disciplines.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Queues {
@@ -136,10 +136,10 @@ fn parse<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, Failu
 }
 
 impl Reference {
-    /// The references that come with this package.
+    /// Parses the references of this package.
     ///
     /// # Errors
-    /// When they are not understood.
+    /// Fails if a file cannot be parsed or has unknown content.
     pub fn read() -> Result<Reference, Failure> {
         Reference::of(
             include_str!("../../reference/ns2.json"),
@@ -148,10 +148,10 @@ impl Reference {
         )
     }
 
-    /// Reads these files.
+    /// Parses these files.
     ///
     /// # Errors
-    /// When they are not understood.
+    /// Fails if a file cannot be parsed or has unknown content.
     pub fn of(ns2: &str, queues: &str, supplement: &str) -> Result<Reference, Failure> {
         let (ns2, queues): (Ns2, Queues) = (parse(NS2, ns2)?, parse(QUEUES, queues)?);
         let supplement: supplement::File = parse(SUPPLEMENT, supplement)?;
@@ -173,7 +173,7 @@ impl Reference {
         Ok(Reference { files, sections })
     }
 
-    /// All cases.
+    /// Returns all cases.
     pub fn cases(&self) -> impl Iterator<Item = &Case> {
         self.sections.iter().flat_map(|section| &section.cases)
     }
@@ -209,12 +209,12 @@ impl QueuesMeta {
     }
 }
 
-/// Mean and deviation as the files write them.
+/// Mean and standard deviation in the format of the files.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Spread {
     mean: f64,
-    /// None where there was one run.
+    /// Standard deviation over random seeds; `None` for a single run.
     #[serde(deserialize_with = "Option::deserialize")]
     sd_over_seeds: Option<f64>,
 }
@@ -225,12 +225,12 @@ impl From<Spread> for Value {
     }
 }
 
-/// A value that is compared.
+/// Returns a value that is compared.
 fn given(quantity: &str, value: impl Into<Value>) -> Given {
     Given { quantity: quantity.to_owned(), value: value.into(), left: None }
 }
 
-/// A value that is not judged.
+/// Returns a value that is not judged, with the reason.
 fn left(quantity: &str, value: impl Into<Value>, why: &'static str) -> Given {
     Given { left: Some(why), ..given(quantity, value) }
 }
@@ -241,7 +241,7 @@ impl From<f64> for Value {
     }
 }
 
-/// A section of queues has delays for 20 flows, and parameters of queues that are known.
+/// Checks that a section of queues.json has delays for 20 flows and parameters of known queues.
 fn with_delays_and_queues<'a>(
     place: &str,
     access_ms: &[f64],
@@ -254,7 +254,7 @@ fn with_delays_and_queues<'a>(
     Err(unknown(place, "20 delays ACC_ms and parameters of known queues are wanted".to_owned()))
 }
 
-/// An error unless the file describes what the reader was written for.
+/// Fails unless the file describes the network that the parser expects.
 fn described_as(place: &str, found: &str, known: &str) -> Result<(), Failure> {
     if found == known {
         return Ok(());
@@ -267,7 +267,7 @@ fn unknown(place: &str, what: String) -> Failure {
     Failure::Row { place: place.to_owned(), what }
 }
 
-/// ns-2 counts which cuts answer a mark; our counters do not distinguish cuts.
+/// ns-2 counts the cuts after a mark separately; our counters do not.
 const CUTS_FOR_MARKS: &str = "the simulator does not count cuts by what caused them";
 /// See `timeout` in ns-2's `tcp.cc`.
 const TIMEOUTS_AFTER_MARKS: &str =

@@ -1,4 +1,4 @@
-//! Queue disciplines in ns-3, whose TCP is another one, and the same drop-tail link in ns-2 and ns-3.
+//! Queue disciplines of ns-3, which has a different TCP, and the same drop-tail link in ns-2 and ns-3.
 
 use super::disciplines::dumbbell;
 use super::reno_queues::timeouts;
@@ -21,9 +21,9 @@ const BOTH: &str = "the same DropTail link in both simulators: 10 Mbit/s, 99 pac
                     compare); n = 1: ACC[9]. RED2060: ns-3 RedQueueDisc with the same parameters (no ECN), to set beside ns-2 RED2060 Sack1 ecn 0 \
                     in section a";
 
-/// The tolerances beside another TCP were read off runs of ns-2's SACK beside ns-3's, so ours is ns-2's SACK.
+/// Our TCP is ns-2's SACK, because the tolerances for another TCP were derived from comparing ns-2's SACK with ns-3.
 const OURS: &str = "tcp-sack,preset=ns235";
-/// Chosen after a look at both.
+/// The reason for this choice, which was made after a look at both presets.
 const CHOSEN: &str = "The tolerances were read off runs of ns-2's SACK beside ns-3's, so ours is ns-2's SACK. The one by the standards (`preset=rfc`) \
                       was tried first: it drops 50 % more than ns-3 under CoDel with 20 flows at 10 Mbit/s, 29 % more under DropTail and 44 % more \
                       under RED";
@@ -56,7 +56,7 @@ pub(super) struct Both {
     aggregates: Vec<Row>,
 }
 
-/// What `q_ns3.cc` prints, and of `q_ns2.tcl` what both do.
+/// The output of `q_ns3.cc`, and the fields that `q_ns2.tcl` has in common with it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -95,7 +95,7 @@ struct Row {
 }
 
 impl Row {
-    /// Beside a simulator with another TCP.
+    /// Returns the values of a simulator with another TCP.
     fn foreign_values(&self) -> Vec<Given> {
         let open = |quantity: &str, value: Spread| left(quantity, value, UNKNOWN_SPREAD);
         let mut values = vec![
@@ -124,7 +124,7 @@ impl Row {
         values
     }
 
-    /// Beside ns-2.
+    /// Returns the values of ns-2.
     fn own_values(&self) -> Vec<Given> {
         vec![
             given("queue mean", self.queue_mean_pkts),
@@ -163,7 +163,7 @@ impl Row {
     }
 }
 
-/// A queue of the file: its name, its parameters as described there, and how it is written here, but for the buffer.
+/// A queue of the file: its name, its parameters as described in the file, and its name in scenarios without the buffer.
 type Known = (&'static str, &'static str, &'static str);
 
 const QUEUES: &[Known] = &[
@@ -177,8 +177,8 @@ const QUEUES: &[Known] = &[
     (
         "FqCoDel",
         "1024 queues hashed (Perturbation = seed), target 5 ms, interval 100 ms, quantum = MTU, 10240 packets",
-        // A packet of the size of the MTU has 1502 bytes on the wire. ns-3's CoDel drops unless fewer than MinBytes are left, so its last
-        // packet, too, as long as one remains.
+        // A packet of the MTU has 1502 bytes on the wire. ns-3's CoDel stops dropping only when fewer than MinBytes (1500)
+        // remain, so it also drops while one such packet remains.
         "fq_codel,queues=1024,target=5ms,interval=100ms,quantum=1502,keep=1501,limit=",
     ),
     (
@@ -309,7 +309,7 @@ impl Both {
             }
             ("ns-3.37", None, Some(1), queue @ ("DropTail" | "RED2060"), None, Some(limit)) => {
                 let queue = match queue {
-                    // Ours counts the packet in transmission.
+                    // Our limit includes the packet in transmission.
                     "DropTail" => format!("droptail,{}", limit + 1),
                     _ => format!("red,min=20,max=60,w=0.002,p=0.1,gentle,limit={limit}"),
                 };

@@ -1,4 +1,4 @@
-//! TCP Reno flows under a queue discipline: ten of them, many with ECN, and PI for a long time.
+//! TCP Reno flows with a queue discipline: ten flows, many flows with ECN, and a long run of PI.
 
 use super::{CUTS_FOR_MARKS, Failure, Spread, TIMEOUTS_AFTER_MARKS, described_as, given, left, unknown};
 use crate::case::{Case, Dumbbell, Given, Group, Net, Rule, Section, Value};
@@ -22,7 +22,7 @@ pub(super) struct Many {
     aggregates: Vec<Row>,
 }
 
-/// What `b_aqm.tcl` prints, over seeds.
+/// The output of `b_aqm.tcl`, over several random seeds.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -84,12 +84,12 @@ impl Row {
     }
 }
 
-/// ns-2's counter is another one where packets are marked.
+/// Returns the number of timeouts. With marks it is not judged, because ns-2 counts timeouts differently then.
 pub(super) fn timeouts(quantity: &str, value: Value, marks: bool) -> Given {
     if marks { left(quantity, value, TIMEOUTS_AFTER_MARKS) } else { given(quantity, value) }
 }
 
-/// A dumbbell of one kind of TCP.
+/// Returns a dumbbell with flows of one TCP.
 fn reno(flows: u32, protocol: &str, queue: &str, [mbps, near_ms, delay_ms]: [f64; 3]) -> Net {
     Net::Dumbbell(Dumbbell {
         groups: vec![Group {
@@ -113,7 +113,7 @@ fn reno(flows: u32, protocol: &str, queue: &str, [mbps, near_ms, delay_ms]: [f64
 const TEN: &str = "10 TCP Reno, dumbbell, access 100 Mbit/s 10 ms each side, bottleneck 10 Mbit/s 30 ms (RTT 100 ms), \
                    buffer 100 pkts, reverse path uncongested; starts uniform [0,5] s; window [50,200] s; no ECN";
 
-/// RED's parameters as the file has them.
+/// RED's parameters in the format of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Red {
@@ -133,7 +133,7 @@ struct Red {
 }
 
 impl Red {
-    /// As in a scenario.
+    /// Returns the queue in the syntax of scenarios, or `None` if the syntax cannot express it.
     fn queue(&self, buffer: u32) -> Option<String> {
         let plain = !self.bytes_ && !self.queue_in_bytes_ && self.adaptive_ == 0;
         if !plain || (self.linterm_ * self.max_p - 1.0).abs() > 1e-9 {
@@ -153,7 +153,7 @@ impl Red {
     }
 }
 
-/// A queue whose parameters are fixed: what the file calls them, what they are, and how they are written here.
+/// A queue with fixed parameters: its name in the file, its parameters, and its name in scenarios.
 type Fixed = (&'static str, &'static str, &'static str);
 
 const PI: Fixed = (
@@ -167,7 +167,7 @@ const AVQ: Fixed = (
     "mean_pktsize_":1000}"#,
     "avq,gamma=0.98,alpha=0.15,initial=0.8,buffer=1,order=ns2",
 );
-/// The row's name has another target than the parameters.
+/// The name of the row has another target than the parameters.
 const REM: Fixed = (
     "REM",
     r#"{"gamma_":0.001,"phi_":1.001,"pupdtime_":0.002,"pbo_":50,"inw_":1,"alpha(hard-coded)":0.1,"mean_pktsize_":1000}"#,
@@ -226,7 +226,7 @@ impl Ten {
             }
             "PI" => built("PI", plain, self.queue(place, &PI, buffer)?),
             "Vq" => built("AVQ", plain, self.queue(place, &AVQ, buffer)?),
-            // In ns-2 as many as the buffer holds are one too many.
+            // The queue in ns-2 holds one packet less than its buffer.
             "REM_pbo20(default)" => built("REM, target 20", plain, self.queue(place, &REM, buffer - 1)?),
             other => return Err(unknown(&here, format!("there is no reader for the queue {other:?}"))),
         };
@@ -247,8 +247,7 @@ impl Ten {
 const MANY: &str = "n TCP Reno with ECN, bottleneck 10 Mbit/s 20 ms, access 10 Mbit/s 40 ms each side (RTT 200 ms), 1000 B, buffer 100, \
                     target 50; starts U[0,5] s; window [100,200] s";
 
-/// A queue of the file: what rows call it, what its parameters are called and are, how it is called here, and how it is written
-/// in a scenario.
+/// A queue of the file: its name in rows, the name and text of its parameters, our name, and its name in scenarios.
 type Known = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 const MANY_QUEUES: &[Known] = &[
@@ -300,7 +299,7 @@ const MANY_QUEUES: &[Known] = &[
         "REM_pbo50",
         "gamma .001 phi 1.001 pbo 50 marks",
         "REM, target 50",
-        // In ns-2 as many as the buffer holds are one too many.
+        // The queue in ns-2 holds one packet less than its buffer.
         "rem,limit=99,target=50,gamma=0.001,phi=1.001,marks=departure,ecn",
     ),
 ];
@@ -352,7 +351,7 @@ pub(super) struct LongPi {
     rows: Vec<LongRow>,
 }
 
-/// What `b_aqm.tcl` prints, for one seed.
+/// The output of `b_aqm.tcl` for one random seed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LongRow {
@@ -403,7 +402,7 @@ impl LongRow {
         ]
     }
 
-    /// The network, which is that of many flows with ECN.
+    /// Returns the network, which is the network of many flows with ECN.
     fn network(&self, place: &str) -> Result<Net, Failure> {
         let found = format!("{}, {}, ecn {}, {} bit/s", self.variant, self.profile, self.ecn, self.bw_bps);
         described_as(place, &found, "Reno, ns235, ecn 1, 10000000 bit/s")?;
@@ -411,7 +410,7 @@ impl LongRow {
         Ok(reno(self.n, "tcp-reno,preset=ns235,ecn", &queue, [10.0, 40.0, 20.0]))
     }
 
-    /// Returns the text that identifies runs of the same case.
+    /// Returns a text that identifies the case of a run.
     fn same(&self) -> String {
         let (rate, buffer, target) = (self.bw_bps / 1e6, self.buf_pkts, self.qref_pkts);
         let marks = if self.ecn == 0 { "" } else { " with ECN" };
@@ -453,7 +452,7 @@ impl LongPi {
     }
 }
 
-/// Rows of one seed each become a case with mean and deviation when nothing but the seed differs.
+/// Merges rows that differ only in their random seed into one case with mean and deviation.
 pub(super) fn one_case_each(place: &str, rows: Vec<(Case, Vec<u64>)>) -> Result<Vec<Case>, Failure> {
     let mut groups: Vec<(Vec<Case>, Vec<u64>)> = Vec::new();
     for (case, seeds) in rows {

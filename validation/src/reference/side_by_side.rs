@@ -1,4 +1,4 @@
-//! As many flows of TCP as of another protocol.
+//! Flows of TCP that compete with the same number of flows of another protocol.
 
 use super::reno_queues::one_case_each;
 use super::single_flow::{Profile, Variant};
@@ -131,7 +131,7 @@ impl Pair {
         format!("{flows}, {queue} {}, {} bytes", self.buffer, self.packet_bytes)
     }
 
-    /// Bits per second of the bottleneck for each flow.
+    /// Returns the rate of the bottleneck for each flow, in bits per second.
     fn per_flow(&self) -> Option<f64> {
         match self.packet_bytes {
             500 => Some(50e3),
@@ -140,7 +140,7 @@ impl Pair {
         }
     }
 
-    /// None where the packets are of neither set.
+    /// Returns the network, or `None` for an unknown packet size.
     fn network(&self) -> Option<Net> {
         let per_flow = self.per_flow()?;
         let (access_mbps, access_delay_ms, delay_ms) =

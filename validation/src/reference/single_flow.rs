@@ -5,7 +5,7 @@ use crate::case::{Case, Line, Net, Rule, Section};
 use serde::Deserialize;
 
 const TOPOLOGY: &str = "n0 -- 1 Mbit/s, 20 ms, DropTail buf_pkts -- n1, FTP from t=0, T=200 s; deterministic";
-/// What `_20_T` in the names of fields says.
+/// Start of the measurement in fields whose names contain `_20_T`, seconds.
 const FROM_S: f64 = 20.0;
 
 #[derive(Deserialize)]
@@ -48,7 +48,7 @@ struct Row {
     queue_sd: f64,
 }
 
-/// A TCP of ns-2.
+/// A TCP variant of ns-2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum Variant {
     Tahoe,
@@ -59,7 +59,7 @@ pub(super) enum Variant {
 }
 
 impl Variant {
-    /// As in a scenario.
+    /// Returns the name of the protocol in scenarios.
     pub const fn protocol(self) -> &'static str {
         match self {
             Variant::Tahoe => "tcp-tahoe",
@@ -70,7 +70,7 @@ impl Variant {
         }
     }
 
-    /// As one says.
+    /// Returns the usual name of the variant.
     pub const fn name(self) -> &'static str {
         match self {
             Variant::Tahoe => "Tahoe",
@@ -130,7 +130,7 @@ impl Row {
         described_as(&format!("{place}, row {number}, exp"), &self.exp, "a")?;
         let (variant, profile) = (self.variant, self.profile);
         let delack = if self.delack == 0 { "" } else { ",delack" };
-        // Agent/TCP/Vegas pays no heed to useHeaders_.
+        // Agent/TCP/Vegas ignores useHeaders_.
         let headers = profile == Profile::Headers && variant != Variant::Vegas;
         let network = Net::Line(Line {
             protocol: format!("{},{}{delack}", variant.protocol(), profile.preset()),

@@ -1,4 +1,4 @@
-//! Many links with a TCP flow each, and multicast to all.
+//! Many links with one TCP flow each, and multicast to all receivers.
 
 use super::single_flow::Profile;
 use super::{Failure, Spread, described_as, given, unknown};
@@ -17,7 +17,7 @@ pub(super) struct Table {
     aggregates: Vec<Row>,
 }
 
-/// Mean, deviation, least and most over the links are fields of their own: 28 of them, named by what they are of.
+/// The mean, deviation, minimum and maximum over the links are separate fields for each of seven quantities.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {

@@ -1,4 +1,4 @@
-//! Runs of ns-2 that we made ourselves: references once more with other seeds, cases of our own, and reasons.
+//! Our own runs of ns-2: references with other random seeds, additional cases, and reasons.
 
 use super::{Failure, SUPPLEMENT, cases_of, given, unknown};
 use crate::case::{Again, Case, Net, Reason, Rule, Section, Value};
@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// How it was made, a sentence each.
+    /// Description of the method, in sentences.
     pub how: Vec<String>,
-    /// Cases of the references once more.
+    /// Cases of the references with other random seeds.
     again: Vec<Again>,
-    /// Networks that the references do not have.
+    /// Networks that are not in the references.
     own: Vec<Own>,
-    /// Why quantities lie outside.
+    /// Reasons for values outside the tolerance.
     reasons: Vec<Reason>,
 }
 
@@ -30,11 +30,11 @@ struct Own {
     values: BTreeMap<String, Value>,
 }
 
-/// The name of the section.
+/// Name of the section.
 const OWN: &str = "Ours";
 
 impl File {
-    /// Put everything where it belongs.
+    /// Adds the runs and reasons to the cases, and the additional cases as a section.
     pub fn add_to(self, sections: &mut Vec<Section>) -> Result<(), Failure> {
         let about: Vec<_> = self.own.iter().map(|own| format!("{}: {}", own.name, own.about)).collect();
         let cases = self.own.into_iter().enumerate().map(|(number, own)| Case {

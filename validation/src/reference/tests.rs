@@ -1,4 +1,4 @@
-//! That nothing in the files is passed over.
+//! Checks that no part of the files is ignored.
 
 use super::{Failure, NS2, QUEUES, Reference};
 use crate::case::{Case, Section};
@@ -12,7 +12,7 @@ fn sections() -> Vec<Section> {
     Reference::of(NS2_TEXT, QUEUES_TEXT, EMPTY).expect("the package's own references").sections
 }
 
-/// Rows of a section in its file.
+/// Returns the rows of a section in its file.
 fn rows(place: &str) -> Vec<Json> {
     let (file, section) = place.split_once(", ").expect("file and section");
     let text = if file == "ns2.json" { NS2_TEXT } else { QUEUES_TEXT };
@@ -33,7 +33,7 @@ fn every_row_belongs_to_one_case() {
     }
 }
 
-/// Keys that identify a row; everything else in it was measured.
+/// Keys that identify a row. All other keys are measured values.
 const NAMES: &[&str] = &[
     "exp",
     "variant",
