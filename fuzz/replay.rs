@@ -25,7 +25,7 @@ pub fn replay(target: &str, entry: impl Fn(&[u8])) {
     let mut replayed = 0;
     for file in fs::read_dir(folder(target)).expect("the corpus is part of the repository") {
         let path = file.expect("the folder can be read").path();
-        println!("{}", path.display()); // shown when it panics
+        println!("{}", path.display()); // visible if `entry` panics
         entry(&fs::read(&path).expect("the file can be read"));
         replayed += 1;
     }
@@ -67,7 +67,7 @@ pub fn assert_harmless_when_changed(target: &str, entry: impl Fn(&[u8])) {
     let stored: Vec<_> = paths.iter().map(|path| fs::read(path).expect("the file can be read")).collect();
     for number in seed..seed + count {
         let input = changed(&mut Rng::new(number, 0), &stored);
-        println!("FAIRCAST_SEED={number} FAIRCAST_INPUTS=1: {input:?}"); // shown when it panics
+        println!("FAIRCAST_SEED={number} FAIRCAST_INPUTS=1: {input:?}"); // visible if `entry` panics
         entry(&input);
     }
 }

@@ -24,7 +24,7 @@ pub struct Case {
     pub name: String,
     /// Indices of the case's rows in its section. Rows that differ only in their random seed form one case.
     pub rows: Vec<usize>,
-    /// Number of runs that the values are the mean of.
+    /// Number of runs over which the values are averaged.
     pub runs: u32,
     /// Rule for the tolerance of our values.
     pub rule: Rule,

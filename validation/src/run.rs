@@ -38,7 +38,7 @@ impl Compared<'_> {
         reasons
     }
 
-    /// Returns the names of cases and their reasons whose quantities are all inside the tolerance.
+    /// Returns the needless reasons, whose quantities are all inside the tolerance: name of the case, and reason.
     pub fn needless_reasons(&self) -> Vec<(&str, &str)> {
         let inside = |quantity: &String| {
             self.lines.iter().all(|line| line.quantity != *quantity || line.verdict() == Verdict::Inside)

@@ -70,7 +70,8 @@ pub fn run(
     let begin = Instant::now();
     let mut packet = vec![0; 65_536];
     while !stop.load(Ordering::Relaxed) {
-        // Waits up to a millisecond for the first packet. Then reads the packets that are there, at most one backlog.
+        // Waits up to a millisecond for the first packet. Then reads the packets that are there, up to `BACKLOG` packets in
+        // total.
         let mut blocking = true;
         for _ in 0..BACKLOG {
             match socket.recv_from(&mut packet) {

@@ -8,7 +8,7 @@ use faircast_unicast::cocoon::{Config as Rules, Coordinator, GroupId, MemberId, 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Time after its last acknowledgement at which a host without connections is forgotten.
+/// Time between the last acknowledgement of a host without connections and its removal.
 const FORGET: Span = Span::from_secs(60);
 
 /// Changes of groups: the number of the new group, or `None` for the group of the prefix.
@@ -126,7 +126,7 @@ impl HostGroups {
         });
         let atom = self.atoms.entry(key).or_insert_with(|| Atom { active: now, ..Atom::default() });
         let before = std::mem::replace(&mut atom.seen, *counted);
-        // The kernel has forgotten the host in between and counts from zero.
+        // If the count is smaller, the kernel has forgotten the host and counts from zero.
         let before = if counted.acks < before.acks { AtomCounters::default() } else { before };
         if counted.acks != before.acks || counted.members > 0 {
             atom.active = now;
@@ -136,7 +136,7 @@ impl HostGroups {
             let view = View::in_packets(0, 0, 2.0, f64::INFINITY);
             match it.grouping.join(&mut it.coordinator, address, view, now) {
                 Ok(joined) => atom.members.push(joined.member),
-                Err(_) => break, // it stays in its prefix's group
+                Err(_) => break, // the connection stays in the group of its prefix
             }
         }
         if let Some(&member) = atom.members.first() {

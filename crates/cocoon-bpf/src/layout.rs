@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Number of members of a group whose state is stored individually (`SLOTS` in `layout.h`).
+/// Number of slots of a group. Only members with a slot have individually stored state (`SLOTS` in `layout.h`).
 pub const SLOTS: usize = 128;
 
 const AF_INET: u8 = 2;

@@ -106,7 +106,7 @@ fn run(cli: &Cli) -> Result<(), CocoonError> {
                 true => serde_json::to_string_pretty(&status).expect("a status has only text keys") + "\n",
                 false => status::text(&status),
             };
-            let _ = io::stdout().write_all(text.as_bytes()); // nobody reads any more: no harm
+            let _ = io::stdout().write_all(text.as_bytes()); // a closed output is not an error
         }
         Command::Unload => {
             unload(&place)?;

@@ -18,7 +18,8 @@ const PACKET: f64 = 1460.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Opening {
     /// The fair share: for each UDP flow, the mean number of bytes acknowledged to a TCP.
-    // Paper gap: 4.5, rule 2, takes all that is acknowledged to any TCP off the virtual flight, so that one UDP flow gets what all TCPs have together; here its share.
+    // Paper gap: 4.5, rule 2, takes all that is acknowledged to any TCP off the virtual flight. One UDP flow then gets as much as
+    // all TCPs together. Here it gets only its share.
     #[default]
     Share,
     /// All acknowledged bytes, as in rule 2.
@@ -69,7 +70,7 @@ impl Regulator {
         match mean {
             Some(mean) => self.window = mean * flows * PACKET, // rule 1
             None if self.acked.is_none() => self.window = DEFAULT_WINDOW * flows * PACKET,
-            None => {} // rule 5: it stays as it was
+            None => {} // rule 5: the window is unchanged
         }
         if let Some(group) = group {
             if group.srtt_us != 0 {

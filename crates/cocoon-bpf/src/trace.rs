@@ -35,7 +35,7 @@ pub fn record(place: &Place, out: &mut dyn Write, stop: &AtomicBool) -> Result<(
     let ring = builder.build().map_err(failed)?;
     loaded.set_trace(true)?;
     while !stop.load(Ordering::Relaxed) && state.borrow().2.is_none() {
-        let _ = ring.poll(Duration::from_millis(100)); // interrupted by a signal: `stop` says so
+        let _ = ring.poll(Duration::from_millis(100)); // an interruption by a signal sets `stop`
     }
     loaded.set_trace(false)?;
     let _ = ring.consume();

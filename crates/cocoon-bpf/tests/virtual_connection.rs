@@ -96,7 +96,7 @@ impl Both {
         let (mut by_coordinator, mut by_regulator) = (0, 0);
         for _ in 0..30 {
             for socket in self.sockets {
-                let _ = self.coordinator.offer(self.group, socket, 1.0); // a full backlog drops it
+                let _ = self.coordinator.offer(self.group, socket, 1.0); // a full backlog drops the packet
             }
         }
         while self.coordinator.next_datagram(self.group, now).is_some() {
@@ -110,7 +110,7 @@ impl Both {
     }
 }
 
-/// Returns a TCP with this window, which is completely in flight.
+/// Returns the state of a TCP whose whole window is in flight.
 fn view(cwnd: u32) -> View {
     View::in_packets(100, 100 + u64::from(cwnd), f64::from(cwnd), 64.0)
 }

@@ -120,7 +120,7 @@ async fn answer(incoming: Incoming, config: ServerConfig) -> Outcome<()> {
         left -= part;
     }
     send.finish()?;
-    send.stopped().await?; // until the client has it all
+    send.stopped().await?; // until the client has received all bytes
     connection.closed().await;
     Ok(())
 }

@@ -71,9 +71,9 @@ impl Ceiling {
 /// A congestion controller with an upper limit set by the group.
 ///
 /// The window is the smaller of the wrapped controller's window and the ceiling. While the ceiling is smaller, the wrapped
-/// controller treats the connection as limited by its application. So its window does not grow for packets that it did not send.
-/// The ceiling is removed when the wrapped window is below the ceiling in congestion avoidance, or when the wrapped controller
-/// reduces its window itself.
+/// controller treats the connection as limited by its application. So the wrapped window does not grow while the ceiling limits
+/// the sending. The ceiling is removed when the wrapped window is below the ceiling in congestion avoidance, or when the wrapped
+/// controller reduces its window itself.
 pub struct CoordinatedController {
     inner: Box<dyn Controller>,
     seat: Option<Arc<Seat>>,
@@ -231,8 +231,8 @@ impl Controller for CoordinatedController {
             self.inner.on_congestion_event(now, sent, is_persistent, lost_bytes);
             if let Some(OwnReaction::Cut { cwnd, .. }) = own {
                 let cwnd = (cwnd as u64).max(self.least());
-                // The wrapped controller reduced its own window. The ceiling may have been lower than this window, so it is
-                // reduced as well.
+                // The wrapped controller reduced its own window. The ceiling may have been lower than this window, so the ceiling
+                // is reduced as well.
                 self.ceiling = self.is_capped().then_some(Ceiling { window: cwnd, ssthresh: cwnd, acked: 0 });
             }
             (self.recovery, self.recovering) = (Some(now), true);

@@ -108,7 +108,7 @@ pub(crate) mod tests {
         let (mut one, mut other) = (udp(A, B, 0, 100), udp(A, B, 0, 100));
         (one[21], other[21]) = (1, 2);
         assert_ne!(flow(&one), flow(&other));
-        (one[7], other[7]) = (9, 9); // in the middle of a datagram there are no ports
+        (one[7], other[7]) = (9, 9); // a later fragment has no ports
         assert_eq!(flow(&one), flow(&other));
     }
 

@@ -1,9 +1,10 @@
 //! Emulated links with any rate, delay, loss and queue between real hosts: the links of `faircast-aqm` in real time.
 //!
 //! Every host is a network namespace with a TUN device. The emulator reads each packet that the kernel of a host sends. The
-//! packet passes the links of its path (`faircast_aqm::Link`, the code of the simulator). At its time of arrival it is written to
-//! the device of the destination host. Multicast follows a tree of shortest paths to the hosts that the [`EmulationPlan`] lists
-//! as members. So the kernel's TCP and real multicast experience the round-trip times, queues and congestion marks of the plan.
+//! packet passes the links of its path (`faircast_aqm::Link`, the code of the simulator). At its time of arrival the packet is
+//! written to the device of the destination host. Multicast follows a tree of shortest paths to the hosts that the
+//! [`EmulationPlan`] lists as members. So the kernel's TCP and real multicast experience the round-trip times, queues and
+//! congestion marks of the plan.
 //!
 //! | module | content |
 //! |---|---|

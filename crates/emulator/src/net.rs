@@ -296,7 +296,7 @@ impl Net {
             OfferResult::Queued(Ticket(ticket)) => {
                 let waiting = Waiting { slot, marked: was_marked };
                 if line.queue.len() <= ticket as usize {
-                    line.queue.resize(ticket as usize + 1, waiting); // tickets are numbered in a row
+                    line.queue.resize(ticket as usize + 1, waiting); // tickets are consecutive numbers
                 }
                 line.queue[ticket as usize] = waiting;
                 line.waiting += 1;

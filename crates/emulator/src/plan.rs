@@ -14,10 +14,10 @@
 //! link r right rate=10M delay=20ms queue=droptail,50 loss=bernoulli,0.01 jitter=1ms back rate=1M delay=20ms
 //! ```
 //!
-//! A host without an address gets an address of 10.9.0.0/16 by its index. `netns` is the name of its network namespace. Without
-//! `netns` the host is in the emulator's namespace. `groups` lists the groups of which the host is a member: `all`, `none` (the
-//! default) or addresses joined by `+`. Emulated links are more regular than real hosts. Without `jitter=` a full drop-tail queue
-//! may always drop packets of the same flow, because they always arrive at the same time after a departure.
+//! A host without an address gets an address of 10.9.0.0/16 that is derived from its index. `netns` is the name of its network
+//! namespace. Without `netns` the host is in the emulator's namespace. `groups` lists the groups of which the host is a member:
+//! `all`, `none` (the default) or addresses joined by `+`. Emulated links are more regular than real hosts. Without `jitter=` a
+//! full drop-tail queue may always drop packets of the same flow, because they always arrive at the same time after a departure.
 
 use faircast_aqm::LinkSpec;
 use faircast_topology::memory::{self, Estimate, TooLarge};
@@ -143,7 +143,7 @@ impl EmulationPlan {
         }
     }
 
-    /// Adds a host in a network namespace; `None` for the emulator's namespace.
+    /// Adds a host. `namespace` is the name of its network namespace, or `None` for the emulator's namespace.
     pub fn host(&mut self, name: &str, address: Ipv4Addr, namespace: Option<&str>, groups: Groups) -> NodeId {
         let node = self.topology.host();
         self.topology.rename(node, name);

@@ -25,7 +25,7 @@ pub enum Ignored {
     TooLong,
     /// The packet is for the local network only (224.0.0.0/24 or broadcast).
     LocalOnly,
-    /// No host has the destination address or is a member of the group, or there is no path.
+    /// No host has the destination address, no host is a member of the group, or there is no path.
     NoWay,
     /// The packets in transit use all memory of the plan.
     NoRoom,

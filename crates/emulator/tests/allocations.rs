@@ -1,4 +1,4 @@
-//! Packets in transit allocate no memory after the start.
+//! After a warm-up, packets in transit cause no memory allocations.
 
 use faircast_core::time::{Span, Time};
 use faircast_emulator::{EmulationPlan, Net};
@@ -43,7 +43,7 @@ fn a_packet_costs_no_allocation() {
     let plan = EmulationPlan::parse(PLAN).unwrap_or_else(|e| panic!("{e}"));
     let mut net = Net::new(&plan).unwrap_or_else(|e| panic!("{e}"));
     let packets: Vec<_> = (0..6).map(packet).collect();
-    carry(&mut net, 0, &packets, 20_000); // until all queues have been full
+    carry(&mut net, 0, &packets, 20_000); // fills all queues once
     let mut delivered = 0;
     let run = || delivered = carry(&mut net, 20_000, &packets, 100_000);
     let allocated = allocation_counter::measure(run).count_total;

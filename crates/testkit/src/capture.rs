@@ -36,7 +36,7 @@ impl Capture {
     /// # Errors
     /// Fails if tcpdump does not end, or ends with an error.
     pub fn stop(mut self) -> Result<PathBuf, KitError> {
-        std::thread::sleep(Duration::from_millis(100)); // for packets that are on their way through the kernel
+        std::thread::sleep(Duration::from_millis(100)); // for packets in the queues of the kernel
         self.task.interrupt();
         self.task.finish(Duration::from_secs(10))?.ok()?;
         Ok(self.file)

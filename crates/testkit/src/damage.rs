@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// Random seed of all links.
 const SEED: u64 = 0xfa17;
 
-/// Number of datagrams for each kind of damage.
+/// Counts of datagrams by kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Number of all datagrams.

@@ -58,7 +58,7 @@ impl TcpFlow {
         TcpFlow { congestion, lasts, port: 5201, most_mbps: None }
     }
 
-    /// Sets another port. Each of several flows to one host needs its own port.
+    /// Sets another port. Simultaneous flows to one host need different ports.
     #[must_use]
     pub fn port(self, port: u16) -> TcpFlow {
         TcpFlow { port, ..self }

@@ -34,7 +34,7 @@ pub struct Bottleneck {
 /// Whether hosts and the bridge may merge packets into larger ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offloads {
-    /// Offloads as the kernel chooses them, which is fast.
+    /// The default offloads of the kernel. This setting is fast.
     #[default]
     On,
     /// No merged packets, as on a physical link. A bottleneck needs this setting.
@@ -146,7 +146,7 @@ impl LabPlan {
         self
     }
 
-    /// Sets whether other labs may run at the same time; the default is that they may not.
+    /// Sets whether other labs may run at the same time; the default is no.
     #[must_use]
     pub fn company(mut self, company: Company) -> LabPlan {
         self.company = company;

@@ -76,7 +76,7 @@ impl MemberWatch {
         let watch = MemberWatch { stop, received, thread: Some(thread) };
         match begun.recv() {
             Ok(()) => Ok(watch),
-            // The thread dropped its end of the channel because it could not receive. It returns the reason.
+            // The thread dropped its end of the channel because it could not receive. `stop` returns the reason.
             Err(_) => watch.stop().map(|_| unreachable!("a watch that began has sent its first word")),
         }
     }
@@ -133,17 +133,17 @@ struct Record {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
-    /// The receiver wants only these sources.
+    /// The receiver requests only these sources.
     Include,
-    /// The receiver wants all sources except these.
+    /// The receiver requests all sources except these.
     Exclude,
-    /// The receiver also wants these sources.
+    /// The receiver also requests these sources.
     Allow,
-    /// The receiver does not want these sources.
+    /// The receiver stops requesting these sources.
     Block,
 }
 
-/// Memberships of all receivers: the wanted sources of a group, or `None` if the receiver excludes sources instead.
+/// Memberships of all receivers: the requested sources of a group, or `None` if the receiver excludes sources instead.
 #[derive(Debug, Default)]
 struct Members(BTreeMap<(usize, IpAddr), Option<BTreeSet<IpAddr>>>);
 

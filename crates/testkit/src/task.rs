@@ -65,7 +65,7 @@ impl Task {
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(clone(&stdout)?).stderr(clone(&stderr)?);
         // Code between fork and exec requires a copy of this process' page tables, which takes longer than most programs run.
-        // Without a namespace there is no such code: those programs are short and end by themselves.
+        // Programs without a namespace are short and end by themselves, so they need no such code.
         if let Some(namespace) = namespace {
             // SAFETY: the closure makes only async-signal-safe calls (prctl and setns). The descriptor of the namespace is open
             // until the child has started.

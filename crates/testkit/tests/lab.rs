@@ -158,7 +158,7 @@ fn without_offloads_no_packet_is_larger_than_the_mtu() {
     let file = std::env::temp_dir().join(format!("faircast-kit-{}.pcap", std::process::id()));
     let capture =
         Capture::start(lab.receiver(0), "tcp and dst port 5201", &file).unwrap_or_else(|e| panic!("{e}"));
-    // The flow is fast enough for the kernel to merge segments if it could, and slow enough for tshark on a busy machine.
+    // At this rate the kernel would merge segments, but tshark can still process them on a busy machine.
     let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(1)).at_most(50);
     flow.run(lab.sender(), lab.receiver(0)).unwrap_or_else(|e| panic!("{e}"));
     let file = capture.stop().unwrap_or_else(|e| panic!("{e}"));

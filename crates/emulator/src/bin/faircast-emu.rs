@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The plan is a file in the format of `faircast_emulator::plan`. The namespaces that it names must exist. The program prints
-//! `ready` on standard output when it carries packets. It refuses a plan that needs more memory than `--max-memory` (8G). Packets
-//! that exceed this memory are dropped. Needs root.
+//! `ready` on standard output when it carries packets. The program refuses a plan that needs more memory than `--max-memory`
+//! (8G). Packets that exceed this memory are dropped. Needs root.
 
 use faircast_emulator::{EmulationPlan, Emulator, memory};
 use std::error::Error;

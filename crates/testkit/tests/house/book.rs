@@ -13,7 +13,7 @@ const NOT_PROSE: [&str; 5] = ["cli.md", "decisions", "json.md", "validation.md",
 /// Marker at the end of the prose of a page whose remainder is generated.
 const GENERATED_FROM_HERE: &str = "<!-- The code generates the rest of this page";
 
-/// Counts the words of the book's prose. A word has a letter. Blocks of code do not count.
+/// Counts the words of the book's prose. Only words with a letter count. Blocks of code are skipped.
 pub fn words_of_prose(pages: &[Source]) -> usize {
     let docs = pages.iter().filter_map(|page| Some((page.path.strip_prefix("docs").ok()?, &page.text)));
     let written = docs.filter(|(path, _)| !NOT_PROSE.iter().any(|part| path.starts_with(part)));
@@ -25,7 +25,7 @@ pub fn words_of_prose(pages: &[Source]) -> usize {
     written.map(|(_, text)| words(text)).sum()
 }
 
-/// Returns the pages of `docs` that the book's list omits, repeats, or names although they do not exist.
+/// Returns the faults of the book's list: missing pages of `docs`, repeated pages, and pages that do not exist.
 pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
     let list = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the book has a list");
     let mut listed = BTreeMap::new();
@@ -55,7 +55,7 @@ pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
     faults
 }
 
-/// Returns the links in pages to missing files of the repository or to missing headings.
+/// Returns the links to missing files of the repository or to missing headings.
 pub fn broken_links(root: &Path, pages: &[Source]) -> Vec<String> {
     let anchors: BTreeMap<&Path, BTreeSet<String>> =
         pages.iter().map(|page| (page.path.as_path(), anchors(&page.text))).collect();

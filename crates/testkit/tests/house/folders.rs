@@ -77,7 +77,7 @@ pub struct HostUses {
     pub clocks: usize,
     /// Started processes: `Command`.
     pub processes: usize,
-    /// Conditions on a feature. Each condition makes two programs of one text.
+    /// Conditions on a cargo feature, which create variants of the code.
     pub features: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Patterns that force a reader to read a sentence twice, in comments, documentation and names of tests, counted by file.
+//! Counts of hard-to-read patterns in comments, documentation and names of tests, by file.
 //!
 //! `language.txt` records the count of each file. A count may only decrease, and a new file must have no such pattern.
 //! `FAIRCAST_BLESS=1` lowers the record to the present counts.

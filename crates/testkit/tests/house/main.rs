@@ -175,7 +175,7 @@ fn every_citation_names_a_section_that_exists() {
 fn every_implemented_section_is_cited() {
     let papers = papers();
     let mut cited: BTreeSet<_> = citing_sources().iter().flat_map(|s| scan::citations(&s.text)).collect();
-    cited.extend(papers.gaps.iter().filter_map(papers::Gap::cites)); // their comments are checked below
+    cited.extend(papers.gaps.iter().filter_map(papers::Gap::cites)); // the comments of gaps are checked below
     let uncited: Vec<_> = papers
         .implemented()
         .filter(|section| !cited.iter().any(|c| c.lies_in(section)))

@@ -6,7 +6,7 @@
 use crate::scan::{Source, strings};
 use std::fmt::Write;
 
-/// Crates whose string literals reach a user. In other crates only texts of errors do.
+/// Crates whose string literals reach a user. In other crates only texts of errors reach a user.
 const SPEAKING: [&str; 11] =
     ["cli", "cocoon-bpf", "driver", "faircast", "flute", "host", "net", "object", "pgm", "transport", "wire"];
 
