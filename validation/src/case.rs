@@ -40,7 +40,7 @@ pub struct Case {
     pub reasons: Vec<Reason>,
 }
 
-/// A value of a row.
+/// A value that the reference measured.
 #[derive(Debug, Clone)]
 pub struct Given {
     /// Our name of the quantity.
@@ -151,7 +151,7 @@ pub enum Net {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// Name in the syntax of scenarios.
+    /// Protocol, in the syntax of scenarios.
     pub protocol: String,
     /// Size of data packets on the wire, bytes.
     pub packet_bytes: u16,
@@ -159,7 +159,7 @@ pub struct Line {
     pub mbps: f64,
     /// Delay of the link, ms.
     pub delay_ms: f64,
-    /// Name in the syntax of scenarios.
+    /// Queue, in the syntax of scenarios.
     pub queue: String,
 }
 
@@ -193,7 +193,7 @@ pub struct Dumbbell {
 pub struct Group {
     /// Number of flows.
     pub flows: u32,
-    /// Name in the syntax of scenarios.
+    /// Protocol, in the syntax of scenarios.
     pub protocol: String,
     /// Size of data packets on the wire, bytes.
     pub packet_bytes: u16,
@@ -223,7 +223,7 @@ pub struct Steady {
 pub struct Star {
     /// Number of bottlenecks.
     pub leaves: u32,
-    /// Name in the syntax of scenarios.
+    /// Protocol, in the syntax of scenarios.
     pub protocol: String,
     /// Size of data packets on the wire, bytes.
     pub packet_bytes: u16,

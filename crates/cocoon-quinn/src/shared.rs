@@ -21,7 +21,7 @@ pub struct Prefixes {
 }
 
 impl Default for Prefixes {
-    /// Returns /24 and /64.
+    /// Returns the prefix lengths /24 and /64.
     fn default() -> Self {
         Self { ipv4: 24, ipv6: 64 }
     }

@@ -52,8 +52,8 @@ impl Node {
         IpAddr::V4(self.ipv4)
     }
 
-    /// Starts a program on this host. The program is killed when the [`Task`] is dropped or the calling thread ends. It uses the
-    /// `/sys` of the machine, not of the namespace.
+    /// Starts a program on this host. The program is killed when the [`Task`] is dropped or the calling thread ends. The program
+    /// uses the `/sys` of the machine, not of the namespace.
     ///
     /// # Errors
     /// Fails if the program cannot be started.
@@ -64,7 +64,7 @@ impl Node {
     /// Runs a program on this host until it ends.
     ///
     /// # Errors
-    /// Fails if the program cannot be started, fails, or does not end in time.
+    /// Fails if the program cannot be started, ends with an error, or does not end in time.
     pub fn run(&self, program: &str, args: &[&str], within: Duration) -> Result<Finished, KitError> {
         self.start(program, args)?.finish(within)?.ok()
     }

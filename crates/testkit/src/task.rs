@@ -196,7 +196,7 @@ impl Drop for Task {
 /// Runs a program on this machine, outside of any lab, until it ends.
 ///
 /// # Errors
-/// Fails if the program cannot be started, fails, or does not end in time.
+/// Fails if the program cannot be started, ends with an error, or does not end in time.
 pub fn run(program: &str, args: &[&str], within: Duration) -> Result<Finished, KitError> {
     Task::start(program, args, None)?.finish(within)?.ok()
 }
