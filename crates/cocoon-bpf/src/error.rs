@@ -40,7 +40,7 @@ pub enum CocoonError {
         path: PathBuf,
     },
     /// Another version of this program pinned the objects.
-    #[error("cocoon: what is loaded as {name} is of another version ({what}); unload it and load it again")]
+    #[error("cocoon: {name} is loaded in another version ({what}); unload it and load it again")]
     OtherVersion {
         /// The requested name.
         name: String,

@@ -64,7 +64,7 @@ pub enum EmulatorError {
         why: String,
     },
     /// Reading packets or waiting for them failed.
-    #[error("cannot go on emulating: {0}")]
+    #[error("cannot continue the emulation: {0}")]
     Broken(io::Error),
 }
 
