@@ -1,7 +1,7 @@
-//! A layer that is run by PGMCC's window: the representative acknowledges every packet (paper 000, 4.1.2, which names PGMCC's
-//! mechanism as one that may take the place of its own).
+//! Rate control of a layer by PGMCC's window: the representative acknowledges every packet. Paper 000, 4.1.2 names PGMCC's
+//! mechanism as a possible replacement of its own.
 //!
-//! The representative is chosen as with the other controls; PGMCC's own election plays no part.
+//! The representative is chosen as with the other controls; PGMCC's acker election is not used.
 
 use super::config::Config;
 use crate::packet::{Echo, ReceiverId, ReportContent, Seq};
@@ -11,15 +11,15 @@ use crate::schemes::pgmcc::timeout::Timeout;
 use crate::schemes::pgmcc::window::{CongestionWindow, WindowGrowth};
 use crate::time::{Rate, Span, Time};
 
-/// The source's side.
+/// The source's state.
 #[derive(Debug, Clone)]
 pub(super) struct Acknowledged {
     window: CongestionWindow,
     timeout: Timeout,
     timeout_at: Time,
-    /// When there was no token last: only a window that is used may open.
+    /// Time at which the tokens last ran out. The window grows only while it is fully used.
     starved_at: Option<Time>,
-    /// Up to where the opening is exponential at least.
+    /// Lower bound of the slow-start threshold.
     min_threshold: f64,
 }
 
@@ -50,7 +50,7 @@ impl Acknowledged {
         self.window.has_token()
     }
 
-    /// The window per round-trip time.
+    /// Returns the window per round-trip time.
     pub(super) fn rate(&self, packet_size: u16, rtt: Span) -> Rate {
         Rate::of(u64::from(packet_size), rtt) * self.window.size()
     }
@@ -63,7 +63,7 @@ impl Acknowledged {
         self.timeout_at = if self.window.in_flight() > 0 { now + self.timeout.span() } else { Time::NEVER };
     }
 
-    /// A packet leaves and names this representative.
+    /// Records a sent packet that names this representative.
     pub(super) fn on_departure(&mut self, representative: Option<ReceiverId>, now: Time) {
         self.window.depart(representative);
         if !self.window.has_token() {
@@ -74,7 +74,7 @@ impl Acknowledged {
         }
     }
 
-    /// Another receiver is followed from now on: packets without an acker will not be acknowledged.
+    /// Changes the representative. Packets without an acker will not be acknowledged.
     pub(super) fn follow(&mut self, sample: Option<Span>, now: Time) {
         self.window.credit_unasked();
         self.timeout.restart(sample);
@@ -109,7 +109,7 @@ impl Acknowledged {
         Halved::No
     }
 
-    /// Begin again with one packet.
+    /// Restarts with a window of one packet.
     pub(super) fn restart(&mut self) {
         let half = self.window.size() / 2.0;
         self.window.restart();
@@ -117,14 +117,14 @@ impl Acknowledged {
         self.timeout_at = Time::NEVER;
     }
 
-    /// No acknowledgement came in time.
+    /// Handles a missing acknowledgement.
     pub(super) fn time_out(&mut self) {
         self.restart();
         self.timeout.back_off();
     }
 }
 
-/// The receiver's side: which of the latest 32 packets of a layer have come.
+/// The receiver's state: the received packets among the latest 32 packets of a layer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arrived {
     newest: Seq,
@@ -145,7 +145,7 @@ impl Arrived {
         }
     }
 
-    /// The acknowledgement of all of them, sent when `hold` has passed since the newest one came.
+    /// Returns the acknowledgement of these packets, sent `hold` after the arrival of the newest one.
     pub(super) fn acknowledgement(&self, hold: Span) -> ReportContent {
         let behind = 32 - (!self.bitmap).leading_zeros();
         let echo = Echo { seq: self.newest, hold };

@@ -1,14 +1,15 @@
 //! The four comparisons of chapter 4 between attenuation factors.
 //!
-//! Each asks whether one mean is above another one with some confidence. They compare means with their *standard errors*: the standard
-//! deviation over the square root of the number of samples. The paper writes that as `Sig^2 / N` under the root once there are N samples.
+//! Each comparison tests whether one mean exceeds another mean with some confidence. It uses the *standard errors* of the means:
+//! the standard deviation over the square root of the number of samples. The paper writes the squared error as `Sig^2 / N` under
+//! the root once there are N samples.
 
-/// A mean and how far it may be off.
+/// A mean and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Estimate {
     /// The mean, "Theta" or "theta".
     pub(super) mean: f64,
-    /// Its standard error.
+    /// Standard error of the mean.
     pub(super) error: f64,
 }
 
@@ -22,34 +23,34 @@ const SAME: f64 = 1.64;
 /// "omega".
 const MAY_BE_WORSE: f64 = 3.5;
 
-/// Both errors together.
+/// Returns the combined error of both means.
 fn joint(a: f64, b: f64) -> f64 {
     (a * a + b * b).sqrt()
 }
 
 impl Estimate {
-    /// (4.1): this receiver is more congested than the representative and should be it (paper 000, 4.1.2).
+    /// (4.1): returns whether this receiver is more congested than the representative and should replace it (paper 000, 4.1.2).
     pub(super) fn replaces(self, representative: Estimate) -> bool {
         let (bias, confidence) = WORSE;
         let margin = confidence * joint(self.error, bias * representative.error);
         self.mean > bias * representative.mean + margin
     }
 
-    /// (4.2): this receiver is far less congested than the representative (paper 000, 4.1.4.1).
-    // Paper gap: (4.2) prints the representative's deviation without a square, which has another unit than the rest. Here it is
-    // squared.
+    /// (4.2): returns whether this receiver is far less congested than the representative (paper 000, 4.1.4.1).
+    // Paper gap: (4.2) prints the representative's deviation without a square, so its unit differs from the other terms. Here it
+    // is squared.
     pub(super) fn is_well_below(self, representative: Estimate) -> bool {
         let (bias, confidence) = BETTER;
         let margin = confidence * joint(bias * self.error, representative.error);
         representative.mean > bias * self.mean + margin
     }
 
-    /// (4.3): the two are the same but for chance (paper 000, 4.1.4.3).
+    /// (4.3): returns whether the two means differ only by chance (paper 000, 4.1.4.3).
     pub(super) fn is_like(self, other: Estimate) -> bool {
         (self.mean - other.mean).abs() <= SAME * joint(self.error, other.error)
     }
 
-    /// (4.4): this receiver may become the representative (paper 000, 4.1.4.4).
+    /// (4.4): returns whether this receiver may become the representative (paper 000, 4.1.4.4).
     pub(super) fn may_replace(self, representative: Estimate) -> bool {
         self.mean > representative.mean + MAY_BE_WORSE * joint(self.error, representative.error)
     }

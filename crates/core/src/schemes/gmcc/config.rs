@@ -9,78 +9,79 @@ use crate::spec::NumberRange;
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-/// The most samples that can be stored.
+/// Maximum number of stored samples.
 pub(super) const MAX_SAMPLES: usize = 30;
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    /// All settings of GMCC. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Settings of packet sending that all schemes share.
         sending: Sending = Sending::published();
-        /// How many layers there are at most.
+        /// Maximum number of layers.
         layers: u8 = 8 => whole["layers", 1, LayerStates::LAYERS as u64, "maximum number of layers"];
         /// The control of the rate within a layer.
         control: LayerScheme = LayerScheme::Aimd
             => choice["control", { "aimd" => Aimd, "ormcc" => Ormcc, "tfmcc" => Tfmcc, "pgmcc" => Pgmcc },
                 "what moves the rate of a layer"];
-        /// Which policy, where `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
+        /// The policy, where `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
-        /// Part of the throughput at congestion that a cut keeps with [`LayerScheme::Ormcc`], "beta" of paper 000, 3.1.5.
+        /// Ratio of the rate after a cut to the throughput at congestion with [`LayerScheme::Ormcc`], "beta" of paper 000, 3.1.5.
         beta: f64 = 0.75
             => number["beta", NumberRange::of(0.5, 1.0),
                 "with control=ormcc, part of the throughput at congestion that is kept after a cut"];
-        /// Samples that statistics are made of, "N" (paper 000, 4.1.1.2).
+        /// Number of samples in a statistic, "N" (paper 000, 4.1.1.2).
         samples: u8 = 30 => whole["n", 2, MAX_SAMPLES as u64, "samples that statistics are made of"];
-        /// Comparisons in a row that a join takes, "J" (paper 000, 4.1.4.1).
+        /// Number of consecutive comparisons required for a join, "J" (paper 000, 4.1.4.1).
         comparisons: u8 = 30 => whole["j", 1, 200, "comparisons in a row that a join takes"];
         /// The sample of the attenuation factor.
         taf: TafSample = TafSample::Smoothed
             => choice["taf", { "smoothed" => Smoothed, "product" => Product },
                 "meaning of a sample of the attenuation factor"];
-        /// How intervals between congestion epochs are averaged.
+        /// The mean of the intervals between congestion epochs.
         cor: CorMean = CorMean::Mean
             => choice["cor", { "mean" => Mean, "harmonic" => Harmonic }, "average of intervals between losses"];
-        /// How the output rate in an attenuation factor is measured.
+        /// The measurement of the output rate in an attenuation factor.
         output: Output = Output::Pair
             => choice["output", { "pair" => Pair, "window" => Window }, "measurement of the rate before a loss"];
-        /// Over how long arrivals are counted: for [`Output::Window`], and for the rate that reports carry.
+        /// Duration over which arrivals are counted: for [`Output::Window`], and for the rate in reports.
         window: Span = Span::from_secs(1)
             => seconds["window", NumberRange::POSITIVE, "over this time arrivals are counted"];
         /// The samples assumed for a silent receiver when the representative loses.
         assumed: Assumed = Assumed::Once
             => choice["assumed", { "once" => Once, "each" => Each },
                 "what losses that only the representative has count for"];
-        /// Whether layers are joined before statistics of losses are there.
+        /// Whether layers are joined before loss statistics exist.
         joins: Joins = Joins::Compared
             => choice["joins", { "compared" => Compared, "early" => Early },
                 "layers are joined at comparisons of losses, or also where a start-up or the representative's losses alone show room"];
-        /// Checks in a row that a leave takes.
-        // Paper gap: 4.1.5 leaves at the first check that says so. With few samples a check errs more often, so
-        // `Config::transport` wants several.
+        /// Number of consecutive checks required for a leave.
+        // Paper gap: 4.1.5 leaves at the first positive check. With few samples a check errs more often, so `Config::transport`
+        // requires several.
         checks: u8 = 1 => whole["checks", 1, 200, "checks in a row that a leave takes"];
-        /// A layer that was left is not joined again for this long, and twice as long after each leave that comes soon.
-        // Paper gap: 4.1.5 lets a receiver join again what it has just left. On a local network that is a join a second.
-        // `Config::transport` waits.
+        /// Duration for which a layer is not joined again after a leave. It doubles after each early leave.
+        // Paper gap: 4.1.5 lets a receiver rejoin a layer immediately after leaving it. On a local network that causes about one
+        // join per second. `Config::transport` waits.
         rejoin: Span = Span::ZERO
             => seconds["rejoin", NumberRange::of(0.0, 3600.0), "minimum time before a layer that was left is joined again"];
         /// Probability that a rate control period is one of shifted bandwidth, "rho" (paper 000, 4.1.4.3).
         shift_probability: f64 = 0.1
             => number["rho", NumberRange::PART, "probability that bandwidth is shifted between two cuts"];
-        /// Part of a layer's rate that is shifted to it, "delta".
+        /// Part of the layer's rate that is shifted to it, "delta".
         shift: f64 = 0.1 => number["delta", NumberRange::PART, "part of a layer's rate that is shifted"];
-        /// Heartbeats come once per round-trip time, but not more often than this; silence is counted in the same unit.
-        // Paper gap: 4.1.3 has a heartbeat each round-trip time, a thousand a second on a local network, and calls a layer
-        // without a representative after eight of them, which a host that is held up misses. `Config::transport` has one in
-        // 25 ms at most.
+        /// Minimum interval between heartbeats, which are otherwise sent once per round-trip time. Silence is counted in the same
+        /// unit.
+        // Paper gap: 4.1.3 sends a heartbeat each round-trip time, a thousand per second on a local network. After eight missed
+        // heartbeats the layer loses its representative, which a short stall of a host can cause. `Config::transport` sends at
+        // most one per 25 ms.
         min_beat: Span = Span::ZERO
             => seconds["beat", NumberRange::of(0.0, 10.0), "minimum time between two heartbeats"];
-        /// The number of losses per round-trip time that the representative reports; `None` for each.
+        /// Maximum number of losses that the representative reports per round-trip time; `None` for no limit.
         reports_per_rtt: Option<u16> = None;
         /// Whether a representative reports that it leaves a layer.
         farewell: LeaveNotice = LeaveNotice::Silent
             => choice["farewell", { "silent" => Silent, "told" => Reported },
                 "whether a representative reports that it leaves a layer"];
-        /// The law of the delay of reports while there is no representative.
+        /// Distribution of the delay of reports while there is no representative.
         delay_law: TruncatedExponential = TruncatedExponential::default();
     }
 
@@ -113,86 +114,88 @@ configuration! {
 /// The control of the rate of a layer (paper 000, 4.1.2: other mechanisms "can be used in place of the current one").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerScheme {
-    /// A packet more per round-trip time, half at a loss.
+    /// Adds one packet per round-trip time and halves at a loss.
     Aimd,
-    /// ORMCC's: down to a part of the throughput at congestion.
+    /// ORMCC's control: cuts to a part of the throughput at congestion.
     Ormcc,
-    /// TCP's formula.
+    /// TCP's throughput equation.
     Tfmcc,
     /// PGMCC's window, run by acknowledgements of the layer's representative.
     Pgmcc,
 }
 
 /// The sample of the throughput attenuation factor.
-// Paper gap: 4.1.1.2 first defines a sample as the product of two samples and then averages both factors before the
-// product. The second is what "we collect a certain number of samples, average the samples and use the mean value for TAF
-// calculation" says, and it is what this does unless asked for the first.
+// Paper gap: 4.1.1.2 first defines a sample as the product of two samples. It then averages both factors before it multiplies
+// them: "we collect a certain number of samples, average the samples and use the mean value for TAF calculation". The second
+// definition is the default here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TafSample {
     /// Mean of the latest N individual factors times mean of the latest N rates of occurrence.
     Smoothed,
-    /// The two of one epoch multiplied.
+    /// Product of the two factors of one epoch.
     Product,
 }
 
-/// How the rate of congestion occurrence is averaged.
+/// The mean of the rate of congestion occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CorMean {
-    /// Mean of the reciprocals of intervals: the paper.
+    /// Mean of the reciprocals of intervals, as in the paper.
     Mean,
-    /// Reciprocal of the mean interval, which a single short interval does not change much.
-    // Paper gap: 4.1.1.2 averages reciprocals, of which those of two losses in a row outweigh all others. With this mean,
-    // receivers join and leave as chapter 4 reports in more of its networks.
+    /// Reciprocal of the mean interval. A single short interval changes it little.
+    // Paper gap: 4.1.1.2 averages reciprocals, where two losses in a row outweigh all other samples. With the harmonic mean,
+    // joins and leaves match the results of chapter 4 in more of its networks.
     Harmonic,
 }
 
-/// How the output rate is measured that an individual throughput attenuation factor compares with the input rate.
+/// The measurement of the output rate. An individual throughput attenuation factor compares it with the input rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// By the interval of the two packets before the loss: the paper.
+    /// The interval between the two packets before the loss, as in the paper.
     Pair,
-    /// By the arrivals of the latest while.
-    // Paper gap: 4.1.1.1 measures by one interval. On hosts, packets leave and are read in bursts and times are uncertain by
-    // milliseconds, so that one interval says nothing. `Config::transport` counts the arrivals of a quarter of a second.
+    /// The arrivals within the configured window.
+    // Paper gap: 4.1.1.1 measures one interval. Hosts send and read packets in bursts, and their times are uncertain by
+    // milliseconds, so a single interval is meaningless. `Config::transport` counts the arrivals of a quarter of a second.
     Window,
 }
 
 /// The samples assumed for a receiver that lost nothing while its representative did (paper 000, 4.1.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assumed {
-    /// One assumed sample in place of the oldest one, whatever happened before: the paper.
+    /// One assumed sample replaces the oldest sample, regardless of earlier assumed samples, as in the paper.
     Once,
-    /// As many assumed samples as the representative has reported since the receiver's latest loss.
-    // Paper gap: 4.1.4.2 discards each assumed sample. A receiver that has gathered N samples in a bad time and loses nothing
-    // from then on would keep its N - 1 old ones for ever and stay where it is. `Config::transport` lets silence add up.
+    /// One assumed sample for each report of the representative since the receiver's latest loss.
+    // Paper gap: 4.1.4.2 discards each assumed sample. A receiver with N samples from a congested period and no losses afterwards
+    // would keep its N - 1 old samples indefinitely and never join. `Config::transport` accumulates the assumed samples.
     Each,
 }
 
-/// When a layer may be joined.
-// Paper gap: 4.1.4 compares statistics of N losses. `Config::transport` takes what a layer's start-up has shown, and the
-// representative's losses alone, for evidence too.
+/// The conditions for joining a layer.
+// Paper gap: 4.1.4 compares statistics of N losses. `Config::transport` also accepts two other kinds of evidence: a layer's
+// start-up, and losses of the representative alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joins {
-    /// At comparisons of losses: the paper.
+    /// A comparison of losses, as in the paper.
     Compared,
-    /// Also where a start-up, or losses of the representative alone, show room.
+    /// Also a start-up, or losses of the representative alone, that show room.
     Early,
 }
 
 /// Whether the representative of a layer notifies the source that it leaves the layer.
-// Paper gap: 4.1.3 lets the source notice a representative's leave by its silence. On real networks it says so.
+// Paper gap: in 4.1.3 the source detects a representative's leave by its silence. On real networks the representative sends a
+// report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaveNotice {
-    /// It falls silent: the paper.
+    /// Sends nothing, as in the paper.
     Silent,
-    /// It reports that.
+    /// Sends a report.
     Reported,
 }
 
 impl Config {
-    /// A sender on a real network: doubling start, all guards, measures that survive the effects of hosts on times, and fewer samples, so
-    /// that layers are found within a transfer. On local networks of 1 to 100 Mbit/s the first join comes after 1 to 10 s, with the paper's
-    /// 30 and 30 after 3 to 40 s, or not within a minute. With 6 and 3 it comes little sooner, and there are more joins.
+    /// Returns the settings for a real network: doubling start, all guards, measurements that tolerate timing errors of hosts,
+    /// and fewer samples so that layers are found within a transfer. On local networks of 1 to 100 Mbit/s the first join occurs
+    /// after 1 to 10 s. With the paper's 30 and 30 it occurs after 3 to 40 s, or not within a minute. With 6 and 3 it occurs
+    /// little sooner, and there are more joins.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -212,7 +215,7 @@ impl Config {
         }
     }
 
-    /// The policy that moves the rate of a layer; for [`LayerScheme::Pgmcc`] it only stands by.
+    /// The policy that moves the rate of a layer. It has no effect with [`LayerScheme::Pgmcc`].
     pub(super) fn policy_choice(&self) -> PolicyChoice {
         match self.control {
             LayerScheme::Tfmcc => match self.policy {
@@ -224,7 +227,7 @@ impl Config {
     }
 }
 
-/// The scheme as a user sees it.
+/// The scheme's entry in the catalogue.
 const ENTRY: Entry = Entry {
     name: "gmcc",
     number: 7,

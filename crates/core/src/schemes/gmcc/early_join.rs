@@ -1,12 +1,12 @@
-//! Joining layers before the statistics of losses exist: the evidence of a layer's start-up and its silence.
+//! Joins of layers before loss statistics exist. The evidence is a layer's start-up and the absence of losses.
 //!
-//! Paper 000 compares losses, so a receiver waits until a representative has had `N` of them, again in every layer. Fast layers lose a
-//! packet each few seconds or minutes. Three things are known much sooner:
+//! Paper 000 compares losses, so in every layer a receiver waits until the representative has had `N` losses. A fast layer loses
+//! only one packet in seconds or minutes. Three facts are available much sooner:
 //!
-//! - A layer that starts doubles its rate until a receiver cannot follow. A receiver that got the fastest round without a loss has been
-//!   shown a path for that rate, and the layer goes on at less.
-//! - The representative has lost again and again, and nothing was lost here meanwhile.
-//! - Packets state the rate of the layer above, so that a receiver need not try a layer that cannot fit.
+//! - A starting layer doubles its rate until a receiver cannot follow. If a receiver got the fastest round without a loss, its path
+//!   can carry that rate, and the layer continues at a lower rate.
+//! - The representative has lost packets repeatedly, and this receiver lost none meanwhile.
+//! - Packets state the rate of the layer above, so a receiver need not try a layer that cannot fit.
 
 use crate::packet::{Data, Flags};
 use crate::time::{Span, Time};
@@ -14,36 +14,38 @@ use crate::time::{Span, Time};
 /// The evidence of one layer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JoinEvidence {
-    /// The fastest round of the layer's start-up that came whole, in bit/s.
+    /// Rate of the fastest start-up round that arrived without loss, in bit/s.
     peak: f32,
-    /// When the layer's start-up was over, or the layer was joined, if that was later.
+    /// End of the layer's start-up, or the time of the join if that was later.
     settled_at: Time,
     starting: bool,
-    /// Whether something was lost since.
+    /// Whether a packet was lost since then.
     spoiled: bool,
 }
 
-/// How a layer looks to the receiver now.
+/// The present state of a layer, as the receiver observes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ObservedLayer {
-    /// The rate that the newest packet states, in bit/s.
+    /// The rate stated by the newest packet, in bit/s.
     pub(super) rate: Option<f32>,
     pub(super) rtt: Span,
-    /// Updates of the representative since the latest loss here.
+    /// Number of updates of the representative since this receiver's latest loss.
     pub(super) quiet: u8,
     /// The size of the newest packet, in bits.
     pub(super) packet_bits: u32,
 }
 
-/// A layer must have become slower than its fastest round by this much before others are taken for what limits it.
+/// Ratio of a layer's fastest round to its present rate above which other receivers, not this one, are assumed to limit the
+/// layer.
 const HEADROOM: f32 = 1.25;
-/// Without a start-up: the number of updates of the representative without a loss here.
+/// Without an observed start-up: the required number of updates of the representative without a loss at this receiver.
 const QUIET: u8 = 3;
-/// Round-trip times without a loss after the start-up, in which the queues that it has filled overflow or not.
+/// Required round-trip times without a loss after the start-up. Queues that the start-up has filled overflow in this time, if at
+/// all.
 const DRAIN: u64 = 2;
-/// The same in a layer that was running when it was joined.
+/// Required round-trip times without a loss in a layer that was already running at the join.
 const TRIAL: u64 = 4;
-/// The least round-trip time that is assumed: with shorter ones these numbers prove nothing.
+/// Minimum assumed round-trip time. With shorter times, the counts above prove nothing.
 const SHORTEST: Span = Span::from_millis(25);
 
 impl JoinEvidence {
@@ -51,7 +53,7 @@ impl JoinEvidence {
         JoinEvidence { peak: 0.0, settled_at: now, starting: false, spoiled: false }
     }
 
-    /// A packet of the layer has come, and this was the rate of a round that it ended, if it ended one without losses.
+    /// Records a received packet of the layer. `whole_round` is the rate of the round that it ended, if that round had no losses.
     pub(super) fn note(&mut self, data: &Data, whole_round: Option<f32>, now: Time) {
         if data.flags.has(Flags::STARTING) {
             self.starting = true;
@@ -61,13 +63,14 @@ impl JoinEvidence {
         }
     }
 
-    /// Something was lost: perhaps by chance, perhaps because another flow began.
+    /// Records a loss. It may be due to chance or to a new competing flow.
     pub(super) fn on_loss(&mut self) {
         self.spoiled = true;
     }
 
-    /// Returns whether a receiver whose highest layer is this one, and looks so, should join the next, which is sent at `above` bit/s. It
-    /// takes all joined layers at `total` bit/s, and last lost something in any of them at `lost_at`.
+    /// Returns whether a receiver should join the next layer, which is sent at `above` bit/s. This layer is its highest one, in
+    /// the given state. The receiver takes all joined layers at `total` bit/s, and its latest loss in any of them was at
+    /// `lost_at`.
     pub(super) fn has_room(
         &self,
         layer: ObservedLayer,
@@ -82,7 +85,7 @@ impl JoinEvidence {
         let shown = self.peak >= HEADROOM * rate && clean >= rtt * DRAIN;
         let shown = shown && (!self.spoiled || layer.quiet >= 1 || clean >= rtt * TRIAL);
         let quiet = layer.quiet >= QUIET && clean >= rtt * TRIAL;
-        // The growth of a TCP flow in that time.
+        // The growth of a TCP flow in this time.
         let rounds = clean.as_secs_f64() / rtt.as_secs_f64();
         let grown = rounds * f64::from(layer.packet_bits) / rtt.as_secs_f64();
         (shown || quiet) && above <= total + grown

@@ -1,4 +1,4 @@
-//! One layer at the source: its representative, its rate, and whether it is on (paper 000, 4.1.2 and 4.1.3).
+//! State of one layer at the source: its representative, its rate, and whether it is on (paper 000, 4.1.2 and 4.1.3).
 
 use super::acks::{Acknowledged, Halved};
 use super::conditions::Estimate;
@@ -17,11 +17,11 @@ pub(super) struct LayerControl {
     mode: Mode,
     pub(super) controller: SendController,
     policy: AnyPolicy,
-    /// With [`LayerScheme::Pgmcc`] in place of the policy.
+    /// PGMCC's window, which replaces the policy with [`LayerScheme::Pgmcc`].
     acks: Option<Box<Acknowledged>>,
     keep: f64,
     on_throughput: bool,
-    /// Whether a cut is one of all layers that its receiver has.
+    /// Determines whether a cut applies to all layers that the reporting receiver has joined.
     joins: Joins,
     /// "N".
     wanted: u8,
@@ -47,7 +47,7 @@ pub(super) enum Mode {
     Off,
     /// The rate follows the representative; the base layer may have none yet.
     On,
-    /// The representative fell silent: all receivers are asked to report.
+    /// The representative is silent: all receivers are requested to report.
     Seek { since: Time },
     /// No receiver answered: a packet per round-trip time.
     Low { since: Time },
@@ -61,7 +61,7 @@ pub(super) struct Representative {
     pub(super) mean: f64,
     pub(super) deviation: f64,
     pub(super) samples: u16,
-    /// The rate at which the layer arrived there, as far as it was reported.
+    /// Arrival rate of the layer at the representative, if it was reported.
     pub(super) rate: Option<Rate>,
 }
 
@@ -79,31 +79,32 @@ pub(super) enum Kind {
     Heartbeat,
 }
 
-/// Heartbeats that are missed before the others are asked, before the rate is lowered, and before the layer is off.
+/// Number of missed heartbeats before all receivers are requested to report, before the rate is lowered, and before the layer is
+/// switched off.
 const SILENT: u64 = 8;
 const SEEKING: u64 = 4;
 const LOW: u64 = 20;
 const RTT_GAIN: f64 = 0.125;
-/// The number of samples that is enough to take a representative's place where layers are joined early.
+/// Number of samples that suffices to replace a representative where layers are joined early.
 pub(super) const SOON: u16 = 3;
-/// The part of the rate that the paper's cut keeps.
+/// Ratio of the rate after the paper's cut to the rate before.
 const HALF: f64 = 0.5;
 
 impl Representative {
-    /// As a comparison takes it.
+    /// Returns the statistics as an estimate for comparisons.
     pub(super) fn estimate(&self) -> Estimate {
         let count = f64::from(self.samples.max(1));
         Estimate { mean: self.mean, error: self.deviation / count.sqrt() }
     }
 
-    /// Returns whether its statistics are empty.
+    /// Returns whether the statistics are empty.
     fn knows_nothing(&self) -> bool {
         self.samples == 0 || self.mean <= 0.0
     }
 }
 
 impl LayerControl {
-    /// A layer that is off.
+    /// Creates a layer that is off.
     pub(super) fn new(config: &Config, sending: Sending) -> LayerControl {
         let on_throughput = config.control == LayerScheme::Ormcc;
         LayerControl {
@@ -132,8 +133,8 @@ impl LayerControl {
         self.mode != Mode::Off
     }
 
-    /// Whether the layer is on, past its start-up, and has a rate that can be shifted.
-    // Paper gap: 4.1.4.3 shifts rates. A layer that is run by a window has none of its own, and shifts nothing.
+    /// Returns whether the layer is on, past its start-up, and has a rate that can be shifted.
+    // Paper gap: 4.1.4.3 shifts rates. A layer that is controlled by a window has no rate of the policy, and shifts nothing.
     pub(super) fn is_steady(&self) -> bool {
         self.is_on() && !self.controller.is_starting() && self.acks.is_none()
     }
@@ -173,14 +174,14 @@ impl LayerControl {
         }
     }
 
-    /// The base layer at the start of the session: on, without a representative.
+    /// Switches the base layer on at the start of the session, without a representative.
     pub(super) fn open_session(&mut self, now: Time) {
         self.mode = Mode::On;
         self.controller.start(now);
         self.tick_at = now + self.control_rtt();
     }
 
-    /// A receiver requests the layer: it is switched on and follows that receiver (paper 000, 4.1.3).
+    /// Switches the layer on at the request of a receiver, which becomes its representative (paper 000, 4.1.3).
     pub(super) fn switch_on(&mut self, config: &Config, from: ReceiverId, rtt: Span, now: Time) {
         self.mode = Mode::On;
         self.policy = config.policy_choice().policy_after(config.sending.start);
@@ -195,7 +196,7 @@ impl LayerControl {
         self.follow(nothing, None, now);
     }
 
-    /// The layer has no receivers any more.
+    /// Switches the layer off: it has no receivers.
     fn switch_off(&mut self) {
         self.mode = Mode::Off;
         self.representative = None;
@@ -203,12 +204,12 @@ impl LayerControl {
         self.shift = 0.0;
     }
 
-    /// The representative, while it is valid.
+    /// Returns the representative, while it is valid.
     pub(super) fn followed(&self) -> Option<&Representative> {
         self.representative.as_ref().filter(|_| self.mode == Mode::On)
     }
 
-    /// Returns the layer's state, as headers carry it.
+    /// Returns the layer's state, as sent in headers.
     pub(super) fn standing(&self) -> LayerState {
         match (self.mode, self.followed()) {
             (Mode::Off, _) => LayerState::Off,
@@ -219,9 +220,9 @@ impl LayerControl {
     }
 
     /// Returns the mark of packets of the layer.
-    // Paper gap: 4.1.2 broadcasts what is known about representatives. Here every packet says it about its own layer, and of all
-    // layers only whether they are on and followed, and how fast the one above is sent, which is all that counts for receivers
-    // that have not joined them.
+    // Paper gap: 4.1.2 broadcasts the statistics of representatives. Here each packet carries the statistics of its own layer.
+    // For all layers, packets state only whether they are on and have a representative, and the rate of the next higher layer.
+    // Receivers that have not joined a layer need nothing else.
     pub(super) fn mark(&self, above: Rate, states: LayerStates) -> Mark {
         let (id, estimate) = match self.followed() {
             Some(followed) => (Some(followed.id), followed.estimate()),
@@ -238,17 +239,18 @@ impl LayerControl {
         }
     }
 
-    /// "SRTT" of the layer: the representative's; before there is a sample, the largest of the group, or the assumed one.
+    /// Returns the "SRTT" of the layer: the representative's; before there is a sample, the largest of the group, or the assumed
+    /// one.
     pub(super) fn control_rtt(&self) -> Span {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
 
-    /// How often the representative gives a sign of life.
+    /// Returns the interval between heartbeats of the representative.
     fn beat(&self) -> Span {
         self.control_rtt().max(self.min_beat)
     }
 
-    /// Returns the rate of the layer's own control, without the shifted part.
+    /// Returns the rate of the layer's control, without the shifted part.
     pub(super) fn lambda(&self) -> Rate {
         Rate::from_bps((self.controller.rate().bps() - self.shift).max(1.0))
     }
@@ -257,7 +259,7 @@ impl LayerControl {
         self.controller.set_rate(Rate::from_bps(lambda.bps() + self.shift), now);
     }
 
-    /// Shifts this rate to the layer (or, negative, from it) from now on, in bit/s.
+    /// Sets the rate that is shifted to the layer, in bit/s. It is negative for the layer that gives bandwidth.
     pub(super) fn set_shift(&mut self, shift: f64, now: Time) {
         if shift != self.shift {
             let lambda = self.lambda().bps();
@@ -276,7 +278,7 @@ impl LayerControl {
         }
     }
 
-    /// The rate follows the window, where there is one.
+    /// Sets the rate from the window, if the layer has one.
     fn follow_window(&mut self, now: Time) {
         if let Some(acks) = &self.acks {
             let rate = acks.rate(self.controller.config().packet_size, self.control_rtt());
@@ -284,7 +286,7 @@ impl LayerControl {
         }
     }
 
-    /// An acknowledgement.
+    /// Handles an acknowledgement.
     pub(super) fn on_selective(
         &mut self,
         from: ReceiverId,
@@ -311,7 +313,7 @@ impl LayerControl {
         }
     }
 
-    /// A packet leaves.
+    /// Records a sent packet.
     pub(super) fn on_departure(&mut self, now: Time) {
         self.policy.on_departure();
         let id = self.followed().map(|followed| followed.id);
@@ -326,7 +328,7 @@ impl LayerControl {
         self.tick_at = now + self.control_rtt();
     }
 
-    /// Every round-trip time (paper 000, 4.1.2).
+    /// Performs the update of each round-trip time (paper 000, 4.1.2).
     fn tick(&mut self, now: Time) {
         let rtt = self.control_rtt();
         let next = self.tick_at + rtt;
@@ -342,7 +344,7 @@ impl LayerControl {
         }
     }
 
-    /// When silence has lasted long enough for the next step.
+    /// Returns the time at which continued silence causes the next step.
     fn step_at(&self, layer: Layer) -> Time {
         if self.controller.is_idle() {
             return Time::NEVER;
@@ -355,7 +357,8 @@ impl LayerControl {
         }
     }
 
-    /// Silence has lasted long enough: asks all receivers, slows down, switches off (paper 000, 4.1.3). The base layer is never off.
+    /// Performs the next step after a period of silence: requests reports of all receivers, lowers the rate, then switches the
+    /// layer off (paper 000, 4.1.3). The base layer is never switched off.
     fn step(&mut self, layer: Layer, now: Time) {
         if now < self.step_at(layer) {
             return;
@@ -375,12 +378,12 @@ impl LayerControl {
         }
     }
 
-    /// Headers state from now on that every receiver may report.
+    /// Makes headers state that every receiver may report.
     fn seek(&mut self, now: Time) {
         self.mode = Mode::Seek { since: now };
     }
 
-    /// A receiver left: it is not followed any longer.
+    /// Handles the departure of a receiver: it cannot remain the representative.
     pub(super) fn forget(&mut self, receiver: ReceiverId, now: Time) {
         if self.followed().is_some_and(|followed| followed.id == receiver) {
             self.representative = None;
@@ -388,7 +391,7 @@ impl LayerControl {
         }
     }
 
-    /// The group is another one now.
+    /// Restarts the layer after a change of the group.
     pub(super) fn start_again(&mut self, config: &Config, layer: Layer, now: Time) {
         if !self.is_on() {
             return;
@@ -414,7 +417,7 @@ impl LayerControl {
         self.controller.set_rate(lambda, now);
     }
 
-    /// A report about how congested its sender is.
+    /// Handles a report of its sender's congestion.
     pub(super) fn on_averaged(
         &mut self,
         report: Representative,
@@ -451,7 +454,7 @@ impl LayerControl {
         self.cut(report.rate, below, now)
     }
 
-    /// Whether another receiver is to be followed instead (paper 000, 4.1.2).
+    /// Returns whether the sender of `report` should replace the representative (paper 000, 4.1.2).
     fn is_worse(&self, report: &Representative, followed: &Representative) -> bool {
         if followed.knows_nothing() {
             return !report.knows_nothing();
@@ -463,7 +466,7 @@ impl LayerControl {
         report.samples >= enough && report.estimate().replaces(followed.estimate())
     }
 
-    /// News of the representative itself.
+    /// Handles a report of the representative.
     fn renew(
         &mut self,
         followed: Representative,
@@ -497,14 +500,14 @@ impl LayerControl {
         }
     }
 
-    /// Zero is only sent before the first representative.
+    /// The value zero is only sent before the first representative.
     fn count_update(&mut self) {
         self.updates = self.updates.checked_add(1).unwrap_or(1);
     }
 
-    /// At most once per round-trip time (paper 000, 4.1.2).
-    // Paper gap: 4.1.2 halves the layer. A receiver of several layers then gives up less than half of what it has; with
-    // `Joins::Early` half of all its layers is taken from the highest one, down to a packet per round-trip time.
+    /// Cuts the rate, at most once per round-trip time (paper 000, 4.1.2).
+    // Paper gap: 4.1.2 halves the rate of the layer. A receiver of several layers then loses less than half of its total rate.
+    // With `Joins::Early`, half of the total is subtracted from its highest layer, down to a packet per round-trip time.
     fn cut(&mut self, throughput: Option<Rate>, below: Rate, now: Time) -> RateChange {
         self.controller.end_start_up();
         if self.acks.is_some() || !self.gate.is_open(now, self.control_rtt()) {
@@ -527,14 +530,14 @@ impl LayerControl {
         RateChange::Cut
     }
 
-    /// A receiver of the layer is alive.
+    /// Records that a receiver of the layer is alive.
     pub(super) fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
         let Some(sample) = self.controller.sample(echo, now) else { return };
         if self.followed().is_some_and(|followed| followed.id == from) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
         if let Mode::Low { .. } = self.mode {
-            // The receivers have lost nothing recently: as before the first representative.
+            // The receivers have lost nothing recently. The state is that before the first representative.
             (self.mode, self.representative) = (Mode::On, None);
         }
         self.controller.on_alive(from, sample, now);

@@ -1,9 +1,9 @@
 //! GMCC: generalized multicast congestion control, several rates in layers that adapt themselves (paper 000, chapter 4).
 //!
-//! The stream is cut into layers, each sent to a group of its own. A receiver is subscribed to the lowest layers, from the base layer up to
-//! its highest one. Within a layer the source follows one receiver, the most congested one, its *representative*, and all the others keep
-//! silent. Layers have no fixed rates: each goes as fast as its representative can take. Receivers compare their own congestion with the
-//! representative's, which the source announces:
+//! The stream is split into layers, each sent to its own group. A receiver is subscribed to the lowest layers, from the base
+//! layer up to its highest one. In each layer the source follows the most congested receiver, its *representative*, and all other
+//! receivers send nothing. Layers have no fixed rates: the representative limits the rate of its layer. Receivers compare their
+//! own congestion with that of the representative, which the source announces:
 //!
 //! ```text
 //!               far less congested than the representative of my highest layer, J times in a row
@@ -18,7 +18,7 @@
 //!               representative, or about to be, of more than one layer
 //! ```
 //!
-//! and the source switches layers on and off by who reports:
+//! The source switches layers on and off according to the reports:
 //!
 //! ```text
 //!   ┌─────┐ asked for ┌────┐ representative silent ┌──────┐ nobody answers ┌─────┐ still nobody

@@ -1,4 +1,4 @@
-//! GMCC's receiver: measures how congested it is in each layer, and joins and leaves layers by comparing.
+//! GMCC's receiver: measures its congestion in each layer, and joins and leaves layers by comparing it with the representative's.
 
 use super::config::{Assumed, Config, Joins, LeaveNotice};
 use super::settings::Settings;
@@ -15,38 +15,38 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone)]
 pub struct Receiver {
     me: ReceiverId,
-    /// When something is to be done next.
+    /// Time of the next action.
     wake_at: Time,
     last_arrival: Time,
-    /// The latest loss in any layer.
+    /// Time of the latest loss in any layer.
     lost_at: Time,
-    /// When it is looked at next whether there is room for another layer.
+    /// Time of the next check for room for another layer.
     look_at: Time,
-    /// The rate at which the layer above the highest one is sent, in bit/s.
+    /// Rate of the layer above the highest joined one, in bit/s.
     above: f32,
-    /// Where all layers stand, by the newest packet.
+    /// The states of all layers, from the newest packet.
     states: LayerStates,
-    /// The layers that it is subscribed to, the base layer first.
+    /// The joined layers, the base layer first.
     joined: Vec<SubscribedLayer>,
     knocking: Option<PendingJoin>,
-    /// By layers: when it may be joined again, and after how many visits that were short.
+    /// By layers: the time from which it may be joined again, and the number of short visits.
     barred: Box<[JoinBackoff]>,
-    /// Checks in a row that were in favour of a leave.
+    /// Number of consecutive checks that favoured a leave.
     leaning: u8,
     settings: Settings,
     counts: Counts,
 }
 
-/// How often the receiver changed its subscription, reported, and suppressed a report.
+/// Counters of subscription changes, reports and suppressed reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Joins because of many losses that were fewer than the representative's (paper 000, 4.1.4.1).
+    /// Joins because this receiver's own losses were less severe than the representative's (paper 000, 4.1.4.1).
     pub joins_at_own: u32,
     /// Joins because of losses that only the representative had (paper 000, 4.1.4.2).
     pub joins_at_others: u32,
-    /// Joins because shifted bandwidth did not hurt (paper 000, 4.1.4.3).
+    /// Joins because shifted bandwidth caused no harm (paper 000, 4.1.4.3).
     pub joins_at_shifts: u32,
-    /// Joins because a start-up or the representative's losses alone have shown room.
+    /// Joins because a start-up, or losses of the representative alone, showed room.
     pub joins_at_room: u32,
     /// Decisions to join that were cancelled (paper 000, 4.1.4.4).
     pub vetoes: u32,
@@ -62,7 +62,7 @@ pub struct Counts {
     pub suppressed: u32,
 }
 
-/// A layer was joined of which no packet has come yet.
+/// A joined layer from which no packet has arrived yet.
 #[derive(Debug, Clone, Copy)]
 struct PendingJoin {
     layer: Layer,
@@ -79,7 +79,7 @@ struct JoinBackoff {
     visits: u8,
 }
 
-/// Why a layer is joined.
+/// The reason for joining a layer.
 #[derive(Debug, Clone, Copy)]
 enum Situation {
     OwnLosses,
@@ -90,18 +90,18 @@ enum Situation {
 
 const _: () = assert!(size_of::<Receiver>() <= 400);
 
-/// The number of samples that is enough to take a representative's place where layers are joined early.
+/// Number of samples that suffices to replace a representative where layers are joined early.
 const SOON: u8 = super::layer::SOON as u8;
-/// The part of all its layers that a layer must bring to be kept.
+/// Minimum share of a layer in the total rate; below it, the layer is left.
 const LITTLE: f64 = 0.1;
-/// Silence of the source after which nothing is sent to it.
+/// Duration of the source's silence after which nothing is sent to the source.
 const STALE_AFTER: Span = Span::from_secs(10);
-/// The number of requests for a layer, and their least total duration.
+/// Number of requests for a layer, and their minimum total duration.
 const TRIES: u8 = 20;
 const PATIENCE: Span = Span::from_secs(2);
-/// The number of doublings of the shortest time for which a layer is barred.
+/// Maximum number of doublings of the minimum time for which a layer is barred.
 const MAX: u8 = 6;
-/// Round-trip times without a join after a layer that never came.
+/// Round-trip times without a join after a requested layer sent no packets.
 const HOLD_OFF: u64 = 64;
 
 impl Receiver {
@@ -125,25 +125,25 @@ impl Receiver {
         }
     }
 
-    /// Returns counters of its actions.
+    /// Returns the counters.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The highest layer that it is subscribed to.
+    /// Returns the highest joined layer.
     pub fn subscription(&self) -> Layer {
         Layer(self.top() as u8)
     }
 
-    /// Mean, standard deviation and number of the latest attenuation factors in `layer`, in 1/s; `None` for a layer that is
-    /// not joined.
+    /// Returns the mean, standard deviation and number of the latest attenuation factors in `layer`, in 1/s; `None` for a layer
+    /// that is not joined.
     pub fn attenuation(&self, layer: Layer) -> Option<(f64, f64, u8)> {
         let taf = &self.joined.get(usize::from(layer.0))?.taf;
         let (mean, deviation) = taf.moments();
         Some((mean, deviation, taf.len()))
     }
 
-    /// Whether the newest packet of `layer` named this receiver as the layer's representative.
+    /// Returns whether the newest packet of `layer` named this receiver as the layer's representative.
     pub fn is_representative(&self, layer: Layer) -> bool {
         self.joined.get(usize::from(layer.0)).and_then(SubscribedLayer::representative) == Some(self.me)
     }
@@ -152,15 +152,15 @@ impl Receiver {
         self.joined.len() - 1
     }
 
-    /// How often a representative gives a sign of life.
+    /// Returns the interval between heartbeats of a representative.
     fn beat(&self, joined: &SubscribedLayer) -> Span {
         joined.rtt().max(self.settings.beat)
     }
 
     /// Returns whether this receiver may report in a layer (paper 000, 4.1.2 and 4.1.3).
-    // Paper gap: 4.1.2 compares statistics of N samples only. A representative without any sample - it asked for the layer, or
-    // answered when nobody else did - gives way to everybody who has one, or nothing would slow the layer down until
-    // somebody has N.
+    // Paper gap: 4.1.2 compares statistics of N samples only. A representative may have no samples, because it requested the
+    // layer or was the only receiver to answer. It is replaced by any receiver with samples; otherwise nothing would slow the
+    // layer down until a receiver has N samples.
     fn may_report(&self, joined: &SubscribedLayer, cause: Cause) -> bool {
         let taf = &joined.taf;
         if self.is_early() && cause != Cause::Heartbeat && !std::ptr::eq(joined, &self.joined[self.top()]) {
@@ -179,9 +179,10 @@ impl Receiver {
         }
     }
 
-    /// Returns the delay of a report of a receiver that is not followed: the more congested, the sooner (paper 000, 4.1.3).
-    // Paper gap: 4.1.3 says "the larger the TAF, the sooner". Here ORMCC's law over two round-trip times, shortened by the share
-    // of the last representative's factor in the sum of both.
+    /// Returns the delay of a report of a receiver that is not the representative. A more congested receiver reports sooner
+    /// (paper 000, 4.1.3).
+    // Paper gap: 4.1.3 only states "the larger the TAF, the sooner". Here ORMCC's distribution over two round-trip times is used,
+    // shortened by the share of the last representative's factor in the sum of both factors.
     fn delay(&self, joined: &SubscribedLayer, cx: &mut Cx<'_>) -> Span {
         let own = joined.taf.moments().0;
         let part = joined.reference.filter(|reference| *reference > 0.0).map_or(1.0, |r| r / (r + own));
@@ -228,7 +229,7 @@ impl Receiver {
         self.send(index, content, cx);
     }
 
-    /// A packet of a layer revealed a congestion epoch.
+    /// Handles a congestion epoch that a packet of a layer revealed.
     #[inline(never)]
     fn on_congestion(&mut self, index: usize, seq: Seq, cause: Cause, cx: &mut Cx<'_>) {
         let settings = self.settings;
@@ -249,7 +250,8 @@ impl Receiver {
         }
     }
 
-    /// A packet may be lost on any layer; the highest one makes the rate too high. Losses within a round-trip time are one epoch.
+    /// Handles a congestion epoch with early joins. A packet may be lost on any layer, but the highest layer makes the rate too
+    /// high. Losses within a round-trip time are one epoch.
     fn on_early_congestion(&mut self, index: usize, seq: Seq, cause: Cause, cx: &mut Cx<'_>) {
         let top = self.top();
         let again = cx.now.since(self.lost_at) < self.joined[top].rtt();
@@ -267,7 +269,7 @@ impl Receiver {
         now.since(last) < joined.rtt() / u64::from(limit.max(1))
     }
 
-    /// New samples in a layer: leave or join?
+    /// Decides on a leave or a join after new samples in a layer.
     fn decide(&mut self, index: usize, added: AddedSamples, cx: &mut Cx<'_>) {
         if self.is_early() {
             let squeezed = self.is_squeezed(index);
@@ -294,7 +296,7 @@ impl Receiver {
         }
     }
 
-    /// Count a comparison; whether this was the last one wanted (paper 000, 4.1.4.1).
+    /// Counts a comparison; returns whether it completes the required number (paper 000, 4.1.4.1).
     fn is_ahead_at_own_loss(&mut self, index: usize) -> bool {
         let rules = self.settings.rules;
         let settled = self.standing(index) == LayerState::Settled;
@@ -308,9 +310,9 @@ impl Receiver {
         joined.at_own >= rules.comparisons
     }
 
-    /// The representative of the highest layer lost something: the same with an assumed loss here (paper 000, 4.1.4.2).
-    // Paper gap: 4.1.4.2 does not say how many samples a comparison takes, and a receiver that loses little has few. Here the
-    // representative must have N, and the receiver may have any number.
+    /// Compares at a loss of the highest layer's representative, with an assumed loss at this receiver (paper 000, 4.1.4.2).
+    // Paper gap: 4.1.4.2 does not state the number of samples for a comparison, and a receiver with few losses has few samples.
+    // Here the representative must have N samples, and the receiver may have any number.
     fn is_ahead_at_others_loss(&mut self, index: usize, now: Time) -> bool {
         let (rules, assumed, me) = (self.settings.rules, self.settings.assumed, self.me);
         let settled = self.standing(index) == LayerState::Settled;
@@ -331,8 +333,8 @@ impl Receiver {
         joined.at_others >= rules.comparisons
     }
 
-    /// Bandwidth shifted to the highest layer does not make it worse, so the layer above shares its bottleneck
-    /// (paper 000, 4.1.4.3).
+    /// Returns whether bandwidth shifted to the highest layer causes no harm. The next layer then shares the bottleneck (paper
+    /// 000, 4.1.4.3).
     fn is_unhurt_by_shifts(&self, index: usize) -> bool {
         let taf = &self.joined[index].taf;
         let above =
@@ -341,7 +343,7 @@ impl Receiver {
         above && enough && taf.shifted.estimate().is_like(taf.steady.estimate())
     }
 
-    /// Whether the highest layer has shown room for the next one.
+    /// Joins the next layer if the highest layer has shown room for it.
     #[inline(never)]
     fn look_for_room(&mut self, cx: &mut Cx<'_>) {
         let joined = &self.joined[self.top()];
@@ -357,7 +359,7 @@ impl Receiver {
         self.states.of(Layer(index as u8))
     }
 
-    /// Whether a join would be spurious (paper 000, 4.1.4.4).
+    /// Returns whether a join would be spurious (paper 000, 4.1.4.4).
     fn is_join_vetoed(&self, now: Time) -> bool {
         if self.is_early() {
             return self.standing(self.top()) == LayerState::Open
@@ -367,8 +369,8 @@ impl Receiver {
         unsettled || self.joined.iter().any(|joined| self.limits(joined, now))
     }
 
-    /// Returns whether this receiver is a layer's representative or may become it. A receiver that joins early has few samples, which are
-    /// all of its start-up when nothing was lost since: its silence counts.
+    /// Returns whether this receiver is a layer's representative or may become it. A receiver that joins early has few samples,
+    /// which may all be from its start-up. Therefore its time without losses counts.
     fn limits(&self, joined: &SubscribedLayer, now: Time) -> bool {
         let taf = &joined.taf;
         let own = || if self.is_early() { taf.estimate_now(now) } else { taf.estimate() };
@@ -376,7 +378,7 @@ impl Receiver {
         joined.representative() == Some(self.me) || joined.followed().is_some_and(may)
     }
 
-    /// Whether its losses go on although its highest layer, which it limits, has come down to next to nothing.
+    /// Returns whether losses continue although the rate of the highest layer, which this receiver limits, is almost zero.
     fn is_squeezed(&self, top: usize) -> bool {
         let joined = &self.joined[top];
         let total: f64 = self.joined.iter().filter_map(SubscribedLayer::rate).map(f64::from).sum();
@@ -388,13 +390,13 @@ impl Receiver {
         self.settings.joins == Joins::Early
     }
 
-    /// Whether it limits more than one layer, and has waited long enough to know (paper 000, 4.1.5).
+    /// Returns whether this receiver limits more than one layer, after a sufficient wait (paper 000, 4.1.5).
     fn limits_too_much(&self, now: Time) -> bool {
         let settled = self.joined.iter().all(|joined| joined.gate >= self.settings.rules.samples);
         settled && self.joined.iter().filter(|joined| self.limits(joined, now)).count() > 1
     }
 
-    /// Join the next layer, unless that would be spurious.
+    /// Joins the next layer, unless the join would be spurious.
     fn join(&mut self, situation: Situation, cx: &mut Cx<'_>) {
         let next = self.joined.len();
         if next >= usize::from(self.settings.layers) || cx.now < self.barred[next].until {
@@ -419,7 +421,7 @@ impl Receiver {
         self.knock_at(Layer(next as u8), cx);
     }
 
-    /// The highest layer was too much: do not come back at once, and the later, the shorter the visits are.
+    /// Bars the highest layer for some time after an overload. Shorter visits cause longer bars.
     fn bar(&mut self, now: Time) {
         let top = self.top();
         let barred = &mut self.barred[top];
@@ -429,7 +431,7 @@ impl Receiver {
         barred.until = now + span(barred.visits);
     }
 
-    /// Leave the highest layer.
+    /// Leaves the highest layer.
     fn leave(&mut self, cx: &mut Cx<'_>) {
         let top = self.top();
         if top == 0 {
@@ -446,15 +448,15 @@ impl Receiver {
         cx.effects.push(Effect::Subscribe(Layer(top as u8 - 1)));
     }
 
-    /// Begins to request a layer of which no packets come.
+    /// Starts to request a layer that sends no packets.
     fn knock_at(&mut self, layer: Layer, cx: &mut Cx<'_>) {
         self.knocking = Some(PendingJoin { layer, since: cx.now, tries: 0, next_at: cx.now });
         self.knock(cx);
     }
 
     /// Requests the layer if it is off; gives up after a while (paper 000, 4.1.3).
-    // Paper gap: 4.1.3 has the first receiver of a layer send reports until the layer is on, and does not say how long. Here
-    // twenty times, once in a round-trip time, and for two seconds at least; then the layer is left, and no other joined for
+    // Paper gap: 4.1.3 lets the first receiver of a layer send reports until the layer is on, without a limit. Here it sends
+    // twenty reports, one per round-trip time, for at least two seconds. Then it leaves the layer, and joins no other layer for
     // 64 round-trip times.
     fn knock(&mut self, cx: &mut Cx<'_>) {
         let Some(mut knocking) = self.knocking.filter(|knocking| knocking.next_at <= cx.now) else { return };
@@ -474,7 +476,7 @@ impl Receiver {
         self.knocking = Some(knocking);
     }
 
-    /// A layer that this receiver is subscribed to is off: a receiver has to request it again.
+    /// Requests a joined layer again if it is off.
     fn watch_standings(&mut self, cx: &mut Cx<'_>) {
         if self.knocking.is_some() {
             return;
@@ -507,7 +509,7 @@ impl Receiver {
         }
     }
 
-    /// As a representative under PGMCC's control does with every packet.
+    /// Acknowledges the newest packet, as PGMCC requires of a representative.
     fn acknowledge(&self, index: usize, cx: &mut Cx<'_>) {
         let joined = &self.joined[index];
         if self.settings.acknowledges && joined.representative() == Some(self.me) {
@@ -652,7 +654,7 @@ impl crate::node::Receiver for Receiver {
 }
 
 impl Receiver {
-    /// Marks within a round-trip time of an epoch are the same epoch.
+    /// Returns whether there was an epoch within the latest round-trip time. Marks in this time belong to that epoch.
     fn has_just_lost(&self, index: usize, now: Time) -> bool {
         let joined = &self.joined[index];
         now.since(joined.taf.latest()) < joined.newest.map_or(DEFAULT_RTT, |received| received.rtt)

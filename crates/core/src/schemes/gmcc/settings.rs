@@ -1,4 +1,4 @@
-//! Settings of a receiver that packets may need.
+//! Receiver settings that are used for packets.
 
 use super::config::{Assumed, Config, Joins, LayerScheme, LeaveNotice, Output};
 use super::taf::Rules;
@@ -6,7 +6,7 @@ use crate::packet::LayerStates;
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-/// The part of the configuration that every packet may need.
+/// The part of the configuration that is used for packets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub(super) rules: Rules,

@@ -1,8 +1,8 @@
 //! Probabilistic inter-layer bandwidth shifting, "PIBS" (paper 000, 4.1.4.3).
 //!
-//! Now and then, for the time between two cuts of a layer, the layer sends a tenth faster and the one above as much slower.
-//! A receiver of the lower layer alone that is not hurt by that shares its bottleneck with both layers, and may join the
-//! upper one without anybody being worse off.
+//! Occasionally, for the time between two cuts of a layer, the layer sends a tenth faster and the next higher layer sends less by
+//! the same amount. If this causes no harm to a receiver of only the lower layer, the receiver shares its bottleneck with both
+//! layers. It may then join the upper layer at no cost to other receivers.
 
 use super::config::Config;
 use super::layer::LayerControl;
@@ -10,7 +10,7 @@ use crate::packet::{Layer, Signal};
 use crate::rng::Rng;
 use crate::time::Time;
 
-/// Which layer gains, if any does: no two layers shift at the same time.
+/// The layer that gains bandwidth, if any. Only one layer gains at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Shift {
     gaining: Option<Layer>,
@@ -24,7 +24,7 @@ impl Shift {
         Shift { gaining: None, probability: config.shift_probability, part: config.shift }
     }
 
-    /// A rate control period of `layer` ends and another one begins.
+    /// Handles the end of a rate control period of `layer` and the start of another one.
     pub(super) fn on_cut(&mut self, layer: Layer, layers: &[LayerControl], rng: &mut Rng) {
         if self.gaining == Some(layer) {
             self.gaining = None;
@@ -34,14 +34,14 @@ impl Shift {
         }
     }
 
-    /// A layer may have been switched off, or restarted.
+    /// Ends the shift if one of its layers was switched off or restarted.
     pub(super) fn check(&mut self, layers: &[LayerControl]) {
         self.gaining = self.gaining.filter(|layer| may_shift(*layer, layers));
     }
 
     /// Keeps the shifted bandwidth in proportion to the present rates.
-    // Paper gap: 4.1.4.3 lets the giving layer fall to zero, where nobody could tell it from one that is off. Here it keeps the
-    // lowest rate that a layer may have.
+    // Paper gap: 4.1.4.3 lets the rate of the giving layer fall to zero, which receivers could not distinguish from a layer that
+    // is off. Here the layer keeps the minimum rate.
     pub(super) fn apply(&self, layers: &mut [LayerControl], now: Time) {
         let mut from_below = 0.0;
         for layer in 0..layers.len() {
@@ -72,7 +72,7 @@ impl Shift {
     }
 }
 
-/// Whether there is a layer above to shift from, and neither is in start-up.
+/// Returns whether there is a next higher layer to shift from, and both layers have finished start-up.
 fn may_shift(layer: Layer, layers: &[LayerControl]) -> bool {
     let at = |index: usize| layers.get(index).is_some_and(LayerControl::is_steady);
     at(usize::from(layer.0)) && at(usize::from(layer.0) + 1)

@@ -1,4 +1,4 @@
-//! GMCC's source: runs its layers side by side and shifts bandwidth between them now and then.
+//! GMCC's source: runs its layers concurrently and occasionally shifts bandwidth between them.
 
 use super::config::Config;
 use super::layer::{Kind, LayerControl, RateChange, Representative};
@@ -8,7 +8,7 @@ use crate::packet::{Cause, Layer, LayerStates, ReceiverId, Report, ReportContent
 use crate::rate::{Bounds, Sending, Start};
 use crate::time::{Rate, Span, Time};
 
-/// The source of a GMCC session. Its state grows with the number of layers, not with that of receivers.
+/// The source of a GMCC session. Its state grows with the number of layers, not with the number of receivers.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
@@ -16,11 +16,11 @@ pub struct Source {
     shift: Shift,
 }
 
-/// The interval between packets of the slowest enhancement layer. Configured lowest rates are those of the base layer.
+/// Packet interval of an enhancement layer at its minimum rate. Configured minimum rates apply to the base layer.
 const SLOWEST: Span = Span::from_secs(8);
 
 impl Source {
-    /// A source that has not started.
+    /// Creates a source that has not started.
     pub fn new(config: Config) -> Source {
         let count = config.layers.clamp(1, LayerStates::LAYERS);
         let layers = (0..count).map(|layer| LayerControl::new(&config, sending_of(&config, Layer(layer))));
@@ -36,7 +36,7 @@ impl Source {
         all.fold(LayerStates::default(), |all, (layer, control)| all.with(Layer(layer), control.standing()))
     }
 
-    /// A receiver requests a layer that is off. Layers are on cumulatively.
+    /// Handles a request for a layer that is off. All layers below it are on too.
     fn on_joining(&mut self, layer: Layer, from: ReceiverId, now: Time) {
         let index = usize::from(layer.0);
         let below = self.layers.iter().take(index).all(LayerControl::is_on);
@@ -77,13 +77,13 @@ impl Source {
         }
     }
 
-    /// Updates all that depends on rates: the shifted bandwidth, and the limits of enhancement layers.
+    /// Updates everything that depends on rates: the shifted bandwidth, and the limits of enhancement layers.
     fn settle(&mut self, now: Time) {
         self.share_limits(now);
         self.shift.apply(&mut self.layers, now);
     }
 
-    /// A highest rate is one of all layers together: each layer gets the remainder of those below.
+    /// Distributes the maximum rate, which limits the sum of all layers: each layer gets the remainder of the lower layers.
     fn share_limits(&mut self, now: Time) {
         let Bounds { min, max } = self.config.sending.bounds;
         if !max.is_usable() {
@@ -115,7 +115,7 @@ impl Source {
     }
 }
 
-/// The lowest rate of an upper layer.
+/// Returns the minimum rate of an enhancement layer.
 fn slowest(config: &Config, min: Rate) -> Rate {
     Rate::of(u64::from(config.sending.packet_size), SLOWEST).min(min)
 }

@@ -1,4 +1,4 @@
-//! A receiver's state of one of the layers that it is subscribed to.
+//! A receiver's state of one joined layer.
 
 use super::acks::Arrived;
 use super::conditions::Estimate;
@@ -17,25 +17,25 @@ pub(super) struct SubscribedLayer {
     pub(super) taf: Taf,
     /// The newest packet's header; `None` before the first.
     pub(super) newest: Option<NewestHeader>,
-    /// The latest valid representative's mean.
+    /// Mean of the latest valid representative.
     pub(super) reference: Option<f64>,
     arrivals: Throughput,
-    /// Where the representative acknowledges.
+    /// Received packets, for the acknowledgements of a representative.
     pub(super) arrived: Arrived,
-    /// The packet before the newest one.
+    /// Arrival time of the packet before the newest one.
     before_at: Option<Time>,
     joined_at: Time,
-    /// Samples since a layer was joined or left, "gate".
+    /// Number of samples since a layer was joined or left, "gate".
     pub(super) gate: u8,
-    /// Comparisons in a row that were in favour of a join: at losses, and at the representative's.
+    /// Numbers of consecutive comparisons that favoured a join: at own losses, and at the representative's losses.
     pub(super) at_own: u8,
     pub(super) at_others: u8,
-    /// Updates of the representative since the latest loss here.
+    /// Number of updates of the representative since this receiver's latest loss.
     quiet: u8,
-    /// Whether something was lost since the latest update.
+    /// Whether a packet was lost since the latest update.
     lost_since_update: bool,
     pub(super) pending: Option<Pending>,
-    /// When the next heartbeat is due, if this receiver is the representative.
+    /// Time of the next heartbeat, if this receiver is the representative.
     pub(super) beat_at: Time,
     pub(super) reported_at: Option<Time>,
     pub(super) start_up: StartUpReceiver,
@@ -51,7 +51,7 @@ pub(super) struct NewestHeader {
     signal: Signal,
     rate: f32,
     pub(super) representative: Option<ReceiverId>,
-    /// Its statistics; `None` if they are missing or make no sense.
+    /// Statistics of the representative; `None` if they are missing or invalid.
     pub(super) followed: Option<Estimate>,
     pub(super) rtt: Span,
     stated_rtt: f32,
@@ -59,7 +59,7 @@ pub(super) struct NewestHeader {
     pub(super) updates: u8,
 }
 
-/// A report that waits for its moment.
+/// A delayed report.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pending {
     pub(super) at: Time,
@@ -68,7 +68,7 @@ pub(super) struct Pending {
     pub(super) cause: Cause,
 }
 
-/// Whether the representative's statistics have changed since the packet before.
+/// Whether the representative's statistics differ from those of the previous packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatisticsChange {
     Same,
@@ -112,19 +112,19 @@ impl SubscribedLayer {
         self.newest.and_then(|newest| newest.representative)
     }
 
-    /// Returns the representative's statistics, as far as they are known.
+    /// Returns the representative's statistics, if available.
     pub(super) fn followed(&self) -> Option<Estimate> {
         self.newest.and_then(|newest| newest.followed)
     }
 
-    /// Returns whether there is no representative and there has to be one, because there was one before, or because acknowledgements are
-    /// needed: all are asked to answer.
+    /// Returns whether the layer needs a representative and has none: there was one before, or acknowledgements are needed. Then
+    /// all receivers are requested to answer.
     pub(super) fn is_orphaned(&self, settings: &Settings) -> bool {
         let wanted = |newest: &NewestHeader| newest.updates != 0 || settings.acknowledges;
         self.newest.is_some_and(|newest| newest.representative.is_none() && wanted(&newest))
     }
 
-    /// Copies the statements of a packet that is not late about its layer.
+    /// Copies the layer's state from the header of a packet that is not late.
     #[inline]
     pub(super) fn read(&mut self, data: &Data, now: Time) -> StatisticsChange {
         let Mark::Layered { id, mean, error, rtt, updates, .. } = data.mark else {
@@ -154,7 +154,7 @@ impl SubscribedLayer {
         news
     }
 
-    /// A packet that is not late has arrived and everything about it is done.
+    /// Records a packet that is not late, after it has been processed.
     #[inline]
     pub(super) fn note(&mut self, data: &Data, arrival: Arrival, now: Time) {
         let Some(newest) = &mut self.newest else { return };
@@ -163,7 +163,7 @@ impl SubscribedLayer {
         (newest.signal, newest.rate) = (data.signal, data.rate);
     }
 
-    /// Count an arrival.
+    /// Counts an arrival.
     #[inline]
     pub(super) fn count(&mut self, arrival: Arrival, window: Span, now: Time) {
         self.arrivals.record(now, arrival.size);
@@ -180,7 +180,7 @@ impl SubscribedLayer {
         if rate.is_usable() { rate } else { Rate::ZERO }
     }
 
-    /// The individual factor at a loss that is noticed now, of the packet before it (paper 000, 4.1.1.1).
+    /// Returns the individual factor at a loss that is detected now, measured on the packet before the loss (paper 000, 4.1.1.1).
     fn individual_factor(&self, settings: &Settings, now: Time) -> Option<f64> {
         let newest = self.newest?;
         let input = f64::from(newest.rate);
@@ -195,7 +195,7 @@ impl SubscribedLayer {
         usable.then(|| (1.0 - output.bps() / input).clamp(0.0, 1.0))
     }
 
-    /// A congestion epoch (paper 000, 4.1.1).
+    /// Handles a congestion epoch (paper 000, 4.1.1).
     pub(super) fn on_epoch(&mut self, settings: &Settings, now: Time) -> AddedSamples {
         let itaf = self.individual_factor(settings, now);
         let signal = self.newest.map_or(Signal::None, |newest| newest.signal);
@@ -208,8 +208,8 @@ impl SubscribedLayer {
         added
     }
 
-    /// The representative's statistics have changed: how many of its updates there were without a loss here; zero when
-    /// something was lost since the latest one.
+    /// Handles a change of the representative's statistics. Returns the number of its updates without a loss here; zero if a
+    /// packet was lost since the latest update.
     pub(super) fn quiet_updates(&mut self) -> u8 {
         self.quiet = self.quiet.saturating_add(1);
         if std::mem::take(&mut self.lost_since_update) {
@@ -218,26 +218,27 @@ impl SubscribedLayer {
         self.quiet
     }
 
-    /// Returns the rate that the newest packet states, in bit/s.
+    /// Returns the rate stated by the newest packet, in bit/s.
     pub(super) fn rate(&self) -> Option<f32> {
         self.newest.filter(|newest| newest.size > 0).map(|newest| newest.rate)
     }
 
-    /// Returns whether, this being the receiver's highest layer, its evidence is enough to join the next ([`JoinEvidence::has_room`]).
+    /// Returns whether the evidence of this layer is enough to join the next ([`JoinEvidence::has_room`]). This layer must be the
+    /// highest joined one.
     pub(super) fn has_room(&self, lost_at: Time, total: f64, above: f64, now: Time) -> bool {
         let packet_bits = self.newest.map_or(0, |newest| u32::from(newest.size) * 8);
         let layer = ObservedLayer { rate: self.rate(), rtt: self.rtt(), quiet: self.quiet, packet_bits };
         self.climb.has_room(layer, lost_at, total, above, now)
     }
 
-    /// Plan a report about this moment, unless one is planned.
+    /// Schedules a report about the present time, unless one is scheduled.
     pub(super) fn plan(&mut self, seq: Seq, cause: Cause, delay: Span, now: Time) {
         if self.pending.is_none() {
             self.pending = Some(Pending { at: now + delay, event_at: now, seq, cause });
         }
     }
 
-    /// The packet that a report answers that is sent now.
+    /// Returns the echo for a report that is sent now.
     pub(super) fn echo(&self, now: Time) -> Echo {
         match self.newest {
             Some(newest) => Echo { seq: newest.seq, hold: now.since(newest.at) },
@@ -245,7 +246,7 @@ impl SubscribedLayer {
         }
     }
 
-    /// Another set of layers: waits again for the network to settle (paper 000, 4.1.5).
+    /// Restarts the wait for the network to settle after a change of the joined layers (paper 000, 4.1.5).
     pub(super) fn reopen_gate(&mut self) {
         (self.gate, self.at_own, self.at_others) = (0, 0, 0);
         self.taf.forget_shifts();
@@ -257,7 +258,7 @@ impl SubscribedLayer {
     }
 }
 
-/// The least gap of the two packets before a loss.
+/// Minimum gap between the two packets before a loss.
 const MIN_GAP: Span = Span::from_micros(1);
 
 impl NewestHeader {
@@ -294,7 +295,7 @@ impl NewestHeader {
 }
 
 impl Pending {
-    /// The packet that it answers, when it is sent now.
+    /// Returns the echo of this packet for a report that is sent now.
     pub(super) fn echo(&self, now: Time) -> Echo {
         Echo { seq: self.seq, hold: now.since(self.event_at) }
     }

@@ -1,11 +1,11 @@
-//! How congested a receiver is in a layer: the throughput attenuation factor and its two parts (paper 000, 4.1.1).
+//! Measurement of a receiver's congestion in a layer: the throughput attenuation factor and its two parts (paper 000, 4.1.1).
 
 use super::conditions::Estimate;
 use super::config::{Config, CorMean, MAX_SAMPLES, TafSample};
 use crate::packet::Signal;
 use crate::time::{Span, Time};
 
-/// The latest samples of something.
+/// A ring buffer of the latest samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring {
     values: [f32; MAX_SAMPLES],
@@ -15,7 +15,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// For `limit` samples, 2 to [`MAX_SAMPLES`].
+    /// Creates a ring for `limit` samples, 2 to [`MAX_SAMPLES`].
     pub(super) const fn new(limit: u8) -> Ring {
         Ring { values: [0.0; MAX_SAMPLES], next: 0, count: 0, limit }
     }
@@ -38,35 +38,36 @@ impl Ring {
         self.count = (self.count + 1).min(self.limit);
     }
 
-    /// The newest `most` of them, in no particular order.
+    /// Returns the newest `most` samples, in no particular order.
     fn newest(&self, most: u8) -> impl Iterator<Item = f64> + Clone {
         let (count, next, limit) = (self.count.min(most), self.next, self.limit);
         (1..=count).map(move |back| f64::from(self.values[usize::from((next + limit - back) % limit)]))
     }
 
-    /// `None` without a sample.
+    /// Returns the mean; `None` without a sample.
     pub(super) fn mean(&self) -> Option<f64> {
         self.mean_with(0.0, 0)
     }
 
-    /// Mean of the newest ones and of `copies` more samples of this value, N together at most.
+    /// Returns the mean of the newest samples and `copies` additional samples of `value`, at most N together.
     fn mean_with(&self, value: f64, copies: u8) -> Option<f64> {
         let kept = self.newest(self.limit - copies.min(self.limit));
         let count = kept.clone().count() + usize::from(copies);
         (count > 0).then(|| (kept.sum::<f64>() + value * f64::from(copies)) / count as f64)
     }
 
-    /// Mean and standard deviation (divided by n - 1); zeros without samples, and no deviation of a single one.
+    /// Returns the mean and standard deviation (divided by n - 1). Both are zero without samples; the deviation of a single
+    /// sample is zero.
     pub(super) fn moments(&self) -> (f64, f64) {
         moments(self.newest(self.limit))
     }
 
-    /// Mean and standard error.
+    /// Returns the mean and standard error.
     pub(super) fn estimate(&self) -> Estimate {
         estimate(self.newest(self.limit))
     }
 
-    /// The same as if there were `copies` more samples of this value now, which push out the oldest.
+    /// Returns the estimate with `copies` additional samples of `value`, which replace the oldest samples.
     fn estimate_with(&self, value: f64, copies: u8) -> Estimate {
         let copies = copies.min(self.limit);
         let kept = self.newest(self.limit - copies);
@@ -108,12 +109,12 @@ pub(super) struct Taf {
     pub(super) steady: Ring,
     /// Individual factors measured while the layer gained by a shift, "theta'".
     pub(super) shifted: Ring,
-    /// The latest congestion epoch; before the first, when the layer was joined.
+    /// Time of the latest congestion epoch; before the first epoch, the time of the join.
     latest: Time,
     epochs: Epochs,
 }
 
-/// How many there were.
+/// Number of congestion epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Epochs {
     None,
@@ -123,17 +124,17 @@ enum Epochs {
 /// The samples that a congestion epoch has added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct AddedSamples {
-    /// A sample of the attenuation factor.
+    /// Whether a sample of the attenuation factor was added.
     pub(super) factor: bool,
-    /// A sample of an individual factor under shifted bandwidth.
+    /// Whether a sample of an individual factor under shifted bandwidth was added.
     pub(super) shifted: bool,
 }
 
-/// No interval counts as shorter.
+/// Minimum interval; shorter ones count as this one.
 const SHORTEST: Span = Span::from_micros(1);
 
 impl Taf {
-    /// In a layer that is joined now.
+    /// Creates the statistics of a layer that is joined now.
     pub(super) fn new(config: &Rules, now: Time) -> Taf {
         let ring = Ring::new(config.samples);
         Taf {
@@ -149,14 +150,15 @@ impl Taf {
         }
     }
 
-    /// Before the first packet: the layer counts as joined now.
+    /// Sets the time of the join to now. Used before the first packet.
     pub(super) fn joined(&mut self, now: Time) {
         self.latest = now;
     }
 
-    /// A congestion epoch now. `itaf` is its individual factor, where that could be measured, and `signal` that of the packet
-    /// that it was measured on.
-    // Paper gap: 4.1.4.3 knows periods with and without shifting. A layer that gives bandwidth to the one below is in neither.
+    /// Records a congestion epoch. `itaf` is its individual factor, if it could be measured; `signal` is the signal of the packet
+    /// on which it was measured.
+    // Paper gap: 4.1.4.3 distinguishes periods with and without shifting. A layer that gives bandwidth to the lower layer is in
+    // neither.
     pub(super) fn on_epoch(&mut self, itaf: Option<f64>, signal: Signal, now: Time) -> AddedSamples {
         let mut added = AddedSamples::default();
         if let Some(itaf) = itaf {
@@ -201,39 +203,39 @@ impl Taf {
         }
     }
 
-    /// Samples of the attenuation factor, N at most.
+    /// Returns the number of samples of the attenuation factor, at most N.
     pub(super) const fn len(&self) -> u8 {
         self.factors.len()
     }
 
-    /// Whether there are N.
+    /// Returns whether there are N samples.
     pub(super) const fn is_settled(&self) -> bool {
         self.factors.is_full()
     }
 
-    /// Mean and standard error, "Theta" and "Theta^sigma / sqrt(n)".
+    /// Returns the mean and standard error, "Theta" and "Theta^sigma / sqrt(n)".
     pub(super) fn estimate(&self) -> Estimate {
         self.factors.estimate()
     }
 
-    /// Mean and standard deviation.
+    /// Returns the mean and standard deviation.
     pub(super) fn moments(&self) -> (f64, f64) {
         self.factors.moments()
     }
 
-    /// Whether there was an epoch.
+    /// Returns whether there was a congestion epoch.
     pub(super) fn has_lost(&self) -> bool {
         self.epochs == Epochs::Some
     }
 
-    /// Mean and standard deviation as of [`Taf::estimate_now`].
+    /// Returns the mean and standard deviation that belong to [`Taf::estimate_now`].
     pub(super) fn moments_now(&self, now: Time) -> (f64, f64) {
         let Estimate { mean, error } = self.estimate_now(now);
         (mean, error * f64::from(self.factors.len().max(1)).sqrt())
     }
 
-    /// Returns the estimate, with the silence since the latest epoch: as many samples as there should have been meanwhile count as if a
-    /// packet were lost now.
+    /// Returns the estimate, corrected for the silence since the latest epoch. The number of samples that were expected in this
+    /// time count as if a packet were lost now.
     pub(super) fn estimate_now(&self, now: Time) -> Estimate {
         let silence = now.since(self.latest).max(SHORTEST).as_secs_f64();
         let Some(rate) = self.rate_of(self.occurrence.mean()) else { return self.estimate() };
@@ -246,8 +248,9 @@ impl Taf {
         self.factors.estimate_with(itaf * cor, missed)
     }
 
-    /// Returns the estimate as if a packet were lost now, `copies` times (paper 000, 4.1.4.2). Nothing of it is stored.
-    // Paper gap: 4.1.4.2 prints 1 / (t1 - t2), which is negative, for t2 is the later one.
+    /// Returns the estimate as if a packet were lost now, `copies` times (paper 000, 4.1.4.2). The assumed samples are not
+    /// stored.
+    // Paper gap: 4.1.4.2 prints 1 / (t1 - t2), which is negative because t2 is later.
     pub(super) fn assumed(&self, copies: u8, now: Time) -> Estimate {
         let interval = now.since(self.latest).max(SHORTEST).as_secs_f64();
         let cor = self.rate_of(self.occurrence.mean_with(self.stored(interval), copies)).unwrap_or(0.0);
@@ -255,12 +258,12 @@ impl Taf {
         self.factors.estimate_with(itaf * cor, copies)
     }
 
-    /// The latest congestion epoch; before the first one, when the layer was joined.
+    /// Returns the time of the latest congestion epoch; before the first one, the time of the join.
     pub(super) const fn latest(&self) -> Time {
         self.latest
     }
 
-    /// Another set of layers: measurements about shifting do not hold any longer.
+    /// Deletes the measurements about shifting, which are invalid after a change of the joined layers.
     pub(super) fn forget_shifts(&mut self) {
         self.steady.clear();
         self.shifted.clear();

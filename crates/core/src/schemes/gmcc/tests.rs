@@ -1,4 +1,4 @@
-//! T-GM-3 to T-GM-8, and what else a receiver and a source do by themselves.
+//! T-GM-3 to T-GM-8, and other tests of a single receiver or source.
 
 use super::layer::Mode;
 use super::{Assumed, Config, LayerScheme, LeaveNotice, Receiver, Source};
@@ -19,17 +19,17 @@ const THIRD: ReceiverId = ReceiverId::new(3).expect("not zero");
 const RTT: Span = Span::from_millis(100);
 const SIZE: u16 = 1000;
 
-/// Few samples, so that tests are short.
+/// A configuration with few samples, for short tests.
 fn short() -> Config {
     Config { samples: 4, comparisons: 3, ..Config::published() }
 }
 
-/// A receiver, and headers that say what the test wants.
+/// A receiver with headers that the test chooses.
 struct Hand {
     receiver: Receiver,
     now: Time,
     seq: [u64; 8],
-    /// By layers: who is followed, its mean and its updates.
+    /// By layers: the representative, its mean and its number of updates.
     followed: [(Option<ReceiverId>, f32, u8); 8],
     states: LayerStates,
     rng: Rng,
@@ -37,7 +37,7 @@ struct Hand {
 }
 
 impl Hand {
-    /// In a base layer whose representative is another one, with a mean of 10/s.
+    /// Creates a receiver in a base layer whose representative is another receiver, with a mean of 10/s.
     fn new(config: Config) -> Hand {
         Hand {
             receiver: Receiver::new(ME, &config),
@@ -55,7 +55,7 @@ impl Hand {
         self.effects.drain().collect()
     }
 
-    /// A packet `gap` after the one before, with `lost` packets lost in front of it.
+    /// Delivers a packet `gap` after the previous one, with `lost` lost packets between them.
     fn packet_with(&mut self, layer: u8, gap: Span, lost: u32, signal: Signal) -> Vec<Effect> {
         self.now += gap;
         let index = usize::from(layer);
@@ -72,7 +72,7 @@ impl Hand {
         self.packet_with(layer, gap, lost, Signal::None)
     }
 
-    /// Two packets at four fifths of the rate of their sending, then a loss, a second after the loss before.
+    /// Delivers two packets at four fifths of their sending rate, then a loss, one second after the previous loss.
     fn loss_with(&mut self, layer: u8, signal: Signal) -> Vec<Effect> {
         self.packet(layer, Span::from_millis(980), 0);
         self.packet_with(layer, Span::from_millis(10), 0, signal);
@@ -87,13 +87,13 @@ impl Hand {
         (0..count).flat_map(|_| self.loss(layer)).collect()
     }
 
-    /// The representative of a layer loses something, and this receiver does not.
+    /// The representative of a layer reports a loss; this receiver has none.
     fn others_loss(&mut self, layer: u8) -> Vec<Effect> {
         self.followed[usize::from(layer)].2 += 1;
         self.packet(layer, Span::from_secs(1), 0)
     }
 
-    /// Returns the receiver's effects of its own until `span` has passed.
+    /// Returns the receiver's timer-driven effects until `span` has passed.
     fn wait(&mut self, span: Span) -> Vec<Effect> {
         let end = self.now + span;
         let mut effects = Vec::new();
@@ -105,7 +105,7 @@ impl Hand {
         effects
     }
 
-    /// The representative of a layer says another mean.
+    /// The representative of a layer reports another mean.
     fn say(&mut self, layer: u8, mean: f32) {
         self.followed[usize::from(layer)].1 = mean;
         self.followed[usize::from(layer)].2 += 1;
@@ -148,7 +148,7 @@ fn causes(effects: &[Effect]) -> Vec<(u8, Cause)> {
     reports.collect()
 }
 
-/// T-GM-1, as it comes from packets: 1 - 0.8 Mbit/s over 1 Mbit/s, once a second.
+/// T-GM-1, with packets: 1 - 0.8 Mbit/s over 1 Mbit/s, once a second.
 #[test]
 fn the_attenuation_factor_uses_the_two_packets_before_a_loss() {
     let mut hand = Hand::new(short());
@@ -162,12 +162,12 @@ fn the_attenuation_factor_uses_the_two_packets_before_a_loss() {
 fn the_attenuation_factor_uses_a_window_if_times_are_uncertain() {
     let mut hand = Hand::new(Config { samples: 4, ..Config::transport(SIZE) });
     for turn in 0..600u32 {
-        // In bursts of four back to back, one in 100 packets lost: what one pair says would be nonsense.
+        // Bursts of four packets, with one in 100 packets lost: the interval of one pair is meaningless.
         let gap = if turn.is_multiple_of(4) { Span::from_millis(40) } else { Span::from_micros(3) };
         hand.packet(0, gap, u32::from(turn % 100 == 99));
     }
     let (mean, _, samples) = hand.receiver.attenuation(Layer(0)).expect("joined");
-    // 0.8 of 1 Mbit/s arrives, a loss a second: 0.2 but for the edges of the window.
+    // 0.8 of 1 Mbit/s arrives, with one loss per second: the expected value is 0.2, apart from edge effects of the window.
     assert!(samples == 4 && (0.1..0.35).contains(&mean), "{mean} of {samples}");
 }
 
@@ -211,7 +211,7 @@ fn a_loss_free_receiver_joins_at_losses_of_the_representative() {
     assert_eq!(hand.receiver.counts().joins_at_others, 1);
 }
 
-/// T-GM-4, the rule around it: a loss of its own between two of the representative's is no assumed one, and resets nothing.
+/// T-GM-4: an own loss between two losses of the representative is not an assumed loss, and resets nothing.
 #[test]
 fn a_loss_of_its_own_takes_the_place_of_an_assumed_one() {
     let mut hand = Hand::new(short());
@@ -409,7 +409,7 @@ fn a_receiver_that_limits_two_layers_leaves_the_upper_one() {
     assert_eq!(joins(&hand.losses(0, 20)), []);
 }
 
-/// A source with nobody at the other end but the test.
+/// A source without receivers; the test plays their role.
 type Desk = Bench<Source>;
 
 impl Desk {
@@ -417,7 +417,7 @@ impl Desk {
         Bench::by_hand(Source::new(config), SIZE)
     }
 
-    /// An answer to the newest packet of a layer that is no round-trip sample.
+    /// Returns an answer to the newest packet of a layer that gives no round-trip sample.
     fn answer(&self, layer: u8) -> Echo {
         Echo { seq: Seq(self.newest_seq(layer)), hold: Span::MAX }
     }
@@ -636,7 +636,7 @@ fn other_controls_cut_by_other_rules() {
     }
 }
 
-/// Acknowledges everything that has left on the base layer.
+/// Acknowledges all packets sent on the base layer.
 fn acknowledge(desk: &mut Desk) {
     let echo = Echo { hold: Span::ZERO, ..desk.answer(0) };
     let content = ReportContent::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 };
