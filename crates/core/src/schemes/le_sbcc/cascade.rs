@@ -20,7 +20,7 @@ pub(super) struct Cascade {
     atf: Part,
     decay: f64,
     reporters: Reporters,
-    /// Until then there is no other reduction and no increase, "CongestionEpoch".
+    /// End of the present epoch, "CongestionEpoch". Until then the rate is neither reduced again nor increased.
     epoch_until: Time,
     decay_at: Time,
     decays: u32,
@@ -30,11 +30,11 @@ pub(super) struct Cascade {
 
 /// The number of round trips after which counts decay (paper 000, 2.1.1).
 const DECAY_AFTER: u64 = 100;
-/// The number of decays after which receivers that have long been silent are forgotten.
-// Paper gap: 2.1.2 keeps state for every receiver that ever reported. Here one is forgotten when its count is below 0.01
+/// The number of decays after which receivers with a long silence are removed.
+// Paper gap: 2.1.2 stores state for every receiver that ever reported. Here a receiver is removed when its count is below 0.01
 // and it has had no loss event for 1000 round trips.
 const SWEEP_AFTER: u32 = 10;
-/// Without LI2LE each indication is processed; of one report, at most this number.
+/// Without LI2LE each indication is processed; this is the maximum per report.
 const MAX_AT_ONCE: u32 = 1024;
 
 impl Cascade {
@@ -58,7 +58,7 @@ impl Cascade {
         self.decay_at = now + round_trip.mean() * DECAY_AFTER;
     }
 
-    /// The receiver that had the most loss events.
+    /// Returns the receiver with the most loss events.
     pub(super) const fn worst(&self) -> Option<ReceiverId> {
         self.reporters.worst()
     }
@@ -76,17 +76,17 @@ impl Cascade {
         now < self.epoch_until
     }
 
-    /// A receiver reports; `None` when there are too many to remember.
+    /// Returns the record of a reporting receiver; `None` when the table is full.
     pub(super) fn reporter(&mut self, from: ReceiverId) -> Option<Reporter> {
         self.reporters.find(from)
     }
 
-    /// It names a packet: whether for the first time.
+    /// Records that a report names packet `seq`; returns whether for the first time.
     pub(super) fn names(&mut self, reporter: Reporter, seq: Seq) -> bool {
         self.reporters.names(reporter, seq)
     }
 
-    /// `count` indications of one receiver: how many reductions come of them.
+    /// Processes `count` indications of one receiver; returns the number of resulting reductions.
     pub(super) fn on_indications(
         &mut self,
         reporter: Reporter,
@@ -107,7 +107,8 @@ impl Cascade {
         (0..events).filter(reduces).count() as u32
     }
 
-    /// "LI2LE": the first indication of a receiver after a round trip without, or in a slot, is a loss event, and no other.
+    /// "LI2LE": returns the number of loss events. Only the first indication of a receiver after a round trip without one, or in
+    /// a slot, is a loss event.
     fn events_of(&mut self, reporter: Reporter, indications: u32, round_trip: &RoundTrip, now: Time) -> u32 {
         let passed_at = self.reporters.passed_at(reporter);
         let begins = |passed_at: Time| match &mut self.slots {
@@ -124,9 +125,9 @@ impl Cascade {
         events
     }
 
-    /// "ATF": whether a loss event reduces the rate.
-    // Paper gap: 2.1.1 allows a reduction in each SRTT + 4 sigma, appendix A in each 1.5 times that. Here it is the
-    // stricter one, which keeps to both.
+    /// "ATF": returns whether a loss event reduces the rate.
+    // Paper gap: 2.1.1 allows one reduction per SRTT + 4 sigma, appendix A one per 1.5 times this duration. Here the longer
+    // duration is used, which satisfies both.
     fn begins_epoch(&mut self, round_trip: &RoundTrip, now: Time) -> bool {
         if self.atf == Part::On {
             if self.is_congested(now) {
@@ -142,7 +143,7 @@ impl Cascade {
         self.decay_at
     }
 
-    /// Every 100 round trips all counts decay.
+    /// Applies the decay of all counts, every 100 round trips.
     pub(super) fn on_deadline(&mut self, round_trip: &RoundTrip, now: Time) {
         if now < self.decay_at {
             return;
@@ -155,33 +156,33 @@ impl Cascade {
         }
     }
 
-    /// The application had nothing to send for the duration `pause`: counts did not decay.
+    /// Handles the end of a `pause` in which the application had nothing to send. Counts did not decay meanwhile.
     pub(super) fn resume(&mut self, pause: Span) {
         self.decay_at += pause;
     }
 
-    /// This receiver left.
+    /// Removes a receiver that left.
     pub(super) fn forget(&mut self, receiver: ReceiverId) {
         self.reporters.forget(receiver);
     }
 
-    /// The group is another one now.
+    /// Removes all receivers after a change of the group.
     pub(super) fn forget_all(&mut self) {
         self.reporters = Reporters::new();
         self.epoch_until = Time::ZERO;
     }
 }
 
-/// Round trips one after the other, for [`Events::Slots`].
+/// Consecutive round trips, for [`Events::Slots`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Slots {
-    /// Where the present one began, and where it ends.
+    /// Start and end of the present slot.
     since: Time,
     until: Time,
 }
 
 impl Slots {
-    /// When the slot began that `now` is in; slots that begin from now on are as long as `length`.
+    /// Returns the start of the slot that contains `now`. New slots have this `length`.
     fn since(&mut self, length: Span, now: Time) -> Time {
         if now >= self.until {
             let whole = now.since(self.until).as_nanos() / length.as_nanos().max(1);
@@ -192,7 +193,7 @@ impl Slots {
     }
 }
 
-/// With which probability a loss event passes.
+/// Returns the probability that a loss event passes.
 fn passing(filter: Selection, shares: Shares) -> f64 {
     match filter {
         Selection::MaxLprf => shares.worst / shares.all,

@@ -9,26 +9,26 @@ use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    /// All settings of LE-SBCC. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Settings of packet sending that all schemes share.
         sending: Sending = Sending::published();
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
-        /// The part of the rate that a reduction keeps: one half in the thesis.
+        /// Ratio of the rate after a reduction to the rate before: one half in the thesis.
         beta: f64 = 0.5 => number["beta", NumberRange::of(0.1, 1.0), "part of the rate that a reduction keeps"];
-        /// The first rate; `None` for [`Sending::initial_rate`].
+        /// Initial rate; `None` for [`Sending::initial_rate`].
         initial_rate: Option<Rate> = None
             => rate["rate0" or "auto", NumberRange::POSITIVE, "first rate; auto: a packet per round-trip time"];
-        /// The first filter: one loss event of many indications of one receiver within a round trip.
+        /// The first filter: combines the indications of one receiver within a round trip into one loss event.
         li2le: Part = Part::On
             => choice["li2le", { "on" => On, "off" => Off },
                 "one loss event of a receiver's reports of a round trip"];
-        /// When the first filter takes an indication for another loss event.
+        /// The rule by which the first filter counts an indication as another loss event.
         events: Events = Events::Window
             => choice["events", { "window" => Window, "slots" => Slots },
                 "another loss event: SRTT + 2 sigma after the latest one, or in the next slot of a round-trip time"];
-        /// The second filter: as many loss events as one receiver has.
+        /// The second filter: passes as many loss events as a single receiver has.
         filter: Selection = Selection::MaxLprf
             => choice["filter", { "max-lprf" => MaxLprf, "lprf" => Lprf, "none" => All },
                 "receivers whose loss events pass"];
@@ -39,28 +39,28 @@ configuration! {
         silence: Silence = Silence::Suited
             => choice["silence", { "auto" => Suited, "on" => On, "off" => Off },
                 "half a round trip of silence after a reduction; auto: with ATF and not with an equation"];
-        /// Whether round-trip samples below half the mean are thrown away.
+        /// Whether round-trip samples below half the mean are discarded.
         prune: Part = Part::On
             => choice["prune", { "on" => On, "off" => Off }, "throw away round-trip samples below half the mean"];
-        /// Whether the mean round-trip time is updated as appendix A prints it.
+        /// Whether the mean round-trip time is updated exactly as printed in appendix A.
         rtt_literal: Part = Part::Off
             => choice["rtt-literal", { "on" => On, "off" => Off }, "weigh new round-trip samples by 7/8, as printed"];
-        /// The part of the loss-event counts that is left after 100 round trips.
+        /// Factor of the loss-event counts at the decay after each 100 round trips.
         decay: f64 = 0.9
             => number["decay", NumberRange::of(0.01, 1.0), "part of the counts that is left after 100 round trips"];
-        /// Receivers wait for a random time up to this before they report a loss; zero to report at once.
+        /// Maximum random delay of a loss report; zero to report at once.
         backoff: Span = Span::ZERO
             => seconds["backoff", NumberRange::of(0.0, MAX_WAIT), "longest random delay of a loss report"];
-        // Paper gap: 2.1.2 leaves it to the transport protocol that reports do not become a flood. `Config::transport` has
-        // receivers send one in 5 ms at most; what is lost meanwhile is in the next one.
-        /// Receivers send two reports of losses no closer to each other than this.
+        // Paper gap: 2.1.2 leaves the limitation of reports to the transport protocol. With `Config::transport`, receivers send
+        // at most one report per 5 ms; losses in the meantime are in the next report.
+        /// Minimum interval between two loss reports of a receiver.
         spacing: Span = Span::ZERO
             => seconds["spacing", NumberRange::of(0.0, MAX_WAIT), "minimum time between two loss reports of a receiver"];
-        /// Which packet reports name for the round-trip time.
+        /// The packet that reports name for the round-trip time.
         echoes: Echoes = Echoes::Lost
             => choice["echo", { "lost" => Lost, "revealing" => Revealing },
                 "the packet that a report names for the round trip"];
-        /// The law of the delay of answers in a start-up by doubling.
+        /// Distribution of the delay of answers in a start-up by doubling.
         delay_law: TruncatedExponential = TruncatedExponential::default();
     }
 
@@ -70,7 +70,7 @@ configuration! {
     impl Configure for Config {
         sending: sending;
         const ENTRY: Entry = ENTRY;
-        // Receivers of other programs give no answers to a start-up, and no sign of life.
+        // Disables answers to a start-up and signs of life, which receivers of other programs do not send.
         fn without_answers(mut self) -> Config {
             self.sending.start = Start::Linear;
             self.sending.silent_group_guard = Guard::Off;
@@ -79,71 +79,74 @@ configuration! {
     }
 }
 
-/// Whether a part of the scheme is there.
+/// Whether a part of the scheme is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// It is not: for experiments that show its effect.
+    /// Inactive, for experiments that show its effect.
     Off,
-    /// It is.
+    /// Active.
     On,
 }
 
-/// When an indication of a receiver is another loss event.
-// Paper gap: 2.1.1 and appendix A print a filter that stays shut for SRTT + 2 sigma after a loss event; the text of 2.1.1 and
-// the Markov chain of 2.2.1.3 have "a binary number", one when there are losses in a round trip, round trip by round trip.
-// Where losses are independent, slots have more events; where they come in bursts, a burst that crosses the end of a slot is
-// two. So it is the filter that is printed, unless asked for otherwise.
+/// The rule by which an indication of a receiver is another loss event.
+// Paper gap: 2.1.1 and appendix A print a filter that is closed for SRTT + 2 sigma after a loss event. The text of 2.1.1 and the
+// Markov chain of 2.2.1.3 have "a binary number" for each round trip, which is one when there are losses. Independent losses make
+// more events in slots. A burst of losses across the end of a slot is two events. The printed filter is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
-    /// When it comes more than `SRTT + 2 sigma` after the latest one (appendix A).
+    /// The indication arrives more than `SRTT + 2 sigma` after the latest loss event (appendix A).
     Window,
-    /// When it is the receiver's first in a slot: slots of a mean round-trip time follow each other, for all receivers alike.
+    /// The indication is the receiver's first in a slot. Slots of a mean round-trip time follow each other and are the same for
+    /// all receivers.
     Slots,
 }
 
-/// Which loss events of all receivers' pass.
+/// The selection of loss events among those of all receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
-    /// Each with the share that the worst receiver has in all of them: on average as many as that one's.
+    /// Passes each event with a probability equal to the worst receiver's share of all events. On average, the number of passed
+    /// events equals that of the worst receiver.
     MaxLprf,
-    /// Each with the share that its own receiver has in all of them (Bhattacharyya et al.; paper 000, 2.1.1).
+    /// Passes each event with a probability equal to the share of its own receiver (Bhattacharyya et al.; paper 000, 2.1.1).
     Lprf,
-    /// All of them.
+    /// Passes all events.
     All,
 }
 
-/// Whether nothing is sent for a while after a reduction.
+/// Whether the source sends nothing for some time after a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// Yes, as a part of the third filter, unless the rate comes from an equation.
-    // Paper gap: 2.3.1 does not say what becomes of the silence when the rate comes from the equation. Here there is none,
-    // for a smooth rate is what the equation is for.
+    /// On, as a part of the third filter, unless the rate is computed by an equation.
+    // Paper gap: 2.3.1 does not define the silence for a rate computed by the equation. Here there is no silence, because the
+    // purpose of the equation is a smooth rate.
     Suited,
-    /// Yes.
+    /// On.
     On,
-    /// No.
+    /// Off.
     Off,
 }
 
-/// Which packet a report names for the round-trip time.
+/// The packet that a report names for the round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Echoes {
-    /// The first lost one, as if it had been answered at once: the source's reading of any protocol's negative acknowledgement.
+    /// The first lost packet, as if it had been answered at once. A source reads the negative acknowledgements of any protocol in
+    /// this form.
     Lost,
-    // Paper gap: 2.1.1 times the lost packet, which includes the wait for the packet that reveals the loss and the random
-    // delay of the report. `Config::transport` names the revealing packet and how long the report was held.
-    /// The one that revealed the loss, with the time that the report was held.
+    // Paper gap: 2.1.1 times the lost packet, which includes the wait for the packet that reveals the loss and the random delay
+    // of the report. `Config::transport` names the revealing packet and the delay of the report.
+    /// The packet that revealed the loss, with the delay of the report.
     Revealing,
 }
 
 impl Config {
-    /// A sender on a real network: doubling start, all guards, beta 0.75, at most 200 loss reports a second from each
-    /// receiver.
+    /// Returns the settings for a real network: doubling start, all guards, beta 0.75, at most 200 loss reports per second from
+    /// each receiver.
     ///
-    /// With the thesis's half, a paced source gets a third to a half of the rate of simulated TCP (SACK) at a drop-tail queue. Its packets
-    /// are spread evenly, so it meets a full queue more often than TCP's bursts do, and of several bottlenecks the worst one counts at any
-    /// moment. With 0.75 it gets 0.8 to 1.2 of TCP's rate on paths from 10 to 100 Mbit/s, 4 to 80 ms and 1 to 16 bottlenecks.
-    // Paper gap: 2.1.1 halves the rate. Halving shares evenly with sources of the same kind, but not with TCP.
+    /// With the thesis's half, a paced source gets a third to a half of the rate of simulated TCP (SACK) at a drop-tail queue.
+    /// Its packets are spread evenly, so they meet a full queue more often than TCP's bursts. With several bottlenecks, the worst
+    /// one counts at any moment. With 0.75 it gets 0.8 to 1.2 of TCP's rate on paths from 10 to 100 Mbit/s, 4 to 80 ms and 1 to
+    /// 16 bottlenecks.
+    // Paper gap: 2.1.1 halves the rate. Halving shares evenly with other LE-SBCC sources, but not with TCP.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -154,7 +157,7 @@ impl Config {
         }
     }
 
-    /// Whether reductions are followed by silence.
+    /// Returns whether the source sends nothing for some time after a reduction.
     pub fn is_silent_after_reductions(&self) -> bool {
         match self.silence {
             Silence::Suited => self.atf == Part::On && !matches!(self.policy, PolicyChoice::Equation(_)),
@@ -164,7 +167,7 @@ impl Config {
     }
 }
 
-/// The scheme as a user sees it.
+/// The scheme's entry in the catalogue.
 const ENTRY: Entry = Entry {
     name: "le-sbcc",
     number: 2,
@@ -190,5 +193,5 @@ const ENTRY: Entry = Entry {
     ],
 };
 
-/// Receivers hold no report longer than this, in seconds.
+/// Maximum delay of a report, in seconds.
 const MAX_WAIT: f64 = 10.0;

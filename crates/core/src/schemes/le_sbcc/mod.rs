@@ -1,8 +1,8 @@
 //! LE-SBCC: loss-event oriented source-based multicast congestion control (paper 000, chapter 2, appendix A).
 //!
-//! One rate for one group, and all the control is at the source. Receivers send negative acknowledgements, like the receivers of any
-//! reliable protocol. The source reduces these *loss indications* (LI) to as many *loss events* (LE) as the most congested receiver has,
-//! and those to at most one *rate reduction* (RR) per round trip.
+//! One rate for one group; the source performs all congestion control. Receivers send negative acknowledgements, as in any
+//! reliable protocol. The source reduces these *loss indications* (LI) to as many *loss events* (LE) as the most congested
+//! receiver has. It reduces the loss events to at most one *rate reduction* (RR) per round trip.
 //!
 //! ```text
 //!    LIs of all       ┌───────┐ LEs of  ┌──────────┐ as many as the  ┌─────┐ at most one in
@@ -11,7 +11,7 @@
 //!                └───> SRTT, sigma: how long all these steps wait
 //! ```
 //!
-//! The source keeps 24 bytes for each receiver that reports losses and nothing for the others.
+//! The source stores 24 bytes for each receiver that reports losses, and no state for other receivers.
 
 mod cascade;
 mod config;

@@ -1,4 +1,4 @@
-//! LE-SBCC's receiver: reports losses, and knows nothing of congestion control.
+//! LE-SBCC's receiver: reports losses, and performs no congestion control.
 
 use super::config::{Config, Echoes};
 use crate::node::{Cx, Effect};
@@ -19,12 +19,12 @@ pub struct Receiver {
     start_up: StartUpReceiver,
     round: RoundLength,
     waiting: [Option<Waiting>; MAX_WAITING],
-    /// No report leaves before this.
+    /// Earliest time of the next report.
     open_at: Time,
     suppressed: u32,
 }
 
-/// A report of losses that waits for its moment.
+/// A delayed loss report.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     at: Time,
@@ -35,24 +35,24 @@ struct Waiting {
 /// The losses that an arrival revealed.
 #[derive(Debug, Clone, Copy)]
 struct Event {
-    /// The packet that arrived.
+    /// The packet whose arrival revealed the losses.
     revealing: Seq,
-    /// Packets lost just before it; none if it carries a congestion mark.
+    /// Number of packets lost just before it; zero if it carries a congestion mark.
     lost: u16,
 }
 
-/// The length of the source's start-up rounds: about a round-trip time, which packets do not state.
+/// Measurement of the length of the source's start-up rounds: about a round-trip time, which packets do not state.
 #[derive(Debug, Clone, Copy)]
 struct RoundLength {
     rate: f32,
-    /// When it began; `None` once its length is known.
+    /// Start of the measured round; `None` once the length is known.
     since: Option<Time>,
     length: Span,
 }
 
-/// The number of reports that may wait. When there are more, the one that is due first leaves.
+/// Maximum number of delayed reports. When there are more, the report with the earliest deadline is sent.
 const MAX_WAITING: usize = 4;
-/// Rounds are taken to be no shorter and no longer.
+/// Minimum and maximum assumed length of a round.
 const ROUNDS: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
 
 impl Receiver {
@@ -73,11 +73,11 @@ impl Receiver {
         }
     }
 
-    /// One report for all that an arrival revealed, at once or later.
+    /// Sends one report, at once or later, of all losses that an arrival revealed.
     fn on_event(&mut self, event: Event, cx: &mut Cx<'_>) {
         let now = cx.now;
         if self.spacing > Span::ZERO && self.waiting[0].is_some() {
-            // That report informs the source of this round trip's losses.
+            // The pending report informs the source of this round trip's losses.
             self.suppressed = self.suppressed.saturating_add(1);
             return;
         }
@@ -94,7 +94,7 @@ impl Receiver {
         self.insert(waiting);
     }
 
-    /// Moves the one that is due first to the front, without gaps.
+    /// Adds a report and moves the one with the earliest deadline to the front, without gaps.
     fn insert(&mut self, waiting: Waiting) {
         let later = |other: &Option<Waiting>| other.is_none_or(|other| other.at > waiting.at);
         let place = self.waiting.iter().position(later).unwrap_or(MAX_WAITING - 1);
@@ -127,7 +127,7 @@ impl Receiver {
         cx.effects.push(Effect::Report(Report { from: self.me, layer: self.layer, content }));
     }
 
-    /// A packet of the source's start-up.
+    /// Handles a packet of the source's start-up.
     #[inline(never)]
     fn on_start_up(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
         if data.flags.has(Flags::STARTING) {
@@ -182,7 +182,7 @@ impl crate::node::Receiver for Receiver {
         }
     }
 
-    /// A leaving receiver just stops; its count decays.
+    /// A leaving receiver sends nothing; its count decays.
     fn on_leave(&mut self, _cx: &mut Cx<'_>) {
         self.waiting = [None; MAX_WAITING];
         self.start_up.cancel();

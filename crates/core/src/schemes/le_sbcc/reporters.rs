@@ -1,7 +1,7 @@
-//! The source's record of each receiver that reports losses: 24 bytes.
+//! The source's records of receivers that report losses, 24 bytes each.
 //!
-//! A table with open addressing and a fixed hash: the order of its places never affects the source's actions. It allocates only when the
-//! number of reporters outgrows it, and when a sweep has removed some.
+//! A hash table with open addressing and a fixed hash: the order of its slots never affects the source's actions. It allocates
+//! only when the number of reporters exceeds its size, and when a sweep has removed records.
 
 #[cfg(test)]
 mod tests;
@@ -9,40 +9,40 @@ mod tests;
 use crate::packet::{ReceiverId, Seq};
 use crate::time::Time;
 
-/// All receivers that have reported losses, with a decaying count of each one's loss events, "X_i".
+/// All receivers that have reported losses, each with a decaying count of its loss events, "X_i".
 #[derive(Debug, Clone)]
 pub(super) struct Reporters {
-    /// A power of two of places.
+    /// The slots; their number is a power of two.
     places: Box<[Slot]>,
     used: usize,
-    /// The value of a stored unit of a count: decay changes this and not every count.
+    /// Value of one stored unit of a count. Decay changes this value instead of every count.
     unit: f64,
-    /// In stored units, "sum X_i".
+    /// Sum of all counts in stored units, "sum X_i".
     sum: f64,
-    /// In stored units, "max X_i", and whose it is.
+    /// Largest count in stored units, "max X_i", and its receiver.
     worst: f32,
     worst_is: Option<ReceiverId>,
 }
 
-/// One receiver, or an empty place.
+/// One receiver, or an empty slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     is: Option<ReceiverId>,
-    /// When one of its indications last became a loss event, "T_last".
+    /// Time of the latest indication that became a loss event, "T_last".
     passed_at: Time,
-    /// Its loss events, in stored units.
+    /// Number of loss events, in stored units.
     count: f32,
-    /// The newest packet that it has named, modulo 2^32.
+    /// The newest packet named by this receiver, modulo 2^32.
     named: u32,
 }
 
 const _: () = assert!(size_of::<Slot>() == 24);
 
-/// A receiver's place, until the next one is added or removed.
+/// Index of a receiver's slot, valid until a receiver is added or removed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reporter(usize);
 
-/// How a receiver's count compares, in units that cancel out.
+/// A receiver's count, the largest count and their sum, in units that cancel out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
     pub own: f64,
@@ -50,11 +50,11 @@ pub(super) struct Shares {
     pub all: f64,
 }
 
-/// Places of an empty table.
+/// Number of slots of an empty table.
 const FEWEST: usize = 16;
-/// The highest number of reporters: a source must not run out of memory when an attacker invents receivers.
+/// Maximum number of reporters. It limits memory when an attacker invents receivers.
 const MAX: usize = 1 << 20;
-/// A count that has decayed to this is forgotten.
+/// A receiver whose count has decayed below this value is removed.
 const FORGOTTEN_BELOW: f32 = 0.01;
 
 impl Reporters {
@@ -74,7 +74,7 @@ impl Reporters {
         self.worst_is
     }
 
-    /// The place of a receiver that reports; a new one if need be. `None` when there are too many.
+    /// Returns the slot of a reporting receiver, which is added if necessary; `None` when the table is full.
     pub(super) fn find(&mut self, who: ReceiverId) -> Option<Reporter> {
         let at = self.place_of(who);
         if self.places[at].is.is_some() {
@@ -92,7 +92,7 @@ impl Reporters {
         Some(Reporter(at))
     }
 
-    /// It names packet `seq`: whether it has named neither this nor a newer one before.
+    /// Records that the receiver names packet `seq`; returns whether it has named neither this nor a newer one before.
     pub(super) fn names(&mut self, Reporter(at): Reporter, seq: Seq) -> bool {
         let place = &mut self.places[at];
         let newer = (seq.0 as u32).wrapping_sub(place.named) as i32 > 0;
@@ -103,18 +103,18 @@ impl Reporters {
         anew
     }
 
-    /// When one of its indications last became a loss event.
+    /// Returns the time of the receiver's latest indication that became a loss event.
     pub(super) fn passed_at(&self, Reporter(at): Reporter) -> Option<Time> {
         let passed_at = self.places[at].passed_at;
         (!passed_at.is_never()).then_some(passed_at)
     }
 
-    /// One of its indications becomes a loss event now.
+    /// Records that an indication of the receiver becomes a loss event now.
     pub(super) fn pass(&mut self, Reporter(at): Reporter, now: Time) {
         self.places[at].passed_at = now;
     }
 
-    /// Count one loss event of a receiver.
+    /// Counts one loss event of a receiver.
     pub(super) fn count(&mut self, Reporter(at): Reporter) -> Shares {
         let place = &mut self.places[at];
         let before = place.count;
@@ -126,13 +126,13 @@ impl Reporters {
         Shares { own: f64::from(place.count), worst: f64::from(self.worst), all: self.sum }
     }
 
-    /// All counts shrink to this part of themselves.
+    /// Multiplies all counts by `part`.
     pub(super) fn decay(&mut self, part: f64) {
         self.unit *= part;
     }
 
-    /// Forget receivers whose counts are next to nothing and whose last loss event was before `oldest`. Visits every
-    /// place, so it is for now and then.
+    /// Removes receivers whose counts are almost zero and whose last loss event was before `oldest`. It visits every slot, so it
+    /// should run rarely.
     pub(super) fn sweep(&mut self, oldest: Time) {
         for place in &mut self.places {
             place.count = (f64::from(place.count) * self.unit) as f32;
@@ -146,7 +146,7 @@ impl Reporters {
         self.add_up();
     }
 
-    /// This receiver left.
+    /// Removes a receiver that left.
     pub(super) fn forget(&mut self, who: ReceiverId) {
         let at = self.place_of(who);
         if self.places[at].is.is_none() {
@@ -156,7 +156,7 @@ impl Reporters {
         let mask = self.places.len() - 1;
         let (mut hole, mut next) = (at, (at + 1) & mask);
         while let Some(id) = self.places[next].is {
-            // An entry behind the hole may fill it unless that is before the place where its search begins.
+            // An entry after the gap may fill it, unless the gap is before the slot where the search for the entry begins.
             let home = self.home_of(id);
             if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask) {
                 self.places[hole] = self.places[next];
@@ -168,12 +168,12 @@ impl Reporters {
         self.add_up();
     }
 
-    /// Bring sum and largest count up to date.
+    /// Recomputes the sum and the largest count.
     fn add_up(&mut self) {
         let (mut sum, mut worst, mut worst_is) = (0.0, 0.0, None);
         for place in self.receivers() {
             sum += f64::from(place.count);
-            // With equal counts the one with the lowest number, so that the order of places has no effect.
+            // With equal counts, the receiver with the lowest number is the worst, so the order of slots has no effect.
             if place.count > worst || (place.count == worst && place.is < worst_is) {
                 (worst, worst_is) = (place.count, place.is);
             }
@@ -198,7 +198,7 @@ impl Reporters {
         }
     }
 
-    /// Where a receiver stands, or where it would.
+    /// Returns the index of a receiver's slot, or of the empty slot where it would be inserted.
     fn place_of(&self, who: ReceiverId) -> usize {
         let mask = self.places.len() - 1;
         let mut at = self.home_of(who);
@@ -208,14 +208,15 @@ impl Reporters {
         at
     }
 
-    /// Where the search for a receiver begins: the upper bits of a product with the golden ratio (Fibonacci hashing).
+    /// Returns the index where the search for a receiver begins: the upper bits of a product with the golden ratio (Fibonacci
+    /// hashing).
     fn home_of(&self, who: ReceiverId) -> usize {
         let bits = self.places.len().trailing_zeros();
         (who.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
     }
 }
 
-/// Returns the number of places for this number of receivers.
+/// Returns the number of slots for this number of receivers.
 fn places_for(receivers: usize) -> usize {
     (receivers * 4 / 3 + 1).next_power_of_two().max(FEWEST)
 }

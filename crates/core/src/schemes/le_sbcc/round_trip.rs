@@ -3,13 +3,13 @@
 use super::config::{Config, Part};
 use crate::time::Span;
 
-/// "SRTT" and "sigma", in seconds.
+/// The mean round-trip time and its deviation, "SRTT" and "sigma", in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RoundTrip {
     mean: f64,
     deviation: f64,
     is_sampled: bool,
-    /// Samples in a row that were too small.
+    /// Number of consecutive samples that were too small.
     pruned: u8,
     prune: Part,
     literal: Part,
@@ -20,13 +20,13 @@ pub(super) struct RoundTrip {
 const GAIN: f64 = 0.125;
 /// Samples below this part of the mean are pruned.
 const SMALL: f64 = 0.5;
-/// The number of consecutive pruned samples after which small ones are believed.
-// Paper gap: 2.1.1 prunes "a large fraction" of the samples below SRTT / 2, appendix A none. Here all of them are pruned
-// until there are 16 in a row: then the path has become faster.
+/// The number of consecutive pruned samples after which small samples are accepted.
+// Paper gap: 2.1.1 prunes "a large fraction" of the samples below SRTT / 2, appendix A prunes no samples. Here all of these
+// samples are pruned until there are 16 in a row, which show that the path has become faster.
 const PRUNED_IN_A_ROW: u8 = 16;
 
 impl RoundTrip {
-    /// Before any sample.
+    /// Creates the state before any sample.
     // Paper gap: appendix A has no values before the first sample. Here they are the assumed round-trip time and half of
     // it; the first sample replaces both.
     pub(super) fn new(config: &Config, assumed: Span) -> RoundTrip {
@@ -42,9 +42,9 @@ impl RoundTrip {
         }
     }
 
-    /// Take a sample, or prune it: small ones come from paths that matter less.
-    // Paper gap: appendix A prints an update that weighs the new sample by 7/8, while 2.1.1 calls it similar to TCP's. Here
-    // the new sample weighs 1/8, as in TCP; `rtt-literal` does what is printed.
+    /// Adds a sample, or prunes it: small samples are from less important paths.
+    // Paper gap: appendix A prints an update with the weight 7/8 for the new sample, while 2.1.1 calls it similar to TCP's. Here
+    // the new sample has the weight 1/8, as in TCP; `rtt-literal` uses the printed update.
     pub(super) fn add(&mut self, sample: Span) {
         let sample = sample.as_secs_f64();
         if !self.is_sampled {
@@ -72,27 +72,27 @@ impl RoundTrip {
         prune
     }
 
-    /// "SRTT".
+    /// Returns "SRTT".
     pub(super) fn mean(&self) -> Span {
         Span::from_secs_f64(self.mean).max(self.shortest)
     }
 
-    /// "sigma".
+    /// Returns "sigma".
     pub(super) fn deviation(&self) -> Span {
         Span::from_secs_f64(self.deviation)
     }
 
-    /// SRTT + 2 sigma: the time of one loss event and of one increase.
+    /// Returns SRTT + 2 sigma: the minimum interval between loss events, and between increases.
     pub(super) fn window(&self) -> Span {
         self.mean() + self.deviation() * 2
     }
 
-    /// SRTT + 4 sigma.
+    /// Returns SRTT + 4 sigma.
     pub(super) fn timeout(&self) -> Span {
         self.mean() + self.deviation() * 4
     }
 
-    /// Half of that: how long nothing is sent after a reduction.
+    /// Returns the duration of silence after a reduction: half the timeout.
     pub(super) fn silence(&self) -> Span {
         self.timeout() / 2
     }

@@ -1,4 +1,4 @@
-//! LE-SBCC's source: reduces the loss reports of all receivers to those of a path to the worst of them.
+//! LE-SBCC's source: reduces the loss reports of all receivers to those of a path to the worst receiver.
 
 use super::cascade::Cascade;
 use super::config::Config;
@@ -9,7 +9,7 @@ use crate::rate::{AnyPolicy, Congestion, Growth, Operating, PolicyChoice, RatePo
 use crate::schemes::paced::{PacedPolicy, PacedSource};
 use crate::time::{Span, Time};
 
-/// The source of an LE-SBCC session. It remembers each receiver that reports losses.
+/// The source of an LE-SBCC session. It has state for each receiver that reports losses.
 pub type Source = PacedSource<Policy>;
 
 /// The decisions of an LE-SBCC source.
@@ -17,10 +17,10 @@ pub type Source = PacedSource<Policy>;
 pub struct Policy {
     config: Config,
     policy: AnyPolicy,
-    /// Sends at the rate that the scheme allows.
+    /// Controls the sending rate.
     controller: SendController,
     round_trip: RoundTrip,
-    /// Samples of losses alone: with the queue full that lost the packets.
+    /// Round-trip time from loss samples only, which were taken with a full queue.
     full_round_trip: RoundTrip,
     cascade: Cascade,
 }
@@ -33,13 +33,13 @@ struct Losses {
     count: u16,
 }
 
-/// The reduction that ends a start-up leaves at most this part of a rate that has just been doubled.
+/// Maximum ratio of the rate after a start-up to the rate before the reduction. The rate has just been doubled.
 const AFTER_START_UP: f64 = 0.5;
-/// The number of packets of one report that are timed.
+/// Maximum number of packets of one report that are timed.
 const MAX_SAMPLES: u16 = 64;
 
 impl Policy {
-    /// How much longer a round trip is with the queue full that loses packets: one where all samples are of losses.
+    /// Returns the ratio of the round-trip time with a full queue to the mean; one if all samples are from losses.
     fn fullness(&self) -> f64 {
         let (full, mean) = (self.full_round_trip.mean(), self.round_trip.mean());
         (full.as_secs_f64() / mean.as_secs_f64()).max(1.0)
@@ -55,7 +55,7 @@ impl Policy {
         }
     }
 
-    /// Negative acknowledgements arrive: each of these packets is a loss indication.
+    /// Handles negative acknowledgements: each of these packets is a loss indication.
     fn on_losses(&mut self, from: ReceiverId, losses: Losses, cx: &mut Cx<'_>) {
         let now = cx.now;
         if losses.count == 0 {
@@ -74,12 +74,12 @@ impl Policy {
         (0..reductions).for_each(|_| self.reduce(self.config.beta.min(keep), now));
     }
 
-    /// Round-trip samples, also from indications that are filtered (appendix A).
-    // Paper gap: appendix A times every indication. A request that is repeated would count the receiver's own patience as
-    // round trip, so only the first report of a packet by a receiver is timed.
+    /// Takes round-trip samples, also from indications that are filtered (appendix A).
+    // Paper gap: appendix A times every indication. A repeated request would add the receiver's retry interval to the round-trip
+    // time, so only the first report of a packet by a receiver is timed.
     fn time(&mut self, from: ReceiverId, losses: Losses, now: Time) {
         let Losses { echo, first, count } = losses;
-        // A report that names the lost packet itself stands for one such report of each packet of the burst.
+        // A report that names the lost packet itself represents one such report for each packet of the burst.
         let names_lost_packet = echo.seq == first && echo.hold == Span::ZERO;
         let samples = if names_lost_packet { u64::from(count.min(MAX_SAMPLES)) } else { 1 };
         for nth in 0..samples {
@@ -92,7 +92,7 @@ impl Policy {
         }
     }
 
-    /// A reduction, "RR", to this part of the rate; and silence.
+    /// Performs a reduction, "RR", to the part `keep` of the rate, followed by silence.
     fn reduce(&mut self, keep: f64, now: Time) {
         let congestion = Congestion { level: self.controller.rate(), keep };
         let lowered = self.policy.on_congestion(self.operating(), congestion);
@@ -133,7 +133,7 @@ impl PacedPolicy for Policy {
         self.round_trip.mean()
     }
 
-    /// How often the rate may grow: SRTT + 2 sigma for steps, every round trip for the equation.
+    /// Returns the interval between increases of the rate: SRTT + 2 sigma for steps, a round-trip time for the equation.
     fn period(&self) -> Span {
         match self.config.policy {
             PolicyChoice::Equation(_) => self.round_trip.mean(),
@@ -163,7 +163,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// "RateIncreaseTimer": the rate grows unless it was just reduced (appendix A).
+    /// Handles "RateIncreaseTimer": the rate grows unless it was just reduced (appendix A).
     fn on_tick(&mut self, interval: Span, now: Time) {
         if self.controller.watch(interval, now) == Growth::Allowed && !self.cascade.is_congested(now) {
             let raised = self.policy.on_tick(self.operating());
@@ -202,9 +202,9 @@ impl PacedPolicy for Policy {
         self.cascade.resume(pause);
     }
 
-    /// Before the first loss, any receiver times the round trip; later only the worst one does.
-    // Paper gap: 2.1.1 knows samples from loss indications only. Where a transport's receivers also show that they are
-    // there, the worst one's samples count too, or a fast path would be timed by its last congestion for minutes.
+    /// Before the first loss, samples of any receiver count; later only those of the worst receiver.
+    // Paper gap: 2.1.1 takes samples from loss indications only. If a transport's receivers also send signs of life, samples of
+    // the worst receiver count too. Otherwise a fast path would retain the round-trip time of its last congestion for minutes.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
         if self.cascade.worst().is_none_or(|worst| worst == from) {
             self.round_trip.add(sample);

@@ -1,6 +1,6 @@
 //! LE-SBCC's rules one by one, then its behaviour at drop-tail bottlenecks.
 //!
-//! T-LE-11 (what removing a filter does beside unicast flows) is a comparison of flows and belongs to the scenarios.
+//! T-LE-11 (the effect of removing a filter next to unicast flows) is a comparison of flows and belongs to the scenarios.
 
 use super::*;
 use crate::node::{Departure, Receiver as _, Source as _, SourceControl};
@@ -32,7 +32,7 @@ impl Sender {
         Bench::by_hand(Source::new(config), 1000)
     }
 
-    /// Until the rate has grown for two seconds and the round trip is known to be constant.
+    /// Returns a source whose rate has grown for two seconds with a constant round-trip time.
     fn settled(config: Config) -> Sender {
         let mut sender = Sender::new(config);
         sender.run_until(at(2.0));
@@ -45,7 +45,7 @@ impl Sender {
         self.report(from, ReportContent::Alive { echo });
     }
 
-    /// A negative acknowledgement for `count` packets.
+    /// Delivers a negative acknowledgement for `count` packets.
     fn lost(&mut self, from: u64, count: u16, rtt: Span) {
         let echo = self.echo(rtt);
         let first = Seq(echo.seq.0.saturating_sub(u64::from(count)));
@@ -155,7 +155,7 @@ fn a_report_of_many_packets_is_as_many_indications() {
     assert_eq!((tally.indications, tally.events, tally.followed), (40, 1, 1));
 }
 
-/// T-LE-8, and appendix A: indications that are filtered are timed as well.
+/// T-LE-8, and appendix A: filtered indications are timed as well.
 #[test]
 fn indications_time_the_round_trip_unless_they_are_too_near() {
     let mut sender = Sender::settled(Config::published());
@@ -247,7 +247,8 @@ fn counts_decay_by_the_clock_of_the_round_trip() {
     sender.lost(1, 1, RTT);
     sender.lost(2, 1, RTT);
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
-    // 100 round trips take 10 s: seven decays leave 0.96 of two events, less than one new one and what is left.
+    // 100 round trips last 10 s. Seven decays reduce two events to 0.96, which is less than one new event plus the remainder of
+    // the older ones.
     sender.run_for(Span::from_secs(71));
     sender.lost(2, 1, RTT);
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
@@ -308,14 +309,14 @@ impl Hand {
         Ear::by_hand(Receiver::new(receiver_id(7), config), at(5.0))
     }
 
-    /// The next packet, 1 ms later.
+    /// Delivers the next packet, 1 ms later.
     fn packet(&mut self, arrival: Arrival) -> Vec<ReportContent> {
         self.now += Span::from_millis(1);
         self.seq += 1 + u64::from(arrival.lost);
         self.receive(&data(self.seq, Flags::default()), arrival)
     }
 
-    /// A packet that reveals this number of losses.
+    /// Delivers a packet that reveals `lost` losses.
     fn after(&mut self, lost: u32) -> Vec<ReportContent> {
         self.packet(Arrival { size: 1000, lost, ..Arrival::default() })
     }
@@ -349,7 +350,7 @@ fn a_congestion_mark_is_reported_of_the_packet_that_carries_it() {
     assert_eq!(contents, [ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark }]);
 }
 
-/// The transport's bound on the stream of reports.
+/// The transport preset's limit on reports.
 #[test]
 fn a_receiver_sends_at_most_200_reports_per_second() {
     let mut hand = Hand::new(&Config::transport(1400));
@@ -419,7 +420,7 @@ fn star(scheme: &str, paths: &[Path], seed: u64) -> Star {
     Star::new(&scheme, 1000, paths, seed)
 }
 
-/// Bytes per second sent in each second from `from` to `to`: mean, and deviation as a part of it.
+/// Returns the mean of the bytes sent per second from second `from` to `to`, and their relative deviation.
 fn smoothness(star: &Star, from: usize, to: usize) -> (f64, f64) {
     let seconds: Vec<f64> =
         (from..to).map(|second| star.sent_between(second * 1000, second * 1000 + 1000) as f64).collect();

@@ -1,9 +1,9 @@
-//! The filters, receiver by receiver and as a whole.
+//! Tests of each filter and of the whole cascade.
 
 use super::*;
 use crate::schemes::le_sbcc::Part::Off;
 
-/// A cascade at a constant round trip, where time goes in cycles of a little more than that.
+/// A cascade with a constant round-trip time. Time advances in cycles slightly longer than a round trip.
 struct Cycles {
     cascade: Cascade,
     round_trip: RoundTrip,
@@ -76,8 +76,8 @@ fn slots_count_each_receivers_first_indication() {
     );
 }
 
-/// Paper 000, 2.2.1.4: losses one by one, at `x` packets in a round trip. A slot has an event with probability
-/// `1 - (1 - p)^x`; a filter that is shut for a round trip after an event has one in `1 / p + x` packets.
+/// Paper 000, 2.2.1.4: independent single losses, at `x` packets per round trip. A slot has an event with probability `1 - (1 -
+/// p)^x`. A filter that closes for a round trip after an event has one event in `1 / p + x` packets.
 #[test]
 fn independent_losses_make_more_events_in_slots_than_in_windows() {
     let (p, x, sent) = (0.1, 3, 60_000);
@@ -156,15 +156,16 @@ fn two_events_within_an_epoch_are_one_reduction() {
     assert_eq!((cycles.cascade.tally.followed, cycles.cascade.reductions), (3, 2));
 }
 
-/// Events that leave the second filter, and reductions, of 6000 packets sent to one receiver that loses `worst` of
-/// them and `others` that lose 2 %: paper 000, 2.2.1.4. The window halves after a reduction and else grows by one.
+/// Returns the numbers of events after the second filter and of reductions, for 6000 packets. One receiver loses the share
+/// `worst` of them and `others` receivers lose 2 %: paper 000, 2.2.1.4. The window halves after a reduction and otherwise grows
+/// by one.
 fn star(worst: f64, others: u64, filter: Selection, seed: u64) -> (u64, u64) {
     let mut cycles = Cycles::new(&Config { filter, ..Config::published() }, seed);
     let (mut window, mut sent) = (1u64, 0);
     while sent < 6000 {
         sent += window;
         let mut reductions = 0;
-        // The first packet that is lost makes the event. Receivers are skipped that lose none.
+        // The first lost packet causes the event. Receivers without losses are skipped.
         let mut indicate = |cycles: &mut Cycles, receiver| reductions += cycles.indicate(receiver, 1);
         if cycles.rng.chance(1.0 - (1.0 - worst).powf(window as f64)) {
             indicate(&mut cycles, 1);
@@ -185,16 +186,16 @@ fn star(worst: f64, others: u64, filter: Selection, seed: u64) -> (u64, u64) {
     (cycles.cascade.tally.followed, cycles.cascade.reductions)
 }
 
-/// Means over five seeds.
+/// Returns means over five seeds.
 fn mean_star(worst: f64, others: u64, filter: Selection) -> (f64, f64) {
     let runs = (1..=5).map(|seed| star(worst, others, filter, seed));
     let sums = runs.fold((0, 0), |sums, run| (sums.0 + run.0, sums.1 + run.1));
     (sums.0 as f64 / 5.0, sums.1 as f64 / 5.0)
 }
 
-/// T-LE-10: the published numbers are 500 to 520 events at 10 % and about 1000 at 20 %, whatever the number of others.
-/// They are events that leave the second filter: of several within a round trip one becomes a reduction, so there
-/// are a fifth fewer reductions in a large group.
+/// T-LE-10: the published numbers are 500 to 520 events at 10 % and about 1000 at 20 %, for any number of other receivers. They
+/// count events after the second filter. Several events within a round trip become one reduction, so a large group has a fifth
+/// fewer reductions.
 #[test]
 fn passed_events_follow_the_worst_receiver_at_any_group_size() {
     for (worst, range) in [(0.1, 480.0..=525.0), (0.2, 880.0..=1010.0)] {

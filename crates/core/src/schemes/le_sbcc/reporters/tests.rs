@@ -1,4 +1,4 @@
-//! The table beside a plain one, and what it costs.
+//! Comparison of the table with a plain map, and its memory use.
 
 use super::*;
 use crate::rng::Rng;
@@ -12,7 +12,7 @@ fn find(reporters: &mut Reporters, who: u64) -> Reporter {
     reporters.find(id(who)).expect("there is room")
 }
 
-/// A loss event of this receiver.
+/// Records a loss event of this receiver.
 fn event(reporters: &mut Reporters, who: u64, now: Time) -> Shares {
     let reporter = find(reporters, who);
     reporters.pass(reporter, now);
@@ -91,7 +91,7 @@ fn the_table_agrees_with_an_ordered_map_whatever_comes_and_goes() {
     let (mut reporters, mut model) = (Reporters::new(), BTreeMap::new());
     let mut rng = Rng::new(11, 4);
     for step in 0..60_000u64 {
-        // Numbers that collide, near each other and far apart.
+        // Numbers that collide, some close together and some far apart.
         let who = 1 + rng.below(400) * if rng.chance(0.5) { 1 } else { 0x0100_0000_0001 };
         match rng.below(10) {
             0..3 => {
