@@ -1,4 +1,4 @@
-//! The filters of Bin-CI (paper 000, D.2): reports become events, and of each receiver's events a part passes.
+//! The filters of Bin-CI (paper 000, D.2): reports become events, and a part of each receiver's events passes.
 
 use super::config::Excess;
 use crate::estimate::Ewma;
@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 use std::collections::BTreeMap;
 
-/// State that grows with the number of receivers that report.
+/// The filters' state. It grows with the number of receivers that report.
 #[derive(Debug, Clone)]
 pub(super) struct Bin {
     counts: BTreeMap<ReceiverId, Count>,
@@ -16,40 +16,40 @@ pub(super) struct Bin {
     most: f64,
     /// The receiver with the most events.
     leader: Option<ReceiverId>,
-    /// Events that should have been passed since the latest cut, "P_d".
+    /// Number of events that should have passed since the latest cut, "P_d".
     due: f64,
-    /// The rate when that became one, "V_d".
+    /// The rate at the time when this number reached one, "V_d".
     due_rate: Option<Rate>,
-    /// Mean of the increments of the rate, "V_e", in bit/s.
+    /// Mean increment of the rate, "V_e", in bit/s.
     increments: Ewma,
     decay_at: Time,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Count {
-    /// Events so far, "X_i", less the decayed ones.
+    /// Number of events, with decay, "X_i".
     events: f64,
-    /// When the latest report was accepted.
+    /// Time of the latest accepted report.
     accepted_at: Time,
 }
 
-/// The filters' verdict on a report.
+/// The filters' result for a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It belongs to an event that is known.
+    /// The report belongs to a known event.
     Known,
-    /// A new event, which is not passed on.
+    /// A new event that does not pass.
     Dropped,
-    /// A new event, passed on.
+    /// A new event that passes.
     Passed,
 }
 
 const INCREMENT_GAIN: f64 = 0.125;
-// Paper gap: D.2 never forgets events, so a receiver that was slow an hour ago would count for ever. As in LE-SBCC
-// (paper 000, 2.1.1), a tenth is forgotten every hundred round-trip times.
+// Paper gap: D.2 never removes events, so a receiver that was slow an hour ago would count indefinitely. As in LE-SBCC (paper
+// 000, 2.1.1), counts lose a tenth every hundred round-trip times.
 const KEPT: f64 = 0.9;
 const DECAY_AFTER: u64 = 100;
-/// A count below this is forgotten altogether.
+/// A receiver with a count below this value is removed.
 const FORGOTTEN: f64 = 0.1;
 
 impl Bin {
@@ -68,12 +68,12 @@ impl Bin {
         }
     }
 
-    /// The receiver with the most events.
+    /// Returns the receiver with the most events.
     pub(super) const fn leader(&self) -> Option<ReceiverId> {
         self.leader
     }
 
-    /// A report from this receiver; `window` is `RTT + 2 sigma`. CI2CE, then MaxLPRF.
+    /// Filters a report of this receiver by CI2CE, then MaxLPRF. `window` is `RTT + 2 sigma`.
     pub(super) fn on_report(
         &mut self,
         from: ReceiverId,
@@ -101,7 +101,7 @@ impl Bin {
         if rng.chance(share) { Verdict::Passed } else { Verdict::Dropped }
     }
 
-    /// The rate after a cut from `rate`.
+    /// Returns the rate after a cut from `rate`.
     pub(super) fn lowered(&mut self, rate: Rate, beta: f64, excess: Excess) -> Rate {
         let (rate, step) = (rate.bps(), self.increments.mean().unwrap_or_default());
         let due_rate = self.due_rate.take().filter(|_| self.due >= 1.0);
@@ -119,12 +119,12 @@ impl Bin {
         })
     }
 
-    /// The rate grew by this much.
+    /// Records an increment of the rate.
     pub(super) fn on_increment(&mut self, increment: Rate) {
         self.increments.add(increment.bps(), 0.0);
     }
 
-    /// Once per round-trip time: forget a little now and then.
+    /// Lets counts decay when the time has come. Called once per round-trip time.
     pub(super) fn decay(&mut self, srtt: Span, now: Time) {
         if now < self.decay_at {
             return;
@@ -137,7 +137,7 @@ impl Bin {
         self.decay_at = now + srtt * DECAY_AFTER;
     }
 
-    /// This receiver is there no longer.
+    /// Removes a receiver that left.
     pub(super) fn forget(&mut self, receiver: ReceiverId) {
         self.counts.remove(&receiver);
         self.add_up();

@@ -11,42 +11,41 @@ use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    /// All settings of MCA. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
     pub struct Config {
         /// The content of reports and their filters.
         mode: Mode = Mode::Er
             => choice["mode", { "er" => Er, "bin" => Bin },
                 "reports say how fast packets arrived, or only that there is congestion"];
-        /// How accumulation is measured.
+        /// Settings of the measurement of accumulation.
         measuring: Measuring = Measuring::published();
         /// Decrease factor "beta" (paper 000, D.2).
         beta: f64 = 0.9 => number["beta", NumberRange::of(0.5, 1.0), "part of the rate that is kept after a cut"];
-        /// How often the growth since a cut was due is taken off the rate of Bin-CI.
+        /// Number of times that Bin-CI subtracts the growth of the rate since a cut was due.
         excess: Excess = Excess::Twice
             => choice["excess", { "once" => Once, "twice" => Twice },
                 "how many times a late cut with binary reports subtracts the rate's growth since then; the thesis prints twice"];
-        /// Whether ER-CI lowers the rate only once per `RTT + 2 sigma`.
+        /// Whether ER-CI lowers the rate at most once per `RTT + 2 sigma`.
         gate: Gate = Gate::Off
             => choice["gate", { "off" => Off, "on" => On },
                 "whether explicit rates cut only once per round-trip time"];
-        /// Receivers measure their egress rate over this time, at least eight packets.
+        /// Duration over which receivers measure their egress rate, at least eight packets.
         window: Span = Span::from_millis(50)
             => seconds["window", NumberRange::POSITIVE,
                 "over this time egress rates are measured, at least eight packets"];
-        /// How packets are sent, whatever the scheme.
+        /// Settings of packet sending that all schemes share.
         sending: Sending = Sending::published()
             => option[Opt::seconds("period", NumberRange::POSITIVE, field!(sending.min_rtt),
                 "no round-trip time counts as shorter than this")];
-        /// The law of the delay of answers to the start-up.
+        /// Distribution of the delay of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of answers to the start-up"];
-        /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
-        /// paper.
+        /// Maximum number of reports of a receiver per largest round-trip time; `None` for one at each loss, as in the paper.
         reports_per_rtt: Option<u16> = None;
     }
 
     /// The thesis, with explicit rates: beta 0.9, packets of 1000 bytes, linear start.
-    // Paper gap: D.3 does not say over how long a receiver measures its egress rate. Here it is the time between two
+    // Paper gap: D.3 does not state the duration over which a receiver measures its egress rate. Here it is the time between two
     // control packets, at least eight packets.
     pub fn published;
 
@@ -59,7 +58,7 @@ configuration! {
     }
 }
 
-/// Which of the two schemes.
+/// The variant of the scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Binary indications (paper 000, D.2).
@@ -68,13 +67,13 @@ pub enum Mode {
     Er,
 }
 
-/// How often Bin-CI takes `V_s - V_d` off, the growth of the rate since a cut was due.
-// Paper gap: D.2 goes back to V_d, responds, "and cancels excessive increment due to late response": beta (V_d - V_e) - (V_s - V_d).
-// The excess is gone with going back; taken off again, a session whose events pass late gets less than one whose events
-// pass at once, and figure D.8 has them equal. It is as printed unless asked for otherwise.
+/// Number of times that Bin-CI subtracts `V_s - V_d`, the growth of the rate since a cut was due.
+// Paper gap: D.2 returns to V_d, responds, "and cancels excessive increment due to late response": beta (V_d - V_e) - (V_s -
+// V_d). The return to V_d already removes the excess. With the second subtraction, a session with late events gets less than a
+// session with early ones, but figure D.8 shows equal rates. The printed formula is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
-    /// `beta (V_d - V_e)`: the rate that a cut at the due moment would have left.
+    /// `beta (V_d - V_e)`: the rate after a cut at the due time.
     Once,
     /// `beta (V_d - V_e) - (V_s - V_d)`, as printed.
     Twice,
@@ -83,19 +82,19 @@ pub enum Excess {
 /// Whether cuts are limited to one per round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Every accepted report counts, as in the paper: a second one with the same rate changes nothing.
+    /// Every accepted report counts, as in the paper. A second report with the same rate has no effect.
     Off,
-    /// One per round-trip time.
+    /// At most one cut per round-trip time.
     On,
 }
 
 impl Config {
-    /// A sender on a real network: doubling start, all guards, thresholds that survive the noise of hosts
+    /// Returns the settings for a real network: doubling start, all guards, thresholds that tolerate the noise of hosts
     /// ([`Measuring::transport`]).
     ///
-    /// Noise makes congestion visible only after some ten milliseconds, so the rate must not move faster than that: no round-trip time
-    /// counts as shorter than 20 ms. Egress rates are taken over a tenth of a second, so that a few milliseconds of noise are a few
-    /// percent. They lower the rate once per round trip, because the lowest of several noisy samples is too low.
+    /// Noise hides congestion for some ten milliseconds, so the rate must not change faster: every round-trip time counts as at
+    /// least 20 ms. Egress rates are measured over a tenth of a second, so a few milliseconds of noise are a few percent. They
+    /// lower the rate once per round trip, because the minimum of several noisy samples is too low.
     pub fn transport(packet_size: u16) -> Config {
         let sending = Sending { min_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
         Config {
@@ -109,7 +108,7 @@ impl Config {
     }
 }
 
-/// The scheme as a user sees it.
+/// The scheme's entry in the catalogue.
 const ENTRY: Entry = Entry {
     name: "mca",
     number: 3,

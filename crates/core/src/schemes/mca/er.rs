@@ -1,10 +1,10 @@
-//! The filter of ER-CI: follows one receiver, the slowest it knows of (paper 000, D.3).
+//! The filter of ER-CI: follows the slowest known receiver (paper 000, D.3).
 
 use crate::estimate::Ewma;
 use crate::packet::ReceiverId;
 use crate::time::{Rate, Span, Time};
 
-/// State that does not grow with the group.
+/// The filter's state. It does not grow with the group.
 #[derive(Debug, Clone)]
 pub(super) struct Er {
     followed: Option<Followed>,
@@ -19,7 +19,7 @@ struct Followed {
     received_at: Time,
 }
 
-/// How the source stands when a report arrives.
+/// The source's state at the arrival of a report.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Situation {
     pub rate: Rate,
@@ -31,11 +31,11 @@ pub(super) struct Situation {
     pub now: Time,
 }
 
-/// Weight of a new egress rate, one less "gamma".
+/// Weight of a new egress rate, `1 - gamma`.
 const GAIN: f64 = 0.125;
-/// Deviations of the egress rate that are significant.
+/// Number of deviations by which an egress rate differs significantly.
 const SIGNIFICANT: f64 = 3.0;
-/// Deviations of the round-trip time that are waited for, `theta / (1 - theta)`.
+/// Number of deviations of the round-trip time that the source waits, `theta / (1 - theta)`.
 const PATIENCE: u64 = 7;
 
 impl Er {
@@ -54,7 +54,7 @@ impl Er {
         &self.egress
     }
 
-    /// Whether this receiver's report is accepted; if so, it is followed from now on.
+    /// Returns whether this receiver's report is accepted. If so, the filter follows the receiver.
     // Paper gap: D.3 does not say whether refused reports enter the average. "Keep track of only one of the receivers"
     // is possible only if they do not.
     pub(super) fn accept(&mut self, from: ReceiverId, egress: Rate, at: Situation) -> bool {
@@ -66,7 +66,7 @@ impl Er {
         true
     }
 
-    /// The four conditions in the thesis's order.
+    /// Evaluates the four conditions in the thesis's order.
     fn accepts(&self, from: ReceiverId, egress: Rate, at: Situation) -> bool {
         let (Some(followed), Some(mean)) = (self.followed, self.egress.mean()) else { return true };
         let margin = SIGNIFICANT * self.egress.deviation();
@@ -75,7 +75,7 @@ impl Er {
         from == followed.id || egress.bps() < mean - margin || (lost_touch && outgrew)
     }
 
-    /// This receiver is there no longer: the next report is as good as the first.
+    /// Removes a receiver that left. The next report is then treated as the first.
     pub(super) fn forget(&mut self, receiver: ReceiverId) {
         if self.followed() == Some(receiver) {
             *self = Er::new();

@@ -16,7 +16,7 @@ pub struct Receiver {
     newest: Option<NewestHeader>,
     detector: Detector,
     start_up: StartUpReceiver,
-    /// Reports sent.
+    /// Number of reports sent.
     sent: u32,
     last_arrival: Time,
     last_report: Option<Time>,
@@ -44,11 +44,11 @@ enum Phase {
     Running,
 }
 
-/// The shortest time over which start-up measures an arrival rate.
+/// Minimum time over which start-up measures an arrival rate.
 const MIN_WINDOW: Span = Span::from_millis(5);
 /// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
-/// Largest round-trip times that a header can carry.
+/// Range of the largest round-trip time in headers.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 
 impl Receiver {
@@ -68,7 +68,7 @@ impl Receiver {
         }
     }
 
-    /// Reports of congestion so far.
+    /// Returns the number of congestion reports sent.
     pub const fn sent(&self) -> u32 {
         self.sent
     }
@@ -77,7 +77,7 @@ impl Receiver {
         self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
-    /// Copy the header, unless a newer packet's was copied before.
+    /// Copies the header, unless a newer packet's was copied before.
     fn copy_header(&mut self, data: &Data, layer: Layer) {
         if self.newest.is_some_and(|newest| data.seq <= newest.seq) {
             return;
@@ -115,8 +115,8 @@ impl Receiver {
         self.send(ReportContent::Congested { echo, level, mean: level, cause: instance.cause }, cx);
     }
 
-    // Paper gap: D.1 reports every loss, which at 100,000 packets a second is a flood that the source ignores but for
-    // one per round-trip time. `Config::transport` sends at most eight reports per round-trip time.
+    // Paper gap: D.1 reports every loss. At 100,000 packets per second the source would ignore all of these reports except one
+    // per round-trip time. `Config::transport` sends at most eight reports per round-trip time.
     fn speaks_too_often(&self, now: Time) -> bool {
         let (Some(limit), Some(last)) = (self.reports_per_rtt, self.last_report) else { return false };
         now.since(last) < self.rtt_max() / u64::from(limit.max(1))

@@ -1,4 +1,4 @@
-//! MCA's source: one of two filters, and the rate.
+//! MCA's source: applies one of two filters to reports, and sets the rate.
 
 use super::bin::{Bin, Verdict};
 use super::config::{Config, Gate, Mode};
@@ -24,7 +24,7 @@ pub struct Policy {
     rtt: Ewma,
     /// Counts cuts; for Bin-CI also the last filter, "ATF".
     gate: CutGate,
-    /// When a report or event last passed the filter: until a round-trip time later there is no growth.
+    /// Time of the latest report or event that passed the filter. The rate does not grow in the following round-trip time.
     congested_at: Option<Time>,
     last_report: Option<(ReceiverId, Seq)>,
     tally: Tally,
@@ -37,9 +37,9 @@ enum Filter {
 }
 
 const RTT_GAIN: f64 = 0.125;
-/// Deviations in "SRTT", which is the period of growth and not a mean (paper 000, D.2, footnote 36).
+/// Number of deviations in "SRTT", which is the period of growth and not a mean (paper 000, D.2, footnote 36).
 const SRTT: u64 = 2;
-/// Deviations in the last filter of Bin-CI.
+/// Number of deviations in the last filter of Bin-CI.
 const ATF: u64 = 4;
 
 impl Filter {
@@ -61,12 +61,12 @@ impl Policy {
         self.with_deviations(SRTT)
     }
 
-    /// Returns the increase of the rate in a round-trip time: "S / SRTT".
+    /// Returns the increase of the rate in a round-trip time, "S / SRTT".
     fn step(&self) -> Rate {
         Rate::of(u64::from(self.config.sending.packet_size), self.srtt())
     }
 
-    /// The receiver that limits the rate, as far as the filter knows one.
+    /// Returns the receiver that limits the rate, if the filter has one.
     fn limiting(&self) -> Option<ReceiverId> {
         match &self.filter {
             Filter::Bin(bin) => bin.leader(),
@@ -94,16 +94,17 @@ impl Policy {
             Mode::Er => self.on_explicit(from, egress, cx.now),
         }
         if starting {
-            // Doubling may have gone far beyond the path: whatever the filter, go back to what arrived.
+            // Doubling may have far exceeded the path's capacity. With either filter, the rate returns to the arrival rate.
             let settled = self.controller.rate().min(egress * self.config.beta);
             self.controller.set_rate(settled, cx.now);
             self.congested_at = Some(cx.now);
         }
     }
 
-    /// D.2: three filters, then a decrease that also takes back the growth since the event that should have passed.
-    // Paper gap: D.2 prints that ATF passes an event when the latest one passed at most RTT + 4 sigma ago. It would then
-    // never pass one again after a pause; LE-SBCC's filter and the next sentence of D.2 are the other way round.
+    /// D.2: applies three filters, then a decrease that also cancels the growth since the event that should have passed.
+    // Paper gap: in D.2 as printed, ATF passes an event when the latest one passed at most RTT + 4 sigma ago. After a pause it
+    // would never pass an event again. LE-SBCC's filter and the next sentence of D.2 have the opposite condition, which is used
+    // here.
     fn on_binary(&mut self, from: ReceiverId, cx: &mut Cx<'_>) {
         let (rate, window, epoch, least) =
             (self.controller.rate(), self.srtt(), self.with_deviations(ATF), self.step());
@@ -116,7 +117,7 @@ impl Policy {
                 self.tally.followed += 1;
                 self.congested_at = Some(cx.now);
                 if self.gate.is_open(cx.now, epoch) {
-                    // Paper gap: D.2's decrease may reach zero and below. Here a packet per SRTT is the least.
+                    // Paper gap: D.2's decrease may reach zero or a negative rate. Here the minimum is a packet per SRTT.
                     let lowered =
                         bin.lowered(rate, self.config.beta, self.config.excess).max(least).min(rate);
                     self.gate.close(cx.now);
@@ -126,7 +127,7 @@ impl Policy {
         }
     }
 
-    /// D.3: follow one receiver down to a part of its egress rate.
+    /// D.3: follows one receiver and lowers the rate to a part of its egress rate.
     fn on_explicit(&mut self, from: ReceiverId, egress: Rate, now: Time) {
         let (rate, srtt) = (self.controller.rate(), self.srtt());
         let at = Situation {
@@ -177,7 +178,7 @@ impl PacedPolicy for Policy {
         &mut self.controller
     }
 
-    /// "RTT"; before a sample, the assumed one.
+    /// Returns "RTT"; before a sample, the assumed one.
     fn rtt(&self) -> Span {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
@@ -213,9 +214,9 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Every SRTT.
-    // Paper gap: D.2 lets the rate grow while there is "no CE", D.3 also while reports are filtered out. Events that
-    // MaxLPRF drops would stop all growth of a large group, so growth stops for those that pass.
+    /// Raises the rate, every SRTT.
+    // Paper gap: D.2 lets the rate grow while there is "no CE", D.3 also while reports are filtered out. In a large group, events
+    // that MaxLPRF drops would stop all growth, so only events that pass stop it.
     fn on_tick(&mut self, srtt: Span, now: Time) {
         let calm = self.congested_at.is_none_or(|at| now.since(at) >= srtt);
         let growth = self.controller.watch(srtt, now);
@@ -251,8 +252,8 @@ impl PacedPolicy for Policy {
         Observation { limiting: self.limiting(), level, cuts: self.gate.cuts(), tally: self.tally, ..seen }
     }
 
-    // Paper gap: D.2 takes round-trip samples from reports of congestion only. Where a transport's receivers also show
-    // that they are there, those of the limiting one count too.
+    // Paper gap: D.2 takes round-trip samples from congestion reports only. If a transport's receivers also send signs of life,
+    // those of the limiting receiver count too.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
         let limiting = self.limiting();
         if limiting == Some(from) || (limiting.is_none() && !self.controller.is_starting()) {

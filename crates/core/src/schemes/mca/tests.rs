@@ -1,4 +1,4 @@
-//! MCA's filters one by one, then its behaviour at bottlenecks.
+//! Tests of each of MCA's filters, then of its behaviour at bottlenecks.
 
 use super::bin::{Bin, Verdict};
 use super::*;
@@ -38,7 +38,7 @@ impl Sender {
         self.sent.iter().filter(|sent| sent.stamp.signal == Signal::Control)
     }
 
-    /// A report of this egress rate whose packet left a round-trip time ago, as near as packets are.
+    /// Delivers a report of this egress rate. Its packet was sent about a round-trip time ago.
     fn congested(&mut self, from: u64, egress: Rate) {
         let rtt = Span::from_millis(99);
         let answered = self.controls().rev().find(|sent| self.now.since(sent.at) >= rtt);
@@ -98,14 +98,14 @@ fn a_late_cut_goes_back_to_the_rate_when_it_was_due() {
     on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
     let lowered = bin.lowered(mbps(1.2), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (1.0e6 - 80_000.0) - 0.2e6), "{lowered}");
-    // P_d begins anew: two receivers with one event each make a half.
+    // P_d restarts from zero. Two receivers with one event each have a share of one half.
     let mut bin = Bin::new(Rate::from_bps(80_000.0));
     on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
     bin.lowered(mbps(1.0), beta, Excess::Twice);
     on_report(&mut bin, 2, 1.0, 2.0, &mut rng);
     let lowered = bin.lowered(mbps(1.2), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (1.2e6 - 80_000.0)), "half an event is not due: {lowered}");
-    // A half and two thirds are more than one: due at the second one's rate.
+    // One half plus two thirds exceed one: the cut was due at the rate of the second report.
     let mut bin = Bin::new(Rate::from_bps(80_000.0));
     on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
     bin.lowered(mbps(1.0), beta, Excess::Twice);
@@ -113,7 +113,7 @@ fn a_late_cut_goes_back_to_the_rate_when_it_was_due() {
     on_report(&mut bin, 2, 0.9, 3.0, &mut rng);
     let lowered = bin.lowered(mbps(1.0), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (0.9e6 - 80_000.0) - 0.1e6), "{lowered}");
-    // It crossed one at a rate above the present one.
+    // P_d exceeded one at a rate above the present rate.
     on_report(&mut bin, 2, 2.0, 4.0, &mut rng);
     on_report(&mut bin, 2, 2.0, 5.0, &mut rng);
     let lowered = bin.lowered(mbps(1.0), beta, Excess::Twice);
@@ -144,7 +144,7 @@ fn reports_of_one_receiver_within_a_round_trip_are_one_event() {
     assert_ne!(on_report(&mut bin, 1, 1.0, 1.101, &mut rng), Verdict::Known);
 }
 
-/// As many events pass as the worst receiver has.
+/// The number of passed events equals that of the worst receiver.
 #[test]
 fn events_pass_at_the_rate_of_the_worst_receiver() {
     let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
@@ -231,7 +231,7 @@ fn a_receiver_that_is_slower_by_three_deviations_is_followed() {
     }
 }
 
-/// T-MC-9, condition 4: both of its halves are needed.
+/// T-MC-9, condition 4: both parts of the condition are required.
 #[test]
 fn a_silent_representative_is_replaced_after_the_rate_grew() {
     let mut sender = Sender::er();
@@ -303,7 +303,7 @@ fn absurd_and_repeated_reports_are_dropped() {
     assert!(near(sender.rate(), 0.9e6), "the same control packet again");
 }
 
-/// A packet as the receivers get it: 1000 bytes, 10 ms apart, each fifth a control packet.
+/// Returns a packet as received: 1000 bytes, 10 ms apart, every fifth a control packet.
 fn data(seq: u64) -> Data {
     let mark = Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.1 };
     let signal = if seq.is_multiple_of(5) { Signal::Control } else { Signal::None };
@@ -318,7 +318,7 @@ impl Hand {
         Ear::by_hand(Receiver::new(receiver_id(7), &Config::published()), Time::ZERO)
     }
 
-    /// Packet `seq` arrives this late and reveals `lost` losses before it; returns the report.
+    /// Delivers packet `seq` with a delay of `millis`, after `lost` lost packets; returns the report.
     fn packet(&mut self, seq: u64, millis: u64, lost: u32) -> Option<ReportContent> {
         self.arrive(&data(seq), millis, lost)
     }
@@ -350,7 +350,7 @@ fn congestion_reports_carry_the_egress_rate_once_per_control() {
     (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
     let mut reported = Vec::new();
     for seq in 100..131 {
-        // The path carries only a packet each 12 ms from now on.
+        // From now on, the path carries only one packet per 12 ms.
         if let Some(ReportContent::Congested { echo, level, cause, .. }) =
             hand.packet(seq, 20 + 2 * (seq - 99), 0)
         {
@@ -369,7 +369,7 @@ fn congestion_reports_carry_the_egress_rate_once_per_control() {
 fn a_pause_restarts_the_egress_rate() {
     let mut hand = Hand::new();
     (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
-    // The next packet leaves three seconds later; the one after it is lost.
+    // The next packet is sent three seconds later; the packet after it is lost.
     let pause = 3000;
     let late = |seq: u64| Data { sent_at: data(seq).sent_at + Span::from_millis(pause), ..data(seq) };
     assert_eq!(hand.arrive(&late(100), 20, 0), None);
@@ -383,7 +383,7 @@ fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
     Path { rate: mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
 }
 
-/// From start-up on, the transport's preset fills paths of all kinds and, but for start-up, loses nothing.
+/// The transport's preset fills paths of all kinds, and loses packets only in start-up.
 #[test]
 fn paths_of_all_kinds_are_used_without_loss_after_start_up() {
     for name in ["mca,mode=er", "mca,mode=bin", "mca-plus"] {

@@ -11,19 +11,20 @@ use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    /// All settings of MCA+. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
     pub struct Config {
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// The factor of the rate at accumulation (paper 000, 5.2.1.2).
         keep_at_accumulation: f64 = 0.9
             => number["beta", NumberRange::of(0.5, 1.0), "part of the rate that is kept at accumulation"];
-        /// How accumulation is measured.
+        /// Settings of the measurement of accumulation.
         measuring: Measuring = Measuring::published();
         /// The factor of the rate at loss (paper 000, 5.2.1.2).
         keep_at_loss: f64 = 0.75
             => number["beta-loss", NumberRange::of(0.5, 1.0), "part of the rate that is kept at loss"];
-        /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (paper 000, 5.2.1.3).
+        /// Number of deviations, "k" (paper 000, 5.2.1.3): a receiver that is slower than the representative's mean by more than
+        /// this replaces it.
         switch_deviations: f64 = 1.0
             => number["k", NumberRange::of(0.0, 100.0),
                 "a receiver replaces the representative below its mean less this number of deviations"];
@@ -32,43 +33,42 @@ configuration! {
         /// Gain of a receiver's mean and deviation of its throughput at congestion.
         alpha: f64 = 0.125
             => number["alpha", NumberRange::up_to(1.0), "gain of a receiver's mean of its throughput at congestion"];
-        /// Throughput is measured over at least this time, the largest round-trip time and eight packets.
+        /// Minimum time over which throughput is measured. It is also at least the largest round-trip time and eight packets.
         window: Span = Span::ZERO
             => seconds["window", NumberRange::of(0.0, 10.0), "throughput is measured over at least this time"];
-        /// The number of sequence numbers over which the congestion rate "p" is taken.
+        /// The number of sequence numbers over which the congestion rate "p" is measured.
         counted: u16 = 1000 => whole["counted", 100, 10_000, "over how many packets the rate of congestion is taken"];
-        /// The receivers that keep silent.
+        /// The receivers that do not report.
         suppress: Suppress = Suppress::Faster
             => choice["suppress", { "faster" => Faster, "slower" => Slower, "nobody" => Nobody },
                 "silent receivers; the thesis prints slower where it means faster"];
-        /// The treatment of the round-trip time when the representative changes.
+        /// The update of the round-trip time when the representative changes.
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
                 "the mean round-trip time when the representative changes"];
-        /// Which reports give round-trip samples.
+        /// The reports that give round-trip samples.
         samples: Samples = Samples::Followed
             => choice["samples", { "followed" => Followed, "all" => All }, "whose reports give round-trip samples"];
-        /// When receivers report without a valid representative.
+        /// Time of reports without a valid representative.
         while_invalid: WhileInvalid = WhileInvalid::AtOnce
             => choice["invalid", { "spread" => Spread, "at-once" => AtOnce },
                 "receivers' reports while there is no representative"];
-        /// How packets are sent, whatever the scheme.
+        /// Settings of packet sending that all schemes share.
         sending: Sending = Sending::published()
             => option[Opt::seconds("period", NumberRange::POSITIVE, field!(sending.min_rtt),
                 "no round-trip time counts as shorter than this")];
-        /// The law of the delay of reports without a valid representative, and of answers to the start-up.
+        /// Distribution of the delay of reports without a valid representative, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of report delays"];
-        // Paper gap: 5.2.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source ignores
-        // but for one per round-trip time. `Config::transport` sends at most eight.
-        /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
-        /// paper.
+        // Paper gap: 5.2.2 sends a report at each loss. At 100,000 packets per second the source would ignore all of these
+        // reports except one per round-trip time. `Config::transport` sends at most eight.
+        /// Maximum number of reports of a receiver per largest round-trip time; `None` for one at each loss, as in the paper.
         reports_per_rtt: Option<u16> = None;
     }
 
     /// The thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
-    // Paper gap: 5.2.1.3 leaves open over which period congestion is counted, and says "number of CIs", which would make
-    // a receiver that is silenced look better. Here instances of congestion count, over 1000 sequence numbers.
+    // Paper gap: 5.2.1.3 does not state the period over which congestion is counted. It counts the "number of CIs", which would
+    // make a suppressed receiver appear less congested. Here instances of congestion are counted, over 1000 sequence numbers.
     pub fn published;
 
     impl Configure for Config {
@@ -80,61 +80,60 @@ configuration! {
     }
 }
 
-/// The receivers that keep silent about congestion, besides the representative, which never does.
-// Paper gap: 5.2.2.2 silences receivers that are slower than the representative, the only ones whose reports count
-// (5.2.1.3); the introduction of chapter 5 silences the faster ones. `Suppress::Slower` is the letter of 5.2.2.2.
+/// The receivers that do not report congestion. The representative always reports.
+// Paper gap: 5.2.2.2 suppresses receivers that are slower than the representative, but only their reports count (5.2.1.3). The
+// introduction of chapter 5 suppresses the faster receivers. `Suppress::Slower` is the literal rule of 5.2.2.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suppress {
-    /// Those that are not slower than the representative's mean less its deviation.
+    /// Receivers that are not slower than the representative's mean less its deviation.
     Faster,
-    /// Those that are.
+    /// Receivers that are slower than this.
     Slower,
-    /// Nobody.
+    /// No receivers.
     Nobody,
 }
 
-/// The round-trip time at a change of the representative.
-// Paper gap: 5.2.1.1 smooths samples of all representatives in a row, so that every change between a near and a far one
-// counts as deviation and slows growth, which is by the square of the period. Here the mean begins anew with the new
-// one's sample, and the deviation is at most what a doubling of the mean would have left, an eighth. On the star of 5.3.3
-// the session then gets as much as single receivers do, as the thesis reports, instead of three quarters.
+/// The update of the round-trip time at a change of the representative.
+// Paper gap: 5.2.1.1 smooths the samples of all representatives together. Each change between a near and a far one increases the
+// deviation and slows growth, which depends on the square of the period. Here the mean restarts with the new representative's
+// sample. The deviation is limited to an eighth, the value after a doubling of the mean. On the star of 5.3.3 the session then
+// gets as much as single receivers, as the thesis reports, instead of three quarters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcrossSwitch {
-    /// The new representative's sample is the mean.
+    /// The new representative's sample becomes the mean.
     Restart,
-    /// The sample updates the mean (the letter of the paper).
+    /// The sample updates the mean, as in the paper.
     Continue,
 }
 
-/// Which reports of congestion give round-trip samples.
-// Paper gap: 5.2.1.1 takes a sample from every report that arrives. The round-trip times of receivers that are not
-// followed would set the pace of the one that is, so theirs do not count unless asked for.
+/// The congestion reports that give round-trip samples.
+// Paper gap: 5.2.1.1 takes a sample from every report. The round-trip times of other receivers would then control the growth for
+// the representative, so by default their reports give no samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Samples {
-    /// Those of the representative, also of a new one.
+    /// Reports of the representative, also of a new one.
     Followed,
-    /// All.
+    /// All reports.
     All,
 }
 
-/// When receivers report while there is no valid representative, so that all may.
-// Paper gap: 5.2.2.2 has no delay, so that all receivers of a large group would report at once. `Config::transport`
-// spreads their reports as in ORMCC (paper 000, 3.1.4).
+/// Time of reports while there is no valid representative. All receivers may report then.
+// Paper gap: 5.2.2.2 has no delay, so all receivers of a large group would report at once. `Config::transport` spreads their
+// reports as in ORMCC (paper 000, 3.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhileInvalid {
-    /// At random moments within two largest round-trip times.
+    /// At random times within two largest round-trip times.
     Spread,
     /// At once.
     AtOnce,
 }
 
 impl Config {
-    /// A sender on a real network: doubling start, all guards, thresholds that survive the noise of hosts
+    /// Returns the settings for a real network: doubling start, all guards, thresholds that tolerate the noise of hosts
     /// ([`Measuring::transport`]).
     ///
-    /// Noise makes congestion visible only after some ten milliseconds, so the rate must not move faster than that:
-    /// no round-trip time counts as shorter than 20 ms. Throughput is taken over at least a tenth of a second, so that a
-    /// few milliseconds of noise are a few percent.
+    /// Noise hides congestion for some ten milliseconds, so the rate must not change faster: every round-trip time counts as at
+    /// least 20 ms. Throughput is measured over at least a tenth of a second, so a few milliseconds of noise are a few percent.
     pub fn transport(packet_size: u16) -> Config {
         let sending = Sending { min_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
         Config {
@@ -148,7 +147,7 @@ impl Config {
     }
 }
 
-/// The scheme as a user sees it.
+/// The scheme's entry in the catalogue.
 const ENTRY: Entry = Entry {
     name: "mca-plus",
     number: 4,

@@ -1,26 +1,26 @@
-//! How often there is congestion: instances over the latest sequence numbers (paper 000, 5.2.1.3, "p").
+//! Rate of congestion: number of instances over the latest sequence numbers (paper 000, 5.2.1.3, "p").
 
 use crate::packet::Seq;
 
-/// Instances in [`PARTS`] parts of the period and the one that is being counted. The oldest part counts in proportion to its share within
-/// the period.
+/// Numbers of instances in [`PARTS`] complete parts of the period and in the current part. The oldest part counts in proportion
+/// to its share within the period.
 #[derive(Debug, Clone)]
 pub(super) struct CongestionRate {
     /// Sequence numbers per part.
     width: u16,
     /// The first packet received.
     first: Option<Seq>,
-    /// The newest part.
+    /// Index of the newest part.
     newest: u64,
     counts: [u16; PARTS + 1],
 }
 
 const PARTS: usize = 20;
-/// The number of packets over which a rate is measured at least.
+/// Minimum number of packets over which a rate is measured.
 const FEWEST: f64 = 100.0;
 
 impl CongestionRate {
-    /// Over a period of about `counted` sequence numbers.
+    /// Creates a counter over a period of about `counted` sequence numbers.
     pub(super) fn new(counted: u16) -> CongestionRate {
         let width = counted.div_ceil(PARTS as u16).max(1);
         CongestionRate { width, first: None, newest: 0, counts: [0; PARTS + 1] }
@@ -33,7 +33,7 @@ impl CongestionRate {
         }
     }
 
-    /// Packet `seq` shows congestion: the rate, that instance included.
+    /// Counts an instance of congestion at packet `seq`; returns the rate including this instance.
     pub(super) fn count(&mut self, seq: Seq) -> f64 {
         self.receive(seq);
         let part = self.part(seq).max(self.newest);

@@ -1,9 +1,10 @@
 //! MCA+: multicast congestion avoidance with a representative and suppression of feedback (paper 000, chapter 5).
 //!
-//! One rate for one group, lowered when queues begin to fill and not only when they overflow. Receivers measure how many of the session's
-//! bytes wait in the network ([`crate::estimate::accumulation`]). The source follows one of them as ORMCC does, the *congestion
-//! representative* with the lowest *good throughput rate at congestion*: the arrival rate at congestion times one less the rate of
-//! congestion. It announces its mean and deviation to all receivers; those that do better keep silent.
+//! One rate for one group, lowered when queues begin to fill, before they overflow. Receivers measure the number of the session's
+//! bytes that wait in the network ([`crate::estimate::accumulation`]). As in ORMCC, the source follows one receiver, the
+//! *congestion representative*. It has the lowest *good throughput rate at congestion*: the arrival rate at congestion times one
+//! minus the rate of congestion. The source announces its mean and deviation to all receivers. Receivers with higher throughput
+//! do not report.
 //!
 //! ```text
 //!   receiver                                           source
@@ -20,8 +21,8 @@
 //!                                                      no report for 4 periods: nobody is valid, all may report
 //! ```
 //!
-//! Like TCP Vegas, MCA+ gets little against flows that fill queues until they overflow (paper 000, 5): it is for networks, or queues, of its
-//! own.
+//! Like TCP Vegas, MCA+ gets little bandwidth next to flows that fill queues until they overflow (paper 000, 5). It is for
+//! dedicated networks or queues.
 
 mod config;
 mod congestion_rate;

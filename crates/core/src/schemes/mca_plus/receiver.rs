@@ -1,4 +1,4 @@
-//! MCA+'s receiver: sees congestion, knows how it fares at congestion, and knows when to be silent.
+//! MCA+'s receiver: detects congestion, measures its throughput at congestion, and suppresses unneeded reports.
 
 use super::config::{Config, Suppress, WhileInvalid};
 use super::congestion_rate::CongestionRate;
@@ -30,7 +30,7 @@ pub struct Receiver {
 
 const _: () = assert!(size_of::<Receiver>() <= 600);
 
-/// How often the receiver reported and how often it suppressed a report.
+/// Numbers of sent and suppressed reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Congestion reports sent.
@@ -55,7 +55,7 @@ struct NewestHeader {
     layer: Layer,
     phase: Phase,
     representative: Option<ReceiverId>,
-    /// "U" and "D".
+    /// The representative's mean and deviation, "U" and "D".
     mean: f32,
     deviation: f32,
     rtt_max: Span,
@@ -68,39 +68,39 @@ enum Phase {
     Running,
 }
 
-/// A congestion report that waits for its moment.
+/// A delayed congestion report.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     at: Time,
     event_at: Time,
-    /// The packet that round-trip samples are taken from (paper 000, 5.2.1.1).
+    /// The packet that gives the round-trip sample (paper 000, 5.2.1.1).
     trigger: Seq,
     cause: Cause,
 }
 
-/// Whether a receiver may report, and when.
+/// Whether and when a receiver may report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// It keeps silent.
+    /// The receiver does not report.
     Never,
     /// At once.
     Now,
-    /// At a random moment: everybody may.
+    /// At a random time, because every receiver may report.
     Later,
 }
 
-/// The shortest time over which throughput is measured.
+/// Minimum time over which throughput is measured.
 const MIN_WINDOW: Span = Span::from_millis(5);
 /// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
-/// Largest round-trip times that a header can carry.
+/// Range of the largest round-trip time in headers.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
-/// Silence after which a pending report is worth nothing, in largest round-trip times.
+/// Duration of silence after which a pending report is obsolete, in largest round-trip times.
 const STALE_AFTER: u64 = 10;
-/// The first deviation, as a part of the mean.
+/// Initial deviation, as a part of the mean.
 const FIRST_DEVIATION: f64 = 0.25;
-// Paper gap: 5.2.1.3 weights throughput with one less the rate of congestion, which is nothing where every packet shows
-// congestion. A tenth is always left, so that a level is a rate.
+// Paper gap: 5.2.1.3 weights throughput with one minus the rate of congestion, which is zero if every packet shows congestion.
+// Here the weight is at least a tenth, so a level is always a positive rate.
 const MIN_WEIGHT: f64 = 0.1;
 
 impl Receiver {
@@ -128,17 +128,17 @@ impl Receiver {
         }
     }
 
-    /// Reports sent and not sent so far.
+    /// Returns the numbers of sent and suppressed reports.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Mean and deviation of the good throughput at congestion.
+    /// Returns the mean and deviation of the good throughput at congestion.
     pub const fn level(&self) -> &Ewma {
         &self.level
     }
 
-    /// Whether the newest header named this receiver as the representative.
+    /// Returns whether the newest header named this receiver as the representative.
     pub fn is_representative(&self) -> bool {
         self.newest.is_some_and(|newest| newest.representative == Some(self.me))
     }
@@ -165,7 +165,7 @@ impl Receiver {
         self.newest.map_or(DEFAULT_RTT_MAX, |newest| newest.rtt_max)
     }
 
-    /// Copy the header, unless a newer packet's was copied before.
+    /// Copies the header, unless a newer packet's was copied before.
     fn copy_header(&mut self, data: &Data, layer: Layer) {
         if self.newest.is_some_and(|newest| data.seq <= newest.seq) {
             return;
@@ -228,7 +228,7 @@ impl Receiver {
         now.since(last) < self.rtt_max() / u64::from(limit.max(1))
     }
 
-    /// "CI(u, d)". A report has two numbers: the mean, and the level that this receiver seldom falls below.
+    /// Sends "CI(u, d)". A report has two numbers: the mean, and the mean less the deviation.
     fn report(&mut self, event: Pending, cx: &mut Cx<'_>) {
         let Some(mean) = self.level.mean() else { return };
         self.counts.sent += 1;
@@ -243,7 +243,7 @@ impl Receiver {
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
 
-    /// A header may have taken away the reason for a pending report.
+    /// Cancels the pending report if the newest header has made it unnecessary.
     fn reconsider(&mut self) {
         if self.pending.is_some() && self.turn() == Turn::Never {
             self.pending = None;

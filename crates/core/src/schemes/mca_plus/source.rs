@@ -1,4 +1,4 @@
-//! MCA+'s source: follows one receiver and adapts the rate to it alone.
+//! MCA+'s source: follows one receiver and adapts the rate to this receiver alone.
 
 use super::config::{AcrossSwitch, Config, Samples};
 use crate::estimate::{ControlClock, Ewma};
@@ -20,11 +20,11 @@ pub struct Policy {
     controller: SendController,
     control: ControlClock,
     representative: Representative,
-    /// Its good throughput at congestion, "U" and "D", in bit/s.
+    /// The representative's good throughput at congestion, "U" and "D", in bit/s.
     level: Option<Level>,
     /// "SRTT" and "sigma", in seconds.
     rtt: Ewma,
-    /// When the representative counts as absent.
+    /// Time from which the representative counts as absent.
     absent_at: Option<Time>,
     gate: CutGate,
     last_report: Option<(ReceiverId, Seq)>,
@@ -38,13 +38,13 @@ struct Level {
 }
 
 const RTT_GAIN: f64 = 0.125;
-/// Deviations in the period of growth and cuts (paper 000, 5.2.1.2).
+/// Number of deviations in the period of growth and cuts (paper 000, 5.2.1.2).
 const PERIOD: u64 = 4;
-/// Deviations above the mean at which the bottleneck counts as full (paper 000, 5.2.1.3).
+/// Number of deviations above the mean at which the bottleneck counts as full (paper 000, 5.2.1.3).
 const FULL: f64 = 4.0;
 
 impl Policy {
-    /// Headers state from now on that every receiver may report.
+    /// Makes headers state that every receiver may report.
     fn distrust(&mut self) {
         self.representative.distrust();
         self.absent_at = None;
@@ -60,7 +60,7 @@ impl Policy {
         }
     }
 
-    /// The rate has come to where the representative's bottleneck should be full: begin to wait for its report.
+    /// Starts the wait for a report of the representative when the rate should have filled its bottleneck.
     fn watch_representative(&mut self, now: Time, period: Span) {
         let Some(level) = self.level else { return };
         let full = level.mean + FULL * level.deviation;
@@ -101,14 +101,15 @@ impl Policy {
         }
     }
 
-    /// The representative's own reports, and those of one that is to replace it (paper 000, 5.2.1.3 and 5.2.1.4).
+    /// Returns whether a report is of the representative, or of a receiver that should replace it (paper 000, 5.2.1.3 and
+    /// 5.2.1.4).
     fn accepts(&self, from: ReceiverId, level: Level) -> bool {
         let Some(followed) = self.level else { return true };
         let margin = self.config.switch_deviations * followed.deviation;
         !self.representative.is_valid() || self.representative.is(from) || level.mean < followed.mean - margin
     }
 
-    /// At most once per period: down to a part of the rate.
+    /// Lowers the rate to the part `keep`, at most once per period.
     fn cut(&mut self, level: Level, keep: f64, now: Time) {
         let starting = self.controller.is_starting();
         self.controller.end_start_up();
@@ -116,14 +117,14 @@ impl Policy {
             return;
         }
         let rate = self.controller.rate();
-        // Doubling may have gone far beyond the path: begin from what arrived.
+        // Doubling may have far exceeded the path's capacity. The cut starts from the arrival rate.
         let reached = if starting { rate.min(Rate::from_bps(level.mean)) } else { rate };
         let lowered = self.policy.on_congestion(self.operating(), Congestion { level: reached, keep });
         self.gate.close(now);
         self.controller.set_rate(lowered, now);
     }
 
-    /// Returns the factor of the rate at this kind of congestion; `None` where it is not a congestion.
+    /// Returns the factor of the rate for this cause; `None` if the cause is not congestion.
     const fn keep(&self, cause: Cause) -> Option<f64> {
         match cause {
             Cause::Accumulation | Cause::Mark => Some(self.config.keep_at_accumulation),
@@ -134,7 +135,7 @@ impl Policy {
 }
 
 impl Level {
-    /// From a report's two numbers: the mean, and that less the deviation.
+    /// Creates a level from the two numbers of a report: the mean, and the mean less the deviation.
     fn of_report(level: f32, mean: f32) -> Option<Level> {
         let (low, mean) = (f64::from(level), f64::from(mean));
         let sound = mean.is_finite() && mean > 0.0 && low.is_finite() && low >= 0.0;
@@ -173,9 +174,9 @@ impl PacedPolicy for Policy {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
 
-    /// `SRTT + 4 sigma`, which times growth, cuts and timeouts.
-    // Paper gap: 5.2.1.1 prints sigma = 7/8 sigma + 1/8 (|SRTT - s| - sigma), which takes sigma off twice. Here the plain
-    // mean deviation.
+    /// Returns `SRTT + 4 sigma`, the period of growth, cuts and timeouts.
+    // Paper gap: 5.2.1.1 prints sigma = 7/8 sigma + 1/8 (|SRTT - s| - sigma), which subtracts sigma twice. Here the usual mean
+    // deviation is used.
     fn period(&self) -> Span {
         self.rtt() + Span::from_secs_f64(self.rtt.deviation()) * PERIOD
     }
@@ -203,7 +204,7 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Every period (paper 000, 5.2.1.2).
+    /// Performs the update of each period (paper 000, 5.2.1.2).
     fn on_tick(&mut self, period: Span, now: Time) {
         if self.controller.watch(period, now) == Growth::Allowed && self.gate.is_open(now, period) {
             let raised = self.policy.on_tick(self.operating());
@@ -240,8 +241,8 @@ impl PacedPolicy for Policy {
         self.absent_at = self.absent_at.map(|at| at + pause);
     }
 
-    // Paper gap: 5.2.1.1 takes round-trip samples from reports of congestion only. Where a transport's receivers also
-    // show that they are there, those of the representative count too.
+    // Paper gap: 5.2.1.1 takes round-trip samples from congestion reports only. If a transport's receivers also send signs of
+    // life, those of the representative count too.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
         if self.representative.times(from, self.controller.is_starting()) {
             self.rtt.add(sample.as_secs_f64(), 0.0);

@@ -1,4 +1,4 @@
-//! MCA+'s rules one by one.
+//! Tests of each of MCA+'s rules.
 
 use super::*;
 use crate::node::{Receiver as _, Source as _, SourceControl};
@@ -15,7 +15,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-6 * b.abs()
 }
 
-/// A receiver driven by hand: packets of 1000 bytes, one each 10 ms (0.8 Mbit/s), each fifth a control packet.
+/// A receiver driven by the test: packets of 1000 bytes, one per 10 ms (0.8 Mbit/s), every fifth a control packet.
 type Hand = Ear<Receiver>;
 
 fn followed(id: u64, mean: f32, deviation: f32) -> Mark {
@@ -34,12 +34,12 @@ impl Hand {
         hand
     }
 
-    /// This long after the next packet leaves.
+    /// Returns the time `millis` after the sending of the next packet.
     fn later(&self, millis: u64) -> Time {
         Time::ZERO + Span::from_millis(self.seq * 10 + millis)
     }
 
-    /// The next packet, after `lost` lost ones, arrives this many milliseconds after it left.
+    /// Delivers the next packet, after `lost` lost ones, `delay` milliseconds after it was sent.
     fn packet(&mut self, lost: u32, delay: u64) -> Vec<ReportContent> {
         self.seq += u64::from(lost);
         let signal = if self.seq.is_multiple_of(5) { Signal::Control } else { Signal::None };
@@ -102,7 +102,7 @@ fn a_loss_is_timed_by_the_packet_that_showed_it() {
     let mut hand = Hand::new(Config::published());
     let reports = hand.packet(3, 20);
     let [ReportContent::Congested { echo, cause, .. }] = reports[..] else { panic!("{reports:?}") };
-    // Packets 0 to 99 came, 100 to 102 did not.
+    // Packets 0 to 99 arrived, 100 to 102 did not.
     assert_eq!((echo, cause), (Echo { seq: Seq(103), hold: Span::ZERO }, Cause::Loss));
 }
 
@@ -123,7 +123,7 @@ fn the_congestion_rate_counts_suppressed_reports() {
     let (loud, counts) = level(followed(7, 0.1e6, 0.0));
     assert_eq!((counts.sent, counts.suppressed), (200, 0));
     assert_eq!(silent, loud);
-    // A tenth shows congestion. At each loss ten packets have come in the time of twelve.
+    // A tenth of the packets shows congestion. At each loss, ten packets have arrived in the time of twelve.
     assert!((silent / (0.8e6 * 10.0 / 12.0 * 0.9) - 1.0).abs() < 0.01, "{silent}");
 }
 
@@ -170,7 +170,7 @@ impl Sender {
         sender
     }
 
-    /// A report with this mean and deviation whose round trip took a tenth of a second.
+    /// Delivers a report with this mean and deviation and a round trip of a tenth of a second.
     fn congested(&mut self, from: u64, mean: f64, deviation: f64, cause: Cause) {
         let echo = self.echo(RTT);
         let content =
@@ -335,7 +335,7 @@ fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
     Path { rate: Rate::from_mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
 }
 
-/// T-M+-8, as far as it goes without other flows.
+/// T-M+-8, without other flows.
 #[test]
 fn sixty_four_receivers_report_hardly_more_than_one() {
     let scheme: Scheme = "mca-plus,preset=published".parse().expect("a scheme");
