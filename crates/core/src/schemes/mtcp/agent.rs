@@ -1,4 +1,5 @@
-//! A sender's agent: a receiver that acknowledges for its part of the tree, and repairs there (paper 001, 3.1).
+//! A sender's agent: a receiver that aggregates the acknowledgements of its part of the tree, and repairs losses there (paper
+//! 001, 3.1).
 
 use super::child::Role;
 use super::config::{Config, Localize, Repair};
@@ -19,11 +20,11 @@ pub struct Agent {
     config: Config,
     inbound: Inbound,
     parent: Parent,
-    /// The latest statement to its own parent, with the time.
+    /// The latest summary sent to its parent, with the time.
     reported: Reported,
-    /// Packets that it refused while its store was full.
+    /// Number of packets refused because the store was full.
     refused: u64,
-    /// Below this packet nothing is waited for that has not come.
+    /// Missing packets below this number are not awaited.
     given_up: u64,
 }
 
@@ -35,14 +36,14 @@ struct Reported {
     at: Time,
 }
 
-/// The least round-trip time in observations.
+/// Minimum round-trip time in observations.
 const SHORTEST: Span = Span::from_millis(1);
 
 impl Agent {
-    /// An agent that has received nothing yet, which is called `me` by its parent.
+    /// Creates an agent that has received nothing yet. `me` is its identity at its parent.
     ///
-    /// In a session whose delivery repairs ([`Repair::Session`]) it still repairs for its children under the old numbers, and moves slow
-    /// ones. Packets that have not arrived here never do under their numbers, so no descendant waits for them.
+    /// In a session whose delivery repairs losses, the agent still repairs for its children under the old numbers, and moves slow
+    /// children. Packets missing here never arrive under their numbers, so no descendant waits for them.
     pub fn new(me: ReceiverId, config: &Config) -> Agent {
         let below = Config { repair: Repair::Tree, localize: Localize::Either, ..*config };
         let (below, from) = match config.repair {
@@ -59,7 +60,7 @@ impl Agent {
         }
     }
 
-    /// The lowest packet that this node or a descendant waits for.
+    /// Returns the lowest packet that this node or a descendant waits for.
     fn low(&self) -> u64 {
         match self.config.repair {
             Repair::Tree => self.parent.low().min(self.inbound.base()),
@@ -67,7 +68,7 @@ impl Agent {
         }
     }
 
-    /// A packet that the session's delivery repairs is not awaited any more: no descendant waits for it either.
+    /// Stops waiting for packets that the session's delivery repairs, here and at all descendants.
     fn give_up(&mut self, now: Time) {
         let base = self.inbound.base();
         if self.config.repair == Repair::Session && self.given_up < base {
@@ -80,21 +81,21 @@ impl Agent {
     fn report(&mut self, cx: &mut Cx<'_>) {
         let (window, transit, low) = (self.parent.min_window(), self.parent.transit(), self.low());
         self.reported = Reported { window, transit, low, at: cx.now };
-        // Missing packets go first: a parent that receives less than before has to know them.
+        // Missing packets are reported first: the parent needs them if this node now has fewer packets than it reported before.
         if self.inbound.has_holes() {
             self.inbound.acknowledge(cx);
         }
         self.inbound.summarize((window, transit, low), cx);
     }
 
-    /// When it is to report although nothing happens.
+    /// Returns the time of the next report without a change.
     fn report_at(&self) -> Time {
         let outstanding = self.low() < self.inbound.end() || self.parent.transit() != self.reported.transit;
         let outstanding = outstanding && self.inbound.end() > 0;
         if outstanding { self.reported.at + self.config.report_every } else { Time::NEVER }
     }
 
-    /// Returns whether the parent must learn the state of this part of the tree at once.
+    /// Returns whether the parent needs the state of this part of the tree at once.
     fn has_news(&self, now: Time) -> bool {
         let (window, low, end) = (self.parent.min_window(), self.low(), self.inbound.end());
         if end == 0 {
@@ -112,15 +113,15 @@ impl Agent {
             || self.report_at() <= now
     }
 
-    /// After anything that happened.
+    /// Sends the reports and packets that result from an input.
     fn settle(&mut self, cx: &mut Cx<'_>) {
         if let Some(from) = self.parent.take_wanted() {
             if self.config.repair == Repair::Session {
-                // It is not repeated under its number: they go on from the first packet stored here.
+                // The packet is not repeated under its number. The children continue with the first packet stored here.
                 self.parent.skip_to(self.parent.store.first(), cx.now);
                 return self.parent.pump(cx.now, cx.effects);
             }
-            // Children of an agent that is gone, or of this one before it came back, may lack packets that are not here.
+            // Children of an agent that stopped, or of this agent before a restart, may lack packets that are not stored here.
             self.inbound.reach_back(from, self.parent.store.first());
             self.parent.store.reach_back(self.inbound.base());
             self.report(cx);
@@ -151,7 +152,7 @@ impl crate::node::Receiver for Agent {
         if arrival.marked {
             congested(&self.inbound, Cause::Mark, cx);
         }
-        // A full store drops packets, and its parent feels it (paper 001, 3.2).
+        // A full store drops packets, so its parent detects losses (paper 001, 3.2).
         if self.inbound.end() > 0 && data.seq.0 >= self.parent.end && !self.parent.has_room(data.seq.0) {
             self.refused += 1;
             return;
@@ -213,7 +214,7 @@ impl crate::node::Receiver for Agent {
     }
 }
 
-/// No round is longer.
+/// Maximum duration of a round.
 const MAX_ROUND: Span = Span::from_secs(60);
 
 impl Relay for Agent {
@@ -223,7 +224,7 @@ impl Relay for Agent {
         }
     }
 
-    /// Its packets are those of the source, under their numbers: none leaves by this call.
+    /// An agent sends the source's packets under their numbers. No packet is sent by this call.
     fn departure(&self, _: Layer) -> Departure {
         Departure::AfterReport
     }
@@ -282,7 +283,7 @@ impl Agent {
         &self.parent
     }
 
-    /// Move a child into the local group.
+    /// Moves a child into the local group.
     pub(super) fn move_child(&mut self, id: ReceiverId, now: Time) {
         let place = self.parent.place(id).expect("it is a child");
         self.parent.move_away(&[place], now);

@@ -1,12 +1,12 @@
-//! The children of a node, with extremes over them that cost the logarithm of their number to keep.
+//! The children of a node, with extremes over their values. An update costs the logarithm of their number.
 
 use super::child::{Child, Group, Role};
 use super::config::{Config, Repair};
 use crate::time::{Span, Time};
 use std::ops::{Deref, DerefMut};
 
-/// Children in the order of their numbers. They are read as a slice and changed by [`Children::edit`], after which the extremes
-/// are right again.
+/// Children in the order of their numbers. They are read as a slice and changed by [`Children::edit`], which updates the
+/// extremes.
 #[derive(Debug, Clone)]
 pub(super) struct Children {
     list: Vec<Child>,
@@ -14,43 +14,45 @@ pub(super) struct Children {
     /// A tree of extremes. The root is at 1; the leaves, one for each child, begin at `leaves`.
     extremes: Vec<Extremes>,
     leaves: usize,
-    /// By child: when its first packet is late, as set by [`Children::set_late`]; a tree as above.
+    /// By child: the time at which its first packet is late, as set by [`Children::set_late`]. Stored as a tree like `extremes`.
     late: Vec<Time>,
-    /// Children that changed since, each once.
+    /// Children changed since their late times were computed, each once.
     stale: Vec<usize>,
     is_stale: Vec<bool>,
-    /// Children of which no packet is awaited, each once.
+    /// Children that owe no acknowledgement of a packet, each once.
     idle: Vec<usize>,
     is_idle: Vec<bool>,
 }
 
-/// Which of a child's values count.
+/// The settings that determine a child's values.
 #[derive(Debug, Clone, Copy)]
 struct View {
     config: Config,
     role: Role,
 }
 
-/// Sums, least and greatest values of some children; those of one group where two are given.
+/// Sums, minima and maxima over some children. Pairs have one value per group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Extremes {
     pub(super) count: [usize; 2],
-    /// The lowest packet that one misses.
+    /// The lowest packet that a child misses.
     pub(super) needed: u64,
-    /// The lowest packet that is not acknowledged, for the window.
+    /// The lowest packet that is not acknowledged by all children, for the window.
     pub(super) acknowledged: [u64; 2],
-    /// All below which something is lost are below this.
+    /// Upper bound of the children's `lost_to`.
     pub(super) lost_to: [u64; 2],
     pub(super) round_trip: [Option<Span>; 2],
     pub(super) repair_timeout: [Span; 2],
-    /// When one gets an order about its group next, and a question.
+    /// Time of the next order to a child about its group, and of the next query.
     pub(super) tell_at: Time,
     pub(super) ask_at: Time,
-    /// Minima over the children that receive the session: see [`Child::low`], [`Child::under_way`], and the smallest window below.
+    /// Minima over the children that receive the session: see [`Child::low`], [`Child::under_way`], and the smallest window below
+    /// them.
     pub(super) low: u64,
     pub(super) under_way: u64,
     pub(super) window: f64,
-    /// Packets in flight to one or below it, less the end of the sent packets, if that is `regular_from` or later.
+    /// Maximum number of packets in flight to such a child or below it, less the end of the sent packets. It is valid if that end
+    /// is `regular_from` or later.
     transit: i64,
     regular_from: u64,
 }
@@ -143,12 +145,12 @@ impl Children {
         children
     }
 
-    /// Over all children.
+    /// Returns the extremes over all children.
     pub(super) fn extremes(&self) -> &Extremes {
         &self.extremes[1]
     }
 
-    /// Most packets below `end` that are in flight to a child that receives the session or to a descendant of one.
+    /// Returns the maximum number of packets below `end` in flight to a child that receives the session, or to a descendant.
     pub(super) fn transit(&self, end: u64) -> u64 {
         let Extremes { count, transit, regular_from, .. } = *self.extremes();
         if count[Group::Session as usize] == 0 {
@@ -161,7 +163,8 @@ impl Children {
         }
     }
 
-    /// The first child whose own values fit, where those of many fit if one of them does.
+    /// Returns the first child whose extremes satisfy `fits`. The extremes of several children must satisfy it if those of one
+    /// child do.
     pub(super) fn first(&self, fits: impl Fn(&Extremes) -> bool) -> Option<usize> {
         let mut place = 1;
         if !fits(&self.extremes[place]) {
@@ -173,7 +176,7 @@ impl Children {
         Some(place - self.leaves)
     }
 
-    /// A child that will be changed.
+    /// Returns access to a child for changes.
     pub(super) fn edit(&mut self, place: usize) -> Edit<'_> {
         Edit { children: self, place }
     }
@@ -184,7 +187,7 @@ impl Children {
         self.rebuild();
     }
 
-    /// Changes what neither the extremes nor [`Children::set_late`] depend on.
+    /// Changes values on which neither the extremes nor [`Children::set_late`] depend.
     pub(super) fn each_aside(&mut self) -> impl Iterator<Item = &mut Child> {
         self.list.iter_mut()
     }
@@ -234,14 +237,14 @@ impl Children {
         self.note_stale(child);
     }
 
-    /// The time at which the first packet of a child is late is to be computed again.
+    /// Marks the late time of a child for recomputation.
     pub(super) fn note_stale(&mut self, child: usize) {
         if !std::mem::replace(&mut self.is_stale[child], true) {
             self.stale.push(child);
         }
     }
 
-    /// The times at which packets are late are to be computed again for all children.
+    /// Marks the late times of all children for recomputation.
     pub(super) fn all_stale(&mut self) {
         self.is_stale.clear();
         self.is_stale.resize(self.list.len(), true);
@@ -252,7 +255,7 @@ impl Children {
         self.is_idle.resize(self.list.len(), false);
     }
 
-    /// A packet leaves for all: those of which nothing was awaited await it.
+    /// Records a packet sent to all: idle children now owe an acknowledgement.
     pub(super) fn wake_idle(&mut self, now: Time) {
         let mut idle = std::mem::take(&mut self.idle);
         for child in idle.drain(..) {
@@ -265,14 +268,14 @@ impl Children {
         }
     }
 
-    /// A child for which the time at which its first packet is late is to be computed again.
+    /// Returns a child whose late time must be recomputed.
     pub(super) fn next_stale(&mut self) -> Option<usize> {
         let child = self.stale.pop()?;
         self.is_stale[child] = false;
         Some(child)
     }
 
-    /// When the first packet of a child is late; [`Time::NEVER`] when none is awaited.
+    /// Sets the time at which the first packet of a child is late; [`Time::NEVER`] if no acknowledgement is awaited.
     pub(super) fn set_late(&mut self, child: usize, at: Time) {
         if at.is_never() && !std::mem::replace(&mut self.is_idle[child], true) {
             self.idle.push(child);
@@ -285,12 +288,12 @@ impl Children {
         }
     }
 
-    /// The earliest of all.
+    /// Returns the earliest late time of all children.
     pub(super) fn late(&self) -> Time {
         self.late[1]
     }
 
-    /// The first child of which a packet is late at this moment.
+    /// Returns the first child with a packet that is late now.
     pub(super) fn first_late(&self, now: Time) -> Option<usize> {
         let mut place = 1;
         if self.late[place] > now {
@@ -305,7 +308,7 @@ impl Children {
 
 #[cfg(test)]
 impl Children {
-    /// Extremes must be those of the children, and sent packets must be awaited.
+    /// Checks that the extremes are those of the children, and that acknowledgements of sent packets are awaited.
     pub(super) fn check(&self, end: u64) {
         let folded = self.list.iter().map(|child| Extremes::of(child, &self.view));
         assert_eq!(*self.extremes(), folded.fold(Extremes::NONE, |all, one| all.and(&one)));
@@ -315,7 +318,7 @@ impl Children {
         assert!((0..self.list.len()).all(waits), "{self:?}");
     }
 
-    /// When the first packet of a child is late, unless that is to be computed again.
+    /// Returns the late time of a child, unless it must be recomputed.
     pub(super) fn known_late(&self, child: usize) -> Option<Time> {
         (!self.is_stale[child]).then(|| self.late[self.leaves + child])
     }

@@ -1,4 +1,4 @@
-//! Parameters of MTCP. The paper prints few numbers; those that it leaves open are marked.
+//! Parameters of MTCP. The paper prints few numbers; open values are marked.
 
 use crate::field;
 use crate::node::RelaySpec;
@@ -11,101 +11,106 @@ use crate::spec::{NumberRange, Opt};
 use crate::time::Span;
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] is for trees, as in the paper; [`Config::transport`] is for sessions whose
-    /// delivery repairs losses by itself.
+    /// All settings of MTCP. [`Config::published`] is for trees, as in the paper; [`Config::transport`] is for sessions whose
+    /// delivery repairs losses.
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Settings of packet sending that all schemes share.
         sending: Sending = published_sending();
-        /// Quantity that the sender compares with the smallest window.
+        /// The quantity that the sender compares with the smallest window.
         mode: Mode = Mode::Transit
             => choice["mode", { "twnd99" => Transit, "tr98" => Own },
                 "packets that the source compares with the smallest window: those in flight to any node, or to its own children alone"];
-        /// Node that sends lost packets again.
+        /// The node that repairs losses.
         repair: Repair = Repair::Tree
             => choice["repair", { "tree" => Tree, "session" => Session },
                 "repairs of lost packets: by parents in the tree, or by the session's own delivery"];
-        /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. Those of ns-2's
-        /// Vegas, 1 and 3 packets, leave a session less than a tenth of the rate of a TCP that fills a FIFO of 50 packets.
+        /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. With the 1
+        /// and 3 packets of ns-2's Vegas, a session gets less than a tenth of the rate of a TCP flow that fills a FIFO of 50
+        /// packets.
         alpha: f64 = 6.0
             => number["alpha", NumberRange::of(0.0, 1e6), "queued packets below which a window grows"];
-        /// Queued packets above which it shrinks ("beta").
+        /// Queued packets above which a window shrinks ("beta").
         beta: f64 = 12.0 => number["beta", NumberRange::of(0.0, 1e6), "queued packets above which it shrinks"];
         /// Queued packets that end slow start ("gamma").
         gamma: f64 = 6.0 => number["gamma", NumberRange::of(0.0, 1e6), "queued packets that end slow start"];
-        /// The part of a window that remains when a packet is lost. Open in the paper, which modifies Vegas: Vegas keeps three quarters,
-        /// TCP one half.
+        /// Ratio of a window after a loss to the window before. Open in the paper, which modifies Vegas: Vegas uses three
+        /// quarters, TCP one half.
         decrease: f64 = 0.75
             => number["dec", NumberRange::of(0.1, 0.99), "part of a window that is kept at a loss"];
-        /// A packet is lost when this many later ones have arrived (TCP's, open in the paper).
+        /// Number of later packets whose arrival makes a packet count as lost (TCP's, open in the paper).
         duplicates: u8 = 3 => whole["dup", 1, 16, "later packets that make one lost"];
-        /// Whether a single lost packet closes the window. In the paper of 1999, whose rule is not known; 1998 has none.
+        /// Whether a single lost packet closes the window. The paper of 1999 has a loss filter, but its rule is not known. The
+        /// paper of 1998 has none.
         loss_filter: LossFilter = LossFilter::Off
             => choice["loss-filter", { "off" => Off, "on" => On },
                 "on: a single lost packet closes no window, a second one in the same or the next round does"];
-        /// When a node may judge its queues: open in the paper, where each node would do so once per its own round.
+        /// Time at which a node may judge its queues. Open in the paper, where each node would do so once per its own round.
         rounds: Rounds = Rounds::Tree
             => choice["rounds", { "tree" => Tree, "own" => Own },
                 "nodes judge their queues once per round of the whole tree, or of their own children"];
-        /// An agent's window is at most twice the session's and this many packets more, the source's own twice that. Open in the paper.
+        /// Number of packets by which an agent's window may exceed twice the session's window. The limit of the source is twice
+        /// as high. Open in the paper.
         headroom: f64 = 16.0
             => number["headroom", NumberRange::of(0.0, 1e6),
                 "an agent's window is at most twice the session's and this number of packets"];
-        /// New packets that one acknowledgement answers (delayed acknowledgements, TCP's number).
+        /// Number of new packets per acknowledgement (delayed acknowledgements, TCP's number).
         ack_every: u8 = 2 => whole["ack-every", 1, 16, "new packets per acknowledgement"];
-        /// The longest that an acknowledgement waits for a further packet. Open in the paper.
+        /// Maximum delay of an acknowledgement that waits for a further packet. Open in the paper.
         ack_delay: Span = Span::from_millis(100)
             => seconds["ack-delay", NumberRange::up_to(10.0), "longest wait of an acknowledgement"];
-        /// The longest interval of an agent's reports while packets are outstanding below it. Open; gives figure 3's 200 to 250 ms.
+        /// Maximum interval of an agent's reports while packets are outstanding below it. Open; this value gives figure 3's 200
+        /// to 250 ms.
         report_every: Span = Span::from_millis(250)
             => seconds["report-every", NumberRange::up_to(60.0),
                 "maximum time between two reports of an agent while packets are outstanding below it"];
-        /// An agent reports at once when the smallest window of its part of the tree changed by this part. Open.
+        /// Relative change of the smallest window of its part of the tree at which an agent reports at once. Open.
         report_change: f64 = 0.2
             => number["report-change", NumberRange::up_to(10.0),
                 "it reports at once when the smallest window below it changed by this part"];
-        /// A packet is late after the mean delay and this many deviations (TCP's four).
+        /// Number of deviations above the mean delay after which a packet is late (TCP's four).
         deviations: f64 = 4.0
             => number["deviations", NumberRange::up_to(100.0),
                 "mean deviations of the delay after which a packet is late"];
-        /// And at least this. Open in the paper; as in later TCPs.
+        /// Minimum slack above the mean delay. Open in the paper; the value of later TCPs.
         min_slack: Span = Span::from_millis(200)
             => seconds["slack", NumberRange::up_to(60.0),
                 "a packet is late after this more than its delay at least"];
-        /// Before there is a delay, it is late after this.
+        /// Timeout of a packet before a delay has been measured.
         first_timeout: Span = Span::from_secs(3)
             => seconds["first-timeout", NumberRange::up_to(60.0), "the same before there is a delay"];
-        /// Time-outs in a row double that slack up to this; `None` for up to 64 times (TCP's). Open in the paper.
+        /// Maximum slack after doublings by consecutive timeouts; `None` for 64 times the slack (TCP's). Open in the paper.
         max_slack: Option<Span> = None
             => seconds["longest-slack" or "off", NumberRange::up_to(1e4),
                 "time-outs in a row double the slack up to this; off: up to 64 times"];
-        /// Which rounds of slow start grow. Vegas' rule is every second one; the paper has no other.
+        /// The rounds of slow start in which the window grows. Vegas uses every second one; the paper has no other rule.
         slow_start: SlowStart = SlowStart::EverySecond
             => choice["slow-start", { "every-second" => EverySecond, "every" => Every },
                 "rounds of slow start that grow"];
-        /// For how long the least relative delay is remembered. Open: without an end, clocks that drift would freeze it.
+        /// Duration for which the minimum relative delay is stored. Open. Without a limit, clock drift would make the minimum
+        /// obsolete.
         delay_memory: Span = Span::from_secs(300)
             => seconds["delay-memory", NumberRange::of(1.0, 1e6), "time for which the minimum delay is remembered"];
         /// The interval at which an agent queries a new child's round-trip time, four times.
         poll_first: Span = Span::from_secs(1)
             => seconds["poll-first", NumberRange::up_to(1e4),
                 "between the first four questions for a round-trip time"];
-        /// And then.
+        /// The interval between further queries.
         poll_every: Span = Span::from_secs(5) => seconds["poll", NumberRange::up_to(1e4), "between further ones"];
-        /// Packets that a node stores at most. Open: the paper states that buffers are bounded.
+        /// Maximum number of packets that a node stores. Open: the paper only states that buffers are bounded.
         store: u32 = 512 => whole["store", 16, 1_000_000, "packets that a node keeps for its children"];
-        /// Up to this the retransmission window opens by one per acknowledged repair. Open.
+        /// Threshold below which the retransmission window grows by one per acknowledged repair. Open.
         repair_threshold: f64 = 16.0
             => number["repair-threshold", NumberRange::of(1.0, 512.0),
                 "retransmission window up to which it grows by one per repair, in packets"];
-        /// The duration of silence, while packets leave for it, after which a child is given up, but not before three of its own time-outs
-        /// could have passed. Open.
+        /// Duration of silence after which a child is given up, while packets are sent to it. The wait also includes at least
+        /// three of its timeouts. Open.
         silence: Span = Span::from_secs(30)
             => seconds["silence", NumberRange::up_to(1e5),
                 "time of silence, while packets leave, after which a child is given up; at least three of its own timeouts"];
-        /// Packets leave no faster than this many windows per round, two at once; `None` for at once, as in the paper.
+        /// Maximum number of windows sent per round, two packets at once; `None` for no pacing, as in the paper.
         pacing: Option<f64> = None
             => number["pacing" or "off", NumberRange::of(1.0, 10.0), "maximum number of windows sent per round"];
-        /// By what persistent congestion of a child is detected, if at all.
+        /// The criterion of a child's persistent congestion, if it is detected at all.
         localize: Localize = Localize::Either
             => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay, "either" => Either },
                 "by what persistent congestion of a child is detected, which is then moved into its parent's local group"];
@@ -131,7 +136,7 @@ configuration! {
                 "minimum stay of a child that came back")];
     }
 
-    /// The paper, with open values as the fields state.
+    /// The paper's values, with open values as stated at the fields.
     pub fn published;
 
     impl Configure for Config {
@@ -149,31 +154,30 @@ configuration! {
     }
 }
 
-/// Congestion localization (paper 001, 3.2). The paper describes it and prints no number: all are open.
+/// Parameters of congestion localization (paper 001, 3.2). The paper describes it and prints no number: all values are open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Local {
-    /// Slow starts that a child causes until it is persistently congested.
+    /// Number of slow starts after which the child that caused them counts as persistently congested.
     pub slow_starts: u8,
-    /// Within this time.
+    /// Duration in which these slow starts must occur.
     pub within: Span,
-    /// A child's queueing delay is high above this,
+    /// Minimum threshold of a child's high queueing delay.
     pub high: Span,
-    /// or above this part of the round-trip time to it, where that is more.
+    /// Threshold as a part of the round-trip time to the child. The higher threshold applies.
     pub high_part: f64,
-    /// The duration for which that must last.
+    /// Duration for which the delay must be high.
     pub hold: Span,
-    /// It is low below this part of the high one.
+    /// Threshold of low delay, as a part of the threshold of high delay.
     pub low_part: f64,
-    /// The duration of low delay without backlog after which a moved child comes back.
+    /// Duration of low delay without backlog after which a moved child returns.
     pub recover: Span,
-    /// How often nodes look.
+    /// Interval between checks.
     pub check: Span,
-    /// The duration for which a child that came back stays.
+    /// Duration for which a returned child is not moved again.
     pub again: Span,
 }
 
 impl Local {
-    /// As the fields state.
     const fn published() -> Local {
         Local {
             slow_starts: 3,
@@ -192,71 +196,73 @@ impl Local {
 /// The packets that the sender compares with the smallest window of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The most packets that are under way to any node of the tree (the paper of 1999: the transit window).
+    /// The maximum number of packets in flight to any node of the tree (the paper of 1999: the transit window).
     Transit,
-    /// The packets that its own children have not acknowledged (the paper): near children let it run ahead of far ones.
+    /// The packets that the sender's own children have not acknowledged (the paper). With near children, the sender gets ahead of
+    /// far ones.
     Own,
 }
 
-/// Node that sends lost packets again.
+/// The node that repairs losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
-    /// Their parent in the tree, under their old numbers (the paper).
+    /// The parent in the tree repeats lost packets under their old numbers (the paper).
     Tree,
-    /// The session's own delivery, under new numbers: a lost packet is never waited for.
+    /// The session's delivery repairs under new numbers. No node waits for a lost packet.
     Session,
 }
 
 /// Whether a single lost packet closes the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossFilter {
-    /// It does.
+    /// A single loss closes the window.
     Off,
-    /// Only when a second one is lost in the same round or the next one.
+    /// A loss closes the window only when a second packet is lost in the same round or the next one.
     On,
 }
 
-/// Which rounds of slow start grow.
+/// The rounds of slow start in which the window grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlowStart {
-    /// Every second one: the queues of the rounds between are measured with a window that holds still (Vegas).
+    /// Every second round. In the other rounds, queues are measured with a constant window (Vegas).
     EverySecond,
-    /// All (RFC 5681, 3.1).
+    /// Every round (RFC 5681, 3.1).
     Every,
 }
 
-/// When a node may judge its queues.
+/// Time at which a node may judge its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
-    /// At most once per round of the whole tree: a near child would else make it act many times before anything comes of it.
+    /// At most once per round of the whole tree. Otherwise a near child would trigger many changes before the first one has an
+    /// effect.
     Tree,
     /// Once its own children have acknowledged all packets in flight.
     Own,
 }
 
-/// By what persistent congestion of a child is detected.
+/// The criterion of a child's persistent congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Localize {
-    /// Not at all.
+    /// No detection.
     Off,
-    /// By slow starts that it causes.
+    /// Slow starts that the child causes.
     SlowStarts,
-    /// By its queueing delay.
+    /// The child's queueing delay.
     Delay,
-    /// By either.
+    /// Either slow starts or delay.
     Either,
 }
 
 impl Config {
-    /// Returns the wait beyond a delay: `times` times `slack`, up to the longest slack.
+    /// Returns the slack above a delay: `times` times `slack`, at most the maximum slack.
     pub(super) fn doubled(&self, slack: Span, times: u32) -> Span {
         let long = slack * u64::from(times);
         self.max_slack.map_or(long, |longest| long.min(longest.max(slack)))
     }
 
-    /// A real network: the session's delivery repairs, only agents below the source move children, and a first timeout of 1 s as in RFC
-    /// 6298, 2.1. Packets are paced. After an interruption the first packet leaves within a second, and every round of slow start grows; a
-    /// receiver that is silent for a second holds no other back.
+    /// Returns the settings for a real network: the session's delivery repairs, only agents below the source move children, and a
+    /// first timeout of 1 s as in RFC 6298, 2.1. Packets are paced. After an interruption the first packet is sent within a
+    /// second, and every round of slow start grows. A receiver that is silent for a second does not delay other receivers.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -272,12 +278,12 @@ impl Config {
     }
 }
 
-/// How packets are sent in the paper's simulations.
+/// Returns the sending settings of the paper's simulations.
 fn published_sending() -> Sending {
     Sending { catch_up: CatchUp { packets: 2, span: Span::ZERO }, ..Sending::published() }
 }
 
-/// The scheme as a user sees it.
+/// The scheme's entry in the catalogue.
 const ENTRY: Entry = Entry {
     name: "mtcp",
     number: 10,

@@ -1,13 +1,14 @@
-//! Delays: relative ones, between two clocks, and round trips.
+//! Delays: relative delays between two clocks, and round-trip times.
 
 use super::config::Config;
 use crate::time::{Span, Time};
 
-/// Relative time delays "RTD" to a child (paper 001, 3.1): the sender's clock when a packet left against this node's when its
-/// acknowledgement came. Only differences of them mean anything, so a constant between the clocks changes nothing.
+/// Relative time delays "RTD" to a child (paper 001, 3.1): the difference between the sender's clock at the sending of a packet
+/// and this node's clock at the arrival of its acknowledgement. Only differences of such delays are meaningful, so a constant
+/// offset between the clocks has no effect.
 #[derive(Debug, Clone)]
 pub(super) struct RelativeDelay {
-    /// The first sample, in nanoseconds; everything else counts from there, so that rounding does not depend on the clocks either.
+    /// The first sample, in nanoseconds. Other samples are relative to it, so rounding does not depend on the clocks.
     origin: i64,
     /// Mean and mean deviation, in seconds.
     mean: Option<(f64, f64)>,
@@ -16,9 +17,9 @@ pub(super) struct RelativeDelay {
     round: (f64, u32),
 }
 
-/// Samples farther from the mean than this are a step of a clock.
+/// Difference from the mean, in seconds, above which a sample is a clock step.
 const STEP: f64 = 10.0;
-/// The first deviation: a half of the delay means nothing between two clocks.
+/// Initial deviation, in seconds. TCP's half of the delay is meaningless between two clocks.
 const FIRST_DEVIATION: f64 = 0.25;
 
 impl RelativeDelay {
@@ -26,7 +27,7 @@ impl RelativeDelay {
         RelativeDelay { origin: 0, mean: None, least: SlidingLeast::new(memory), round: (0.0, 0) }
     }
 
-    /// This clock's time against the sender's, in nanoseconds.
+    /// Adds a sample: the difference between this clock and the sender's, in nanoseconds.
     pub(super) fn sample(&mut self, nanos: i64, now: Time) {
         if self.mean.is_none() {
             self.origin = nanos;
@@ -50,7 +51,7 @@ impl RelativeDelay {
         self.round = (self.round.0 + seconds, self.round.1 + 1);
     }
 
-    /// Returns when a packet of `sent_at` is late here, by the mean delay and a slack that was doubled `times` times.
+    /// Returns the time at which a packet sent at `sent_at` is late here: after the mean delay and a slack multiplied by `times`.
     pub(super) fn late(&self, sent_at: Time, config: &Config, times: u32) -> Option<Time> {
         let (mean, deviation) = self.mean?;
         let slack = Span::from_secs_f64(config.deviations * deviation).max(config.min_slack);
@@ -60,13 +61,13 @@ impl RelativeDelay {
         Some(Time::from_nanos(late.max(0) as u64))
     }
 
-    /// How much longer than the least delay the mean one is.
+    /// Returns the difference between the mean delay and the minimum delay.
     pub(super) fn queueing(&self) -> Option<f64> {
         let (mean, _) = self.mean?;
         Some((mean - self.least.get()?).max(0.0))
     }
 
-    /// The same for the samples of this round.
+    /// Returns the same difference for the samples of this round.
     pub(super) fn queueing_in_round(&self) -> Option<f64> {
         let (sum, count) = self.round;
         let least = self.least.get()?;
@@ -78,12 +79,12 @@ impl RelativeDelay {
     }
 }
 
-/// The least value of a stretch of time, by tenths of it.
+/// The minimum over a period of time, in tenths of the period.
 #[derive(Debug, Clone)]
 struct SlidingLeast {
     parts: [f64; PARTS],
     part: Span,
-    /// Number of the part that is being filled.
+    /// Index of the current part.
     now: u64,
 }
 
@@ -116,7 +117,7 @@ impl SlidingLeast {
     }
 }
 
-/// Round trips to a child, by questions and answers (paper 001, 3.1); smoothed as in RFC 6298.
+/// Round-trip times to a child, measured by queries and answers (paper 001, 3.1); smoothed as in RFC 6298.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RoundTrip {
     mean: Option<(f64, f64)>,
@@ -144,7 +145,7 @@ impl RoundTrip {
         self.mean.map(|(mean, _)| Span::from_secs_f64(mean))
     }
 
-    /// After which time a repair is late.
+    /// Returns the duration after which a repair is late.
     pub(super) fn timeout(&self, config: &Config) -> Span {
         let Some((mean, deviation)) = self.mean else { return UNKNOWN };
         let span = Span::from_secs_f64(mean + config.deviations * deviation);
@@ -152,7 +153,7 @@ impl RoundTrip {
     }
 }
 
-/// A repair's timeout before there is a round-trip time.
+/// Timeout of a repair before a round-trip time is measured.
 const UNKNOWN: Span = Span::from_secs(1);
 const MAX: Span = Span::from_secs(60);
 

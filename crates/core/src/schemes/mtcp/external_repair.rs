@@ -1,5 +1,5 @@
-//! A parent next to a delivery that repairs under new numbers: packets that its own node lacks never come under their numbers, so no child
-//! is to wait for them.
+//! A parent in a session whose delivery repairs under new numbers. Packets missing at its own node never arrive under their
+//! numbers, so no child may wait for them.
 
 use super::child::Group;
 use super::parent::{From, Parent};
@@ -7,17 +7,17 @@ use crate::time::Time;
 use std::ops::Range;
 
 impl Parent {
-    /// The lowest packet in flight to a node of this part, as far as is known.
+    /// Returns the lowest packet known to be in flight to a node of this part of the tree.
     pub(super) fn under_way(&self) -> u64 {
         if self.has(Group::Session) { self.children.extremes().under_way } else { self.end }
     }
 
-    /// Whether it is known of a packet that has not come here that it never will: several later ones have.
+    /// Returns whether a packet missing here will never arrive, because several later packets have arrived.
     pub(super) fn never_comes(&self, seq: u64) -> bool {
         self.from == From::Delivery && seq + u64::from(self.config.duplicates) < self.end
     }
 
-    /// Those of these packets that are not here never come: no child waits for them.
+    /// Gives up the packets of this range that are missing here: no child waits for them.
     pub(super) fn give_up(&mut self, packets: Range<u64>, now: Time) {
         let store = &self.store;
         let gone = packets.filter(|seq| store.get(*seq).is_none());
@@ -35,8 +35,8 @@ impl Parent {
         }
     }
 
-    /// The next packet for the local group is not here. It is passed over when it never comes: when later packets have, or, at the end of
-    /// the stream, after a while.
+    /// Skips the next packet for the local group if it is missing here and will never arrive. This is known when later packets
+    /// have arrived or, at the end of the stream, after a wait.
     pub(super) fn pass_over(&mut self, now: Time) {
         let first = self.next_local;
         if first >= self.end || self.store.get(first).is_some() {

@@ -9,7 +9,7 @@ use crate::packet::{
 };
 use crate::time::{Span, Time};
 
-/// The receiving half of a receiver or an agent.
+/// The inbound state of a receiver or an agent.
 #[derive(Debug, Clone)]
 pub(super) struct Inbound {
     me: ReceiverId,
@@ -17,36 +17,35 @@ pub(super) struct Inbound {
     ack_every: u8,
     ack_delay: Span,
     board: Scoreboard,
-    /// The first packet that it is to have; a late joiner begins later.
+    /// The first packet that this node must have. It is later for a late joiner.
     begun: u64,
     /// One more than the highest packet received; 0 before the first one.
     end: u64,
     newest_at: Time,
-    /// Whether the highest packet gives a sample of a delay that was not reported yet.
+    /// Whether the highest packet gives a delay sample that was not reported yet.
     is_sample: bool,
-    /// In-order packets that wait for an acknowledgement, and until when.
+    /// Number of in-order packets that wait for an acknowledgement, and the deadline of the acknowledgement.
     pending: u8,
     due: Time,
-    /// In which of the parent's groups it is.
+    /// The parent's group to which this node belongs.
     group: u8,
-    /// Which of the older holes come next in a second report.
+    /// Counter that selects the older holes for the next second report.
     turn: usize,
 }
 
-/// The kind of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArrivalKind {
-    /// A packet that was missing; whether it is to be acknowledged at once.
+    /// A packet that was missing; `urgent` if it is to be acknowledged at once.
     New { urgent: bool },
-    /// Known already.
+    /// A packet that had arrived before.
     Duplicate,
-    /// Too far ahead to be kept: as if it was lost.
+    /// A packet too far ahead to be stored; it counts as lost.
     NoRoom,
 }
 
-/// In sessions that repair by themselves, packets this far behind the newest one are not awaited any more.
+/// In sessions whose delivery repairs losses: distance behind the newest packet from which packets are not awaited.
 const WAITED_FOR: u64 = 256;
-/// A step this large is another stream: everything restarts (00-common, C5).
+/// A step by at least this number starts another stream: everything restarts (00-common, C5).
 const ANEW: u64 = 1 << 15;
 
 impl Inbound {
@@ -68,17 +67,17 @@ impl Inbound {
         }
     }
 
-    /// One more than the highest packet received; 0 before the first one.
+    /// Returns one more than the highest packet received; 0 before the first one.
     pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// The lowest packet that is missing.
+    /// Returns the lowest missing packet.
     pub(super) const fn base(&self) -> u64 {
         self.board.base()
     }
 
-    /// The first packet that it is to have.
+    /// Returns the first packet that this node must have.
     pub(super) const fn begun(&self) -> u64 {
         self.begun
     }
@@ -87,11 +86,11 @@ impl Inbound {
         self.due
     }
 
-    /// A packet has come.
+    /// Handles a received packet.
     pub(super) fn take(&mut self, data: &Data, now: Time) -> ArrivalKind {
         let seq = data.seq.0.min(LAST);
         if self.end == 0 {
-            // Paper gap: who comes late is owed nothing that was sent before.
+            // Paper gap: a late joiner does not get packets that were sent before it joined.
             (self.board, self.begun) = (Scoreboard::new(seq), seq);
         }
         if self.repair == Repair::Session && seq >= self.board.base() + WAITED_FOR {
@@ -120,7 +119,7 @@ impl Inbound {
         ArrivalKind::New { urgent: opens_hole || fills_hole || again }
     }
 
-    /// Whether a packet is to be acknowledged at once; else it is together with the next one.
+    /// Returns whether to acknowledge a packet at once. Otherwise it is acknowledged together with the next packet.
     pub(super) fn is_due(&mut self, news: ArrivalKind, now: Time) -> bool {
         match news {
             ArrivalKind::NoRoom => false,
@@ -135,7 +134,7 @@ impl Inbound {
         }
     }
 
-    /// Packets from `from` on are missed below, and those before `here` are not here any more: they have to come again.
+    /// Requests packets again: descendants miss packets from `from` on, and packets before `here` are not stored here.
     pub(super) fn reach_back(&mut self, from: u64, here: u64) {
         if from >= self.board.base() || self.end.saturating_sub(from) > Scoreboard::SPAN {
             return;
@@ -147,7 +146,7 @@ impl Inbound {
         }
     }
 
-    /// Acknowledges the packets that have arrived, in as many reports as a call may have.
+    /// Acknowledges the received packets, in one report or two.
     pub(super) fn acknowledge(&mut self, cx: &mut Cx<'_>) {
         if self.end == 0 {
             return;
@@ -172,7 +171,7 @@ impl Inbound {
         }
     }
 
-    /// How this part of the tree stands, to the parent.
+    /// Sends a summary of this part of the tree to the parent.
     pub(super) fn summarize(&mut self, (window, transit, low): (f64, u64, u64), cx: &mut Cx<'_>) {
         if self.end == 0 {
             return;
@@ -185,7 +184,7 @@ impl Inbound {
         self.send(ReportContent::Summary { echo, behind, window, transit, lag }, cx);
     }
 
-    /// Returns whether packets are missing that others have.
+    /// Returns whether packets below the highest received one are missing.
     pub(super) const fn has_holes(&self) -> bool {
         self.board.base() < self.end
     }
@@ -206,11 +205,11 @@ impl Inbound {
         if let OrderContent::Join { group, from } = order.content {
             let from = from.0;
             if from > LAST {
-                // From where it is.
+                // This node begins at its present position.
             } else if self.end == 0 {
                 (self.board, self.end, self.begun) = (Scoreboard::new(from), from, from);
             } else if from < self.begun {
-                // It has come in time and lost the first ones.
+                // This node joined in time and lost the first packets.
                 self.reach_back(from, self.begun);
             } else if from <= self.board.base() + Scoreboard::SPAN {
                 self.board.advance(from, 0);

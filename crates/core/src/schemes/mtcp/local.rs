@@ -9,13 +9,13 @@ use crate::node::{Effects, To};
 use crate::packet::Flags;
 use crate::time::{Span, Time};
 
-/// Between two packets to the local group, at the least.
+/// Minimum interval between two packets to the local group.
 pub(super) const MIN_GAP: Span = Span::from_micros(50);
-/// The session's window and this part's count as equal within a packet.
+/// Difference, in packets, below which the session's window and that of this part count as equal.
 const EQUAL: f64 = 1.0;
 
 impl Parent {
-    /// Look for persistent congestion, and for its end.
+    /// Moves children with persistent congestion, and returns children that have recovered.
     pub(super) fn localize(&mut self, now: Time) {
         if self.config.localize == Localize::Off || self.config.repair == Repair::Session {
             return;
@@ -24,7 +24,7 @@ impl Parent {
         self.bring_back(now);
         let congested = |child: &Child| child.group == Group::Session && self.is_congested(child, now);
         let moved = self.children.iter().filter(|child| congested(child)).count();
-        // Where all are congested it is the way here that is: the parent sees it.
+        // If all children are congested, the path to this node is congested, and the parent detects it.
         if moved == 0 || moved == self.of(Group::Session).count() {
             return;
         }
@@ -33,7 +33,7 @@ impl Parent {
         self.move_away(&places, now);
     }
 
-    /// High and low delays are so for a while.
+    /// Updates the start times of high and low delay.
     fn watch_delays(&mut self, now: Time) {
         let local = self.config.local;
         for child in self.children.each_aside() {
@@ -95,7 +95,8 @@ impl Parent {
         self.regroup(now);
     }
 
-    /// Brings back a child that has long had a short queue and no backlog; its parent goes into a slow start.
+    /// Returns children with a long period of short queues and no backlog to the session's group. Its window restarts in slow
+    /// start.
     fn bring_back(&mut self, now: Time) {
         let local = self.config.local;
         let (end, store) = (self.end, u64::from(self.config.store));
@@ -104,8 +105,8 @@ impl Parent {
                 && child.is_there
                 && child.low_since.is_some_and(|since| now.since(since) >= local.recover)
                 && child.moved_at.is_none_or(|at| now.since(at) >= local.recover)
-                // Paper gap: delays alone say nothing of a group that is sent at its own pace: one that falls behind would come
-                // back and be moved again.
+                // Paper gap: delays alone are insufficient for a group that is sent at a separate rate. A child that falls behind
+                // would return and be moved again.
                 && end.saturating_sub(child.board.base()) < (store / 4).min(Scoreboard::SPAN / 2)
         };
         let threshold = self.groups[Group::Local as usize].window.size();
@@ -135,7 +136,7 @@ impl Parent {
         }
     }
 
-    /// The next packet goes to the local group, when its window allows it.
+    /// Sends the next packet to the local group, when its window allows it.
     pub(super) fn forward(&mut self, now: Time, effects: &mut Effects) {
         if self.local_at > now {
             return;
@@ -148,7 +149,7 @@ impl Parent {
             self.local_at = now + self.config.local.check; // until they say that they are there
             return;
         }
-        // Packets that all of them have need not be sent.
+        // Packets that all children of the group have are skipped.
         let next = self.of(Group::Local).map(|child| child.board.base()).min().unwrap_or(self.next_local);
         self.next_local = self.next_local.max(next).max(self.store.first());
         while self.next_local < self.end
@@ -176,7 +177,7 @@ impl Parent {
         self.local_at = now + round.scaled(0.5 / size.max(1.0)).max(MIN_GAP);
     }
 
-    /// Something came that the local group may wait for.
+    /// Schedules sending to the local group after the arrival of a packet.
     pub(super) fn wake_local(&mut self, now: Time) {
         if self.local_at.is_never() && self.has(Group::Local) {
             self.local_at = now;

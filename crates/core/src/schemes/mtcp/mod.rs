@@ -1,9 +1,10 @@
 //! MTCP: TCP-like congestion control over a tree (paper 001).
 //!
-//! The source is the root of a tree, whose inner nodes are sender's agents: receivers that receive their children's acknowledgements, store
-//! packets for them and send missing ones again. Every parent has a window over its children, moved by TCP Vegas' rules with delays between
-//! two clocks; agents report the smallest window of their part of the tree, and the source sends as much as the smallest of all allows.
-//! Children with persistent congestion are moved into a group of their parent, at a pace of its own.
+//! The source is the root of a tree, whose inner nodes are sender's agents. An agent is a receiver that receives the
+//! acknowledgements of its children, stores packets for them and repairs their losses. Every parent has a window over its
+//! children. TCP Vegas' rules control the window, with relative delays between two clocks. Agents report the smallest window of
+//! their part of the tree, and the source sends as much as the smallest window allows. Children with persistent congestion are
+//! moved into a group of their parent, which is sent at a separate rate.
 //!
 //! ```text
 //!   source ---- multicast data ----> all             window   moves with acknowledgements of the children
@@ -12,13 +13,13 @@
 //!   agent <---- children                             store    packets kept for them
 //! ```
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | `inbound` `scoreboard` | what has arrived, and when it is acknowledged |
-//! | `parent` `child` `children` `store` | what a node knows of its children and keeps for them |
+//! | `inbound` `scoreboard` | received packets, and their acknowledgements |
+//! | `parent` `child` `children` `store` | a node's state of its children, and the packets stored for them |
 //! | `window` `delay` | Vegas over relative delays |
-//! | `timeouts` | packets that are late, and children that are silent |
-//! | `outbound` `repairs` | what it sends them, and the retransmission window |
+//! | `timeouts` | late packets, and silent children |
+//! | `outbound` `repairs` | packets to children, and the retransmission window |
 //! | `local` | congestion localization |
 //! | `external_repair` | agents where the session's delivery repairs as well |
 //! | `source` `agent` `receiver` | the three roles |

@@ -1,4 +1,4 @@
-//! Packets of a node to its children: orders, questions, and repairs (paper 001, 3.1).
+//! Packets of a node to its children: orders, queries, and repairs (paper 001, 3.1).
 
 use super::child::Group;
 use super::config::Repair;
@@ -11,11 +11,11 @@ use crate::time::Time;
 
 /// Bytes of an order on the link.
 const ORDER_SIZE: u16 = 40;
-/// Questions at the beginning.
+/// Number of initial queries at the shorter interval.
 const FIRST_QUESTIONS: u32 = 4;
 
 impl Parent {
-    /// Sends the packets that may leave now, a few at a call.
+    /// Sends the packets that are allowed now, a few per call.
     pub(super) fn pump(&mut self, now: Time, effects: &mut Effects) {
         if self.config.repair == Repair::Session {
             return;
@@ -35,7 +35,7 @@ impl Parent {
     }
 
     fn send(&self, to: To, layer: u8, size: u16, body: Body, effects: &mut Effects) {
-        // The driver knows which session this is.
+        // The driver sets the session ID.
         let packet = Packet { session: SessionId(0), layer: Layer(layer), size, body };
         effects.push(Effect::Send { to, packet });
     }
@@ -56,7 +56,7 @@ impl Parent {
         self.send(to, group.number(), size, Body::Data(data), effects);
     }
 
-    /// An order leaves; its number.
+    /// Sends an order; returns its number.
     fn order(&mut self, to: ReceiverId, content: OrderContent, effects: &mut Effects) -> u32 {
         self.orders = self.orders.wrapping_add(1);
         let order = Order { to, number: self.orders, content };
@@ -64,7 +64,7 @@ impl Parent {
         self.orders
     }
 
-    /// Orders a child into its group, until it confirms that.
+    /// Orders a child into its group, until the child confirms the order.
     fn tell(&mut self, now: Time, effects: &mut Effects) {
         let Some(place) = self.children.first(|it| it.tell_at <= now) else { return };
         let child = &self.children[place];
@@ -76,8 +76,9 @@ impl Parent {
         (child.tell_at, child.reported) = (now + again, Some((number, now)));
     }
 
-    /// Queries a child's round-trip time, or an agent's summary. An agent does not repeat a summary after which nothing is outstanding.
-    /// When that one is lost, the window stays closed, and only a query opens it again, as a probe opens TCP's window (RFC 9293, 3.8.6.1).
+    /// Queries a child's round-trip time, or an agent's summary. An agent does not repeat a summary after which nothing is
+    /// outstanding. If such a summary is lost, the window remains closed. Only a query opens it again, as a probe opens TCP's
+    /// window (RFC 9293, 3.8.6.1).
     fn ask(&mut self, now: Time, effects: &mut Effects) {
         let Some(place) = self.children.first(|it| it.ask_at <= now) else { return };
         let child = &self.children[place];
@@ -90,7 +91,8 @@ impl Parent {
         (child.ask_at, child.asked, child.overdue_at) = (next, Some((number, now)), overdue_at);
     }
 
-    /// When the next report of a child is overdue that has just reported or been asked: a report interval and a timeout later.
+    /// Returns the time at which a child's next report is overdue, after a report or a query now: a report interval and a timeout
+    /// later.
     pub(super) fn overdue_at(&self, place: usize, now: Time) -> Time {
         let child = &self.children[place];
         if !child.has_outstanding_below() {
@@ -99,7 +101,7 @@ impl Parent {
         now + self.config.report_every + child.round_trip.timeout(&self.config)
     }
 
-    /// A child has carried out an order.
+    /// Handles a child's answer to an order.
     pub(super) fn answered(&mut self, from: ReceiverId, echo: Echo, number: u32, now: Time) {
         let Ok(place) = self.place(from) else { return };
         let mut child = self.children.edit(place);
@@ -119,7 +121,7 @@ impl Parent {
         }
     }
 
-    /// A packet that children miss leaves again, when the retransmission window allows it.
+    /// Repeats a packet that children miss, when the retransmission window allows it.
     fn repair(&mut self, group: Group, now: Time, effects: &mut Effects) {
         let round = self.round_trip(group);
         let it = &self.groups[group as usize];

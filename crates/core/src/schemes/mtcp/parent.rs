@@ -1,4 +1,4 @@
-//! The sending half of a node of the tree: its children, its windows over them, its store and its repairs (paper 001, 3.1).
+//! The sending half of a node of the tree: its children, the windows over them, the store and the repairs (paper 001, 3.1).
 
 use super::child::{Child, Group, Role, Summary};
 use super::children::Children;
@@ -12,44 +12,44 @@ use crate::packet::{Cause, Echo, Holes, ReceiverId, Report, ReportContent};
 use crate::time::{Span, Time};
 use std::ops::Range;
 
-/// A node as its children's parent.
+/// The state of a node as a parent.
 #[derive(Debug, Clone)]
 pub(super) struct Parent {
     pub(super) config: Config,
     pub(super) role: Role,
-    /// By their numbers.
+    /// The children, by their numbers.
     pub(super) children: Box<Children>,
-    /// The announced number of children; until all of them reported, nothing is dropped.
+    /// The announced number of children. No packet is dropped until all of them have reported.
     pub(super) expected: usize,
-    /// Whether the first packet is sent again until they have spoken.
+    /// Whether the first packet is repeated until these children have reported.
     pub(super) is_calling: bool,
     /// The windows and repairs of the two groups.
     pub(super) groups: [GroupState; 2],
     pub(super) store: Store,
-    /// One more than the highest packet that came or left here.
+    /// One more than the highest packet received or sent here.
     pub(super) end: u64,
-    /// The session's window and round, as the source states them.
+    /// The session's window and round, as stated by the source.
     pub(super) session_window: f64,
     pub(super) session_round: Span,
     /// The next packet for the local group.
     pub(super) next_local: u64,
     pub(super) local_at: Time,
-    /// Since when it waits for that packet, which is not here.
+    /// Start of the wait for that packet, which is missing here.
     pub(super) hole_since: Option<Time>,
     pub(super) check_at: Time,
     /// The earliest timer of a child.
     timer_at: Time,
-    /// When it sent something last, or could have.
+    /// Time of the latest opportunity to send.
     pub(super) pumped_at: Time,
     pub(super) orders: u32,
     pub(super) started_at: Time,
     pub(super) moves: u64,
     /// Losses that children reported.
     pub(super) losses: u64,
-    /// A child is gone, and others may be in its place, or some are ordered to begin earlier: the first packet that is retained for that,
-    /// and the time until which it is.
+    /// The first packet retained for children that may replace a removed one or are ordered to begin earlier, and the end of the
+    /// retention.
     kept: Option<(u64, Time)>,
-    /// A child misses packets from this one on, which are not here and may be had from above.
+    /// The lowest packet that a child misses, that is not stored here, and that the upstream parent may have.
     wanted: Option<u64>,
     /// Whether packets missing here may still come.
     pub(super) from: From,
@@ -58,9 +58,9 @@ pub(super) struct Parent {
 /// The origin of packets that a node lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
-    /// Its own parent sends it again, under its number.
+    /// The node's parent, which sends a missing packet again under its number.
     Parent,
-    /// The session's delivery, under another number: this one never comes.
+    /// The session's delivery, which uses another number. The missing number never arrives.
     Delivery,
 }
 
@@ -69,26 +69,27 @@ pub(super) enum From {
 pub(super) struct GroupState {
     pub(super) window: Window,
     pub(super) repairs: Repairs,
-    /// All children of the group have everything below this.
+    /// All children of the group have all packets below this one.
     pub(super) acknowledged: u64,
 }
 
 /// Whether acknowledgements open the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// The session uses all that it may.
+    /// The session uses its whole allowance.
     Full,
-    /// It does not, so that nothing is known of more.
+    /// The session uses less, so acknowledgements prove no further capacity.
     Partial,
 }
 
-/// A child whose delays are longer than this lies, or its clock does.
+/// Maximum credible delay of a child. Larger values indicate a lie or a wrong clock.
 const MAX_HOLD: Span = Span::from_secs(10);
-/// Between two turns of sending, at the least.
+/// Minimum interval between two turns of sending.
 const MIN_GAP: Span = Span::from_micros(50);
-/// An agent asks its own parent for packets at most so old for a child, or half of its store: it has to keep all since then.
+/// Maximum age, in packets, of packets that an agent requests from its parent for a child. Half of its store is a further limit,
+/// because the agent must store all packets since then.
 const REACH: u64 = Scoreboard::SPAN / 2;
-/// Upper bound of the window in multiples of the session's; the headroom comes on top.
+/// Upper bound of the window in multiples of the session's window; the headroom is added.
 const TIMES_SESSION: f64 = 2.0;
 
 impl Parent {
@@ -139,42 +140,42 @@ impl Parent {
         &self.groups[0].window
     }
 
-    /// Those of a group.
+    /// Returns the children of a group.
     pub(super) fn of(&self, group: Group) -> impl Iterator<Item = &Child> {
         self.children.iter().filter(move |child| child.group == group)
     }
 
-    /// The smallest window of this part of the tree; infinite without a limit.
+    /// Returns the smallest window of this part of the tree; infinite without a limit.
     pub(super) fn min_window(&self) -> f64 {
         let own = if self.has(Group::Session) { self.window().size() } else { f64::INFINITY };
         own.min(self.children.extremes().window)
     }
 
-    /// The child whose part of the tree has the smallest window, where that is not this node's own.
+    /// Returns the child whose part of the tree has the smallest window, if that is not this node's window.
     pub(super) fn limiting(&self) -> Option<ReceiverId> {
         let least = self.min_window();
         let place = self.children.first(|it| it.window <= least && it.window.is_finite());
         place.map(|place| self.children[place].id)
     }
 
-    /// Most packets that are under way to any node of this part of the tree.
+    /// Returns the maximum number of packets in flight to any node of this part of the tree.
     pub(super) fn transit(&self) -> u64 {
         let most = self.children.transit(self.end);
         if self.waits_for_children() { most.max(self.end.saturating_sub(self.store.first())) } else { most }
     }
 
-    /// The lowest packet that a node of this part misses.
+    /// Returns the lowest packet that a node of this part of the tree misses.
     pub(super) fn low(&self) -> u64 {
         let low = if self.has(Group::Session) { self.children.extremes().low } else { self.end };
         if self.waits_for_children() { low.min(self.store.first()) } else { low }
     }
 
-    /// The lowest packet that a child misses, whichever group it is in.
+    /// Returns the lowest packet that a child of either group misses.
     pub(super) fn needed(&self) -> u64 {
         if self.children.is_empty() { self.end } else { self.children.extremes().needed }
     }
 
-    /// How many are in a group.
+    /// Returns the number of children in a group.
     pub(super) fn count(&self, group: Group) -> usize {
         self.children.extremes().count[group as usize]
     }
@@ -183,7 +184,7 @@ impl Parent {
         self.count(group) > 0
     }
 
-    /// Returns whether there is room for this packet, which is not needed below any more or fits into the store.
+    /// Returns whether there is room for this packet: it fits into the store, or descendants do not need it.
     pub(super) fn has_room(&self, seq: u64) -> bool {
         self.config.repair == Repair::Session
             || self.store.len() == 0
@@ -205,7 +206,7 @@ impl Parent {
         }
     }
 
-    /// A packet has come here for the first time, or leaves from here.
+    /// Stores a packet that is received for the first time, or sent by this node.
     pub(super) fn put(&mut self, seq: u64, slot: Slot) {
         let is_first = self.end == 0;
         if is_first {
@@ -244,7 +245,7 @@ impl Parent {
         self.timer_at = self.timer_at.min(next);
     }
 
-    /// Handles a report of a child. Returns whether it was any news about it.
+    /// Handles a report of a child. Returns whether it was new information.
     pub(super) fn on_report(&mut self, report: &Report, usage: Use, now: Time) -> bool {
         let echo = report.content.echo();
         if echo.seq.0 >= self.end + Scoreboard::SPAN {
@@ -279,7 +280,7 @@ impl Parent {
         true
     }
 
-    /// A child is gone.
+    /// Removes a child.
     pub(super) fn forget(&mut self, id: ReceiverId, now: Time) {
         let Ok(place) = self.place(id) else { return };
         let low = self.children.remove(place).low();
@@ -288,13 +289,13 @@ impl Parent {
         self.regroup(now);
     }
 
-    /// Packets from `low` on may still be requested, although no child is known to miss them.
+    /// Retains packets from `low` on for some time. They may still be requested, although no known child misses them.
     fn keep(&mut self, low: u64, now: Time) {
         let low = self.kept.map_or(low, |(other, _)| other.min(low));
         self.kept = Some((low, now + self.config.first_timeout));
     }
 
-    /// All that are children now have been there since this packet left.
+    /// Orders the present children to begin at packet `from`, if they began later.
     pub(super) fn begin(&mut self, from: u64, now: Time) {
         if self.config.repair == Repair::Tree && self.children.iter().any(|child| from < child.board.base()) {
             self.keep(from, now);
@@ -302,7 +303,7 @@ impl Parent {
         }
     }
 
-    /// Forget all about the children and their paths.
+    /// Removes all state of the children and their paths.
     pub(super) fn start_again(&mut self, now: Time) {
         self.children.clear();
         self.store.begin(self.end);
@@ -315,7 +316,7 @@ impl Parent {
         self.timer_at = Time::NEVER;
     }
 
-    /// Nothing below `base` that is not here will ever come here: children go on from there.
+    /// Handles that missing packets below `base` will never arrive here: children continue from `base`.
     pub(super) fn skip_to(&mut self, base: u64, now: Time) {
         for place in 0..self.children.len() {
             let first = self.children[place].board.base();
@@ -328,7 +329,7 @@ impl Parent {
         self.regroup(now);
     }
 
-    /// When [`Parent::on_deadline`] and [`Parent::pump`] want to be called.
+    /// Returns the time of the next call of [`Parent::on_deadline`] or [`Parent::pump`].
     pub(super) fn deadline(&self) -> Time {
         let mut next = self.timer_at;
         if !self.children.is_empty() || (self.end > 0 && self.expected > 0) {
@@ -371,7 +372,7 @@ impl Parent {
         self.trim(now);
     }
 
-    /// The smoothed round-trip time to the children of a group.
+    /// Returns the smoothed round-trip time to the children of a group.
     pub(super) fn round_trip(&self, group: Group) -> Option<Span> {
         self.children.extremes().round_trip[group as usize]
     }
@@ -388,7 +389,7 @@ impl Parent {
         self.children.binary_search_by_key(&id, |child| child.id)
     }
 
-    /// A node reports that it has received up to there: a child, perhaps a new one. `None` for a report that makes no sense.
+    /// Handles the reported progress of a child, which may be new. Returns the child's place; `None` for an invalid report.
     fn received(&mut self, id: ReceiverId, echo: Echo, behind: u16, now: Time) -> Option<usize> {
         let base = (echo.seq.0 + 1).checked_sub(behind.into())?;
         let place = match self.place(id) {
@@ -417,8 +418,8 @@ impl Parent {
         Some(place)
     }
 
-    /// Returns the packets newly known to be missing at a child: of a new child all, and of a child with new descendants those that they
-    /// lack. They are sent again and are no sign of congestion.
+    /// Returns the packets newly known to be missing at a child: all packets for a new child, or the packets that new descendants
+    /// of a child lack. They are repaired, and do not indicate congestion.
     fn newly_owed(&mut self, id: ReceiverId, base: u64, end: u64, now: Time) -> Range<u64> {
         if self.config.repair == Repair::Session {
             return 0..0;
@@ -426,7 +427,7 @@ impl Parent {
         let Ok(place) = self.place(id) else { return base..end };
         let child = &self.children[place];
         let before = child.board.base();
-        // Next to a delivery a child goes on listing packets that were given up here.
+        // With repairs by the session's delivery, a child still lists packets that were given up here.
         let is_old = self.from == From::Delivery || end < child.end || base >= before;
         if !child.is_there || is_old {
             return 0..0;
@@ -438,8 +439,8 @@ impl Parent {
         base..before
     }
 
-    /// A child misses packets from `base` on: returns the first one that it can have. Packets no longer stored here may be stored at the
-    /// parent above; the child is to go on without those that no node has.
+    /// Returns the first packet that a child can get, if it misses packets from `base` on. The upstream parent may still have
+    /// packets that this store has dropped. The child continues without packets that no node has.
     fn reach_for(&mut self, place: usize, base: u64, now: Time) -> u64 {
         let first = self.store.first();
         let reach = match self.role {
@@ -458,12 +459,12 @@ impl Parent {
         base
     }
 
-    /// The lowest packet that a child misses and that is to be had from above.
+    /// Removes and returns the lowest packet that a child misses and that the upstream parent may have.
     pub(super) const fn take_wanted(&mut self) -> Option<u64> {
         self.wanted.take()
     }
 
-    /// Sends the packets again that a child misses of these.
+    /// Schedules repairs of the packets in `owed` that a child misses.
     fn owe(&mut self, place: usize, owed: Range<u64>) {
         let end = owed.end.min(self.end);
         let mut child = self.children.edit(place);
@@ -513,7 +514,7 @@ impl Parent {
         new
     }
 
-    /// A child has spoken: delays, losses, windows.
+    /// Updates delays, losses and windows after a child's report.
     fn after(&mut self, place: usize, echo: Echo, new: u64, usage: Use, now: Time) {
         self.sample(place, echo, now);
         let overdue_at = self.overdue_at(place, now);
@@ -551,7 +552,7 @@ impl Parent {
         self.trim(now);
     }
 
-    /// The sender's time of a packet against this node's.
+    /// Takes a delay sample: the difference between the sender's time of a packet and this node's time.
     fn sample(&mut self, place: usize, echo: Echo, now: Time) {
         let mut child = self.children.edit(place);
         if echo.hold > MAX_HOLD || !child.is_there {
@@ -574,7 +575,7 @@ impl Parent {
         child.delay.sample(delay, now);
     }
 
-    /// Packets of which enough later ones have arrived are lost.
+    /// Declares packets lost when enough later packets have arrived.
     fn find_losses(&mut self, place: usize, now: Time) {
         let child = &self.children[place];
         let end = match child.group {
@@ -600,7 +601,7 @@ impl Parent {
         }
     }
 
-    /// Declares a child's missing ones of these packets lost on the path to it, and closes its group's window.
+    /// Declares the missing packets of this range lost on the path to a child, and closes the window of its group.
     fn lose(&mut self, place: usize, first: u64, to: u64, now: Time) {
         let (end, group) = (self.end, self.children[place].group);
         let next = if group == Group::Local { self.next_local } else { end };
@@ -615,7 +616,7 @@ impl Parent {
         self.groups[group as usize].repairs.restart(self.round_trip(group), &self.config, now);
     }
 
-    /// A packet is lost on the way to a child: it is sent again, or not awaited any more.
+    /// Handles the loss of a packet on the path to a child: the packet is repaired or given up.
     pub(super) fn miss(&mut self, place: usize, seq: u64) {
         let mut child = self.children.edit(place);
         match self.config.repair {
@@ -636,7 +637,7 @@ impl Parent {
         self.groups[group as usize].window.on_loss(echo.seq.0, end, &self.config);
     }
 
-    /// Acknowledgements move the window of a group.
+    /// Updates the window of a group after acknowledgements.
     fn on_progress(&mut self, group: Group, usage: Use, now: Time) {
         if !self.has(group) {
             return;
@@ -683,8 +684,8 @@ impl Parent {
         }
     }
 
-    /// Drops packets that are not needed any more. Those that only descendants need are stored while there is room, so that children of an
-    /// agent that dies find them here.
+    /// Drops packets that are not needed. Packets that only descendants need are stored while there is room, so children of a
+    /// failed agent find them here.
     fn trim(&mut self, now: Time) {
         if self.waits_for_children() {
             return;
@@ -700,7 +701,7 @@ impl Parent {
         self.store.drop_below(least);
     }
 
-    /// The children have changed: windows and repairs follow those that are left.
+    /// Updates windows and repairs after a change of the children.
     pub(super) fn regroup(&mut self, now: Time) {
         for group in Group::BOTH {
             self.settle(group, Use::Partial, now);

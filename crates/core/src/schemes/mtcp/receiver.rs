@@ -6,7 +6,7 @@ use crate::node::Cx;
 use crate::packet::{Arrival, Cause, Data, Layer, Order, ReceiverId, ReportContent};
 use crate::time::Time;
 
-/// A receiver of an MTCP session without children of its own.
+/// A receiver of an MTCP session, without children.
 #[derive(Debug, Clone)]
 pub struct Receiver {
     inbound: Inbound,
@@ -19,7 +19,7 @@ impl Receiver {
     }
 }
 
-/// A mark of congestion, and what leaving looks like.
+/// Reports a congestion mark, or a departure.
 pub(super) fn congested(inbound: &Inbound, cause: Cause, cx: &mut Cx<'_>) {
     let echo = inbound.echo(cx.now);
     inbound.send(ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause }, cx);

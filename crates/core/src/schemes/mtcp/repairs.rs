@@ -1,21 +1,21 @@
-//! The retransmission window: repairs leave no faster than their own acknowledgements allow (paper 001, 3.1).
+//! The retransmission window: acknowledgements of repairs limit the rate of repairs (paper 001, 3.1).
 
 use super::config::Config;
 use crate::time::{Span, Time};
 use std::collections::VecDeque;
 
-/// Packets that children of one group miss, and the window of those that are on their way again.
+/// Packets that children of one group miss, and the window of the repairs in flight.
 #[derive(Debug, Clone)]
 pub(super) struct Repairs {
     size: f64,
     threshold: f64,
-    /// By number.
+    /// Missing packets, by number.
     list: VecDeque<Repair>,
     out: u32,
-    /// How often the latest timeout in a row was doubled.
+    /// Number of doublings of the timeout by consecutive timeouts.
     backoff: u32,
     next_at: Time,
-    /// Since when there is nothing to repair.
+    /// Start of the period without missing packets.
     idle_since: Option<Time>,
     pub(super) sent: u64,
 }
@@ -24,13 +24,13 @@ pub(super) struct Repairs {
 struct Repair {
     seq: u64,
     sent_at: Option<Time>,
-    /// The place of a child that missed it when that was last looked for.
+    /// Place of a child that missed the packet at the latest search.
     wanting: usize,
 }
 
-/// The number of doublings of consecutive timeouts.
+/// Maximum number of doublings of consecutive timeouts.
 const MAX_BACKOFF: u32 = 6;
-/// Between two repairs, at the least.
+/// Minimum interval between two repairs.
 const MIN_GAP: Span = Span::from_micros(50);
 
 impl Repairs {
@@ -47,7 +47,7 @@ impl Repairs {
         }
     }
 
-    /// Notes that a child misses this packet.
+    /// Records that a child misses this packet.
     pub(super) fn ask(&mut self, seq: u64) {
         let place = self.list.partition_point(|repair| repair.seq < seq);
         if self.list.get(place).is_none_or(|repair| repair.seq != seq) {
@@ -56,8 +56,8 @@ impl Repairs {
         }
     }
 
-    /// Acknowledgements came: packets that no child wants any more leave the list, and those of them that were sent open the window.
-    /// `wanted` knows the place of a child that wanted the packet, and may choose another one.
+    /// Removes packets that no child misses after acknowledgements. Each removed packet that was repaired opens the window.
+    /// `wanted` gets the place of a child that missed the packet, and may change it.
     pub(super) fn settle(&mut self, wanted: impl Fn(u64, &mut usize) -> bool, now: Time) {
         if self.list.is_empty() {
             return;
@@ -83,7 +83,7 @@ impl Repairs {
         }
     }
 
-    /// The next packet to be repaired, if the window allows one now; `most` is the node's own window.
+    /// Returns the next packet to be repaired, if the window allows a repair now; `most` is the node's own window.
     pub(super) fn next(&self, most: f64, now: Time) -> Option<u64> {
         if self.next_at > now || f64::from(self.out) >= self.allowed(most) {
             return None;
@@ -91,14 +91,14 @@ impl Repairs {
         self.list.iter().find(|repair| repair.sent_at.is_none()).map(|repair| repair.seq)
     }
 
-    /// When [`Repairs::next`] may have one.
+    /// Returns the time at which [`Repairs::next`] may return a packet.
     pub(super) fn next_at(&self, most: f64) -> Time {
         let waits = f64::from(self.out) < self.allowed(most)
             && self.list.iter().any(|repair| repair.sent_at.is_none());
         if waits { self.next_at } else { Time::NEVER }
     }
 
-    /// The packet leaves again.
+    /// Records a sent repair.
     pub(super) fn on_sent(&mut self, seq: u64, round: Option<Span>, now: Time) {
         let place = self.list.partition_point(|repair| repair.seq < seq);
         if let Some(repair) = self.list.get_mut(place) {
@@ -110,18 +110,18 @@ impl Repairs {
         self.next_at = now + gap.max(MIN_GAP);
     }
 
-    /// It cannot be repaired from here.
+    /// Gives up a packet that cannot be repaired here.
     pub(super) fn give_up(&mut self, seq: u64) {
         self.list.retain(|repair| repair.seq != seq);
     }
 
-    /// When the oldest repair is late.
+    /// Returns the time at which the oldest repair is late.
     pub(super) fn late_at(&self, timeout: Span) -> Time {
         let oldest = self.list.iter().filter_map(|repair| repair.sent_at).min();
         oldest.map_or(Time::NEVER, |at| at + timeout * (1 << self.backoff))
     }
 
-    /// A repair is late: all of them leave once more, one after the other.
+    /// Handles a late repair: all missing packets are repeated one after the other.
     pub(super) fn on_late(&mut self) {
         self.threshold = (self.size / 2.0).max(1.0);
         self.size = 1.0;
@@ -130,7 +130,7 @@ impl Repairs {
         self.list.iter_mut().for_each(|repair| repair.sent_at = None);
     }
 
-    /// After a round without repairs the next losses are another matter: restarts the window.
+    /// Restarts the window after a round without repairs, because later losses are unrelated.
     pub(super) fn restart(&mut self, round: Option<Span>, config: &Config, now: Time) {
         if let (Some(since), Some(round)) = (self.idle_since, round)
             && now.since(since) > round

@@ -1,12 +1,12 @@
-//! Record of the packets that have arrived somewhere: all below a number, and a bitmap of later ones.
+//! Record of received packets: all packets below a number, and a bitmap of later ones.
 
-/// Everything below `base`, and of the next [`Scoreboard::SPAN`] packets those whose bit is set.
+/// All packets below `base`, and a bitmap of the next [`Scoreboard::SPAN`] packets.
 #[derive(Debug, Clone)]
 pub(super) struct Scoreboard {
     base: u64,
-    /// How many bits are set.
+    /// Number of set bits.
     above: u32,
-    /// All of them are below this.
+    /// Upper bound of all received packets, exclusive.
     end: u64,
     bits: [u64; WORDS],
 }
@@ -14,30 +14,31 @@ pub(super) struct Scoreboard {
 const WORDS: usize = Scoreboard::SPAN as usize / 64;
 
 impl Scoreboard {
-    /// Packets behind the first missing one that can be distinguished (the paper's selective acknowledgements; the number is open).
+    /// Number of packets after the first missing one that the bitmap covers (the paper's selective acknowledgements; the number
+    /// is open).
     pub(super) const SPAN: u64 = 1024;
 
-    /// Nothing below `base` is missing.
+    /// Creates a record with all packets below `base`.
     pub(super) const fn new(base: u64) -> Scoreboard {
         Scoreboard { base, above: 0, end: base, bits: [0; WORDS] }
     }
 
-    /// The lowest packet that is missing.
+    /// Returns the lowest missing packet.
     pub(super) const fn base(&self) -> u64 {
         self.base
     }
 
-    /// How many have arrived behind it.
+    /// Returns the number of received packets after the first missing one.
     pub(super) const fn above(&self) -> u32 {
         self.above
     }
 
-    /// Whether the packet has arrived.
+    /// Returns whether the packet was received.
     pub(super) const fn has(&self, seq: u64) -> bool {
         seq < self.base || (seq - self.base < Scoreboard::SPAN && self.bit(seq))
     }
 
-    /// The packet has arrived; whether that is news. One too far ahead is not kept.
+    /// Records a packet; returns whether it is new. A packet too far ahead is not recorded.
     pub(super) const fn set(&mut self, seq: u64) -> bool {
         if self.has(seq) || seq - self.base >= Scoreboard::SPAN {
             return false;
@@ -51,7 +52,7 @@ impl Scoreboard {
         true
     }
 
-    /// Nothing below `base` is missing any more; how many packets are new, and how many of them are below `mark`.
+    /// Records all packets below `base`; returns the number of new packets, and the number of new packets below `mark`.
     pub(super) fn advance(&mut self, base: u64, mark: u64) -> (u64, u64) {
         if base <= self.base {
             return (0, 0);
@@ -74,12 +75,12 @@ impl Scoreboard {
         (new, marked)
     }
 
-    /// All that has arrived is below this.
+    /// Returns the exclusive upper bound of all received packets.
     pub(super) const fn end(&self) -> u64 {
         if self.end > self.base { self.end } else { self.base }
     }
 
-    /// How many of the packets below `end` are missing.
+    /// Returns the number of missing packets below `end`.
     pub(super) fn missing_below(&self, end: u64) -> u64 {
         if end <= self.base {
             return 0;
@@ -91,7 +92,7 @@ impl Scoreboard {
         (self.base..near).filter(|seq| !self.bit(*seq)).count() as u64 + (end - near)
     }
 
-    /// Stretches of missing packets below `end`, the newest first: the first number, and how many.
+    /// Returns the ranges of missing packets below `end`, the newest first: first number and count.
     pub(super) fn holes(&self, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut end = end.clamp(self.base, self.base + Scoreboard::SPAN);
         std::iter::from_fn(move || {

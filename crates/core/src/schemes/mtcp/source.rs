@@ -1,4 +1,4 @@
-//! MTCP's sender: the root of the tree, which sends as much as the smallest window of the tree allows (paper 001, 3.1).
+//! MTCP's sender: the root of the tree. The smallest window of the tree limits its rate (paper 001, 3.1).
 
 use super::child::{Group, Role};
 use super::config::{Config, Mode, Repair};
@@ -20,14 +20,14 @@ pub struct Source {
     pacer: Pacer,
     /// A round of the tree, in seconds: from sending a packet until no node misses it.
     round: Ewma,
-    /// The packet of the round that is being measured.
+    /// The packet that measures the present round.
     measured: Option<(u64, Time)>,
-    /// Slow starts when a round was looked at last.
+    /// Number of slow starts at the latest check of the round.
     slow_starts: u64,
     last_departure: Time,
-    /// When the window was closed last: only one that is used may open.
+    /// Time at which the window was last closed. The window grows only while it is fully used.
     starved_at: Option<Time>,
-    /// The smallest window of the tree, when it was looked at last.
+    /// The smallest window of the tree at the latest check.
     least: f64,
     cuts: u64,
     starting: bool,
@@ -36,13 +36,13 @@ pub struct Source {
 const ROUND_GAIN: f64 = 0.125;
 /// The interval between packets without answering receivers.
 const ALONE: Span = Span::from_secs(1);
-/// The window of the tree was cut when it lost this part.
+/// Relative decrease of the smallest window that counts as a cut.
 const CUT: f64 = 0.25;
-/// Samples above this are mistakes of a clock or a receiver.
+/// Maximum sample. Larger ones are errors of a clock or a receiver.
 const MAX_ROUND: Span = Span::from_secs(60);
 
 impl Source {
-    /// A source that has not started.
+    /// Creates a source that has not started.
     pub fn new(config: Config) -> Source {
         let mut source = Source {
             parent: Parent::new(config, Role::Sender, From::Parent),
@@ -62,13 +62,13 @@ impl Source {
         source
     }
 
-    /// Returns a round of the tree; before there is a sample, the assumed one.
+    /// Returns the duration of a round of the tree; before there is a sample, the assumed one.
     fn round(&self) -> Span {
         let known = self.round.mean().map(Span::from_secs_f64);
         known.unwrap_or(self.parent.config.sending.initial_rtt).max(self.parent.config.sending.min_rtt)
     }
 
-    /// The smallest window of the tree.
+    /// Returns the smallest window of the tree.
     fn window(&self) -> f64 {
         let least = self.parent.min_window();
         if least.is_finite() { least } else { 1.0 }
@@ -91,7 +91,7 @@ impl Source {
         self.pacer.set_rate(self.parent.config.sending.bounds.clamp(pace), now);
     }
 
-    /// Packets that may leave now.
+    /// Returns the number of packets that may be sent now.
     fn allowance(&self) -> f64 {
         let out = match self.parent.config.mode {
             Mode::Transit => self.parent.transit(),
@@ -100,7 +100,7 @@ impl Source {
         self.window() - out as f64
     }
 
-    /// Returns whether the window holds the session back.
+    /// Returns whether the window limits the session.
     fn usage(&self, now: Time) -> Use {
         let starved = self.starved_at.is_some_and(|at| now.since(at) <= self.round());
         let closed = self.allowance() < 1.0;
@@ -108,7 +108,7 @@ impl Source {
         if (starved || closed) && !limited { Use::Full } else { Use::Partial }
     }
 
-    /// After anything that may have moved a window.
+    /// Updates rounds and pacing after an input that may have changed a window.
     fn settle(&mut self, now: Time) {
         if self.parent.window().slow_starts != self.slow_starts {
             // A round with lost packets is not timed (Karn's rule, RFC 6298, 3).
@@ -192,7 +192,7 @@ impl crate::node::Source for Source {
         let slot =
             Slot { sent_at: Some(now), here_at: now, local_at: Time::NEVER, size, payload: Payload::NONE };
         self.parent.put(seq.0, slot);
-        // Its turn comes by a deadline, and that is never now.
+        // The local group is served by a deadline, which must be later than now.
         self.parent.wake_local(now + MIN_GAP);
         if self.measured.is_none() || self.parent.children.is_empty() {
             self.measured = Some((seq.0, now));
@@ -244,7 +244,7 @@ impl crate::node::Source for Source {
             SourceControl::Members(members) => self.parent.expect(members),
             SourceControl::StartAgain => self.start_again(now),
             SourceControl::Limits(bounds) => self.parent.config.sending.bounds = bounds,
-            // Timeouts notice a silent group, and windows open by acknowledgements alone.
+            // Timeouts detect a silent group, and only acknowledgements open windows.
             SourceControl::SignOfLife => return,
         }
         self.settle(now);

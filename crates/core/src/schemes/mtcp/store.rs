@@ -1,4 +1,4 @@
-//! The packets that a node keeps for its children.
+//! The packets that a node stores for its children.
 
 use crate::packet::Payload;
 use crate::time::Time;
@@ -7,18 +7,19 @@ use std::collections::VecDeque;
 /// The local record of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
-    /// When the source sent it, in the source's time; `None` for one that came in another way, whose delay carries no information.
+    /// Time of sending at the source, by the source's clock; `None` for a packet received by another path, whose delay carries no
+    /// information.
     pub(super) sent_at: Option<Time>,
-    /// When it came here.
+    /// Time of arrival here.
     pub(super) here_at: Time,
-    /// When it went to the local group last; [`Time::NEVER`] while it did not.
+    /// Time of the latest sending to the local group; [`Time::NEVER`] before.
     pub(super) local_at: Time,
     /// Bytes on the link.
     pub(super) size: u16,
     pub(super) payload: Payload,
 }
 
-/// A stretch of packets without end; some may have not come yet.
+/// Packets from a first number on, some of which may not have arrived yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Store {
     first: u64,
@@ -26,7 +27,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// The lowest packet that may be here.
+    /// Returns the lowest packet that may be stored.
     pub(super) const fn first(&self) -> u64 {
         self.first
     }
@@ -43,13 +44,13 @@ impl Store {
         self.slots.get_mut(usize::try_from(seq.checked_sub(self.first)?).ok()?)?.as_mut()
     }
 
-    /// The first packet is this one.
+    /// Empties the store and sets its first packet.
     pub(super) fn begin(&mut self, seq: u64) {
         self.slots.clear();
         self.first = seq;
     }
 
-    /// Packets from `seq` on may come, although they are older than all that is here.
+    /// Makes room for packets from `seq` on that are older than all stored packets.
     pub(super) fn reach_back(&mut self, seq: u64) {
         while self.first > seq {
             self.slots.push_front(None);
@@ -57,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Keep a packet, unless it is below the first one.
+    /// Stores a packet, unless it is below the first one.
     pub(super) fn put(&mut self, seq: u64, slot: Slot) {
         let Some(place) = seq.checked_sub(self.first).map(|place| place as usize) else { return };
         while self.slots.len() <= place {
@@ -66,7 +67,7 @@ impl Store {
         self.slots[place] = Some(slot);
     }
 
-    /// Keep nothing below this packet.
+    /// Drops all packets below this one.
     pub(super) fn drop_below(&mut self, seq: u64) {
         while self.first < seq && self.slots.pop_front().is_some() {
             self.first += 1;

@@ -1,15 +1,15 @@
-//! Timeouts of a parent: packets that children did not acknowledge in time, and children that are silent (paper 001, 3.1).
+//! Timeouts of a parent: packets that children did not acknowledge in time, and silent children (paper 001, 3.1).
 
 use super::child::{Child, Group, MAX_BACKOFF};
 use super::config::Repair;
 use super::parent::Parent;
 use crate::time::Time;
 
-/// A silent child is not given up before this many of its timeouts could have passed.
+/// Minimum number of timeouts that must have passed before a silent child is given up.
 const TIMEOUTS: u64 = 3;
 
 impl Parent {
-    /// When the earliest timer of a child expires.
+    /// Returns the time at which the earliest timer of a child expires.
     pub(super) fn next_timer(&mut self) -> Time {
         if self.has(Group::Local) {
             self.children.all_stale(); // what was forwarded to them is late later
@@ -35,7 +35,7 @@ impl Parent {
         }
     }
 
-    /// When the first packet is sent again for children that are missing.
+    /// Returns the time at which the first packet is repeated for missing children.
     fn calls_at(&self) -> Time {
         if self.is_calling || self.end == 0 || !self.waits_for_children() {
             return Time::NEVER;
@@ -43,7 +43,8 @@ impl Parent {
         self.started_at + self.config.first_timeout
     }
 
-    /// Children that are missing may have lost the first packet, so they cannot ask for it. The retransmission window repeats it.
+    /// Repeats the first packet for missing children, through the retransmission window. They may have lost it, so they cannot
+    /// request it.
     pub(super) fn call_missing(&mut self, now: Time) {
         if self.calls_at() <= now {
             self.is_calling = true;
@@ -51,13 +52,13 @@ impl Parent {
         }
     }
 
-    /// The packet of this group that is sent again for children that are missing.
+    /// Returns the packet of this group that is repeated for missing children.
     pub(super) fn called(&self, group: Group) -> Option<u64> {
         let is_called = group == Group::Session && self.is_calling && self.waits_for_children();
         is_called.then(|| self.store.first())
     }
 
-    /// The first packet whose acknowledgement by this child is awaited, and when it is late.
+    /// Returns the first packet that this child has not acknowledged, and the time at which it is late.
     fn late(&self, child: &Child) -> Option<(u64, Time)> {
         let end = if child.group == Group::Local { self.next_local } else { self.end };
         let first = child.lost_to.max(child.board.base());
@@ -65,7 +66,7 @@ impl Parent {
             let slot = self.store.get(seq).filter(|_| !child.board.has(seq))?;
             match child.group {
                 Group::Session => Some((seq, slot.sent_at, slot.here_at)),
-                // Some may have been skipped, for all who were in the group had them.
+                // A packet may have been skipped because all members of the group had it.
                 Group::Local if slot.local_at.is_never() => None,
                 Group::Local => Some((seq, Some(slot.local_at), slot.local_at)),
             }
@@ -74,7 +75,7 @@ impl Parent {
         let round_trip = child.round_trip.timeout(&self.config);
         let late = sent_at.and_then(|at| child.delay.late(at, &self.config, child.backoff));
         let late = late.unwrap_or_else(|| {
-            // A packet that came here again has no relative delay: round trips are measured for these (paper 001, 3.1).
+            // A repeated packet has no relative delay. Its round-trip time is used instead (paper 001, 3.1).
             let is_known = child.round_trip.samples() > 0;
             let timeout = if is_known { round_trip } else { self.config.first_timeout };
             here_at + self.config.doubled(timeout, child.backoff)
@@ -82,8 +83,8 @@ impl Parent {
         Some((seq, if seq < child.probed_to { late + round_trip } else { late }))
     }
 
-    /// A packet that a child did not acknowledge in time is lost. In a tree the child is asked first, as by the probes of RFC 8985, 7:
-    /// in a large group some acknowledgement is always lost, and each one would start the whole session again.
+    /// Handles a packet that a child did not acknowledge in time. In a tree the child is queried first, as by the probes of RFC
+    /// 8985, 7. In a large group some acknowledgement is always lost, and each loss would restart the whole session.
     fn time_out(&mut self, place: usize, now: Time) {
         while let Some((seq, at)) = self.late(&self.children[place])
             && at <= now
@@ -101,14 +102,14 @@ impl Parent {
                 child.slow_starts.add(now);
                 child.backoff = (child.backoff * 2).min(MAX_BACKOFF);
                 if self.config.repair == Repair::Session {
-                    // Nothing that is out opens the window any more.
+                    // Acknowledgements of packets in flight no longer open the window.
                     let it = &mut self.groups[group as usize];
                     it.acknowledged = it.acknowledged.max(next);
                 }
             }
             self.losses += 1;
             match self.config.repair {
-                // Packets in flight do not count any more, as in TCP: an agent whose store was full has nothing new to report.
+                // Packets in flight are not counted, as in TCP: an agent whose store was full has nothing new to report.
                 Repair::Session => {
                     let mut child = self.children.edit(place);
                     child.advance(next);
@@ -119,7 +120,7 @@ impl Parent {
         }
     }
 
-    /// Gives up children that have been silent for too long.
+    /// Removes children that have been silent for too long.
     pub(super) fn give_up_the_silent(&mut self, now: Time) {
         let (end, silence) = (self.end, self.config.silence);
         let next_local = self.next_local;
@@ -142,7 +143,7 @@ impl Parent {
 
 #[cfg(test)]
 impl Parent {
-    /// Values stored of all children must be those of each.
+    /// Checks that the values stored over all children agree with each child.
     pub(super) fn check(&self) {
         self.children.check(self.end);
         for (place, child) in self.children.iter().enumerate().filter(|_| !self.has(Group::Local)) {

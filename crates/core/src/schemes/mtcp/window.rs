@@ -1,4 +1,4 @@
-//! The window of a node over its children: Vegas, with queues instead of round-trip times (paper 001, 3.1).
+//! The window of a node over its children: Vegas, with queueing delays instead of round-trip times (paper 001, 3.1).
 
 use super::config::{Config, LossFilter, SlowStart};
 use crate::time::Time;
@@ -8,18 +8,18 @@ use crate::time::Time;
 pub(super) struct Window {
     size: f64,
     threshold: f64,
-    /// No second cut for packets up to this one.
+    /// Losses of packets up to this one cause no second cut.
     recover: u64,
-    /// The round ends when everything below this is acknowledged.
+    /// The round ends when all packets below this one are acknowledged.
     mark: u64,
     marked_at: Time,
     /// Whether this round of slow start grows (Vegas).
     grows: bool,
-    /// Since the latest time-out nothing has arrived.
+    /// Whether no packet was acknowledged since the latest timeout.
     is_stalled: bool,
-    /// The increase per acknowledged packet in avoidance, in windows' shares.
+    /// The increase per acknowledged packet in avoidance, as a part of the window.
     growth: Growth,
-    /// A single loss of this or the latest round, which closed nothing yet (the loss filter).
+    /// A single loss of this or the latest round that has not closed the window (the loss filter).
     spared: Option<Spared>,
     rounds: u64,
     pub(super) cuts: u64,
@@ -38,7 +38,7 @@ struct Spared {
     round: u64,
 }
 
-/// No window is larger; a summary carries it as a float.
+/// Maximum window. A summary carries the window as a float.
 const MAX: f64 = 1e6;
 
 impl Window {
@@ -71,7 +71,7 @@ impl Window {
         self.size = self.size.min(most.max(1.0));
     }
 
-    /// All children have acknowledged this number of further packets.
+    /// Grows the window after all children have acknowledged this number of further packets.
     pub(super) fn on_acknowledged(&mut self, packets: u64) {
         let packets = packets as f64;
         if self.is_in_slow_start() {
@@ -84,14 +84,15 @@ impl Window {
         self.size = self.size.min(MAX);
     }
 
-    /// A packet has arrived everywhere. After time-outs, packets below `next` left while nothing arrived: their loss is the same event.
+    /// Records that all children have received a further packet. After timeouts, packets below `next` were sent before any
+    /// acknowledgement, so their loss belongs to the same congestion event.
     pub(super) fn on_progress(&mut self, next: u64) {
         if std::mem::take(&mut self.is_stalled) {
             self.recover = self.recover.max(next);
         }
     }
 
-    /// Whether everything that was out at the beginning of the round is acknowledged.
+    /// Returns whether all packets in flight at the start of the round are acknowledged.
     pub(super) const fn is_round_over(&self, acknowledged: u64) -> bool {
         acknowledged >= self.mark
     }
@@ -100,7 +101,7 @@ impl Window {
         self.marked_at
     }
 
-    /// Ends a round in which `queued` packets were queued, where that is known; the next one ends with packet `next`.
+    /// Ends a round with `queued` packets in queues, if known. The next round ends with packet `next`.
     pub(super) fn end_round(&mut self, queued: Option<f64>, next: u64, config: &Config, now: Time) {
         if self.is_in_slow_start() {
             self.grows = config.slow_start == SlowStart::Every || !self.grows;
@@ -120,7 +121,8 @@ impl Window {
         (self.mark, self.marked_at) = (next, now);
     }
 
-    /// Packet `seq` is lost, and packets below `next` are out. Whether that closed the window: at most once per round.
+    /// Handles the loss of packet `seq`; packets below `next` have been sent. Returns whether the loss closed the window, which
+    /// it does at most once per round.
     pub(super) fn on_loss(&mut self, seq: u64, next: u64, config: &Config) -> bool {
         if seq < self.recover {
             return false;
@@ -141,7 +143,7 @@ impl Window {
         true
     }
 
-    /// Packet `seq` was not acknowledged in time. Returns whether that is a slow start. The first of consecutive time-outs shows the
+    /// Handles the timeout of packet `seq`. Returns whether it starts a slow start. The first of consecutive timeouts shows the
     /// capacity of the path (RFC 5681, 3.1).
     pub(super) fn on_timeout(&mut self, seq: u64, next: u64) -> bool {
         if seq < self.recover {
@@ -155,7 +157,7 @@ impl Window {
         true
     }
 
-    /// Slow start up to this threshold.
+    /// Restarts slow start up to this threshold.
     pub(super) const fn restart(&mut self, threshold: f64) {
         self.threshold = threshold.max(2.0);
         self.size = 1.0;

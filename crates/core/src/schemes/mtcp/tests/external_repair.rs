@@ -1,10 +1,10 @@
-//! Agents in sessions whose delivery repairs by itself: what they lack never comes under its number.
+//! Agents in sessions whose delivery repairs losses: missing packets never arrive under their numbers.
 
 use super::*;
 use crate::node::{Effect, Receiver as _, Relay as _, To};
 use crate::packet::{Arrival, Body, Flags, Mark, Order, OrderContent};
 
-/// An agent of a real network and its driver.
+/// An agent with the settings of a real network, and its driver.
 type Driven = Ear<Agent>;
 
 impl Driven {
@@ -35,7 +35,7 @@ impl Driven {
     }
 }
 
-/// Packets that these effects send, and to whom.
+/// Returns the packets that these effects send, with their destinations.
 fn sent(effects: &[Effect]) -> Vec<(To, u64, bool)> {
     let data = effects.iter().filter_map(|effect| match effect {
         Effect::Send { to, packet } => match packet.body {
@@ -58,7 +58,7 @@ fn orders(effects: &[Effect]) -> Vec<Order> {
     orders.collect()
 }
 
-/// The lowest packet that the last summary says is waited for.
+/// Returns the lowest awaited packet of the last summary.
 fn low(effects: &[Effect]) -> Option<u64> {
     effects.iter().rev().find_map(|effect| match effect {
         Effect::Report(Report { content: ReportContent::Summary { echo, lag, .. }, .. }) => {
@@ -76,7 +76,7 @@ fn a_loss_is_repaired_unless_no_parent_has_the_packet() {
         all.extend(agent.receives(seq));
     }
     all.extend(agent.says(all_up_to(1, 1)));
-    // The agent lacks 5, the child lacks 9 as well.
+    // The agent misses 5; the child also misses 9.
     for seq in (2..20).filter(|seq| *seq != 5) {
         all.extend(agent.receives(seq));
     }
@@ -101,7 +101,7 @@ fn a_moved_child_gets_all_packets_that_the_parent_has() {
     agent.receives(0);
     agent.says(all_up_to(1, 0));
     agent.says(all_up_to(2, 0));
-    // 10 to 12 are lost above, and the last two, of which a later one says that they were.
+    // Packets 10 to 12 are lost upstream, and so are the last two, of which a later packet reveals the loss.
     for seq in (1..40).filter(|seq| !(10..13).contains(seq) && *seq != 38) {
         agent.receives(seq);
     }

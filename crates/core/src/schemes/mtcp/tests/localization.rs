@@ -2,15 +2,15 @@
 
 use super::*;
 
-/// The queues of one to three packets that Vegas keeps in front of a slow link are 10 to 30 ms here: more than a fifth of a tenth of
-/// a second is high. The preset's 100 ms is for links that others fill.
+/// Vegas keeps one to three packets queued in front of a slow link, which is 10 to 30 ms here. Therefore a delay above 8 ms is
+/// high. The preset's 100 ms is for links that other flows fill.
 fn moving() -> Config {
     let published = Config::published();
     let local = Local { high: Span::from_millis(8), high_part: 0.0, ..published.local };
     Config { local, ..published }
 }
 
-/// An agent with four children, one of which gets slow, and three more children of the source.
+/// Returns a source with two agents. One has four children, one of which is slow; the other has three.
 fn tree(config: Config, slow: f64) -> TestTree {
     let path = Path::mbps(8.0, 20, 40);
     let mut nodes = vec![(None, Path::mbps(20.0, 5, 100)); 2];
@@ -35,7 +35,7 @@ fn localizing_a_congested_child_frees_its_siblings() {
     assert!(local > held * 2, "{local} {held}");
 }
 
-/// The link recovers: the child comes back, and nothing is missing.
+/// The link recovers: the child returns to the session's group, and no packet is missing.
 #[test]
 fn a_child_that_recovers_comes_back_without_a_hole() {
     let mut grove = tree(moving(), 0.8);
@@ -54,7 +54,7 @@ fn a_child_that_recovers_comes_back_without_a_hole() {
     assert!(grove.is_complete(), "{lacking:?} of {}", grove.sent);
 }
 
-/// The store of the agent fills, it drops what comes, and its own parent feels it.
+/// The store of the agent fills and drops packets, and its parent detects the losses.
 #[test]
 fn a_full_store_presses_back() {
     let config = Config { store: 64, ..moving() };

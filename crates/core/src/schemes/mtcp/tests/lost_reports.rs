@@ -1,9 +1,9 @@
-//! Reports are lost on the way to a parent. No report is acknowledged, so a parent asks for those that it waits for.
+//! Loss of reports on the path to a parent. Reports are not acknowledged, so a parent queries the reports that it waits for.
 
 use super::windows::without_moves;
 use super::*;
 
-/// Two agents in a row above two leaves; paths without losses of data.
+/// Two agents in a row and two leaves, on paths without data loss.
 fn tree() -> TestTree {
     let nodes = [
         (None, Path::mbps(4.0, 15, 100)),
@@ -48,7 +48,7 @@ fn a_lost_acknowledgement_of_the_last_packet_is_no_slow_start() {
         agents + grove.source.parent().windows().slow_starts
     };
     let before = slow_starts(&grove);
-    // The answer to the question comes after the acknowledgement is late, and before the timeout.
+    // The answer to the query arrives after the acknowledgement is late, and before the timeout.
     grove.limit += 1;
     grove.nodes[2].report_loss = 1.0;
     grove.run_until(22.25);

@@ -1,4 +1,4 @@
-//! MTCP at work: the checklist of the specification, on a small tree.
+//! Tests of MTCP on a small tree: the checklist of the specification.
 
 mod external_repair;
 mod localization;
@@ -16,12 +16,12 @@ use crate::schemes::bench::{self, Bench, Ear};
 use crate::time::{Span, Time};
 use tree::{Path, TestTree};
 
-/// A report that everything up to this packet has arrived.
+/// Returns a report that all packets up to this one have arrived.
 fn all_up_to(from: u64, seq: u64) -> Report {
     lacking(from, seq, 0, &[])
 }
 
-/// The same with these holes, the newest first, as first number and count.
+/// Returns such a report with these holes, the newest first, as first number and count.
 fn lacking(from: u64, seq: u64, behind: u16, missing: &[(u64, u16)]) -> Report {
     let mut holes = Holes::default();
     for (place, (first, count)) in holes.0.iter_mut().zip(missing) {
@@ -39,7 +39,7 @@ fn id(number: u64) -> ReceiverId {
 type Sender = Bench<Source>;
 
 impl Sender {
-    /// A source that expects this number of children and starts at this second.
+    /// Creates a source that expects this number of children and starts at this second.
     fn new(config: Config, children: usize, seconds: f64) -> Sender {
         let now = Time::from_secs_f64(seconds);
         let mut sender = Bench::of(Source::new(config), 1000, now, Rng::new(1, 1));

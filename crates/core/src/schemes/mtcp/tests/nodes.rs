@@ -1,4 +1,4 @@
-//! Repairs and what children may say (mtcp.md, 11: 5, and 10).
+//! Repairs, and valid reports of children (mtcp.md, 11: 5, and 10).
 
 use super::*;
 use crate::node::{Effect, Receiver as _, Source as _};
@@ -8,7 +8,7 @@ fn config() -> Config {
     Config { localize: Localize::Off, ..Config::published() }
 }
 
-/// 5: a burst of losses is repaired at the pace of its own acknowledgements.
+/// 5: after a burst of losses, acknowledgements of repairs control the rate of repairs.
 #[test]
 fn fifty_lost_packets_are_repaired_without_another_loss() {
     let nodes = [(None, Path::mbps(100.0, 5, 1000)), (Some(0), Path::mbps(4.0, 30, 12))];
@@ -65,7 +65,7 @@ fn receiver() -> Ear<Receiver> {
     Ear::by_hand(Receiver::new(id(1), &config()), Time::from_secs_f64(2.0))
 }
 
-/// Returns the reports of a receiver when these packets come.
+/// Returns the reports of a receiver for these packets.
 fn says(packets: &[u64]) -> Vec<ReportContent> {
     let (mut ear, arrival) = (receiver(), Arrival { size: 1000, ..Arrival::default() });
     packets.iter().flat_map(|seq| ear.receive(&packet(*seq), arrival)).collect()
@@ -99,7 +99,7 @@ fn more_holes_than_fit_make_a_second_report() {
     assert!(of(&last[1]).1 >= 3, "and some of the older ones");
 }
 
-/// A parent knows after two reports what a child lacks, however they are cut.
+/// After two reports, a parent has all holes of a child, however they are divided.
 #[test]
 fn a_parent_learns_holes_from_reports_in_pieces() {
     let mut sender = Sender::new(config(), 1, 1.0);

@@ -1,4 +1,4 @@
-//! Silence of a child: time-outs in a row, giving it up, and repairs owed when a child comes back.
+//! Silence of a child: consecutive timeouts, its removal, and repairs after its return.
 
 use super::super::window::Window;
 use super::*;
@@ -46,9 +46,9 @@ fn every_round_of_slow_start_grows_or_every_second_one() {
     }
 }
 
-/// Two children answer every packet a while later.
+/// Two children answer every packet with a delay.
 impl Sender {
-    /// In steps of 10 ms, which is how long the way takes.
+    /// In steps of 10 ms, the delay of the path.
     fn run(&mut self, until: f64, speak: [bool; 2]) {
         while self.now < Time::from_secs_f64(until) {
             let before = self.sent.len();
@@ -93,14 +93,14 @@ fn a_child_far_away_is_not_silent() {
     assert_eq!(pair.source.parent().children.len(), 2, "three of its time-outs have not passed yet");
 }
 
-/// An agent that is new under its name, or has got children that miss more, says so.
+/// An agent that restarted under its name, or has new children that miss more packets, reports this.
 #[test]
 fn a_child_with_new_losses_is_repaired_without_a_cut() {
     let config = Config { localize: Localize::Off, ..Config::published() };
     let mut pair = Sender::new(config, 2, 0.0);
     pair.departs(40);
     pair.now = Time::from_secs_f64(0.1);
-    // The second one holds the store.
+    // The second child keeps packets in the store.
     for report in [all_up_to(1, 29), lacking(2, 29, 29, &[(1, 1)])] {
         pair.receives(&report);
     }
@@ -115,7 +115,8 @@ fn a_child_with_new_losses_is_repaired_without_a_cut() {
     assert_eq!(wanted, [5, 6, 7, 12, 13]);
     child.check();
     assert_eq!(pair.source.parent().window().cuts, cuts, "no sign of congestion");
-    // It is to go on without packets that no node stores any more. At first all were stored for children that might begin earlier.
+    // The child must continue without packets that no node stores. At first, all packets were stored for children that might
+    // begin earlier.
     pair.now = Time::from_secs_f64(5.0);
     for seq in [32, 33] {
         pair.receives(&all_up_to(1, seq));

@@ -1,5 +1,5 @@
-//! A tree for tests: the source's multicast reaches every node over a bottleneck of its own; parents and children are as far apart as
-//! the child is from the source.
+//! A tree for tests. The source's multicast reaches every node over a separate bottleneck. The distance between parent and child
+//! equals the distance between source and child.
 
 use super::super::{Agent, Config, Receiver, Source};
 use crate::node::{
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Path {
     pub rate: Rate,
     pub delay: Span,
-    /// Packets.
+    /// Capacity of the queue, in packets.
     pub buffer: u64,
 }
 
@@ -37,15 +37,15 @@ pub struct Node {
     pub path: Path,
     busy_until: Time,
     rng: Rng,
-    /// How far its clock is ahead.
+    /// Offset by which the node's clock is ahead.
     offset: Span,
     group: u8,
     pub got: BTreeSet<u64>,
-    /// Packets that are lost on the way here the first time.
+    /// Packets whose first transmission to this node is lost.
     pub loses: BTreeSet<u64>,
     pub arrivals: Vec<(Time, u64, bool)>,
     pub reports: u64,
-    /// The part of its reports that is lost.
+    /// Fraction of this node's reports that is lost.
     pub report_loss: f64,
     pub lost: u64,
 }
@@ -60,9 +60,9 @@ pub struct TestTree {
     events: BTreeMap<(Time, u64), Event>,
     order: u64,
     effects: Effects,
-    /// Reports that the source got.
+    /// Number of reports received by the source.
     pub reports_received: u64,
-    /// The source's decisions: its windows after every report.
+    /// The source's windows after every report.
     pub trace: Vec<(Time, f64)>,
     pub limit: u64,
 }
@@ -76,7 +76,7 @@ enum Event {
 const SIZE: u16 = 1000;
 
 impl TestTree {
-    /// A source and nodes with their parents (`None` is the source), numbered from one.
+    /// Creates a source, and nodes with their parents (`None` is the source), numbered from one.
     pub fn new(config: Config, nodes: &[(Option<usize>, Path)]) -> TestTree {
         TestTree::with_clocks(config, nodes, &[])
     }
@@ -129,7 +129,7 @@ impl TestTree {
         grove
     }
 
-    /// Other random numbers.
+    /// Restarts the random numbers with another seed.
     pub fn reseed(&mut self, seed: u64) {
         self.rng = Rng::new(seed, 1000);
     }
@@ -147,7 +147,7 @@ impl TestTree {
         self.now = end;
     }
 
-    /// Packets that a node got within these seconds.
+    /// Returns the number of packets received by a node within these seconds.
     pub fn received(&self, node: usize, from: f64, to: f64) -> usize {
         let within = |at: Time| at >= Time::from_secs_f64(from) && at < Time::from_secs_f64(to);
         self.nodes[node].arrivals.iter().filter(|(at, _, again)| within(*at) && !again).count()
@@ -218,7 +218,7 @@ impl TestTree {
         }
     }
 
-    /// Data goes over a node's bottleneck.
+    /// Sends data over a node's bottleneck.
     fn carry(&mut self, to: usize, data: Data, size: u16, is_of_source: bool) {
         let node = &mut self.nodes[to];
         let waiting =
@@ -323,7 +323,7 @@ impl TestTree {
         }
     }
 
-    /// All nodes have all that was sent.
+    /// Returns whether all nodes have all sent packets.
     pub fn is_complete(&self) -> bool {
         self.nodes.iter().all(|node| node.got.len() as u64 == self.sent)
     }

@@ -1,4 +1,4 @@
-//! Windows, summaries and the rule of sending (mtcp.md, 11: 1 to 4, 6, 9).
+//! Windows, summaries and the sending rule (mtcp.md, 11: 1 to 4, 6, 9).
 
 use super::*;
 use crate::node::{Departure, Receiver as _, Relay as _, Source as _};
@@ -8,7 +8,7 @@ pub(super) fn without_moves() -> Config {
     Config { localize: Localize::Off, ..Config::published() }
 }
 
-/// A chain of two agents and a leaf with the least rate, as in figure 3 of the paper.
+/// A chain of two agents and a leaf with the lowest rate, as in figure 3 of the paper.
 fn chain(config: Config, offsets: &[Span]) -> TestTree {
     let nodes = [
         (None, Path::mbps(4.0, 15, 30)),
@@ -30,7 +30,7 @@ fn a_chain_fills_its_slowest_link_without_a_loss() {
     }
 }
 
-/// 1: relative delays alone matter.
+/// 1: only relative delays have an effect.
 #[test]
 fn clocks_that_are_off_change_no_decision() {
     let mut exact = chain(without_moves(), &[]);
@@ -44,7 +44,7 @@ fn clocks_that_are_off_change_no_decision() {
     }
 }
 
-/// 2: a summary is the least window below, and climbs a level with each report.
+/// 2: a summary is the smallest window downstream, and moves up one level with each report.
 #[test]
 fn the_least_window_of_a_tree_reaches_the_source() {
     let mut grove = chain(without_moves(), &[]);
@@ -55,7 +55,7 @@ fn the_least_window_of_a_tree_reaches_the_source() {
     assert!(source.least <= source.own && (source.least / low.own - 1.0).abs() < 0.5, "{source:?} {low:?}");
 }
 
-/// 3, in every moment of a run.
+/// 3, at every time of a run.
 #[test]
 fn no_more_is_under_way_than_the_smallest_window_allows() {
     let mut grove = chain(without_moves(), &[]);
@@ -64,7 +64,7 @@ fn no_more_is_under_way_than_the_smallest_window_allows() {
         let parent = grove.source.parent();
         parent.children.iter().for_each(super::super::child::Child::check);
     }
-    // Windows shrink under what is out already, so the rule is looked at where packets leave.
+    // Windows may become smaller than the number of packets in flight, so the rule is checked when packets are sent.
     let mut grove = chain(without_moves(), &[]);
     let mut sent = 0;
     for tick in 1..20_000 {
@@ -126,11 +126,11 @@ fn a_distant_timeout_closes_the_window_in_a_quarter_second() {
     assert!(grove.is_complete(), "and all comes in the end");
 }
 
-/// 9: a near agent would act many times within one round of the tree.
+/// 9: otherwise a near agent would act many times within one round of the tree.
 #[test]
 fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
     let mean = |rounds| {
-        // Two children behind the same kind of queue: one of an agent next to the source, one far away.
+        // Two children behind queues of the same kind: one of an agent next to the source, one of a distant agent.
         let nodes = [
             (None, Path::mbps(100.0, 1, 1000)),
             (Some(0), Path::mbps(2.0, 1, 60)),
