@@ -1,4 +1,4 @@
-//! Aggregation of acknowledgements (paper 002, 3.2): the same rules in routers, designated receivers and the source.
+//! Aggregation of acknowledgements (paper 002, 3.2). Routers, designated receivers and the source use the same rules.
 
 use crate::packet::{Echo, ReportContent, Seq, ShortId};
 use crate::time::{Span, Time};
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 pub(crate) struct Aggregate {
     /// "LostSeq": the highest packet that was lost.
     pub lost: u64,
-    /// "AckSeq": the least of the newest packets received.
+    /// "AckSeq": the minimum over the receivers of the newest packet received.
     pub newest: u64,
-    /// "Rcv_id": whose that is.
+    /// "Rcv_id": the receiver with this minimum.
     pub of: Option<ShortId>,
-    /// How long the receiver held it, in place of "TimeStamp": when it left is the source's to know.
+    /// Delay of the packet's acknowledgement at the receiver. It replaces "TimeStamp": the source has the time of sending.
     pub hold: Span,
 }
 
@@ -21,13 +21,13 @@ impl Aggregate {
     /// The entry of a child that has reported nothing.
     const NONE: Aggregate = Aggregate { lost: 0, newest: 0, of: None, hold: Span::MAX };
 
-    /// Returns the content of a report; `None` for one of another kind.
+    /// Returns the content of a report; `None` for a report of another kind.
     pub fn reported_by(content: &ReportContent) -> Option<Aggregate> {
         let ReportContent::Newest { echo, past_lost, of } = *content else { return None };
         Some(Aggregate { lost: past_lost.0, newest: echo.seq.0.saturating_add(1), of, hold: echo.hold })
     }
 
-    /// Returns the report with this content. Where no receiver has acknowledged anything, it gives no round-trip sample.
+    /// Returns the report with this content. It gives no round-trip sample if no receiver has acknowledged a packet.
     pub fn content(&self) -> ReportContent {
         let hold = if self.of.is_some() { self.hold } else { Span::MAX };
         let echo = Echo { seq: Seq(self.newest.saturating_sub(1)), hold };
@@ -35,17 +35,18 @@ impl Aggregate {
     }
 }
 
-/// The entry of each child, and the aggregate that was passed on last.
+/// The entry of each child, and the latest forwarded aggregate.
 #[derive(Debug, Clone)]
 pub(crate) struct Aggregator<K> {
     children: BTreeMap<K, Child>,
     up: Aggregate,
-    /// Grows with each report: which child spoke last.
+    /// Counter of reports. It identifies the child that reported last.
     turn: u64,
     /// Smoothed time between two packets, in seconds, from acknowledgements.
     interval: f64,
     progress: (u64, Time),
-    /// Where few packets in a row are acknowledged at a time: when something was passed on last, and when what waits is.
+    /// Set if a few packets are acknowledged together: the time of the latest forwarded aggregate, and the deadline of the next
+    /// one.
     thinned: Option<(Time, Time)>,
 }
 
@@ -56,20 +57,21 @@ struct Child {
     turn: u64,
 }
 
-/// The number of children with an entry; beyond, the one that was silent longest is removed.
+/// Maximum number of children with an entry. Beyond it, the child with the longest silence is removed.
 const MAX_CHILDREN: usize = 4096;
-/// A child that is silent for three times this, or three times this number of packets, while others go on is gone.
-// Paper gap: 3.2 leaves the end of a child to the soft state of multicast routing.
+/// Limits of a child's silence, as a time and a number of packets. A child that is silent for three times the longer one, while
+/// other children make progress, is removed.
+// Paper gap: 3.2 leaves the removal of a child to the soft state of multicast routing.
 const PATIENCE: (Span, f64) = (Span::from_secs(1), 8.0);
 const PATIENCES: u64 = 3;
-/// Where a few packets are acknowledged at a time: this number, or all that arrived in this time.
+/// If a few packets are acknowledged together: this number, or the packets of this time.
 const FEW: u64 = 4;
 const SPACING: Span = Span::from_millis(1);
 /// Gain of the mean time between packets.
 const INTERVAL_GAIN: f64 = 0.125;
 
 impl<K: Ord + Copy> Aggregator<K> {
-    /// One that knows no children.
+    /// Creates an aggregator without children.
     pub fn new() -> Aggregator<K> {
         Aggregator {
             children: BTreeMap::new(),
@@ -81,23 +83,24 @@ impl<K: Ord + Copy> Aggregator<K> {
         }
     }
 
-    /// Acknowledges a few packets at a time, as children do. The time that a report waited here until another one made it news is reported
-    /// as hold time. Where every receiver acknowledges each packet, as in the paper, a report is news by itself.
+    /// Makes the aggregator acknowledge a few packets together, as its children do. The reported hold time includes the wait of a
+    /// report here until another report made it the minimum. If every receiver acknowledges each packet, as in the paper, there
+    /// is no such wait.
     pub fn thin(&mut self) {
         self.thinned.get_or_insert((Time::ZERO, Time::NEVER));
     }
 
-    /// When [`Aggregator::on_deadline`] has something to pass on.
+    /// Returns the time of the next call of [`Aggregator::on_deadline`].
     pub fn deadline(&self) -> Time {
         self.thinned.map_or(Time::NEVER, |(_, at)| at)
     }
 
-    /// Returns the aggregate that has waited long enough.
+    /// Returns the delayed aggregate, if its deadline has passed.
     pub fn on_deadline(&mut self, now: Time) -> Option<Aggregate> {
         if now < self.deadline() { None } else { self.thinned_news(now) }
     }
 
-    /// Returns the aggregate to be passed on, where a few packets are acknowledged at a time: losses at once.
+    /// Returns the aggregate to be forwarded, if a few packets are acknowledged together. Losses are forwarded at once.
     fn thinned_news(&mut self, now: Time) -> Option<Aggregate> {
         let Some((passed_at, _)) = self.thinned else { return self.news() };
         let (all, before) = (self.compose(), self.up);
@@ -115,17 +118,17 @@ impl<K: Ord + Copy> Aggregator<K> {
         Some(Aggregate { hold: up.hold + self.waited(&up, now), ..up })
     }
 
-    /// How many children it has.
+    /// Returns the number of children.
     pub fn len(&self) -> usize {
         self.children.len()
     }
 
-    /// Whether it knows this child.
+    /// Returns whether the child has an entry.
     pub fn knows(&self, child: K) -> bool {
         self.children.contains_key(&child)
     }
 
-    /// Adds a child that has reported nothing: until it does, it is where all others are (paper 002, 3.2).
+    /// Adds a child that has reported nothing. Until its first report, it has the progress of the aggregate (paper 002, 3.2).
     pub fn join(&mut self, child: K, now: Time) {
         if self.knows(child) {
             return;
@@ -140,38 +143,39 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.children.insert(child, Child { kept, received_at: now, turn: self.turn });
     }
 
-    /// Removes a child, and returns the aggregate to be passed on because of that.
+    /// Removes a child; returns the resulting aggregate to be forwarded.
     pub fn leave(&mut self, child: K) -> Option<Aggregate> {
         self.children.remove(&child)?;
         self.news_without_sample()
     }
 
-    /// Removes these children, and returns the aggregate to be passed on because of that.
+    /// Removes all children that satisfy `is_gone`; returns the resulting aggregate to be forwarded.
     pub fn leave_all(&mut self, is_gone: impl Fn(&K) -> bool) -> Option<Aggregate> {
         let before = self.children.len();
         self.children.retain(|child, _| !is_gone(child));
         if self.children.len() == before { None } else { self.news_without_sample() }
     }
 
-    /// Earlier reports of the others, from before a child left: their age is not known.
+    /// Returns the aggregate to be forwarded after a departure. It is made of earlier reports of other children, whose age is
+    /// unknown, so it gives no sample.
     fn news_without_sample(&mut self) -> Option<Aggregate> {
         let up = self.news()?;
         Some(if self.thinned.is_some() { Aggregate { hold: Span::MAX, ..up } } else { up })
     }
 
-    /// Removes a child; the next report of another one reflects that.
+    /// Removes a child. The next report of another child includes the change.
     pub fn remove(&mut self, child: K) {
         self.children.remove(&child);
     }
 
-    /// Handles a child's report of its part, and returns the aggregate to be passed on.
+    /// Handles a child's report of its part of the tree; returns the aggregate to be forwarded.
     pub fn on_report(&mut self, child: K, reported: Aggregate, now: Time) -> Option<Aggregate> {
         self.join(child, now);
         self.turn += 1;
         let turn = self.turn;
         let kept = self.children.get_mut(&child)?;
         kept.received_at = now;
-        // The progress of one receiver grows; late or duplicate reports add at most a loss.
+        // The progress of one receiver only grows. A late or duplicate report can only add a loss.
         let is_stale =
             kept.kept.of == reported.of && reported.newest < kept.kept.newest || reported.of.is_none();
         kept.kept = if is_stale {
@@ -185,14 +189,14 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.thinned_news(now)
     }
 
-    /// How long ago the child spoke whose word this is.
+    /// Returns the age of the child's report that determines this aggregate.
     fn waited(&self, up: &Aggregate, now: Time) -> Span {
         let same = |child: &&Child| (child.kept.of, child.kept.newest) == (up.of, up.newest);
         let spoke = self.children.values().filter(same).max_by_key(|child| child.turn);
         spoke.map_or(Span::ZERO, |child| now.since(child.received_at))
     }
 
-    /// The time between packets, from how fast acknowledgements go on.
+    /// Updates the time between packets from the progress of acknowledgements.
     fn measure(&mut self, newest: u64, now: Time) {
         let (before, at) = self.progress;
         if newest <= before {
@@ -206,7 +210,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.progress = (newest, now);
     }
 
-    /// Forgets children that are silent while others go on.
+    /// Removes children that are silent while other children make progress.
     fn expire(&mut self, now: Time) {
         let patience = PATIENCE.0.max(Span::from_secs_f64(PATIENCE.1 * self.interval)) * PATIENCES;
         let reached = self.progress.0;
@@ -221,16 +225,17 @@ impl<K: Ord + Copy> Aggregator<K> {
             return Aggregate { lost, ..self.up };
         };
         let least = || self.children.values().filter(|child| child.kept.newest == newest);
-        // Paper gap: of several with the least value 3.2 does not say whose id is passed on. The one that was, so that equal
-        // receivers do not take turns and each acknowledgement of each of them goes on; else the one heard last.
+        // Paper gap: 3.2 does not state which id is forwarded if several children have the minimum. Here it is the id forwarded
+        // before; otherwise equal receivers would alternate, and every acknowledgement would be forwarded. Without such a child
+        // it is the child that reported last.
         let same = least().filter(|child| child.kept.of == self.up.of).max_by_key(|child| child.turn);
         let chosen = same.or_else(|| least().max_by_key(|child| child.turn));
         let kept = chosen.map_or(Aggregate::NONE, |child| child.kept);
         Aggregate { lost, newest, ..kept }
     }
 
-    /// Returns the aggregate to be passed on, by the rule of 3.2.
-    // Paper gap: an entry of nobody, of a child that has joined and said nothing, is passed on only with a new loss.
+    /// Returns the aggregate to be forwarded, by the rule of 3.2.
+    // Paper gap: an entry without a receiver, of a child that joined and has not reported, is forwarded only with a new loss.
     fn news(&mut self) -> Option<Aggregate> {
         let now = self.compose();
         let before = self.up;
@@ -242,7 +247,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         if !is_news {
             return None;
         }
-        // A loss that an entry without a receiver carries must not forget the target.
+        // A loss in an entry without a receiver must not remove the target.
         self.up = match now.of {
             None => Aggregate { lost: now.lost, ..before },
             Some(_) => now,
@@ -274,7 +279,7 @@ mod tests {
         router
     }
 
-    /// Example 3.1: round trips of 8 and 10 packet times; the router passes on what R2 has.
+    /// Example 3.1: round trips of 8 and 10 packet times; the router forwards the progress of R2.
     #[test]
     fn the_farther_receiver_is_passed_on() {
         let mut router = two();
@@ -315,7 +320,7 @@ mod tests {
         (1..=2).for_each(|child| _ = router.on_report(child, ack(child.into(), 9, 0), at(0)));
         router.join(3, at(1));
         assert_eq!(router.compose().newest, 9);
-        // Its entry without a receiver is the least now, and stays quiet but for a loss.
+        // The new child's entry without a receiver is the minimum now. It is forwarded only with a loss.
         assert_eq!(router.on_report(1, ack(1, 10, 0), at(2)), None);
         router.on_report(2, ack(2, 10, 0), at(2));
         let lost = router.on_report(1, ack(1, 12, 11), at(3)).expect("a loss");
@@ -353,7 +358,7 @@ mod tests {
             }
             router.on_report(1, ack(1, 4, 0), at(10));
             router.on_report(2, ack(2, 2, 0), at(11));
-            // The second one goes ahead, so that the first one's report of 20 ms ago is the least.
+            // The second child advances, so the first child's report of 20 ms ago is the minimum.
             router.on_report(2, ack(2, 8, 0), at(30)).map(|up| (up.newest, up.of, up.hold))
         };
         assert_eq!(run(true), Some((4, id(1), Span::from_millis(20))));

@@ -12,21 +12,21 @@ use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] is the thesis, [`Config::transport`] is for real networks.
+    /// All settings of RACCOOM. [`Config::published`] is the thesis, [`Config::transport`] is for real networks.
     pub struct Config {
-        /// How packets are sent, whatever the scheme.
+        /// Settings of packet sending that all schemes share.
         sending: Sending = published_sending();
-        /// How the rate follows the number of queued packets.
+        /// The law that sets the rate from the number of queued packets.
         law: Law = Law::Printed
             => choice["law", { "steady" => Steady, "printed" => Printed, "seconds" => Seconds },
                 "law by which the rate follows the queue; the thesis prints one that oscillates"];
-        /// Gain of the distance to the wanted queue; `None` for the law's own.
+        /// Gain of the distance to the wanted queue; `None` for the default of the law.
         k1: Option<f64> = None
             => number["k1" or "own", NumberRange::of(0.0, 100.0),
                 "gain of the distance to the wanted queue; own: the law's"];
-        /// Gain of its integral.
+        /// Gain of the integral of this distance.
         k2: f64 = 0.25 => number["k2", NumberRange::of(0.0, 100.0), "gain of its integral"];
-        /// Half of the dead zone around the wanted queue, in packets, "Delta"; `None` for the law's own.
+        /// Half of the dead zone around the wanted queue, in packets, "Delta"; `None` for the default of the law.
         delta: Option<f64> = None
             => number["delta" or "own", NumberRange::of(0.0, 1000.0),
                 "half of the zone around the wanted queue in which the accumulated rate rests, in packets; own: the law's"];
@@ -40,48 +40,48 @@ configuration! {
         queue: f64 = 4.0
             => number["queue", NumberRange::of(0.1, 10_000.0),
                 "wanted queue of a session of weight 1, in packets, and the first one of a friendly session"];
-        /// The rate of the first packets where the session starts linearly; `None` for a packet per assumed round-trip time.
+        /// Initial rate of a linear start; `None` for a packet per assumed round-trip time.
         first_rate: Option<Rate> = Some(Rate::from_bps(40_000.0))
             => rate["first" or "rtt", NumberRange::POSITIVE,
                 "rate of the first packets of a linear start; rtt: a packet per assumed round-trip time"];
-        /// The number of former targets whose shortest round-trip time is remembered.
+        /// Number of former targets whose shortest round-trip time is stored.
         table: u8 = 0 => whole["table", 0, 255, "former targets whose shortest round-trip time is remembered"];
-        /// The time without a sight of the empty path after which the source briefly sends more slowly; `None` for never.
+        /// Duration without a round trip near the shortest one after which the source briefly lowers its rate; `None` for never.
         probe: Option<Span> = None
             => seconds["probe" or "off", NumberRange::POSITIVE,
                 "time without a sight of the empty path until the source slows down for a look"];
-        /// The part of the accumulated rate at which it sends then.
+        /// Rate during such a probe, as a part of the accumulated rate.
         probe_part: f64 = 0.5 => number["probe-part", NumberRange::of(0.01, 1.0), "part of the rate during such a look"];
-        /// Least and first acknowledgement time-out.
+        /// Minimum acknowledgement timeout.
         min_rto: Span = Span::from_millis(200)
             => seconds["rto-min", NumberRange::up_to(60.0), "shortest acknowledgement time-out"];
-        /// Before the first round-trip sample.
+        /// Acknowledgement timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", NumberRange::up_to(60.0), "time-out before the first round-trip sample"];
-        /// No time-out is longer, however often it was doubled.
+        /// Maximum timeout after doublings.
         max_rto: Span = Span::from_secs(64) => seconds["rto-max", NumberRange::up_to(3600.0), "longest time-out"];
-        /// The receivers that acknowledge, and the packets.
+        /// The receivers that acknowledge, and the packets that they acknowledge.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
                 "acknowledgements: of each packet by all receivers, or of each by the target and of some by others"];
-        /// Where few answer: the number of packets per acknowledgement of the target, which acknowledges the first one after a millisecond
-        /// at once.
+        /// With `Answers::Few`: number of packets per acknowledgement of the target. It acknowledges at once a packet that
+        /// arrives a millisecond after its latest acknowledgement.
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of the target, where few answer"];
-        /// Where few answer: the number of acknowledgements of all others together, per second.
+        /// With `Answers::Few`: total number of acknowledgements per second of all receivers other than the target.
         others: f64 = 50.0
             => number["others", NumberRange::of(0.1, 1e6),
                 "acknowledgements per second of all others together, where few answer"];
-        /// Where few answer: another receiver becomes the target when its round trip is longer by this factor.
+        /// With `Answers::Few`: factor by which the round trip of another receiver must be longer to make it the target.
         hysteresis: f64 = 1.1
             => number["hysteresis", NumberRange::of(1.0, 10.0),
                 "the target changes for a round trip that is longer by this factor, where few answer"];
-        /// Where few answer: the law of the delay of reports of losses, and of answers to the start-up.
+        /// With `Answers::Few`: distribution of the delay of loss reports, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of reports of losses, where few answer"];
     }
 
-    /// The thesis: packets of 500 bytes, 5000 bytes/s at first, the equations as printed (paper 002, 3.9). They oscillate: the law that
-    /// stands is [`Law::Steady`].
+    /// The thesis: packets of 500 bytes, 5000 bytes/s at first, the equations as printed (paper 002, 3.9). These equations make
+    /// the rate oscillate; the stable law is [`Law::Steady`].
     // Paper gap: 3.9 prints k1 = 4 and k2 = 0.25, and alpha = 2, beta = 6 for E = 4.
     pub fn published;
 
@@ -105,31 +105,31 @@ configuration! {
 pub enum Aim {
     /// A share in proportion to the weight (paper 002, 3.6).
     Weighted,
-    /// As much as a TCP flow with the same losses (3.7).
+    /// The rate of a TCP flow with the same losses (3.7).
     Friendly,
 }
 
-/// The receivers that acknowledge, and the packets.
+/// The receivers that acknowledge, and the packets that they acknowledge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
-    /// Every receiver every packet: the thesis, for networks whose routers or designated receivers aggregate.
+    /// Every receiver acknowledges every packet: the thesis, for networks whose routers or designated receivers aggregate.
     All,
-    /// The target each packet, others now and then and at losses that no cut has answered.
-    // Paper gap: the thesis has no answer to a large group without aggregation.
+    /// The target acknowledges each packet. Other receivers acknowledge occasionally, and at losses that no cut has answered.
+    // Paper gap: the thesis has no rule for a large group without aggregation.
     Few,
 }
 
-/// Gains of the laws.
+/// Default gains of the laws.
 const STEADY_K1: f64 = 0.5;
 const PRINTED_K1: f64 = 4.0;
 const STEADY_DELTA: f64 = 0.5;
 const PRINTED_DELTA: f64 = 2.0;
-/// Packets per second at the lowest rate.
+/// Packet interval at the lowest rate.
 const MIN_PACKETS: Span = Span::from_secs(5);
 
 impl Config {
-    /// A real network: the law that stands, the queue of a TCP flow, start by doubling, looks for the shortest round trip,
-    /// and acknowledgements of few.
+    /// Returns the settings for a real network: the stable law, the queue of a TCP flow, start by doubling, probes for the
+    /// shortest round trip, and acknowledgements of few receivers.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
@@ -158,14 +158,14 @@ impl Config {
     }
 }
 
-/// How packets are sent in the paper's simulations.
+/// Returns the sending settings of the paper's simulations.
 fn published_sending() -> Sending {
     let sending = Sending::published().with_packet_size(500);
     let bounds = Bounds { min: Rate::of(500, MIN_PACKETS), max: sending.bounds.max };
     Sending { bounds, ..sending }
 }
 
-/// The scheme as a user sees it.
+/// The scheme's entry in the catalogue.
 const ENTRY: Entry = Entry {
     name: "raccoom",
     number: 11,

@@ -1,6 +1,6 @@
 //! A designated receiver: a receiver that aggregates the acknowledgements of other receivers (paper 002, 3.2).
 //!
-//! It sends no data: its children get the session's own, as it does.
+//! It sends no data: its children receive the session's data, as it does.
 
 use super::aggregate::{Aggregate, Aggregator};
 use super::config::Config;
@@ -18,20 +18,20 @@ use crate::time::{Rate, Span, Time};
 pub(super) struct Designated {
     me: ReceiverId,
     receiver: Receiver,
-    /// Its children, and under `None` its own reception.
+    /// Its children. The entry under `None` is its own reception.
     children: Aggregator<Option<ReceiverId>>,
     layer: Layer,
     own: Effects,
-    /// The announced number of children, and the time until which it waits for all of them to report.
+    /// The announced number of children, and the end of the wait for their first reports.
     expected: usize,
     waits_until: Time,
 }
 
-/// Children that have not reported within this time after the first packet are not waited for.
+/// Maximum wait for the children's first reports after the first packet.
 const PATIENCE: Span = Span::from_secs(3);
 
 impl Designated {
-    /// One that has received nothing.
+    /// Creates a designated receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Designated {
         let receiver = Receiver::new(me, config);
         Designated {
@@ -46,7 +46,7 @@ impl Designated {
     }
 
     fn pass_on(&self, up: Option<Aggregate>, cx: &mut Cx<'_>) {
-        // Reporting before all children have done so would mistake a near one for the farthest.
+        // With a report before all children have reported, the source could take a near child for the farthest one.
         let waits = self.children.len() < self.expected + 1 && cx.now < self.waits_until;
         if let Some(up) = up.filter(|up| !waits || up.lost > 0) {
             cx.effects.push(Effect::Report(Report {
@@ -57,7 +57,7 @@ impl Designated {
         }
     }
 
-    /// Passes reports of its own receiver through the aggregation.
+    /// Passes the reports of its own reception through the aggregation.
     fn take_own(&mut self, cx: &mut Cx<'_>) {
         let mut own = std::mem::take(&mut self.own);
         for effect in own.drain() {
@@ -115,7 +115,7 @@ impl Relay for Designated {
                 let up = self.children.leave(Some(report.from));
                 self.pass_on(up, cx);
             }
-            // Other reports of a receiver are for the source.
+            // Reports of other kinds are for the source.
             _ => cx.effects.push(Effect::Report(*report)),
         }
     }
@@ -125,7 +125,7 @@ impl Relay for Designated {
     }
 
     fn on_departure(&mut self, _layer: Layer, _size: u16, _cx: &mut Cx<'_>) -> Stamp {
-        // No feedback is requested: it is never due.
+        // The stamp requests no feedback, because a designated receiver sends no packets.
         Stamp {
             seq: Seq(0),
             rate: Rate::ZERO,
@@ -139,7 +139,7 @@ impl Relay for Designated {
         match control {
             SourceControl::Forget(receiver) => {
                 self.expected = self.expected.saturating_sub(1);
-                // The resulting change is passed on with the next report.
+                // The resulting change is forwarded with the next report.
                 _ = self.children.leave(Some(receiver));
             }
             SourceControl::Members(children) => self.expected = children,

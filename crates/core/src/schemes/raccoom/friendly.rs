@@ -2,31 +2,31 @@
 
 use crate::time::{Span, Time};
 
-/// "E", moved at each cut so that a session has three quarters of the largest window of a TCP flow that meets its losses.
+/// "E", updated at each cut. The session then has three quarters of the largest window of a TCP flow with the same losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Friendly {
     queue: f64,
-    /// When the rate was cut last.
+    /// Time of the latest cut.
     cut_at: Option<Time>,
 }
 
-/// No queue is wanted shorter than this, in packets; and none longer than this or twice the expected packets.
+/// Minimum of the wanted queue, in packets. Its maximum is this value or twice the expected packets, whichever is larger.
 // Paper gap: (3.10) becomes negative when losses follow each other closely.
 const SHORTEST: f64 = 1.0;
 const MAX: f64 = 64.0;
 
 impl Friendly {
-    /// Begins with this queue, in packets.
+    /// Creates the state with this queue, in packets.
     pub const fn new(queue: f64) -> Friendly {
         Friendly { queue, cut_at: None }
     }
 
-    /// "E".
+    /// Returns "E", in packets.
     pub const fn queue(&self) -> f64 {
         self.queue
     }
 
-    /// The rate is cut now: (3.10), with `expected` packets under way if nothing were queued, "N_exp".
+    /// Updates the queue at a cut by (3.10). `expected` is the number of packets in flight with empty queues, "N_exp".
     pub fn on_cut(&mut self, expected: f64, rtt: Span, now: Time) {
         let before = self.cut_at.replace(now);
         let Some(before) = before else { return };

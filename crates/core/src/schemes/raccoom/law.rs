@@ -2,14 +2,14 @@
 
 use crate::time::Span;
 
-/// How the rate follows the number of queued packets.
+/// The law that sets the rate from the number of queued packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
-    /// The distance to the wanted queue, per round trip. The default.
-    // Paper gap: (3.1) adds |diff|, which is nothing on an empty queue, where the rate should grow; 3.6 integrates E - q. (3.2)
-    // takes N_exp from the rate that it sets, so that each acknowledgement multiplies the rate by k1: what is queued comes
-    // from the measured rate here, N_real (1 - RTTmin/RTT), as in TCP Vegas. With k1 = 4 per round trip the loop has no phase
-    // margin (it is stable for 0.28 < k1 < 1.44 at k2 = 0.25), so k1 is 0.5.
+    /// Control by the distance to the wanted queue, per round trip. The default.
+    // Paper gap: (3.1) adds |diff|, which is zero on an empty queue, where the rate should grow. 3.6 integrates E - q. (3.2)
+    // takes N_exp from the rate that it sets, so each acknowledgement multiplies the rate by k1. Here the number of queued
+    // packets is computed from the measured rate, N_real (1 - RTTmin/RTT), as in TCP Vegas. With k1 = 4 per round trip the loop
+    // has no phase margin (it is stable for 0.28 < k1 < 1.44 at k2 = 0.25), so k1 is 0.5.
     Steady,
     /// Equations (3.1) and (3.2) with each acknowledgement; line 12 of figure 3.3 with the sign of (3.1).
     Printed,
@@ -30,19 +30,19 @@ pub(super) struct Gains {
 /// Measurements of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct AckMeasurements {
-    /// Packets that have left and are not acknowledged, "N_real".
+    /// Number of packets sent and not acknowledged, "N_real".
     pub outstanding: f64,
     /// "E", in packets.
     pub wanted: f64,
-    /// "RTT_min".
+    /// Shortest round-trip time, "RTT_min".
     pub shortest: Span,
-    /// This acknowledgement's.
+    /// Round-trip time of this acknowledgement.
     pub rtt: Span,
-    /// Time since the law was applied last.
+    /// Time since the latest application of the law.
     pub passed: Span,
 }
 
-/// The rates in packets per second: accumulated, "R_a", and sent at, "R_snd".
+/// The rates in packets per second: the accumulated rate, "R_a", and the sending rate, "R_snd".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rates {
     pub accumulated: f64,
@@ -50,7 +50,7 @@ pub(super) struct Rates {
 }
 
 impl AckMeasurements {
-    /// Packets in queues, by the measured rate.
+    /// Returns the number of queued packets, by the measured rate.
     pub fn queued(&self) -> f64 {
         let (shortest, rtt) = (self.shortest.as_secs_f64(), self.rtt.as_secs_f64());
         self.outstanding * (1.0 - shortest / rtt).max(0.0)
@@ -58,7 +58,7 @@ impl AckMeasurements {
 }
 
 impl Gains {
-    /// The rates after this acknowledgement.
+    /// Returns the rates after this acknowledgement.
     pub fn apply(&self, before: Rates, seen: &AckMeasurements) -> Rates {
         match self.law {
             Law::Steady => {
@@ -78,7 +78,7 @@ impl Gains {
         let missing = seen.wanted - seen.queued();
         let step = if missing.abs() > self.delta { integral * missing } else { 0.0 };
         let accumulated = before.accumulated + step;
-        // With less than a packet per round trip nothing would be seen for longer than that.
+        // With less than a packet per round trip, acknowledgements would be rarer than one per round trip.
         let least = 1.0 / seen.rtt.as_secs_f64();
         Rates { accumulated, sending: (accumulated + proportional * missing).max(least) }
     }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn with_the_wanted_queue_nothing_moves() {
-        // 12 packets out, a third of the round trip in the queue.
+        // 12 packets outstanding; a third of the round trip is queueing delay.
         let before = Rates { accumulated: 80.0, sending: 80.0 };
         for law in [Law::Steady, Law::Seconds] {
             let after = gains(law).apply(before, &seen(12.0, Span::from_millis(150)));

@@ -1,10 +1,11 @@
 //! RACCOOM: rate-based congestion control on the path with the largest round-trip time (paper 002, chapter 3).
 //!
-//! One rate for one group. Every receiver acknowledges every packet; routers or designated receivers make one acknowledgement
-//! of all: the least of the newest packets received, and the highest lost one. So the source sees one path, the *target path*,
-//! whose receiver is the last to have a packet, and keeps `E` of its packets in that path's queues as TCP Vegas does; at a loss
-//! anywhere it halves its rate once for all that was under way (paper 002, 3.1). A session that took others' queue for a part of its
-//! path loses packets in the end; the halving drains the queue and shows it the path (paper 002, 3.4).
+//! One rate for one group. Every receiver acknowledges every packet. Routers or designated receivers aggregate these into one
+//! acknowledgement: the minimum of the newest packets received, and the highest lost packet. Therefore the source observes one
+//! path, the *target path*, whose receiver is the last to receive a packet. As in TCP Vegas, it keeps `E` of its packets in that
+//! path's queues. At a loss on any path it halves its rate once for all packets in flight (paper 002, 3.1). A session may count
+//! the queue of other flows as a part of its path. It then loses packets sooner or later; the halving drains the queue and
+//! reveals the path (paper 002, 3.4).
 //!
 //! ```text
 //!   source                      router (or designated receiver)              receivers
@@ -16,13 +17,13 @@
 //!     | R_a += k2 e S/RTT per RTT;  R = R_a + k1 e S/RTT;  lost > LastCut: R_a /= 2, R /= 2
 //! ```
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | `aggregate` | the rules of aggregation, for routers, designated receivers and the source |
 //! | `law` | the laws of the rate |
-//! | `friendly` | the queue that a TCP flow's throughput asks for (3.7) |
+//! | `friendly` | the queue that corresponds to a TCP flow's throughput (3.7) |
 //! | `target` | the target path and its shortest round trip |
-//! | `probing` | a look for the shortest round trip when queues never drain |
+//! | `probing` | probes for the shortest round trip when queues never drain |
 //! | `designated` | designated receivers |
 
 mod aggregate;

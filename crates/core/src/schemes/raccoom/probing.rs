@@ -1,34 +1,34 @@
-//! Probing for the shortest round trip: where queues never drain, late joiners never see an empty path.
+//! Probing for the shortest round trip. If queues never drain, late joiners cannot measure an empty path.
 
 use crate::time::{Span, Time};
 
-/// The schedule on which the source briefly sends more slowly, and the samples it takes then.
+/// The schedule of probes, in which the source briefly lowers its rate, and the samples of the present probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probing {
-    /// The duration without a round trip near the shortest after which it probes.
+    /// Duration without a round trip near the shortest one after which a probe starts.
     after: Option<Span>,
-    /// The beginning of that duration.
+    /// Start of that duration.
     since: Time,
-    /// Until when it looks, and the shortest round trip so far.
+    /// End of the present probe, and the shortest round trip so far.
     looking: Option<(Time, Option<Span>)>,
 }
 
-/// The action of a probe.
+/// The action after a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ProbeAction {
-    /// Nothing is to be done.
+    /// No action.
     No,
-    /// It begins: send slower until this moment.
+    /// A probe starts: the rate is lowered.
     Begins,
-    /// It goes on: the law rests.
+    /// The probe continues: the law is not applied.
     Lasts,
-    /// It is over, and this is the shortest round trip.
+    /// The probe has ended, with this shortest round trip.
     Over(Option<Span>),
 }
 
-/// A round trip up to this times the shortest is one of an empty path.
+/// Factor of the shortest round trip up to which a path counts as empty.
 const NEAR: f64 = 1.01;
-/// A look lasts two round trips, at least this.
+/// Minimum duration of a probe, which otherwise lasts two round trips.
 const MIN: Span = Span::from_millis(200);
 const ROUND_TRIPS: u64 = 2;
 
@@ -37,12 +37,12 @@ impl Probing {
         Probing { after, since: Time::ZERO, looking: None }
     }
 
-    /// Restarts the time without a sight of the empty path.
+    /// Cancels a probe and restarts the wait for the next one.
     pub fn restart(&mut self, now: Time) {
         (self.since, self.looking) = (now, None);
     }
 
-    /// An acknowledgement took `rtt`, where `shortest` is the shortest known.
+    /// Handles a round-trip sample; `shortest` is the shortest known round trip.
     pub fn sample(&mut self, rtt: Span, shortest: Span, now: Time) -> ProbeAction {
         if let Some((until, seen)) = &mut self.looking {
             *seen = Some(seen.map_or(rtt, |seen| seen.min(rtt)));

@@ -1,4 +1,4 @@
-//! RACCOOM's receiver: acknowledges packets, with the highest that it has lost.
+//! RACCOOM's receiver: acknowledges packets, and reports its highest lost packet.
 
 use super::aggregate::Aggregate;
 use super::config::{Answers, Config};
@@ -15,25 +15,26 @@ use crate::time::{Span, Time};
 pub struct Receiver {
     me: ReceiverId,
     header: Option<NewestHeader>,
-    /// The packet behind the highest that was lost; 0 for none. It stays in later acknowledgements.
+    /// One more than the highest lost packet; 0 for none. Later acknowledgements repeat it.
     past_lost: u64,
-    /// Where few answer: packets that wait to be acknowledged, and when they are at the latest.
+    /// With `Answers::Few`: number of packets that wait for an acknowledgement, and its deadline.
     waiting: u8,
     ack_at: Time,
     acked_at: Time,
-    /// Where few answer: when this receiver, which is not the target, speaks next.
+    /// With `Answers::Few`: time of the next report of this receiver if it is not the target.
     turn_at: Time,
-    /// Where few answer: the time to report a loss that no cut has answered.
+    /// With `Answers::Few`: time of the report of a loss that no cut has answered.
     loss_at: Time,
     start_up: StartUpReceiver,
     ack_every: u8,
     law: TruncatedExponential,
-    /// It acknowledges a few packets at a time, also when everybody is to acknowledge, as a router below the source may ask for.
+    /// Whether it acknowledges a few packets together even if all receivers acknowledge, as a router below the source may
+    /// request.
     thins: bool,
     suppressed: u32,
 }
 
-/// The newest packet, and the 64 up to it.
+/// The newest packet, and a record of the latest 64 packets.
 #[derive(Debug, Clone, Copy)]
 struct NewestHeader {
     newest: Seq,
@@ -42,18 +43,18 @@ struct NewestHeader {
     /// Bit k: the packet k before the newest one has arrived, or counts as lost.
     known: u64,
     target: Option<ShortId>,
-    /// Losses of packets before this one have been answered.
+    /// A cut has answered the losses of packets before this one.
     cut: u64,
     rtt_max: Span,
-    /// Zero where everybody acknowledges each packet.
+    /// Interval between reports of other receivers; zero if all receivers acknowledge each packet.
     every: Span,
 }
 
-/// A packet this long after the latest acknowledgement does not wait for further ones.
+/// Time since the latest acknowledgement after which a packet is acknowledged at once.
 const ACK_SPACING: Span = Span::from_millis(1);
-/// A stream that was silent this long is over: pending feedback has no value.
+/// Duration of silence after which a stream has ended and pending feedback is obsolete.
 const STALE_AFTER: Span = Span::from_secs(10);
-/// The round-trip times and turns that headers can carry.
+/// Range of the round-trip times in headers, and maximum interval between turns in seconds.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 const MAX_TURN: f64 = 60.0;
 
@@ -77,7 +78,7 @@ impl Receiver {
         }
     }
 
-    /// Take note of a packet; whether it is the newest one.
+    /// Records a packet; returns whether it is the newest one.
     fn note(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time) -> bool {
         let mut fresh = NewestHeader {
             newest: data.seq,
@@ -122,12 +123,12 @@ impl Receiver {
         is_newest
     }
 
-    /// Counts this number of further packets as lost: the oldest that are missing and do not count as lost yet.
+    /// Counts `lost` further packets as lost: the oldest missing ones that do not count as lost yet.
     fn note_losses(&mut self, lost: u32) {
         let (Some(header), true) = (&mut self.header, lost > 0) else { return };
         let mut missing = !header.known;
         if missing == 0 {
-            // They are older than the record of packets.
+            // The lost packets are older than the record.
             self.past_lost = self.past_lost.max(header.newest.0.saturating_sub(63));
         }
         for _ in 0..lost.min(u64::BITS) {
@@ -155,12 +156,12 @@ impl Receiver {
         Some(ReportContent::Newest { echo, past_lost: Seq(self.past_lost), of })
     }
 
-    /// The same as an entry of an aggregator.
+    /// Returns the progress as an entry of an aggregator.
     pub(super) fn entry(&self, now: Time) -> Option<Aggregate> {
         self.content(now).and_then(|content| Aggregate::reported_by(&content))
     }
 
-    /// Where few answer: whether this receiver is asked for each packet.
+    /// With `Answers::Few`: returns whether this receiver must acknowledge each packet.
     fn is_target(&self) -> bool {
         self.header.is_some_and(|header| header.target.is_some() && header.target == ShortId::of(self.me))
     }
@@ -176,7 +177,7 @@ impl Receiver {
         }
     }
 
-    /// Where few answer: another receiver is the target, or there is no target.
+    /// With `Answers::Few`: schedules reports of a receiver that is not the target.
     fn take_turns(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
         let Some(header) = self.header else { return };
         if self.waiting > 0 {
@@ -230,7 +231,7 @@ impl crate::node::Receiver for Receiver {
         let stale = self.header.is_none_or(|header| now.since(header.newest_at) > STALE_AFTER);
         if self.turn_at <= now {
             let every = self.header.map_or(Span::ZERO, |header| header.every);
-            // A stream that is over needs no turns: the next packet restarts them.
+            // After the end of a stream no turns are needed. The next packet restarts them.
             self.turn_at = if stale || every == Span::ZERO {
                 Time::NEVER
             } else {

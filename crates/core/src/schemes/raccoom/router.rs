@@ -1,10 +1,10 @@
-//! A router that makes one acknowledgement of those of all receivers behind it (paper 002, 3.2: RACCOOM).
+//! A router that aggregates the acknowledgements of all downstream receivers (paper 002, 3.2: RACCOOM).
 //!
-//! It learns which exits lead to receivers from the data that leaves by them, as the thesis' routers do from the forwarding cache. An exit
-//! that a packet leaves by has joined; one that the next packet does not leave by any more has left.
+//! It learns the exits with receivers from the forwarded data, as the thesis' routers do from the forwarding cache. An exit joins
+//! when a packet is sent through it. It has left when the next packet is not sent through it.
 //!
-//! Where a source asks few receivers to answer, because it would receive all answers, a router asks every receiver behind it: its aggregate
-//! needs the progress of each.
+//! A source without aggregation would receive all answers, so it requests answers of few receivers. A router requests answers of
+//! all downstream receivers: its aggregate needs the progress of each.
 
 use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict};
 use crate::packet::{Body, Layer, Mark, Packet, ReceiverId, Report, SessionId};
@@ -21,24 +21,24 @@ pub struct Config;
 #[derive(Debug, Default)]
 pub struct Acknowledgements {
     sessions: BTreeMap<SessionId, Session>,
-    /// Ports with several neighbours.
+    /// Ports with several neighbours behind each.
     shared: BTreeSet<Port>,
     merged: u64,
 }
 
-/// The neighbour behind a port; at a shared port the second part names it.
+/// A neighbour behind a port. At a shared port the second part names the neighbour.
 type Child = (Port, Option<ReceiverId>);
 
 #[derive(Debug)]
 struct Session {
     children: Aggregator<Child>,
-    /// Exits that data leaves by, and the newest packet that did.
+    /// Exits with data, and the newest packet sent through each.
     exits: BTreeMap<Port, u64>,
-    /// Exits that data left by once: later feedback from there is of receivers that are gone.
+    /// Exits without present data: later feedback from there is of departed receivers.
     former: BTreeSet<Port>,
     newest: Option<u64>,
-    /// The receiver named in reports for all: the one of the least number that was observed. The same part of the tree thus always has the
-    /// same name, whichever of its receivers is the last to have a packet.
+    /// The receiver named in all reports: the observed receiver with the lowest number. The same part of the tree therefore
+    /// always has the same name, whichever receiver is the last to have a packet.
     speaker: Option<ReceiverId>,
     layer: Layer,
     size: u16,
@@ -46,7 +46,7 @@ struct Session {
     start_up: Answers,
 }
 
-/// The number of known sessions; beyond, the one that was silent longest is forgotten.
+/// Maximum number of sessions. Beyond it, the session with the longest silence is removed.
 const MAX_SESSIONS: usize = 1024;
 
 impl RouterSpec for Config {
@@ -74,7 +74,7 @@ impl Session {
         Some(Report { from: self.speaker?, layer: self.layer, content: up.content() })
     }
 
-    /// Send on what no report has brought.
+    /// Sends an aggregate that does not result from a report.
     fn tell(&self, session: SessionId, up: Option<Aggregate>, cx: &mut Cx<'_>) {
         if let Some(report) = up.and_then(|up| self.report(up)).filter(|_| self.size > 0) {
             let packet = Packet { session, layer: report.layer, size: self.size, body: Body::Report(report) };
@@ -82,13 +82,13 @@ impl Session {
         }
     }
 
-    /// Packet `seq` leaves by this exit: returns the resulting change for the source.
+    /// Records that packet `seq` is sent through this exit; returns the resulting change for the source.
     fn on_exit(&mut self, exit: Port, is_shared: bool, seq: u64, now: Time) -> Option<Aggregate> {
         let before = self.newest;
         let mut news = None;
         if before.is_none_or(|newest| seq > newest) {
             self.newest = Some(seq);
-            // The packet before this one has left by all exits that there are.
+            // The previous packet was sent through all present exits.
             let pruned: Vec<Port> = self
                 .exits
                 .iter()
@@ -104,7 +104,7 @@ impl Session {
         self.former.remove(&exit);
         let last = self.exits.entry(exit).or_insert(seq);
         *last = (*last).max(seq);
-        // A neighbour behind a shared port is known once it reports.
+        // A neighbour behind a shared port is added at its first report.
         if !is_shared {
             self.children.join((exit, None), now);
         }
@@ -188,7 +188,7 @@ impl Router for Acknowledgements {
         match control {
             RouterControl::Forget(session) => _ = self.sessions.remove(&session),
             RouterControl::Shared(port) => _ = self.shared.insert(port),
-            // The progress of the others is sent with the next report of one of them.
+            // The progress of the remaining receivers is sent with the next report of one of them.
             RouterControl::Left { session, port, neighbour } => {
                 if let Some(it) = self.sessions.get_mut(&session) {
                     it.children.remove((port, Some(neighbour)));

@@ -1,4 +1,4 @@
-//! RACCOOM's source: follows the target path, and cuts once for all packets in flight at a loss.
+//! RACCOOM's source: follows the target path, and performs one cut per loss for all packets in flight.
 
 use super::aggregate::{Aggregate, Aggregator};
 use super::config::{Aim, Answers, Config};
@@ -27,39 +27,39 @@ pub struct Policy {
     target: Target,
     /// "R_a", in bit/s.
     accumulated: Rate,
-    /// Packets acknowledged by all, "AckSeq"; counts from 1.
+    /// Highest packet acknowledged by all receivers, "AckSeq"; counts from 1.
     acked: u64,
     /// "LastCut"; counts from 1.
     last_cut: u64,
-    /// Until then losses are still those of the start-up's end.
+    /// End of the time in which losses are attributed to the start-up.
     settles_until: Time,
     friendly: Friendly,
     probing: Probing,
-    /// When the law was applied last.
+    /// Time of the latest application of the law.
     applied_at: Time,
     growth: Growth,
     timeout: Timeout,
     timeout_at: Time,
-    /// Where few answer: time-outs in a row; after some the target is given up.
+    /// With `Answers::Few`: number of consecutive timeouts. After `SILENCES` of them the target is given up.
     silences: u32,
-    /// Where few answer: the target's newest round trip.
+    /// With `Answers::Few`: the target's newest round-trip time.
     newest_rtt: Span,
     members: usize,
     cuts: u64,
     tally: Tally,
 }
 
-/// Time-outs in a row after which another target is looked for.
+/// Number of consecutive timeouts after which another target is selected.
 const SILENCES: u32 = 2;
-/// Losses in this number of round trips after the cut that ends a start-up are caused by the start-up.
+/// Number of round trips after the cut that ends a start-up in which losses are attributed to the start-up.
 const SETTLING: u64 = 2;
-/// A time-out is no shorter than the transmission of this number of packets.
+/// Minimum timeout, as the transmission time of this number of packets.
 const PACKETS_OF_TIMEOUT: u64 = 2;
-/// Where few answer, others take turns no faster and no slower than this, in seconds.
+/// With `Answers::Few`: minimum and maximum interval between reports of a receiver other than the target, in seconds.
 const TURNS: (f64, f64) = (0.02, 10.0);
 
 impl Policy {
-    /// "E", in packets.
+    /// Returns "E", in packets.
     fn wanted(&self) -> f64 {
         match self.config.aim {
             Aim::Weighted => self.config.weight * self.config.queue,
@@ -67,7 +67,7 @@ impl Policy {
         }
     }
 
-    /// Packets per second of a rate.
+    /// Returns a rate in packets per second.
     fn packets(&self, rate: Rate) -> f64 {
         rate.bps() / (8.0 * f64::from(self.config.sending.packet_size))
     }
@@ -84,20 +84,20 @@ impl Policy {
         self.timeout_at = if waits { now + self.timeout.span().max(least) } else { Time::NEVER };
     }
 
-    /// The law begins at the present rate.
+    /// Starts the law at the present rate.
     fn begin(&mut self, now: Time) {
         self.accumulated = self.controller.rate();
         self.applied_at = now;
         self.probing.restart(now);
     }
 
-    /// Start-up is over: the law begins at the rate that it left.
+    /// Starts the law at the rate after the start-up.
     fn take_over(&mut self, now: Time) {
         self.begin(now);
         self.restart_timer(now);
     }
 
-    /// A receiver, router or designated receiver acknowledges.
+    /// Handles an acknowledgement of a receiver, router or designated receiver.
     fn on_newest(&mut self, from: ReceiverId, echo: Echo, mut reported: Aggregate, now: Time) {
         let sent = self.controller.next_seq().0;
         if reported.lost > sent {
@@ -116,7 +116,7 @@ impl Policy {
             Answers::Few => self.of_few(reported, sample),
         };
         let Some(up) = news else { return };
-        // A forwarded aggregate may be another child's report; that child's packet is the one to be timed.
+        // A forwarded aggregate may contain another child's report. The round trip is measured on that child's packet.
         let sample = match self.config.answers {
             Answers::All => self.controller.sample(echo_of(&up), now).filter(|_| up.of.is_some()),
             Answers::Few => sample,
@@ -124,7 +124,7 @@ impl Policy {
         self.on_news(up, sample, now);
     }
 
-    /// Where few answer: returns the aggregate if the report is of the target, or of a receiver that becomes the target, or of a loss.
+    /// With `Answers::Few`: returns the aggregate if the report is of the target or of a new target, or of a loss.
     fn of_few(&mut self, reported: Aggregate, sample: Option<Span>) -> Option<Aggregate> {
         let farther = sample.is_some_and(|sample| sample > self.newest_rtt.scaled(self.config.hysteresis));
         let is_target = self.target.id().is_none() || reported.of == self.target.id() || farther;
@@ -149,7 +149,7 @@ impl Policy {
             self.restart_timer(now);
         }
         if now < self.settles_until {
-            // Packets that left right behind the cut met the queue that the start-up had filled.
+            // Packets sent directly after the cut met the queue that the start-up had filled.
             self.last_cut = self.last_cut.max(up.lost);
         }
         if up.lost > self.last_cut {
@@ -169,7 +169,7 @@ impl Policy {
         self.cut(now);
     }
 
-    /// Figure 3.4, lines 3 to 5.
+    /// Performs a cut: figure 3.4, lines 3 to 5.
     fn cut(&mut self, now: Time) {
         let starting = self.controller.is_starting();
         if starting {
@@ -190,7 +190,7 @@ impl Policy {
         self.probing.restart(now);
     }
 
-    /// No loss: figure 3.3.
+    /// Applies the law after an acknowledgement without a loss: figure 3.3.
     fn on_acknowledged(&mut self, rtt: Span, now: Time) {
         let Some(shortest) = self.target.shortest() else { return };
         if self.controller.is_starting() {
@@ -223,7 +223,7 @@ impl Policy {
         let after = self.config.gains().apply(before, &seen);
         let (accumulated, sending) = (self.rate_of(after.accumulated), self.rate_of(after.sending));
         if self.growth == Growth::Frozen {
-            // No growth; but the part of the rate that a queue took off may come back when it drains.
+            // The rate must not grow. But the part that a queue has subtracted may return when the queue drains.
             let most = self.accumulated.max(self.controller.rate());
             self.accumulated = accumulated.min(self.accumulated);
             self.controller.set_rate(sending.min(most), now);
@@ -233,8 +233,9 @@ impl Policy {
         }
     }
 
-    /// No acknowledgement came in time.
-    // Paper gap: figure 3.4 names the time-out and does not define it. It is TCP's (RFC 6298), and never shorter than two packets.
+    /// Handles a missing acknowledgement.
+    // Paper gap: figure 3.4 names the timeout and does not define it. Here it is TCP's (RFC 6298), and at least the time of two
+    // packets.
     fn time_out(&mut self, now: Time) {
         self.timeout.back_off();
         self.silences += 1;
@@ -245,14 +246,14 @@ impl Policy {
             self.target.forget(id);
             self.newest_rtt = Span::ZERO;
         }
-        // The guard against silence lowers the rate where there is one, and knows how to come back.
+        // If the guard against silence is active, it lowers the rate and restores it.
         if self.config.sending.silent_group_guard == Guard::Off {
             self.cut(now);
         }
         self.restart_timer(now);
     }
 
-    /// The interval at which receivers other than the target report their progress, in seconds.
+    /// Returns the interval between reports of a receiver other than the target, in seconds.
     fn turns(&self) -> f32 {
         match self.config.answers {
             Answers::All => 0.0,
@@ -264,7 +265,7 @@ impl Policy {
         if self.config.answers == Answers::All {
             return Mark::TARGET;
         }
-        // Numbers here count from 1, and this packet has not been counted yet.
+        // Numbers count from 1 here, and this packet is not counted yet.
         let since_cut = match self.last_cut {
             0 => u16::MAX,
             cut => u16::try_from(self.controller.next_seq().0 - cut).unwrap_or(u16::MAX),
@@ -274,7 +275,7 @@ impl Policy {
     }
 }
 
-/// The packet that an aggregate is about.
+/// Returns the echo of an aggregate's packet.
 fn echo_of(up: &Aggregate) -> Echo {
     *up.content().echo_mut()
 }
@@ -334,14 +335,14 @@ impl PacedPolicy for Policy {
         }
     }
 
-    /// Once per round-trip time: see to guards.
+    /// Updates the guards once per round-trip time.
     fn on_tick(&mut self, rtt: Span, now: Time) {
         let starting = self.controller.is_starting();
         let before = self.controller.rate();
         self.growth = self.controller.watch(rtt, now);
         let after = self.controller.rate();
         if !starting && !self.controller.is_starting() && after.bps() < before.bps() {
-            // Silence or idleness has lowered the rate.
+            // A guard has lowered the rate after silence or idleness.
             self.accumulated = self.accumulated * (after.bps() / before.bps());
         }
     }
@@ -419,12 +420,12 @@ impl PacedPolicy for Policy {
 
 #[cfg(test)]
 impl Source {
-    /// "R_a", "LastCut" and "E".
+    /// Returns "R_a", "LastCut" and "E".
     pub(super) fn inside(&self) -> (Rate, u64, f64) {
         (self.policy.accumulated, self.policy.last_cut, self.policy.wanted())
     }
 
-    /// "RTT_min".
+    /// Returns "RTT_min".
     pub(super) fn shortest(&self) -> Option<Span> {
         self.policy.target.shortest()
     }

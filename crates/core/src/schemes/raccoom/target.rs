@@ -3,17 +3,17 @@
 use crate::packet::ShortId;
 use crate::time::{Span, Time};
 
-/// The receiver whose path is followed, and its round trips.
+/// The receiver of the target path, and its round-trip times.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     id: Option<ShortId>,
     shortest: Option<Span>,
-    /// Shortest round trips of receivers that were the target, and when each was it last.
+    /// Shortest round-trip times of present and former targets, with the time at which each was last the target.
     known: Vec<(ShortId, Span, Time)>,
     places: usize,
 }
 
-/// How long a former target's shortest round trip is remembered.
+/// Duration for which a former target's shortest round-trip time is stored.
 const REMEMBERED: Span = Span::from_secs(60);
 
 impl Target {
@@ -22,19 +22,19 @@ impl Target {
         Target { id: None, shortest: None, known: Vec::new(), places: places.into() }
     }
 
-    /// The receiver at the end of the path.
+    /// Returns the receiver at the end of the path.
     pub const fn id(&self) -> Option<ShortId> {
         self.id
     }
 
-    /// "RTT_min".
+    /// Returns "RTT_min".
     pub const fn shortest(&self) -> Option<Span> {
         self.shortest
     }
 
     /// Adds a round-trip sample of an acknowledgement of this receiver: (3.3).
-    // Paper gap: (3.3) takes the newest round trip for the shortest one of a new target; where two receivers take turns, each
-    // time with what is queued just then. What is known of a former target counts here.
+    // Paper gap: (3.3) uses the newest round trip as the shortest one of a new target. If two receivers alternate, this value
+    // includes the present queue each time. Here the stored value of a former target counts too.
     pub fn sample(&mut self, of: ShortId, rtt: Span, now: Time) {
         if self.id != Some(of) {
             self.known.retain(|(_, _, at)| now.since(*at) <= REMEMBERED);
@@ -62,7 +62,7 @@ impl Target {
         }
     }
 
-    /// The shortest round trip is this one, whatever was seen before.
+    /// Sets the shortest round trip, regardless of earlier samples.
     pub fn set_shortest(&mut self, shortest: Span, now: Time) {
         self.shortest = Some(shortest);
         if let Some(id) = self.id {
@@ -70,7 +70,7 @@ impl Target {
         }
     }
 
-    /// This receiver is gone.
+    /// Removes a receiver that left.
     pub fn forget(&mut self, id: ShortId) {
         self.known.retain(|(other, _, _)| *other != id);
         if self.id == Some(id) {

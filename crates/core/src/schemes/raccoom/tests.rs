@@ -1,4 +1,4 @@
-//! RACCOOM's source and receivers by hand, then its behaviour at bottlenecks.
+//! Tests of RACCOOM's source and receivers without a network, then of its behaviour at bottlenecks.
 
 use super::*;
 use crate::node::{Effect, Receiver as _, Relay as _, Source as _, SourceControl};
@@ -18,7 +18,7 @@ fn short(number: u64) -> Option<ShortId> {
     ShortId::of(receiver_id(number))
 }
 
-/// The thesis with the law that stands.
+/// The thesis with the stable law.
 fn steady() -> Config {
     Config { law: Law::Steady, table: 64, ..Config::published() }
 }
@@ -30,7 +30,7 @@ impl Sender {
         Bench::by_hand(Source::new(config), 500)
     }
 
-    /// This number of packets leave.
+    /// Sends this number of packets.
     fn send(&mut self, packets: usize) {
         let before = self.sent.len();
         while self.sent.len() < before + packets {
@@ -42,14 +42,14 @@ impl Sender {
         self.receive_held(of, newest, lost, Span::ZERO);
     }
 
-    /// As numbers are here: packets count from 1.
+    /// Packets count from 1, as in reports.
     fn receive_held(&mut self, of: u64, newest: u64, lost: u64, hold: Span) {
         let echo = Echo { seq: Seq(newest - 1), hold };
         let content = ReportContent::Newest { echo, past_lost: Seq(lost), of: short(of) };
         self.report(of, content);
     }
 
-    /// The path gives every packet back after `rtt`, until `end`.
+    /// Acknowledges every packet `rtt` after it was sent, until `end`.
     fn echo_until(&mut self, of: u64, rtt: Span, end: Time) {
         let mut next = self.sent.iter().filter(|sent| sent.at + rtt <= self.now).count();
         while self.now < end {
@@ -126,7 +126,7 @@ fn each_target_brings_its_shortest_round_trip() {
     for (of, millis) in [(1, 54), (2, 64), (3, 94), (2, 64), (1, 54)] {
         sender.call(|source, cx| source.control(SourceControl::Forget(receiver_id(9)), cx.now));
         let rtt = Span::from_millis(millis);
-        // Others are silent, and are forgotten when they have been for long.
+        // The other receivers are silent, and are removed after a long silence.
         let end = sender.now + Span::from_secs(5);
         sender.echo_until(of, rtt, end);
         let (target, shortest) = (sender.source.observe().limiting, sender.source.shortest());
@@ -173,7 +173,7 @@ fn an_anonymous_acknowledgement_never_changes_the_target() {
     assert_eq!(sender.cuts(), 1, "its loss counts");
 }
 
-/// A receiver driven by hand.
+/// A receiver driven by the test.
 type Listener = Ear<Receiver>;
 
 impl Listener {
@@ -196,7 +196,7 @@ impl Listener {
     }
 }
 
-/// The newest packet of each acknowledgement, and the one past the newest lost one.
+/// Returns the newest packet of each acknowledgement, and one more than its highest lost packet.
 fn newest(reports: Vec<ReportContent>) -> Vec<(u64, u64)> {
     let seen = reports.into_iter().filter_map(|content| match content {
         ReportContent::Newest { echo, past_lost, .. } => Some((echo.seq.0, past_lost.0)),
@@ -244,7 +244,7 @@ fn with_suppression_an_answered_loss_is_not_reported() {
         let mut listener = Listener::new(2, &config);
         (0..10).for_each(|seq| _ = listener.deliver(seq, few(1, u16::MAX)));
         listener.deliver(12, few(1, u16::MAX));
-        // The next packet says whether all up to it was answered.
+        // The next packet states whether a cut has answered all losses up to it.
         listener.deliver(13, few(1, if cut_passes { 0 } else { u16::MAX }));
         let reported = listener.reported_until(listener.now + Span::from_millis(100));
         reported.iter().any(|(_, lost)| *lost == 12)
@@ -252,7 +252,7 @@ fn with_suppression_an_answered_loss_is_not_reported() {
     assert!(tells(false) && !tells(true));
 }
 
-/// Checklist 10, and what a designated receiver passes on.
+/// Checklist 10, and the aggregates of a designated receiver.
 #[test]
 fn a_designated_receiver_forwards_the_minimum_of_its_subtree() {
     let config = Config::published();
@@ -293,7 +293,7 @@ fn scheme(options: &str) -> Scheme {
     format!("raccoom,preset=published,law=steady,{options}").parse().expect("valid")
 }
 
-/// Checklist 5: what waits is between alpha and beta, and the link is used.
+/// Checklist 5: the queue is between alpha and beta, and the link is used.
 #[test]
 fn alone_it_fills_the_link_and_keeps_its_queue() {
     let path = Path { rate: Rate::from_mbps(0.5), rtt: Span::from_millis(60), buffer: 50_000 };

@@ -1,4 +1,4 @@
-//! Output of a router with any disturbance of the reports on their way to it.
+//! Output of a router when reports are lost, repeated or reordered on the path to it.
 
 use super::*;
 use crate::node::Effects;
@@ -8,15 +8,15 @@ use crate::schemes::bench;
 use crate::time::Span;
 use proptest::prelude::*;
 
-/// A router with receivers 1 to 3, each behind the port of its number, which may change.
+/// A router with receivers 1 to 3. Each is initially behind the port with its number.
 struct Bench {
     router: Box<dyn Router + Send>,
     now: Time,
     sent: u64,
     ports: [u16; 3],
-    /// By receiver: the newest packet that it has reported; counts from 1.
+    /// By receiver: the newest reported packet; counts from 1.
     reported: [u64; 3],
-    /// The reports that went on to the source: newest, lost, of.
+    /// The reports forwarded to the source: newest, lost, of.
     passed: Vec<(u64, u64, Option<ShortId>)>,
 }
 
@@ -43,7 +43,7 @@ impl Bench {
         }
     }
 
-    /// The next packet leaves by the ports of all.
+    /// Sends the next packet through the ports of all receivers.
     fn data(&mut self) {
         self.now += Span::from_millis(10);
         let data = bench::data(self.sent, self.now, Mark::TARGET);
@@ -86,20 +86,20 @@ impl Bench {
 #[derive(Debug, Clone)]
 enum Op {
     Data,
-    /// A receiver reports a packet this far behind the newest, once or twice.
+    /// A receiver reports a packet behind the newest by this number, once or twice.
     Tell {
         receiver: usize,
         behind: u64,
         lost: bool,
         twice: bool,
     },
-    /// An old report of a receiver comes late.
+    /// An old report of a receiver arrives late.
     Stale {
         receiver: usize,
         behind: u64,
     },
     Restart,
-    /// Two receivers are behind other ports now.
+    /// Two receivers move to other ports.
     Reroute(usize),
 }
 
@@ -117,8 +117,9 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// At most one report goes on for each that came, never a packet that no receiver has reported, never a loss that none has met. Once
-    /// all have reported again, the result is the progress of the last of them.
+    /// Each received report causes at most one forwarded report. A forwarded report never names a packet that no receiver has
+    /// reported, or a loss that no receiver had. After all receivers have reported again, the aggregate is the progress of the
+    /// last one.
     #[test]
     fn forwarded_aggregates_are_true_for_any_input(ops in prop::collection::vec(op(), 1..200)) {
         let mut bench = Bench::new();
@@ -146,7 +147,7 @@ proptest! {
             let true_so_far = bench.passed.iter().all(|(newest, lost, _)| *newest <= highest.max(1) && *lost <= worst);
             prop_assert!(true_so_far, "{:?}", bench.passed);
         }
-        // Two packets later no exit of before is waited for.
+        // Two packets later, the router does not wait for any former exit.
         (0..3).for_each(|_| bench.data());
         let newest = bench.sent;
         (0..3).for_each(|receiver| bench.tell(receiver, newest - receiver as u64, 0));
@@ -168,7 +169,7 @@ fn an_exit_without_data_no_longer_delays_acks() {
     bench.ports = [1, 2, 2];
     (0..2).for_each(|_| bench.data());
     assert_eq!(bench.passed.last().map(|passed| passed.0), Some(9), "without a further report");
-    // Reports in flight from there do not bring it back.
+    // Reports in flight from the former port do not restore it.
     bench.ports = [1, 2, 3];
     bench.tell(2, 5, 0);
     bench.ports = [1, 2, 2];
@@ -198,7 +199,7 @@ fn receivers_of_a_shared_port_are_distinguished() {
         for _ in 0..200 {
             bench.data();
             let newest = bench.sent;
-            // The second one is always three packets behind.
+            // The second receiver is always three packets behind.
             bench.tell(0, newest, 0);
             bench.tell(1, newest.saturating_sub(3).max(1), 0);
             bench.tell(2, newest, 0);
@@ -211,7 +212,7 @@ fn receivers_of_a_shared_port_are_distinguished() {
     assert!(apart.passed.len() as u64 <= apart.sent, "{}", apart.passed.len());
     let behind = apart.sent - 3;
     assert_eq!(apart.passed.last().map(|(newest, _, of)| (*newest, *of)), Some((behind, ShortId::of(id(2)))));
-    // It leaves: the others are waited for, and no longer it.
+    // The receiver leaves: the router waits only for the other receivers.
     let (session, port) = (SessionId(1), Port(1));
     apart.router.control(RouterControl::Left { session, port, neighbour: id(2) }, apart.now);
     apart.data();
