@@ -1,7 +1,7 @@
-//! The test benches of sources and receivers: a source that sends whenever it may, driven by hand or over a star of drop-tail
-//! bottlenecks with one receiver behind each; and a receiver driven by hand.
+//! Test benches of sources and receivers. A source sends whenever it may, driven by a test or over a star of drop-tail
+//! bottlenecks with one receiver behind each. A receiver is driven by a test.
 //!
-//! A test adds its scheme's own reports in an `impl Bench<Source>`, and its own packets in an `impl Ear<Receiver>`.
+//! A test adds the reports of its scheme in an `impl Bench<Source>`, and its packets in an `impl Ear<Receiver>`.
 
 use super::{AnyReceiver, AnySource, Scheme, StatedRate};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver, Source, Stamp, To};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
     pub rate: Rate,
-    /// Both ways together.
+    /// Round-trip time without queueing.
     pub rtt: Span,
     /// Capacity of the queue, in bytes.
     pub buffer: u64,
@@ -26,7 +26,7 @@ pub struct Path {
 pub struct Leaf {
     pub path: Path,
     pub receiver: AnyReceiver,
-    /// Reports sent to the source.
+    /// Number of reports sent to the source.
     pub reports: u32,
     /// Bytes received.
     pub bytes: u64,
@@ -35,11 +35,11 @@ pub struct Leaf {
     busy_until: Time,
     next: Seq,
     received: u64,
-    /// When the next sign of life is due.
+    /// Time of the next sign of life.
     alive_at: Time,
 }
 
-/// A packet that left.
+/// A sent packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub at: Time,
@@ -50,14 +50,14 @@ pub struct Sent {
 /// A source, its receivers, and the packets and reports between them.
 pub struct Bench<S> {
     pub source: S,
-    /// None where the test itself reports.
+    /// The receivers; empty if the test itself reports.
     pub leaves: Vec<Leaf>,
     pub now: Time,
     /// New packets, in order.
     pub sent: Vec<Sent>,
-    /// Numbers of packets that the source has repeated, and when.
+    /// Numbers of the packets that the source has repeated, with the times.
     pub again: Vec<(u64, Time)>,
-    /// Part of the reports that is lost.
+    /// Fraction of the reports that is lost.
     pub report_loss: f64,
     size: u16,
     stated_rate: StatedRate,
@@ -70,7 +70,7 @@ pub struct Bench<S> {
 /// A bench with receivers.
 pub type Star = Bench<AnySource>;
 
-/// As a transport's receivers do.
+/// Interval between signs of life, as of a transport's receivers.
 const ALIVE_EVERY: Span = Span::from_millis(250);
 
 enum Event {
@@ -104,19 +104,19 @@ impl Star {
 }
 
 impl<S: Source> Bench<S> {
-    /// Without receivers; the source has started at the beginning of time and sends packets of this size.
+    /// Creates a bench without receivers. The source starts at time zero and sends packets of this size.
     pub fn by_hand(source: S, size: u16) -> Bench<S> {
         Bench::by_hand_at(source, size, Time::ZERO)
     }
 
-    /// The same at another time.
+    /// Creates a bench without receivers whose source starts at `now`.
     pub fn by_hand_at(source: S, size: u16, now: Time) -> Bench<S> {
         let mut bench = Bench::of(source, size, now, Rng::new(1, 0));
         bench.call(|source, cx| source.start(cx));
         bench
     }
 
-    /// A source that is not started here.
+    /// Creates a bench without starting the source.
     pub fn of(source: S, size: u16, now: Time, rng: Rng) -> Bench<S> {
         Bench {
             source,
@@ -134,7 +134,7 @@ impl<S: Source> Bench<S> {
         }
     }
 
-    /// A call of the source. It sends nothing but repairs, and orders that no receiver gets.
+    /// Calls the source. It may send only repairs, and orders, which no receiver gets.
     pub fn call<T>(&mut self, act: impl FnOnce(&mut S, &mut Cx<'_>) -> T) -> T {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         let result = act(&mut self.source, cx);
@@ -145,7 +145,7 @@ impl<S: Source> Bench<S> {
                 Body::Order(_) => continue,
                 _ => panic!("{packet:?}"),
             };
-            // MTCP alone repairs for a single child.
+            // Only MTCP repairs for a single child.
             assert!(to == To::Group || matches!(data.mark, Mark::Window { .. }), "{to:?}: {data:?}");
             assert!(data.flags.has(Flags::REPAIR) && data.sent_at <= self.now, "{data:?}");
             self.again.push((data.seq.0, self.now));
@@ -153,7 +153,7 @@ impl<S: Source> Bench<S> {
         result
     }
 
-    /// Packets leave and arrive, reports and deadlines come, up to and including `end`.
+    /// Runs the source, its receivers and the packets and reports between them, up to and including `end`.
     pub fn run_until(&mut self, end: Time) {
         while self.step(end) {}
         self.now = end;
@@ -163,7 +163,7 @@ impl<S: Source> Bench<S> {
         self.run_until(self.now + span);
     }
 
-    /// A report about the base layer arrives.
+    /// Delivers a report about the base layer.
     pub fn report(&mut self, from: u64, content: ReportContent) {
         self.report_about(Layer(0), receiver_id(from), content);
     }
@@ -172,7 +172,7 @@ impl<S: Source> Bench<S> {
         self.call(|source, cx| source.on_report(&Report { from, layer, content }, cx));
     }
 
-    /// A packet leaves on this layer now, whatever the schedule.
+    /// Sends a packet on this layer now, regardless of the schedule.
     pub fn depart(&mut self, layer: Layer) -> Stamp {
         let size = self.size;
         let stamp = self.call(|source, cx| source.on_departure(layer, size, cx));
@@ -180,12 +180,12 @@ impl<S: Source> Bench<S> {
         stamp
     }
 
-    /// The rate that the source allows.
+    /// Returns the rate that the source allows, in bit/s.
     pub fn rate(&self) -> f64 {
         self.source.observe().rate.bps()
     }
 
-    /// The receiver that limits the rate.
+    /// Returns the receiver that limits the rate.
     pub fn limiting(&self) -> Option<u64> {
         self.source.observe().limiting.map(ReceiverId::get)
     }
@@ -194,28 +194,28 @@ impl<S: Source> Bench<S> {
         self.source.observe().cuts
     }
 
-    /// The newest packet of this layer.
+    /// Returns the newest packet of this layer.
     pub fn newest(&self, layer: u8) -> Option<&Sent> {
         self.sent.iter().rev().find(|sent| sent.layer == Layer(layer))
     }
 
-    /// An answer to the newest packet that left at least `rtt` ago; for the rest of the time it was held.
+    /// Returns an echo of the newest packet sent at least `rtt` ago. Its hold time is the remaining time.
     pub fn echo(&self, rtt: Span) -> Echo {
         let answered = self.sent.iter().rev().find(|sent| self.now.since(sent.at) >= rtt);
         self.echo_of(answered.expect("a packet left long ago"), rtt)
     }
 
-    /// An answer to this packet over a path of this round-trip time.
+    /// Returns an echo of this packet over a path with this round-trip time.
     pub fn echo_of(&self, sent: &Sent, rtt: Span) -> Echo {
         Echo { seq: sent.stamp.seq, hold: self.now.since(sent.at).saturating_sub(rtt) }
     }
 
-    /// Bytes sent so far.
+    /// Returns the number of bytes sent.
     pub fn bytes_sent(&self) -> u64 {
         self.sent.len() as u64 * u64::from(self.size)
     }
 
-    /// Bytes sent between two moments, in milliseconds.
+    /// Returns the number of bytes sent between two times, in milliseconds.
     pub fn sent_between(&self, from: usize, to: usize) -> u64 {
         let place = |millis: usize| {
             self.sent.partition_point(|sent| sent.at < Time::ZERO + Span::from_millis(millis as u64))
@@ -223,14 +223,14 @@ impl<S: Source> Bench<S> {
         (place(to) - place(from)) as u64 * u64::from(self.size)
     }
 
-    /// The most that was sent within any `millis` milliseconds, as a rate.
+    /// Returns the maximum rate over any `millis` milliseconds.
     pub fn peak(&self, millis: usize) -> Rate {
         let end = self.sent.last().map_or(0, |sent| (sent.at.as_nanos() / 1_000_000) as usize + 1);
         let most = (0..end).map(|from| self.sent_between(from, from + millis)).max();
         Rate::of(most.unwrap_or(0), Span::from_millis(millis as u64))
     }
 
-    /// The layer that may send next, and when.
+    /// Returns the layer that may send next, and the time.
     fn departure(&self) -> (Time, Layer) {
         let of = |layer| match self.source.departure(layer) {
             Departure::At(time) => (time.max(self.now), layer),
@@ -275,7 +275,7 @@ impl<S: Source> Bench<S> {
         assert!(self.source.deadline() > self.now, "a deadline is dealt with when it is called");
     }
 
-    /// A packet goes to all receivers whose queue has room.
+    /// Delivers a packet to all receivers whose queue has room.
     fn carry(&mut self, stamp: Stamp) {
         let data = Data {
             seq: stamp.seq,
@@ -319,7 +319,7 @@ impl<S: Source> Bench<S> {
         });
     }
 
-    /// A call of a receiver, whose reports go back to the source.
+    /// Calls a receiver, and sends its reports to the source.
     fn call_receiver(&mut self, index: usize, act: impl FnOnce(&mut AnyReceiver, &mut Cx<'_>)) {
         let leaf = &mut self.leaves[index];
         act(&mut leaf.receiver, &mut Cx { now: self.now, rng: &mut leaf.rng, effects: &mut self.effects });
@@ -341,7 +341,7 @@ impl<S: Source> Bench<S> {
     }
 }
 
-/// A receiver driven by hand.
+/// A receiver driven by a test.
 pub struct Ear<R> {
     pub receiver: R,
     pub now: Time,
@@ -366,12 +366,12 @@ impl<R: Receiver> Ear<R> {
         self.effects.drain().collect()
     }
 
-    /// A packet of the base layer arrives now.
+    /// Delivers a packet of the base layer; returns the reports.
     pub fn receive(&mut self, data: &Data, arrival: Arrival) -> Vec<ReportContent> {
         reports(self.call(|receiver, cx| receiver.on_data(data, Layer(0), arrival, cx)))
     }
 
-    /// The deadlines up to and including `end`.
+    /// Handles the deadlines up to and including `end`; returns the reports.
     pub fn wait_until(&mut self, end: Time) -> Vec<ReportContent> {
         let mut all = Vec::new();
         while self.receiver.deadline() <= end {
@@ -382,7 +382,7 @@ impl<R: Receiver> Ear<R> {
         all
     }
 
-    /// The next deadline.
+    /// Handles the next deadline; returns the reports.
     pub fn wait(&mut self) -> Vec<ReportContent> {
         self.wait_until(self.receiver.deadline())
     }
@@ -401,7 +401,7 @@ pub fn reports(effects: Vec<Effect>) -> Vec<ReportContent> {
     effects.into_iter().map(content).collect()
 }
 
-/// A packet without payload that states no rate.
+/// Returns a packet without payload that states no rate.
 pub fn data(seq: u64, sent_at: Time, mark: Mark) -> Data {
     let (payload, flags, signal) = (Payload::NONE, Flags::default(), Signal::None);
     Data { seq: Seq(seq), sent_at, rate: 0.0, payload, flags, signal, mark }

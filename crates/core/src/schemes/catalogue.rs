@@ -1,4 +1,4 @@
-//! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
+//! The catalogue: schemes by name and options, such as `ormcc` or `ormcc,beta=0.7,start=linear`.
 
 use super::{CATALOGUE, Scheme};
 use crate::node::{RelaySpec, RouterSpec};
@@ -10,53 +10,53 @@ use crate::time::Span;
 use std::fmt;
 use std::str::FromStr;
 
-/// A scheme as a user sees it.
+/// The description of a scheme for users.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// How it is called on a command line.
+    /// Name on a command line.
     pub name: &'static str,
-    /// Its number on the wire.
+    /// Number in packets.
     pub number: u8,
-    /// One line about it.
+    /// Summary of one line.
     pub summary: &'static str,
-    /// Where it is described.
+    /// Publication that describes the scheme.
     pub source: &'static str,
-    /// The source's part.
+    /// Function of the source.
     pub sender: &'static str,
-    /// The receivers' part.
+    /// Function of the receivers.
     pub receiver: &'static str,
     /// Whether receivers send feedback.
     pub feedback: Feedback,
-    /// When packets state the rate at which they are sent.
+    /// The packets that state the rate at which they are sent.
     pub stated_rate: StatedRate,
-    /// The wire formats in which it can serve receivers, those of other programs with them.
+    /// The wire formats in which it can serve receivers, including receivers of other programs.
     pub wires: &'static [Wire],
-    /// Whether it sends in layers, and how fast they may be.
+    /// Whether it sends in layers, and the possible rates of the layers.
     pub layers: LayerRates,
-    /// Where it departs from its description, and why, a sentence each.
+    /// Deviations from its description with reasons, one sentence each.
     pub deviations: &'static [&'static str],
 }
 
 /// Whether receivers send feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feedback {
-    /// They report to the source, which follows them.
+    /// Receivers report to the source, which adapts to the reports.
     Reports,
-    /// Never: the source receives no feedback.
+    /// The source receives no feedback.
     None,
 }
 
-/// When packets state the rate at which they are sent ([`crate::packet::Data::rate`]).
+/// The packets that state the rate at which they are sent ([`crate::packet::Data::rate`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedRate {
-    /// In start-up alone, whose receivers compare it with what arrives.
+    /// Packets of the start-up. Receivers compare the rate with the arrival rate.
     StartUp,
-    /// Always: receivers need it.
+    /// All packets, because receivers need the rate.
     Always,
 }
 
 impl StatedRate {
-    /// Returns the rate that a packet with these flags, sent at `rate`, states in bit/s: zero when none.
+    /// Returns the rate stated by a packet with these flags that is sent at `rate`, in bit/s; zero if it states no rate.
     pub const fn stated(self, flags: Flags, rate: f32) -> f32 {
         if matches!(self, StatedRate::Always) || flags.has(Flags::STARTING) { rate } else { 0.0 }
     }
@@ -65,26 +65,26 @@ impl StatedRate {
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
-    /// faircast's own.
+    /// The wire format of faircast.
     Native,
-    /// PGM (RFC 3208), with receivers that know PGM alone.
+    /// PGM (RFC 3208), for receivers that support only PGM.
     Pgm,
-    /// ALC (RFC 5775), whose receivers never answer.
+    /// ALC (RFC 5775), whose receivers send no feedback.
     Alc,
 }
 
-/// How fast the layers of a scheme may be.
+/// The possible rates of a scheme's layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerRates {
-    /// There is one rate for all receivers.
+    /// One rate for all receivers.
     One,
-    /// Each layer has a highest rate.
+    /// Each layer has a maximum rate.
     Bounded,
-    /// Each layer has the rate that its receivers' paths carry.
+    /// Each layer has the rate that the paths of its receivers can carry.
     Adaptive,
 }
 
-/// Options of all schemes, in addition to each one's own.
+/// Returns the options that all schemes have.
 pub(super) const fn common_of<C: Configure>() -> [Opt<C>; 3] {
     [
         Opt::other(
@@ -146,36 +146,36 @@ fn set_start<C: Configure>(config: &mut C, start: &str) -> Option<()> {
     Some(())
 }
 
-/// A scheme's configuration, as text sees it.
+/// The configuration of a scheme, as set by text options.
 pub(super) trait Configure: Sized + 'static {
-    /// The scheme.
+    /// The description of the scheme.
     const ENTRY: Entry;
-    /// Its own options.
+    /// The options of this scheme alone.
     const OPTIONS: &'static [Opt<Self>];
-    /// Those that it shares with relatives.
+    /// The options shared with related schemes.
     const MORE: &'static [Opt<Self>] = &[];
-    /// The kind of mark that its packets carry; all have the same.
+    /// The kind of mark in all packets of the scheme.
     const MARK: Mark = Mark::None;
-    /// As its paper has it.
+    /// Returns the configuration of the paper.
     fn published() -> Self;
-    /// For a real network.
+    /// Returns the configuration for a real network.
     fn transport(packet_size: u16) -> Self;
     /// Returns the settings that all schemes have.
     fn sending(&self) -> &Sending;
-    /// The same, to be changed.
+    /// Returns the settings that all schemes have, for changes.
     fn sending_mut(&mut self) -> &mut Sending;
-    /// How many layers it may use.
+    /// Returns the maximum number of layers.
     fn layers(&self) -> u8 {
         1
     }
-    /// Another number of them, which a scheme of one rate ignores.
+    /// Sets the maximum number of layers. A scheme of one rate ignores it.
     fn set_layers(&mut self, _layers: u8) {}
-    /// Returns the variant that works when receivers report nothing but missing packets.
+    /// Returns the variant for receivers that report only missing packets.
     #[must_use]
     fn without_answers(self) -> Self {
         self
     }
-    /// Returns the factory of its tree's agents, where receivers act for others below them.
+    /// Returns the factory of the tree's agents, if the scheme has receivers that act for their descendants.
     fn agents(&self) -> Option<&dyn RelaySpec> {
         None
     }
@@ -183,16 +183,16 @@ pub(super) trait Configure: Sized + 'static {
     fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
         None
     }
-    /// Returns the factory of routers that help it, independently of a session's delivery.
+    /// Returns the factory of routers that help the scheme, independently of a session's delivery.
     fn routers(&self) -> Option<Box<dyn RouterSpec>> {
         None
     }
 }
 
-/// Packet size before a transport states its own.
+/// Packet size before a transport sets one, in bytes.
 const DEFAULT_PACKET_SIZE: u16 = 1400;
 
-/// As a real network runs it, before the size of packets is known.
+/// Returns the configuration for a real network, before the packet size is known.
 pub(super) fn transport<C: Configure>() -> C {
     C::transport(DEFAULT_PACKET_SIZE)
 }
@@ -214,7 +214,7 @@ macro_rules! policy {
 }
 pub(super) use policy;
 
-/// The steepness of a law of report delays, as an option's field.
+/// The steepness of a distribution of report delays, as an option's field.
 macro_rules! spread {
     ($field:ident) => {
         $crate::spec::Field {
@@ -273,7 +273,7 @@ macro_rules! measuring {
 pub(super) use measuring;
 
 impl Scheme {
-    /// How it is described.
+    /// Returns the scheme's description.
     pub const fn entry(&self) -> &'static Entry {
         const fn of<C: Configure>(_: &C) -> &'static Entry {
             &C::ENTRY
@@ -281,27 +281,27 @@ impl Scheme {
         each!(self, Scheme, config => of(config))
     }
 
-    /// Its name.
+    /// Returns the scheme's name.
     pub const fn name(&self) -> &'static str {
         self.entry().name
     }
 
-    /// Its number on the wire.
+    /// Returns the scheme's number in packets.
     pub const fn number(&self) -> u8 {
         self.entry().number
     }
 
-    /// The scheme with this number on the wire, as a real network runs it.
+    /// Returns the scheme with this number, configured for a real network.
     pub fn from_number(number: u8) -> Option<Scheme> {
         CATALOGUE.iter().find(|entry| entry.number == number).and_then(|entry| Scheme::named(entry.name))
     }
 
-    /// Whether it can serve receivers in this wire format.
+    /// Returns whether the scheme can serve receivers in this wire format.
     pub fn works_over(&self, wire: Wire) -> bool {
         self.entry().wires.contains(&wire)
     }
 
-    /// The scheme for packets of this size on the link.
+    /// Returns the scheme for packets of this size on the link.
     #[must_use]
     pub fn with_packet_size(mut self, bytes: u16) -> Scheme {
         let sending = self.sending_mut();
@@ -309,7 +309,7 @@ impl Scheme {
         self
     }
 
-    /// The scheme between these limits. A lower limit of zero keeps the scheme's own.
+    /// Returns the scheme with these limits. A minimum of zero leaves the scheme's minimum unchanged.
     #[must_use]
     pub fn with_bounds(mut self, bounds: Bounds) -> Scheme {
         let sending = self.sending_mut();
@@ -318,32 +318,32 @@ impl Scheme {
         self
     }
 
-    /// Returns the variant of the scheme that works when receivers report nothing but missing packets.
+    /// Returns the variant of the scheme for receivers that report only missing packets.
     #[must_use]
     pub fn without_answers(mut self) -> Scheme {
         each!(&mut self, Scheme, config => *config = config.without_answers());
         self
     }
 
-    /// Returns the factory of its tree's agents; `None` for schemes without one, whose receivers all report to the source.
+    /// Returns the factory of the tree's agents; `None` for schemes without agents, whose receivers all report to the source.
     pub fn agents(&self) -> Option<&dyn RelaySpec> {
         each!(self, Scheme, config => config.agents())
     }
 
-    /// Returns the factory of agents in a session whose delivery repairs independently: they repair for their children under the old
-    /// numbers, and packets that they lack never come to them under these numbers. `None` for schemes without agents, and where parents in
-    /// a tree repair everything ([`Scheme::agents`]).
+    /// Returns the factory of agents in a session whose delivery repairs independently. The agents repair for their children
+    /// under the old numbers. Packets missing at an agent never arrive under their old numbers. `None` for schemes without
+    /// agents, and where parents in a tree repair everything ([`Scheme::agents`]).
     pub fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
         each!(self, Scheme, config => config.agents_beside_delivery())
     }
 
-    /// Returns the factory of routers that help it on real networks, independently of a session's delivery; `None` for schemes that need no
-    /// routers.
+    /// Returns the factory of routers that help the scheme on real networks, independently of a session's delivery; `None` for
+    /// schemes that need no routers.
     pub fn routers(&self) -> Option<Box<dyn RouterSpec>> {
         each!(self, Scheme, config => config.routers())
     }
 
-    /// How it sends, whatever the scheme.
+    /// Returns the settings of packet sending that all schemes share.
     pub fn sending(&self) -> &Sending {
         each!(self, Scheme, config => config.sending())
     }
@@ -352,24 +352,24 @@ impl Scheme {
         each!(self, Scheme, config => config.sending_mut())
     }
 
-    /// With a send history as short as they come, for tests that make many sources.
+    /// Returns the scheme with a minimal send history, for tests with many sources.
     #[cfg(test)]
     pub(super) fn with_short_history(mut self) -> Scheme {
         self.sending_mut().history_packets = 0;
         self
     }
 
-    /// How many layers it may use.
+    /// Returns the maximum number of layers.
     pub fn layers(&self) -> u8 {
         each!(self, Scheme, config => config.layers())
     }
 
-    /// Whether its receivers report to the source, which follows them.
+    /// Returns whether the receivers report to the source, which adapts to the reports.
     pub const fn has_feedback(&self) -> bool {
         matches!(self.entry().feedback, Feedback::Reports)
     }
 
-    /// Limits the number of layers. A scheme of one rate stays one.
+    /// Limits the number of layers. A scheme of one rate is unchanged.
     #[must_use]
     pub fn with_layers(mut self, layers: u8) -> Scheme {
         let layers = layers.min(self.layers()).max(1);
@@ -377,12 +377,12 @@ impl Scheme {
         self
     }
 
-    /// Its limits.
+    /// Returns the limits of the rate.
     pub fn bounds(&self) -> Bounds {
         self.sending().bounds
     }
 
-    /// The kind of mark that its packets carry; all have the same.
+    /// Returns the kind of mark in all packets of the scheme.
     pub const fn mark(&self) -> Mark {
         const fn of<C: Configure>(_: &C) -> Mark {
             C::MARK
@@ -390,7 +390,7 @@ impl Scheme {
         each!(self, Scheme, config => of(config))
     }
 
-    /// The value of an option, as text; empty for one that it does not have.
+    /// Returns the value of an option as text; empty if the scheme does not have the option.
     pub fn get(&self, option: &str) -> String {
         fn of<C: Configure>(config: &C, name: &str) -> String {
             let common = common_of::<C>();
@@ -400,7 +400,7 @@ impl Scheme {
         each!(self, Scheme, config => of(config, option))
     }
 
-    /// Its own options, those of all schemes left out.
+    /// Returns the scheme's options without the common ones.
     pub fn own_options(&self) -> Vec<Described> {
         fn of<C: Configure>(_: &C) -> Vec<Described> {
             C::OPTIONS.iter().chain(C::MORE).map(Opt::described).collect()
@@ -408,7 +408,7 @@ impl Scheme {
         each!(self, Scheme, config => of(config))
     }
 
-    /// The options of every scheme.
+    /// Returns the options of every scheme.
     pub fn common_options(&self) -> Vec<Described> {
         fn of<C: Configure>(_: &C) -> Vec<Described> {
             common_of::<C>().iter().map(Opt::described).collect()
@@ -416,7 +416,7 @@ impl Scheme {
         each!(self, Scheme, config => of(config))
     }
 
-    /// Its options that differ from the preset for real networks, as text that [`Scheme::from_str`] takes after the
+    /// Returns the options that differ from the preset for real networks, as text that [`Scheme::from_str`] accepts after the
     /// name: `beta=0.7,start=linear`.
     pub fn options(&self) -> String {
         fn of<C: Configure>(config: &C) -> String {
@@ -430,7 +430,7 @@ impl Scheme {
     }
 }
 
-/// The name, then options, separated by commas.
+/// Parses the name, then options, separated by commas.
 impl FromStr for Scheme {
     type Err = SpecError;
 
@@ -450,7 +450,7 @@ impl FromStr for Scheme {
     }
 }
 
-/// The name and every option that is not the real network's preset.
+/// Writes the name and every option that differs from the preset for real networks.
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = self.options();

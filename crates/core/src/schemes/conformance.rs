@@ -1,11 +1,11 @@
-//! Promises of every scheme under random operations, the same for all schemes.
+//! Properties of every scheme under random operations, the same for all schemes.
 //!
 //! - The rate is a finite number within its limits, and no congestion report raises it.
-//! - The rate is the sum of the layers', and a layer that is off is never due.
+//! - The rate is the sum of the layers' rates, and a layer that is off never sends.
 //! - A departure is never further in the past than a late host may catch up.
-//! - A deadline that was dealt with lies in the future (no driver is caught in a loop).
+//! - A served deadline is in the future (a driver cannot loop).
 //! - Early calls of `on_deadline` change nothing.
-//! - What happens before the start teaches it round-trip times and nothing else, and nothing is due until then.
+//! - Before the start, a source only learns round-trip times, and has no deadline.
 //! - A call has few effects.
 //! - The same operations give the same trace, bit for bit.
 
@@ -22,13 +22,13 @@ use crate::time::{Rate, Span, Time};
 use proptest::prelude::*;
 
 const SIZE: u16 = 1000;
-/// The number of effects of one call.
+/// Maximum number of effects of one call.
 const FEW: usize = 4;
-/// Deadlines of one pause that are met on time.
+/// Maximum number of deadlines of one pause that are served on time.
 const ON_TIME: usize = 200;
 
-/// The schemes under test: each as its paper has it, as a real network runs it, with limits, and in its variants; only those of one name
-/// where the environment has `FAIRCAST_SCHEME=NAME`.
+/// Returns the schemes under test: as in the paper, with the settings for real networks, with limits, and in variants. The
+/// environment variable `FAIRCAST_SCHEME=NAME` selects a single name.
 fn schemes() -> Vec<Scheme> {
     let literal =
         Config { across_switch: AcrossSwitch::Continue, switch_on: SwitchOn::Average, ..Config::published() };
@@ -84,13 +84,13 @@ fn schemes() -> Vec<Scheme> {
 /// Inputs of a source.
 #[derive(Debug, Clone)]
 enum SourceOp {
-    /// Packets leave when they may.
+    /// Sends packets when they are allowed.
     Send(u8),
     /// The host wakes this number of microseconds late for the next packet.
     SendLate(u32),
-    /// Nothing to send for this number of microseconds.
+    /// The application has nothing to send for this number of microseconds.
     Pause(u32),
-    /// A report; the packet it answers counts back from the newest (negative: one that has not left).
+    /// A report. The number of its packet is relative to the newest one (negative: a packet that was not sent yet).
     Report {
         from: u8,
         layer: u8,
@@ -110,7 +110,7 @@ enum SourceOp {
     StartAgain,
 }
 
-/// Numbers as a broken or hostile peer sends them, and ordinary ones.
+/// Generates ordinary numbers, and numbers of a broken or hostile peer.
 fn number() -> impl Strategy<Value = f32> {
     prop_oneof![
         6 => 1e3f32..1e8,
@@ -144,7 +144,7 @@ enum Spurious {
     Yes,
 }
 
-/// Everything that can be seen from outside, as one number.
+/// A hash over all observable behaviour.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Trace(u64);
 
@@ -208,7 +208,7 @@ impl SourceRun {
         run
     }
 
-    /// A packet leaves before the start, and a receiver answers.
+    /// Sends a packet before the start, which a receiver answers.
     fn probe(&mut self, turn: u8) {
         let mut stamp = None;
         self.call(|source, cx| stamp = Some(source.on_departure(Layer(0), SIZE, cx)));
@@ -241,7 +241,7 @@ impl SourceRun {
         self.trace.add_observation(seen);
         let rate = seen.rate.bps();
         let (min, max) = (self.bounds.min.bps(), self.bounds.max.bps());
-        // A further layer that is on may have a packet per 8 s where nothing is left for it.
+        // A further layer that is on may send a packet per 8 s, even if the limit leaves no rate for it.
         let least = Rate::of(u64::from(SIZE), Span::from_secs(8)).bps() * f64::from(self.source.layers() - 1);
         assert!(
             rate.is_finite() && rate >= min.min(max) && rate <= max + least,
@@ -267,8 +267,8 @@ impl SourceRun {
         self.call(|source, _| source.control(control, now));
     }
 
-    /// Time passes; deadlines are met on time, or all at once at the end by a late host. Only `ON_TIME` of them are met on time: then the
-    /// host is late.
+    /// Lets time pass. Deadlines are served on time, or all at once at the end by a late host. After `ON_TIME` deadlines the host
+    /// is late.
     fn pass(&mut self, until: Time) {
         for _ in 0..ON_TIME {
             if self.source.deadline() > until {
@@ -426,9 +426,9 @@ fn source_trace(scheme: &Scheme, ops: &[SourceOp], probes: u8, spurious: Spuriou
 /// Inputs of a receiver.
 #[derive(Debug, Clone)]
 struct Packet {
-    /// Microseconds since the one before.
+    /// Microseconds since the previous packet.
     gap_us: u32,
-    /// Steps from the newest number; zero and below are duplicates and late packets.
+    /// Steps from the newest number; duplicates and late packets have zero or negative steps.
     step: i16,
     marked: u8,
     flags: u8,
@@ -440,7 +440,7 @@ struct Packet {
 }
 
 impl Packet {
-    /// Any of the signals, a third of them for schemes with control packets.
+    /// Returns one of the signals; a third of them are for schemes with control packets.
     fn signal(&self) -> Signal {
         match self.marked % 9 {
             1 | 4 | 7 => Signal::Control,
@@ -452,7 +452,7 @@ impl Packet {
         }
     }
 
-    /// A mark of the scheme's kind.
+    /// Returns a mark of the scheme's kind.
     fn mark(&self, scheme: &Scheme) -> Mark {
         let id = ReceiverId::new(u64::from(self.named));
         let &Packet { mean, deviation, rtt_max, .. } = self;

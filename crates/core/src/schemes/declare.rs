@@ -21,19 +21,19 @@
 /// }
 /// ```
 ///
-/// It makes the structure, `Config::published`, and the implementation of `Configure` with the table of options, which has the order of
-/// the fields. `sending:` is the path to the field that all schemes have.
+/// It generates the structure, `Config::published`, and the implementation of `Configure` with the table of options in the order
+/// of the fields. `sending:` is the path to the field that all schemes have.
 ///
-/// | option | takes |
+/// | option | value |
 /// |---|---|
 /// | `number["name", RANGE, "meaning"]` | a number without a unit |
 /// | `seconds[..]` `rate[..]` | a time, a rate |
 /// | `number["name" or "word", RANGE, "meaning"]` | the same, or the word for `None`; also of times and rates |
-/// | `whole["name", MIN, MAX, "meaning"]` | a whole number, kept in fewer bits; `"name" or "word"` as above |
+/// | `whole["name", MIN, MAX, "meaning"]` | a whole number of a smaller integer type; `"name" or "word"` as above |
 /// | `choice["name", { "word" => Variant, .. }, "meaning"]` | a variant of the field's type |
-/// | `word["name", "meaning"]` `not[..]` | nothing: the field is true, or false |
-/// | `spread["name", "meaning"]` | the steepness of a law of report delays |
-/// | `option[EXPRESSION]` | whatever this [`Opt`](crate::spec::Opt) takes |
+/// | `word["name", "meaning"]` `not[..]` | no value: the field is true, or false |
+/// | `spread["name", "meaning"]` | the steepness of a distribution of report delays |
+/// | `option[EXPRESSION]` | the value of this [`Opt`](crate::spec::Opt) |
 macro_rules! configuration {
     (
         $(#[$doc:meta])*
@@ -88,7 +88,7 @@ macro_rules! configuration {
 }
 pub(super) use configuration;
 
-/// An option of a field, as the schemes' and the queue disciplines' configurations declare it.
+/// An option of a field, for the configurations of schemes and queue disciplines.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! option_of {

@@ -1,7 +1,7 @@
-//! The schemes, and how to choose one by name.
+//! The schemes, and their selection by name.
 //!
-//! Sources and receivers are stored as enums, so a driver needs neither generics nor a box, and a call
-//! is one branch. A scheme is added by its folder and one line in the list below.
+//! Sources and receivers are stored as enums, so a driver needs neither generics nor a box, and a call is one branch. A scheme is
+//! added by its folder and one line in the list below.
 
 pub mod gmcc;
 pub mod le_sbcc;
@@ -17,8 +17,8 @@ pub mod rmanp;
 pub mod smcc;
 pub mod tfmcc;
 
-/// Makes all that has one place for each scheme: the enums of configurations, sources and receivers, the catalogue, and
-/// `each!(self, AnySource, source => source.observe())`, which does the same for every scheme.
+/// Generates all code with one part per scheme: the enums of configurations, sources and receivers, the catalogue, and
+/// `each!(self, AnySource, source => source.observe())`, which evaluates the expression for any scheme.
 macro_rules! schemes {
     ($d:tt $($(#[$doc:meta])+ $variant:ident => $module:ident,)+) => {
         /// A scheme and its parameters.
@@ -43,7 +43,7 @@ macro_rules! schemes {
         pub const CATALOGUE: &[Entry] = &[$(<$module::Config as catalogue::Configure>::ENTRY,)+];
 
         impl Scheme {
-            /// The scheme of this name with the real network's values.
+            /// Returns the scheme of this name with the settings for real networks.
             fn named(name: &str) -> Option<Scheme> {
                 $(if name == <$module::Config as catalogue::Configure>::ENTRY.name {
                     return Some(Scheme::$variant(catalogue::transport()));
@@ -51,14 +51,14 @@ macro_rules! schemes {
                 None
             }
 
-            /// A source.
+            /// Creates a source.
             pub fn source(&self) -> AnySource {
                 match self {
                     $(Scheme::$variant(config) => AnySource::$variant($module::Source::new(*config)),)+
                 }
             }
 
-            /// A receiver.
+            /// Creates a receiver.
             pub fn receiver(&self, me: ReceiverId) -> AnyReceiver {
                 match self {
                     $(Scheme::$variant(config) => AnyReceiver::$variant($module::Receiver::new(me, config)),)+
@@ -93,7 +93,7 @@ schemes! { $
     Gmcc => gmcc,
     /// Paper 004.
     Rlc => rlc,
-    /// Paper 000, chapter 4: what GMCC is compared with.
+    /// Paper 000, chapter 4: the scheme with which GMCC is compared.
     Smcc => smcc,
     /// Paper 001.
     Mtcp => mtcp,
@@ -103,7 +103,7 @@ schemes! { $
     Rmanp => rmanp,
 }
 
-// Behind the list, which defines `each!` for it.
+// Declared after the list, which defines `each!` for it.
 #[cfg(test)]
 pub(crate) mod bench;
 pub mod catalogue;
@@ -183,7 +183,8 @@ impl AnyReceiver {
 }
 
 impl Receiver for AnyReceiver {
-    // ORMCC's receivers are simulated by the million: their path is inlined in the engine, without the others' registers.
+    // Simulations have millions of ORMCC receivers. Their path is inlined in the engine, without saving the registers that other
+    // schemes need.
     #[inline]
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         match self {

@@ -1,4 +1,4 @@
-//! The source of a scheme with one rate that is paced: the part that such schemes have in common.
+//! The common part of sources with one paced rate.
 //!
 //! ```text
 //!   driver          start, departures, reports, deadlines, control
@@ -8,9 +8,9 @@
 //!   PacedPolicy     whom to follow, what to say in packets, when to raise the rate and when to cut it
 //! ```
 //!
-//! A policy owns its [`SendController`] and is a type parameter, so that a call costs what it costs in one piece.
+//! A policy owns its [`SendController`] and is a type parameter, so the separation has no cost at run time.
 //!
-//! The sources of PGMCC and MTCP are no policies: acknowledgements release their packets, and no tick raises a rate.
+//! The sources of PGMCC and MTCP are not policies: acknowledgements release their packets, and no tick raises a rate.
 
 use crate::node::{Cx, Departure, Observation, Source, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
@@ -22,71 +22,72 @@ pub trait PacedPolicy: Sized {
     /// The scheme's configuration.
     type Config;
 
-    /// The policy of a source that has not started.
+    /// Creates the policy of a source that has not started.
     fn new(config: Self::Config) -> Self;
     /// Returns the controller of departures.
     fn controller(&self) -> &SendController;
-    /// The same, to be changed.
+    /// Returns the controller of departures, for changes.
     fn controller_mut(&mut self) -> &mut SendController;
-    /// Round-trip time of the path that the rate follows; before there is a sample, the assumed one.
+    /// Returns the round-trip time of the path that the rate follows; before there is a sample, the assumed one.
     fn rtt(&self) -> Span;
-    /// Returns the signal and mark of a packet of `size` bytes that leaves now.
+    /// Returns the signal and mark of a packet of `size` bytes that is sent now.
     fn stamp(&mut self, size: u16, now: Time) -> (Signal, Mark);
-    /// A report that is neither a sign of life nor an answer to the start-up nor a farewell.
+    /// Handles a report that is not a sign of life, an answer to the start-up or a farewell.
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
-    /// Once a period: watch the controller, and raise the rate.
+    /// Updates the controller and raises the rate, once per period.
     fn on_tick(&mut self, period: Span, now: Time);
-    /// A receiver left or is excluded: it is not followed any longer.
+    /// Handles a receiver that left or is excluded: it cannot remain the representative.
     fn forget(&mut self, receiver: ReceiverId, now: Time);
-    /// The group has changed: forgets everything learned about the old group's paths. The controller has started again.
+    /// Handles a change of the group: removes all state of the old group's paths. The controller has already restarted.
     fn on_start_again(&mut self, now: Time);
-    /// `seen` with the receiver that limits the rate, its level, cuts and tally.
+    /// Returns `seen` completed with the receiver that limits the rate, its level, cuts and tally.
     fn observe(&self, seen: Observation) -> Observation;
 
-    /// Time from one tick to the next.
+    /// Returns the time from one tick to the next.
     fn period(&self) -> Span {
         self.rtt()
     }
-    /// Whether the next new packet waits for a report.
+    /// Returns whether the next new packet waits for a report.
     fn awaits_report(&self) -> bool {
         false
     }
-    /// Whether there is nothing to do but to slow down.
+    /// Returns whether the source is idle; it can only slow down then.
     fn is_idle(&self) -> bool {
         self.controller().is_idle()
     }
-    /// Whether reports of this receiver count. Farewells always do.
+    /// Returns whether reports of this receiver count. Farewells always count.
     fn accepts(&self, _from: ReceiverId, _now: Time) -> bool {
         true
     }
-    /// The session starts; the controller has started.
+    /// Handles the start of the session. The controller has already started.
     fn on_start(&mut self, _now: Time) {}
-    /// The application sends again after this pause: timers continue where they stopped.
+    /// Handles the end of a pause of the application: timers continue where they stopped.
     fn on_resume(&mut self, _pause: Span, _now: Time) {}
-    /// A packet has left.
+    /// Records a sent packet.
     fn on_departed(&mut self, _now: Time) {}
-    /// This packet has arrived somewhere. Whether the next tick is due now.
+    /// Records that a receiver has this packet. Returns whether to perform the next tick now.
     fn on_arrived(&mut self, _seq: Seq, _now: Time) -> bool {
         false
     }
-    /// A round-trip sample of a receiver that reports no congestion.
+    /// Handles a round-trip sample of a receiver that reports no congestion.
     fn on_sample(&mut self, _from: ReceiverId, _sample: Span) {}
-    /// An answer has ended the start-up, or the lack of one.
+    /// Handles the end of the start-up by an answer or by a missing answer.
     fn on_started(&mut self, _now: Time) {}
-    /// When [`PacedPolicy::on_deadline`] wants to be called, besides ticks and start-up. Not used while the source is idle.
+    /// Returns the time of the next call of [`PacedPolicy::on_deadline`], apart from ticks and start-up. Not used while the
+    /// source is idle.
     fn deadline(&self) -> Time {
         Time::NEVER
     }
-    /// A deadline has passed, this or another one.
+    /// Handles a deadline, which may also be a tick or of the start-up.
     fn on_deadline(&mut self, _now: Time) {}
-    /// A tick has found the source idle.
+    /// Handles a tick that found the source idle.
     fn on_idle(&mut self) {}
-    /// The group's size, limits, and signs of life.
+    /// Handles the group's size, limits, and signs of life.
     fn control(&mut self, _control: SourceControl, _now: Time) {}
-    /// A report or a deadline has been dealt with.
+    /// Completes the handling of a report or a deadline.
     fn finish(&mut self, _cx: &mut Cx<'_>) {}
 
-    /// A receiver that is not necessarily followed is alive.
+    /// Handles a sign of life of any receiver.
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
         let Some(sample) = self.controller().sample(echo, now) else { return };
         self.on_sample(from, sample);
@@ -102,12 +103,12 @@ pub struct PacedSource<P> {
 }
 
 impl<P: PacedPolicy> PacedSource<P> {
-    /// A source that has not started.
+    /// Creates a source that has not started.
     pub fn new(config: P::Config) -> PacedSource<P> {
         PacedSource { policy: P::new(config), tick_at: Time::NEVER }
     }
 
-    /// The ticks keep their pace (paper 000, 3.1.5 and appendix A).
+    /// Performs a tick. The interval between ticks stays regular (paper 000, 3.1.5 and appendix A).
     fn tick(&mut self, now: Time) {
         self.policy.on_tick(self.policy.period(), now);
         let period = self.policy.period();
@@ -115,7 +116,7 @@ impl<P: PacedPolicy> PacedSource<P> {
         self.tick_at = if next > now { next } else { now + period };
     }
 
-    /// Calls this, and notifies the policy when it has ended the start-up.
+    /// Calls `feed`, and notifies the policy if it has ended the start-up.
     fn feed_start_up(&mut self, now: Time, feed: impl FnOnce(&mut P)) {
         let starting = self.policy.controller().is_starting();
         feed(&mut self.policy);
@@ -140,7 +141,7 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
         }
     }
 
-    // Inlined, it would make the dispatch to every scheme's source save registers.
+    // If inlined, it would make the dispatch to every scheme's source save registers.
     #[inline(never)]
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let now = cx.now;

@@ -3,7 +3,7 @@
 use crate::packet::{Mark, ReceiverId};
 use crate::time::Span;
 
-/// A receiver, and whether it is known to be active; otherwise everybody may report.
+/// A receiver, and whether it is known to be active. If it is not, every receiver may report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Representative {
     id: Option<ReceiverId>,
@@ -11,7 +11,7 @@ pub(super) struct Representative {
 }
 
 impl Representative {
-    /// The receiver that headers name.
+    /// Returns the receiver that headers name.
     pub(super) fn named(&self) -> Option<ReceiverId> {
         self.id.filter(|_| self.is_valid)
     }
@@ -24,22 +24,23 @@ impl Representative {
         self.is_valid
     }
 
-    /// This receiver is followed from now on.
+    /// Makes this receiver the representative.
     pub(super) fn elect(&mut self, receiver: ReceiverId) {
         *self = Representative { id: Some(receiver), is_valid: true };
     }
 
-    /// Headers state from now on that every receiver may report. The receiver is remembered: a report from it makes it valid again.
+    /// Makes headers state that every receiver may report. The representative is stored: a report from it makes it valid again.
     pub(super) fn distrust(&mut self) {
         self.is_valid = false;
     }
 
-    /// Whether a round-trip sample of `from` counts for the rate: before an election and after start-up, everybody's.
+    /// Returns whether a round-trip sample of `from` counts for the rate. Before an election and after start-up, samples of all
+    /// receivers count.
     pub(super) fn times(&self, from: ReceiverId, is_starting: bool) -> bool {
         self.id.map_or(!is_starting, |id| id == from)
     }
 
-    /// Returns the mark of packets: mean and deviation of its level in bit/s, where they are known.
+    /// Returns the mark of packets: mean and deviation of the representative's level in bit/s, if known.
     pub(super) fn mark(&self, level: Option<(f64, f64)>, rtt_max: Span) -> Mark {
         let id = self.named();
         let (mean, deviation) = level.filter(|_| id.is_some()).unwrap_or((f64::INFINITY, 0.0));

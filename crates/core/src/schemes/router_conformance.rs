@@ -1,4 +1,4 @@
-//! Promises of every router under random operations: `keeps_its_promises` for any [`RouterSpec`].
+//! Properties of every router under random operations: `keeps_its_promises` for any [`RouterSpec`].
 
 #[path = "../../tests/toy/router.rs"]
 mod toy;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 /// Exits of the router under test.
 const PORTS: u16 = 4;
-/// The highest number of effects of a call for each packet that is held.
+/// Maximum number of effects of a call per packet that the router holds.
 const FEW: usize = 4;
 
 /// Inputs of a router.
@@ -35,7 +35,8 @@ enum Op {
         first: u64,
         count: u16,
     },
-    /// The progress of a receiver: its distance behind, and whether that is a part of the tree that has reported nothing.
+    /// A report of a receiver's progress: its distance behind the newest packet, and whether it is of a part of the tree that has
+    /// reported nothing.
     Newest {
         port: u16,
         session: u32,
@@ -43,14 +44,15 @@ enum Op {
         behind: u8,
         of: u8,
     },
-    /// The packet this far behind the newest one of the session comes and leaves by all exits that are there: a new one, a gap, a late one,
-    /// or a repetition.
+    /// A packet arrives and is sent through all present exits. Its number is relative to the newest one of the session: a new
+    /// packet, a gap, a late packet, or a repetition.
     Arrival {
         session: u32,
         step: i8,
         repair: bool,
     },
-    /// Reports of receivers of acknowledged packets: their progress, their missing packets, and the rate that would have been right.
+    /// Reports of receivers of acknowledged packets: their progress, their missing packets, and the rate that would have been
+    /// suitable.
     Acked {
         port: u16,
         session: u32,
@@ -72,26 +74,26 @@ enum Op {
         level: f32,
         leaves: bool,
     },
-    /// A report of a scheme that no router knows.
+    /// A report of a scheme that no router supports.
     Foreign {
         port: u16,
         session: u32,
     },
-    /// An earlier report again: a duplicate, a stale one after others, or one by another way.
+    /// An earlier report again: a duplicate, a stale report after newer ones, or a report by another path.
     Again {
         session: u32,
         port: u16,
         back: u8,
     },
-    /// This exit vanishes, or is there again.
+    /// Removes this exit, or restores it.
     Toggle(u16),
-    /// From now on packets of one port come by the next: routes have changed.
+    /// Changes routes: packets of one port arrive by the next port.
     Reroute,
-    /// The router has lost all that it knew.
+    /// Restarts the router without its state.
     Restart,
     /// Several neighbours share this port.
     Shared(u16),
-    /// One of them has left.
+    /// One of the neighbours has left.
     Left {
         port: u16,
         session: u32,
@@ -131,12 +133,12 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Rates in bit/s as receivers of low ones, ordinary ones and broken ones report them.
+/// Generates rates in bit/s as reported by slow, ordinary and broken receivers.
 fn level() -> impl Strategy<Value = f32> {
     prop_oneof![4 => 1e3f32..1e5, 1 => prop::sample::select(vec![f32::NAN, f32::INFINITY, -1.0, 0.0, f32::MAX])]
 }
 
-/// The packets that the router under test may touch: the rest passes whole.
+/// The packets that the router under test may change. Other packets must pass unchanged.
 #[derive(Clone, Copy)]
 struct Knows {
     data: fn(&Mark) -> bool,
@@ -147,7 +149,7 @@ struct Knows {
 struct Bench {
     router: Box<dyn Router + Send>,
     knows: Knows,
-    /// By session: the newest numbers that went by, as many as the router may want again.
+    /// By session: the newest packet numbers that have passed, as many as the router may request again.
     passed: [Vec<u64>; 3],
     now: Time,
     rng: Rng,
@@ -195,7 +197,7 @@ impl Bench {
         self.now = until;
     }
 
-    /// A packet goes by: a driver keeps as many as the router may want to be sent.
+    /// Records a passing packet. A driver stores as many packets as the router may send again.
     fn keep(&mut self, packet: &Packet) {
         if let Body::Data(data) = packet.body {
             let kept = &mut self.passed[packet.session.0 as usize];
@@ -234,7 +236,7 @@ impl Bench {
             Body::Order(_) => false,
         };
         if !is_known {
-            // Debug output: reports may contain NaN.
+            // Debug output is compared because reports may contain NaN.
             assert_eq!(
                 (verdict, format!("{passed:?}")),
                 (Verdict::Pass, format!("{packet:?}")),
@@ -245,7 +247,7 @@ impl Bench {
     }
 }
 
-/// The marks of the sessions' data: each is of another scheme.
+/// The marks of the sessions' data, each of another scheme.
 const MARKS: [Mark; 3] = [
     Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 0.0, excluded: None },
     Mark::TARGET,
@@ -373,9 +375,9 @@ fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<S
     bench.trace
 }
 
-/// Every call ends, served deadlines do not return, and calls that come early change nothing. The router sends only permitted packets,
-/// whatever comes late, twice, by another path or after a restart; foreign packets pass whole. The same calls give the same results, and
-/// nothing is stored of a session that is over.
+/// Checks that every call ends, that served deadlines do not return, and that early calls change nothing. The router sends only
+/// permitted packets, also after late and duplicate packets, changed paths and restarts. Foreign packets pass unchanged. The same
+/// calls give the same results, and no state remains of a session that has ended.
 fn keeps_its_promises(spec: &dyn RouterSpec, knows: Knows, ops: &[Op]) {
     let trace = run(spec, knows, ops, false);
     assert_eq!(run(spec, knows, ops, false), trace, "the same again");
@@ -404,7 +406,7 @@ proptest! {
     fn every_router_keeps_its_promises(ops in prop::collection::vec(op(), 1..100)) {
         keeps_its_promises(&aggregation::Config { hold: Span::from_secs(1) }, LOSSES, &ops);
         keeps_its_promises(&acknowledgements::Config, ACKNOWLEDGEMENTS, &ops);
-        // No session here is forgotten for its silence, after which numbers may restart.
+        // No session of the test expires by silence, because packet numbers may restart after that.
         let active = rmanp::Config { forget: Span::from_secs(3000), ..rmanp::Config::default() };
         keeps_its_promises(&active, ACTIVE, &ops);
         let small = rmanp::Config { cache: 4, queue: 2, exclude: 2, ..active };

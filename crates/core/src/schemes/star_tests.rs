@@ -1,4 +1,4 @@
-//! Schemes at drop-tail bottlenecks: what holds of several of them, in tables.
+//! Schemes at drop-tail bottlenecks: properties of several schemes, in tables.
 
 use super::Scheme;
 use super::bench::{Path, Star, receiver_id};
@@ -14,7 +14,7 @@ fn star(scheme: &str, size: u16, paths: &[Path], seed: u64) -> Star {
     Star::new(&scheme.with_packet_size(size), size, paths, seed)
 }
 
-/// Part of this receiver's path that is used within these seconds.
+/// Returns the used part of this receiver's path within these seconds.
 fn used(star: &mut Star, receiver: usize, from: f64, to: f64) -> f64 {
     star.run_until(Time::from_secs_f64(from));
     let before = star.leaves[receiver].bytes;
@@ -72,10 +72,10 @@ fn paths_of_all_kinds_are_used_after_start_up() {
     }
 }
 
-/// Of TFMCC both laws of report delays and both starts.
+/// TFMCC with both distributions of report delays and both starts.
 const TFMCC: [&str; 3] = ["tfmcc", "tfmcc,timer=2001", "tfmcc,start=linear"];
 
-/// Part of a path of this rate that was sent between these seconds.
+/// Returns the part of a path of this rate that was used by sent packets between these seconds.
 fn sent(star: &mut Star, mbps: f64, from: usize, to: usize) -> f64 {
     star.run_until(Time::from_secs_f64(to as f64));
     star.sent_between(from * 1000, to * 1000) as f64 * 8.0 / (to - from) as f64 / (mbps * 1e6)
