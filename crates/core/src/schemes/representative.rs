@@ -34,8 +34,8 @@ impl Representative {
         self.is_valid = false;
     }
 
-    /// Returns whether a round-trip sample of `from` counts for the rate. Before an election and after start-up, samples of all
-    /// receivers count.
+    /// Returns whether a round-trip sample of `from` counts for the rate. After start-up and without
+    /// a representative, samples of all receivers count.
     pub(super) fn times(&self, from: ReceiverId, is_starting: bool) -> bool {
         self.id.map_or(!is_starting, |id| id == from)
     }

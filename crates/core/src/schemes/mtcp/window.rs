@@ -17,7 +17,7 @@ pub(super) struct Window {
     grows: bool,
     /// Whether no packet was acknowledged since the latest timeout.
     is_stalled: bool,
-    /// The increase per acknowledged packet in avoidance, as a part of the window.
+    /// Whether the window grows in avoidance: by one packet per round, or not at all.
     growth: Growth,
     /// A single loss of this or the latest round that has not closed the window (the loss filter).
     spared: Option<Spared>,
@@ -143,8 +143,8 @@ impl Window {
         true
     }
 
-    /// Handles the timeout of packet `seq`. Returns whether it starts a slow start. The first of consecutive timeouts shows the
-    /// capacity of the path (RFC 5681, 3.1).
+    /// Handles the timeout of packet `seq`. Returns whether it starts a slow start. Only the first of consecutive
+    /// timeouts sets the threshold to half the window (RFC 5681, 3.1).
     pub(super) fn on_timeout(&mut self, seq: u64, next: u64) -> bool {
         if seq < self.recover {
             return false;

@@ -130,7 +130,7 @@ fn a_distant_timeout_closes_the_window_in_a_quarter_second() {
 #[test]
 fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
     let mean = |rounds| {
-        // Two children behind queues of the same kind: one of an agent next to the source, one of a distant agent.
+        // Two children behind queues of the same kind: one of an agent next to the source, one at a distant child of the source.
         let nodes = [
             (None, Path::mbps(100.0, 1, 1000)),
             (Some(0), Path::mbps(2.0, 1, 60)),
