@@ -78,7 +78,7 @@ pub trait PacedPolicy: Sized {
     fn deadline(&self) -> Time {
         Time::NEVER
     }
-    /// Handles a deadline, which may also be a tick or of the start-up.
+    /// Handles any deadline: of the policy, a tick or the start-up.
     fn on_deadline(&mut self, _now: Time) {}
     /// Handles a tick that found the source idle.
     fn on_idle(&mut self) {}

@@ -1,5 +1,5 @@
 //! Rate control of a layer by PGMCC's window: the representative acknowledges every packet. Paper 000, 4.1.2 names PGMCC's
-//! mechanism as a possible replacement of its own.
+//! mechanism as a possible replacement of GMCC's own mechanism.
 //!
 //! The representative is chosen as with the other controls; PGMCC's acker election is not used.
 

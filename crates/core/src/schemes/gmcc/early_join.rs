@@ -3,8 +3,8 @@
 //! Paper 000 compares losses, so in every layer a receiver waits until the representative has had `N` losses. A fast layer loses
 //! only one packet in seconds or minutes. Three facts are available much sooner:
 //!
-//! - A starting layer doubles its rate until a receiver cannot follow. If a receiver got the fastest round without a loss, its path
-//!   can carry that rate, and the layer continues at a lower rate.
+//! - A starting layer doubles its rate until a receiver cannot follow. If a receiver got the fastest round without a loss,
+//!   its path can carry that rate, and the layer continues at a lower rate.
 //! - The representative has lost packets repeatedly, and this receiver lost none meanwhile.
 //! - Packets state the rate of the layer above, so a receiver need not try a layer that cannot fit.
 

@@ -30,7 +30,7 @@ pub(super) struct LayerControl {
     representative: Option<Representative>,
     rtt: Ewma,
     updates: u8,
-    /// When the latest report of the representative arrived.
+    /// Arrival time of the latest report of the representative.
     received_at: Time,
     pub(super) gate: CutGate,
     tick_at: Time,

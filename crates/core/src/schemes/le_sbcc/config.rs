@@ -107,7 +107,7 @@ pub enum Selection {
     /// Passes each event with a probability equal to the worst receiver's share of all events. On average, the number of passed
     /// events equals that of the worst receiver.
     MaxLprf,
-    /// Passes each event with a probability equal to the share of its own receiver (Bhattacharyya et al.; paper 000, 2.1.1).
+    /// Passes each event with a probability equal to the share of its receiver (Bhattacharyya et al.; paper 000, 2.1.1).
     Lprf,
     /// Passes all events.
     All,

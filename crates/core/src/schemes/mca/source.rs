@@ -22,7 +22,7 @@ pub struct Policy {
     filter: Filter,
     /// "RTT" and "sigma", in seconds.
     rtt: Ewma,
-    /// Counts cuts; for Bin-CI also the last filter, "ATF".
+    /// Counts cuts. For Bin-CI it is also the last filter, "ATF".
     gate: CutGate,
     /// Time of the latest report or event that passed the filter. The rate does not grow in the following round-trip time.
     congested_at: Option<Time>,

@@ -56,7 +56,7 @@ impl Repairs {
         }
     }
 
-    /// Removes packets that no child misses after acknowledgements. Each removed packet that was repaired opens the window.
+    /// After acknowledgements, removes the packets that no child misses. Each removed packet that was repaired opens the window.
     /// `wanted` gets the place of a child that missed the packet, and may change it.
     pub(super) fn settle(&mut self, wanted: impl Fn(u64, &mut usize) -> bool, now: Time) {
         if self.list.is_empty() {

@@ -6,7 +6,7 @@ pub(super) struct Scoreboard {
     base: u64,
     /// Number of set bits.
     above: u32,
-    /// Upper bound of all received packets, exclusive.
+    /// Exclusive upper bound of all received packets.
     end: u64,
     bits: [u64; WORDS],
 }

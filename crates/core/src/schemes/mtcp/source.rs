@@ -38,7 +38,7 @@ const ROUND_GAIN: f64 = 0.125;
 const ALONE: Span = Span::from_secs(1);
 /// Relative decrease of the smallest window that counts as a cut.
 const CUT: f64 = 0.25;
-/// Maximum sample. Larger ones are errors of a clock or a receiver.
+/// Maximum sample of a round. Larger samples are errors of a clock or a receiver.
 const MAX_ROUND: Span = Span::from_secs(60);
 
 impl Source {

@@ -34,7 +34,7 @@ configuration! {
         aim: Aim = Aim::Weighted
             => choice["aim", { "weighted" => Weighted, "friendly" => Friendly },
                 "the wanted queue is for a share by weight, or for that of a TCP flow"];
-        /// Share in units of a session of weight 1.
+        /// Share of the bottleneck, in multiples of the share of a session with weight 1.
         weight: f64 = 1.0 => number["weight", NumberRange::of(0.01, 1000.0), "share, in units of a session of weight 1"];
         /// Wanted queue of a session of weight 1, in packets, "E".
         queue: f64 = 4.0

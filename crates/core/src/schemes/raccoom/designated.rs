@@ -18,7 +18,7 @@ use crate::time::{Rate, Span, Time};
 pub(super) struct Designated {
     me: ReceiverId,
     receiver: Receiver,
-    /// Its children. The entry under `None` is its own reception.
+    /// The children of this receiver. The entry under `None` is the receiver itself.
     children: Aggregator<Option<ReceiverId>>,
     layer: Layer,
     own: Effects,
