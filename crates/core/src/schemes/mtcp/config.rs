@@ -44,7 +44,7 @@ configuration! {
         loss_filter: LossFilter = LossFilter::Off
             => choice["loss-filter", { "off" => Off, "on" => On },
                 "on: a single lost packet closes no window, a second one in the same or the next round does"];
-        /// Time at which a node may judge its queues. Open in the paper, whose text suggests once per round of the node.
+        /// Time at which a node may judge its queues. Open in the paper, where each node would do so once per round of that node.
         rounds: Rounds = Rounds::Tree
             => choice["rounds", { "tree" => Tree, "own" => Own },
                 "nodes judge their queues once per round of the whole tree, or of their own children"];
