@@ -39,7 +39,7 @@ configuration! {
             => number["dec", NumberRange::of(0.1, 0.99), "part of a window that is kept at a loss"];
         /// Number of later packets whose arrival makes a packet count as lost (TCP's, open in the paper).
         duplicates: u8 = 3 => whole["dup", 1, 16, "later packets that make one lost"];
-        /// Whether a single lost packet closes the window. The paper of 1999 has a loss filter, but its rule is not known. The
+        /// Whether a single lost packet is spared. The paper of 1999 has a loss filter, but its rule is not known. The
         /// paper of 1998 has none.
         loss_filter: LossFilter = LossFilter::Off
             => choice["loss-filter", { "off" => Off, "on" => On },
@@ -48,8 +48,7 @@ configuration! {
         rounds: Rounds = Rounds::Tree
             => choice["rounds", { "tree" => Tree, "own" => Own },
                 "nodes judge their queues once per round of the whole tree, or of their own children"];
-        /// Number of packets by which an agent's window may exceed twice the session's window. The limit of the source is twice
-        /// as high. Open in the paper.
+        /// Number of packets by which a node's window may exceed twice the session's window. Open in the paper.
         headroom: f64 = 16.0
             => number["headroom", NumberRange::of(0.0, 1e6),
                 "an agent's window is at most twice the session's and this number of packets"];

@@ -8,7 +8,7 @@ use crate::time::Time;
 pub(super) struct Window {
     size: f64,
     threshold: f64,
-    /// Losses of packets up to this one cause no second cut.
+    /// Losses of packets below this one cause no second cut.
     recover: u64,
     /// The round ends when all packets below this one are acknowledged.
     mark: u64,
