@@ -67,10 +67,12 @@ impl Task {
         // Code between fork and exec requires a copy of this process' page tables, which takes longer than most programs run.
         // Programs without a namespace are short and end by themselves, so they need no such code.
         if let Some(namespace) = namespace {
-            // SAFETY: the closure makes only async-signal-safe calls (prctl and setns). The descriptor of the namespace is open
-            // until the child has started.
+            // SAFETY: the closure makes only async-signal-safe calls (signal, prctl and setns). The descriptor of the namespace is
+            // open until the child has started.
             unsafe {
                 command.pre_exec(move || {
+                    // A shell starts background jobs with SIGINT ignored, and programs inherit that.
+                    libc::signal(libc::SIGINT, libc::SIG_DFL);
                     if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                         return Err(std::io::Error::last_os_error());
                     }
@@ -107,11 +109,11 @@ impl Task {
     ///
     /// # Errors
     /// [`KitError::TooLong`] after the time limit; [`KitError::Failed`] if the program ends first.
-    pub fn wait_for(&mut self, said: &str, within: Duration) -> Result<(), KitError> {
+    pub fn wait_for(&mut self, text: &str, within: Duration) -> Result<(), KitError> {
         let end = Instant::now() + within;
         loop {
             let running = self.is_running();
-            if self.stdout().contains(said) || self.stderr().contains(said) {
+            if self.stdout().contains(text) || self.stderr().contains(text) {
                 return Ok(());
             }
             if !running {
