@@ -127,12 +127,12 @@ pub(crate) fn is_routed(group: IpAddr) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Record {
     group: IpAddr,
-    says: Says,
+    record_type: RecordType,
     sources: Vec<IpAddr>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum RecordType {
     /// The receiver requests only these sources.
     Include,
     /// The receiver requests all sources except these.
@@ -154,15 +154,15 @@ impl Members {
         let before = self.0.remove(&key);
         let was = before.is_some();
         let named = record.sources.iter().copied();
-        let after = match (record.says, before) {
-            (Says::Exclude, _) | (Says::Allow, Some(None)) => Some(None),
-            (Says::Include, _) => Some(Some(named.collect::<BTreeSet<_>>())),
-            (Says::Allow, before) => {
+        let after = match (record.record_type, before) {
+            (RecordType::Exclude, _) | (RecordType::Allow, Some(None)) => Some(None),
+            (RecordType::Include, _) => Some(Some(named.collect::<BTreeSet<_>>())),
+            (RecordType::Allow, before) => {
                 Some(Some(before.flatten().unwrap_or_default().into_iter().chain(named).collect()))
             }
             // The receiver excludes one more source and is still a member.
-            (Says::Block, Some(None)) => Some(None),
-            (Says::Block, before) => {
+            (RecordType::Block, Some(None)) => Some(None),
+            (RecordType::Block, before) => {
                 let mut sources = before.flatten().unwrap_or_default();
                 sources.retain(|source| !record.sources.contains(source));
                 Some(Some(sources))
@@ -204,14 +204,14 @@ fn records(frame: &[u8]) -> Vec<Record> {
 /// reports and an older leave. `group` is the offset of the group in older messages.
 fn report<const N: usize>(body: &[u8], types: [u8; 4], group: usize) -> Vec<Record> {
     let [newest, oldest, older, leave] = types;
-    let says = match body.first() {
+    let record_type = match body.first() {
         Some(kind) if *kind == newest => return newest_report::<N>(body).unwrap_or_default(),
-        Some(kind) if [oldest, older].contains(kind) => Says::Exclude,
-        Some(kind) if *kind == leave => Says::Include,
+        Some(kind) if [oldest, older].contains(kind) => RecordType::Exclude,
+        Some(kind) if *kind == leave => RecordType::Include,
         _ => return Vec::new(),
     };
     let group = body.get(group..).and_then(address::<N>);
-    group.map(|group| Record { group, says, sources: Vec::new() }).into_iter().collect()
+    group.map(|group| Record { group, record_type, sources: Vec::new() }).into_iter().collect()
 }
 
 /// Returns the records of a report of IGMPv3 or MLDv2. The two formats differ only in the length of addresses.
@@ -223,15 +223,15 @@ fn newest_report<const N: usize>(body: &[u8]) -> Option<Vec<Record>> {
         let &[kind, extra, high, low] = body.get(at..at + 4)? else { return None };
         let sources = usize::from(u16::from_be_bytes([high, low]));
         let nth = |n: usize| body.get(at + 4 + n * N..).and_then(address::<N>);
-        let says = match kind {
-            1 | 3 => Says::Include,
-            2 | 4 => Says::Exclude,
-            5 => Says::Allow,
-            6 => Says::Block,
+        let record_type = match kind {
+            1 | 3 => RecordType::Include,
+            2 | 4 => RecordType::Exclude,
+            5 => RecordType::Allow,
+            6 => RecordType::Block,
             _ => return None,
         };
         let named = (1..=sources).map(nth).collect::<Option<Vec<_>>>()?;
-        all.push(Record { group: nth(0)?, says, sources: named });
+        all.push(Record { group: nth(0)?, record_type, sources: named });
         at += 4 + (sources + 1) * N + usize::from(extra) * 4;
     }
     Some(all)
@@ -391,7 +391,7 @@ mod tests {
         frame.extend([58, 0, 5, 2, 0, 0, 1, 0]);
         frame.extend([143, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0]);
         frame.extend(group.octets());
-        let record = Record { group: group.into(), says: Says::Exclude, sources: Vec::new() };
+        let record = Record { group: group.into(), record_type: RecordType::Exclude, sources: Vec::new() };
         assert_eq!(records(&frame), [record]);
     }
 

@@ -35,9 +35,7 @@ pub enum TraceError {
     #[error("the trace has more than {MAX_ENTRIES} entries; cut it, or sum several into one")]
     TooLong,
     /// A repeated trace has no duration.
-    #[error(
-        "the trace begins and ends at {0} s, so it cannot repeat; write its end as a last line"
-    )]
+    #[error("the trace begins and ends at {0} s, so it cannot repeat; write its end as a last line")]
     NoTime(f64),
 }
 

@@ -109,16 +109,16 @@ pub fn gaps(text: &str) -> Vec<String> {
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let Some((_, first)) = line.split_once(marker) else { continue };
-        let mut said = first.trim().to_string();
+        let mut cited_text = first.trim().to_string();
         while let Some(more) = lines.peek().and_then(|line| comment(line)) {
             if more.is_empty() || more.contains(marker) {
                 break;
             }
-            said.push(' ');
-            said.push_str(more);
+            cited_text.push(' ');
+            cited_text.push_str(more);
             lines.next();
         }
-        found.push(said.trim_end_matches("*/").trim().to_string());
+        found.push(cited_text.trim_end_matches("*/").trim().to_string());
     }
     found
 }
@@ -213,8 +213,8 @@ fn joined(text: &str) -> String {
 }
 
 fn comment(line: &str) -> Option<&str> {
-    let said = line.trim_start().strip_prefix("//")?;
-    Some(said.trim_start_matches(['/', '!']).trim())
+    let cited_text = line.trim_start().strip_prefix("//")?;
+    Some(cited_text.trim_start_matches(['/', '!']).trim())
 }
 
 #[cfg(test)]

@@ -205,13 +205,13 @@ impl crate::node::Receiver for Receiver {
         if (data.flags.has(Flags::STARTING) || self.start_up.is_active()) && !arrival.late {
             self.start_up.on_data(data, arrival, header.rtt_max, self.law, cx);
         }
-        let tells = is_newest || arrival.lost > 0 || arrival.marked;
+        let reports = is_newest || arrival.lost > 0 || arrival.marked;
         if header.every == Span::ZERO && !self.thins {
-            if tells {
+            if reports {
                 self.answer(cx);
             }
         } else if header.every == Span::ZERO || self.is_target() {
-            if tells {
+            if reports {
                 self.acknowledge_soon(arrival, cx);
             }
         } else {

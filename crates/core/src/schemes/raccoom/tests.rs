@@ -240,7 +240,7 @@ fn suppression_lets_the_target_acknowledge_and_others_alternate() {
 #[test]
 fn with_suppression_an_answered_loss_is_not_reported() {
     let config = Config::transport(500);
-    let tells = |cut_passes: bool| {
+    let reports_cut = |cut_passes: bool| {
         let mut listener = Listener::new(2, &config);
         (0..10).for_each(|seq| _ = listener.deliver(seq, few(1, u16::MAX)));
         listener.deliver(12, few(1, u16::MAX));
@@ -249,7 +249,7 @@ fn with_suppression_an_answered_loss_is_not_reported() {
         let reported = listener.reported_until(listener.now + Span::from_millis(100));
         reported.iter().any(|(_, lost)| *lost == 12)
     };
-    assert!(tells(false) && !tells(true));
+    assert!(reports_cut(false) && !reports_cut(true));
 }
 
 /// Checklist 10, and the aggregates of a designated receiver.

@@ -19,7 +19,7 @@ impl Driven {
         self.call(|agent, cx| agent.on_data(&data, Layer(0), arrival, cx))
     }
 
-    fn says(&mut self, report: Report) -> Vec<Effect> {
+    fn takes(&mut self, report: Report) -> Vec<Effect> {
         self.now += Span::from_millis(1);
         self.call(|agent, cx| agent.on_report(&report, cx))
     }
@@ -75,18 +75,18 @@ fn a_loss_is_repaired_unless_no_parent_has_the_packet() {
     for seq in 0..2 {
         all.extend(agent.receives(seq));
     }
-    all.extend(agent.says(all_up_to(1, 1)));
+    all.extend(agent.takes(all_up_to(1, 1)));
     // The agent misses 5; the child also misses 9.
     for seq in (2..20).filter(|seq| *seq != 5) {
         all.extend(agent.receives(seq));
     }
     assert!(agent.receiver.is_missed_by(id(1), Seq(9)));
-    all.extend(agent.says(lacking(1, 19, 15, &[(9, 1), (5, 1)])));
+    all.extend(agent.takes(lacking(1, 19, 15, &[(9, 1), (5, 1)])));
     all.extend(agent.waits(Span::from_millis(50)));
     assert_eq!(sent(&all), [(To::Child(id(1)), 9, true)]);
     assert_eq!(low(&all), Some(20), "what is lost is not on its way to anybody");
     all.clear();
-    all.extend(agent.says(lacking(1, 19, 15, &[(5, 1)])));
+    all.extend(agent.takes(lacking(1, 19, 15, &[(5, 1)])));
     assert!(!agent.receiver.is_missed_by(id(1), Seq(9)));
     for seq in 20..280 {
         all.extend(agent.receives(seq));
@@ -99,13 +99,13 @@ fn a_loss_is_repaired_unless_no_parent_has_the_packet() {
 fn a_moved_child_gets_all_packets_that_the_parent_has() {
     let mut agent = Driven::new();
     agent.receives(0);
-    agent.says(all_up_to(1, 0));
-    agent.says(all_up_to(2, 0));
+    agent.takes(all_up_to(1, 0));
+    agent.takes(all_up_to(2, 0));
     // Packets 10 to 12 and 38 are lost upstream.
     for seq in (1..40).filter(|seq| !(10..13).contains(seq) && *seq != 38) {
         agent.receives(seq);
     }
-    agent.says(lacking(2, 39, 30, &[(38, 1), (10, 3)]));
+    agent.takes(lacking(2, 39, 30, &[(38, 1), (10, 3)]));
     agent.receiver.move_child(id(1), agent.now);
     let mut effects = agent.waits(Span::from_millis(1));
     let mut got = [false; 40];
@@ -114,7 +114,7 @@ fn a_moved_child_gets_all_packets_that_the_parent_has() {
         for order in orders(&effects).into_iter().filter(|order| order.to == id(1)) {
             let echo = Echo { seq: Seq(0), hold: Span::ZERO };
             let content = ReportContent::Answered { echo, number: order.number };
-            effects.extend(agent.says(Report { from: id(1), layer: Layer(0), content }));
+            effects.extend(agent.takes(Report { from: id(1), layer: Layer(0), content }));
             if let OrderContent::Join { group, .. } = order.content {
                 assert_eq!(group, 1);
             }
@@ -131,7 +131,7 @@ fn a_moved_child_gets_all_packets_that_the_parent_has() {
                 _ => holes.push((seq, 1)),
             }
         }
-        effects = agent.says(lacking(1, newest, (newest + 1 - base) as u16, &holes));
+        effects = agent.takes(lacking(1, newest, (newest + 1 - base) as u16, &holes));
         effects.extend(agent.waits(Span::from_millis(100)));
     }
     let missing: Vec<usize> = (0..40).filter(|seq| !got[*seq]).collect();

@@ -66,16 +66,16 @@ fn receiver() -> Ear<Receiver> {
 }
 
 /// Returns the reports of a receiver for these packets.
-fn says(packets: &[u64]) -> Vec<ReportContent> {
+fn reports_of(packets: &[u64]) -> Vec<ReportContent> {
     let (mut ear, arrival) = (receiver(), Arrival { size: 1000, ..Arrival::default() });
     packets.iter().flat_map(|seq| ear.receive(&packet(*seq), arrival)).collect()
 }
 
 #[test]
 fn every_second_packet_is_acknowledged_and_every_hole_at_once() {
-    assert_eq!(says(&[0, 1, 2, 3]).len(), 2);
-    assert_eq!(says(&[0]).len(), 0, "a first packet waits");
-    let with_hole = says(&[0, 1, 3]);
+    assert_eq!(reports_of(&[0, 1, 2, 3]).len(), 2);
+    assert_eq!(reports_of(&[0]).len(), 0, "a first packet waits");
+    let with_hole = reports_of(&[0, 1, 3]);
     assert_eq!(with_hole.len(), 2);
     let Some(ReportContent::Acknowledged { echo, behind, holes, newer: 0 }) = with_hole.last().copied()
     else {
@@ -83,13 +83,13 @@ fn every_second_packet_is_acknowledged_and_every_hole_at_once() {
     };
     assert_eq!((echo.seq, behind, holes.iter().count()), (Seq(3), 2, 1));
     assert_eq!(holes.0[0], Hole { back: 1, count: 1 });
-    assert_eq!(says(&[0, 1, 1, 1]).len(), 3, "duplicates, too");
+    assert_eq!(reports_of(&[0, 1, 1, 1]).len(), 3, "duplicates, too");
 }
 
 #[test]
 fn more_holes_than_fit_make_a_second_report() {
     let odd: Vec<u64> = (0..10).map(|number| number * 2).collect();
-    let all = says(&odd);
+    let all = reports_of(&odd);
     let last = &all[all.len() - 2..];
     let of = |content: &ReportContent| match content {
         ReportContent::Acknowledged { holes, newer, .. } => (holes.iter().count(), *newer),
