@@ -92,7 +92,7 @@ pub(super) const fn common_of<C: Configure>() -> [Opt<C>; 3] {
             "published | transport",
             |_| String::new(),
             set_preset,
-            "the values that the other options change; goes first",
+            "base values that the other options change; must be the first option",
         ),
         Opt::seconds(
             "rtt",
@@ -105,7 +105,7 @@ pub(super) const fn common_of<C: Configure>() -> [Opt<C>; 3] {
             "linear | doubling",
             start_of,
             set_start,
-            "growth of the rate before the first congestion",
+            "growth of the rate before the first congestion event",
         ),
     ]
 }
@@ -208,7 +208,7 @@ macro_rules! policy {
                 config.policy = $crate::spec::Form::read_any($crate::rate::PolicyChoice::FORMS, text)?;
                 Some(())
             },
-            "what moves the rate",
+            "rule of the rate's growth and reduction",
         )
     };
 }
@@ -245,18 +245,18 @@ macro_rules! measuring {
                 },
                 "time between control packets; rtt: a quarter of the round-trip time",
             )),
-            Opt::number("high", NumberRange::POSITIVE, field!(measuring.high), "accumulation that is congestion, in packets"),
-            Opt::number("low", NumberRange::POSITIVE, field!(measuring.low), "accumulation that ends congestion, in packets"),
-            Opt::seconds("floor", NumberRange::PART, field!(measuring.floor), "congestion is at least the data sent in this time"),
-            Opt::number("noise", NumberRange::of(0.0, 100.0), field!(measuring.noise), "and at least that of this number of mean differences of two delays in a row"),
-            Opt::whole("confirm", 1, 100, field!(measuring.confirm as u8), "control packets in a row that show congestion"),
-            Opt::seconds("persist", NumberRange::PART, field!(measuring.persist), "minimum time for which they show it"),
+            Opt::number("high", NumberRange::POSITIVE, field!(measuring.high), "accumulation, in packets, that counts as congestion"),
+            Opt::number("low", NumberRange::POSITIVE, field!(measuring.low), "accumulation, in packets, at which congestion ends"),
+            Opt::seconds("floor", NumberRange::PART, field!(measuring.floor), "minimum accumulation at congestion, as the data sent in this time"),
+            Opt::number("noise", NumberRange::of(0.0, 100.0), field!(measuring.noise), "addition to floor, as a multiple of the mean difference of consecutive delays"),
+            Opt::whole("confirm", 1, 100, field!(measuring.confirm as u8), "number of consecutive control packets that must show congestion"),
+            Opt::seconds("persist", NumberRange::PART, field!(measuring.persist), "minimum time for which control packets must show congestion"),
             Opt::choice(
                 "carry",
                 choice!(measuring.carry: "rest" => Carry::Rest, "all" => Carry::All),
-                "what is left after congestion counts with or without the control packet",
+                "whether the accumulation that remains after congestion includes the control packet",
             ),
-            Opt::seconds("resync", NumberRange::POSITIVE, field!(measuring.resync), "after this time a quiet moment becomes the synchronisation point"),
+            Opt::seconds("resync", NumberRange::POSITIVE, field!(measuring.resync), "time after which a moment without congestion becomes the synchronisation point"),
             Opt::or("never", Opt::whole(
                 "reroute",
                 1,
@@ -265,7 +265,7 @@ macro_rules! measuring {
                     get: |config| config.measuring.reroute.map(u64::from),
                     set: |config, count| config.measuring.reroute = count.map(|count| count as u16),
                 },
-                "control packets in a row with an unchanging accumulation: the route became longer",
+                "number of consecutive control packets with a constant accumulation after which the route counts as longer",
             )),
         ]
     }};

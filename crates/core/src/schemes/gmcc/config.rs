@@ -22,52 +22,52 @@ configuration! {
         /// The control of the rate within a layer.
         control: LayerScheme = LayerScheme::Aimd
             => choice["control", { "aimd" => Aimd, "ormcc" => Ormcc, "tfmcc" => Tfmcc, "pgmcc" => Pgmcc },
-                "what moves the rate of a layer"];
+                "rate control within a layer"];
         /// The policy, where `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// Ratio of the rate after a cut to the throughput at congestion with [`LayerScheme::Ormcc`], "beta" of paper 000, 3.1.5.
         beta: f64 = 0.75
             => number["beta", NumberRange::of(0.5, 1.0),
-                "with control=ormcc, part of the throughput at congestion that is kept after a cut"];
+                "with control=ormcc, fraction of the throughput at congestion that remains after a cut"];
         /// Number of samples in a statistic, "N" (paper 000, 4.1.1.2).
-        samples: u8 = 30 => whole["n", 2, MAX_SAMPLES as u64, "samples that statistics are made of"];
+        samples: u8 = 30 => whole["n", 2, MAX_SAMPLES as u64, "number of samples in each statistic"];
         /// Number of consecutive comparisons required for a join, "J" (paper 000, 4.1.4.1).
-        comparisons: u8 = 30 => whole["j", 1, 200, "comparisons in a row that a join takes"];
+        comparisons: u8 = 30 => whole["j", 1, 200, "consecutive comparisons required for a join"];
         /// The sample of the attenuation factor.
         taf: TafSample = TafSample::Smoothed
             => choice["taf", { "smoothed" => Smoothed, "product" => Product },
-                "meaning of a sample of the attenuation factor"];
+                "definition of a sample of the throughput attenuation factor"];
         /// The mean of the intervals between congestion epochs.
         cor: CorMean = CorMean::Mean
-            => choice["cor", { "mean" => Mean, "harmonic" => Harmonic }, "average of intervals between losses"];
+            => choice["cor", { "mean" => Mean, "harmonic" => Harmonic }, "averaging of the intervals between losses"];
         /// The measurement of the output rate in an attenuation factor.
         output: Output = Output::Pair
-            => choice["output", { "pair" => Pair, "window" => Window }, "measurement of the rate before a loss"];
+            => choice["output", { "pair" => Pair, "window" => Window }, "measurement of the received rate before a loss"];
         /// Duration over which arrivals are counted: for [`Output::Window`], and for the rate in reports.
         window: Span = Span::from_secs(1)
-            => seconds["window", NumberRange::POSITIVE, "over this time arrivals are counted"];
+            => seconds["window", NumberRange::POSITIVE, "interval over which arrivals are counted"];
         /// The samples assumed for a silent receiver when the representative loses.
         assumed: Assumed = Assumed::Once
             => choice["assumed", { "once" => Once, "each" => Each },
-                "what losses that only the representative has count for"];
+                "samples assumed for a receiver without losses when the representative loses packets"];
         /// Whether layers are joined before loss statistics exist.
         joins: Joins = Joins::Compared
             => choice["joins", { "compared" => Compared, "early" => Early },
-                "layers are joined at comparisons of losses, or also where a start-up or the representative's losses alone show room"];
+                "evidence for a join: comparisons of losses alone (compared), or also the start-up of a layer and losses of the representative alone (early)"];
         /// Number of consecutive checks required for a leave.
         // Paper gap: 4.1.5 leaves at the first positive check. With few samples a check errs more often, so `Config::transport`
         // requires several.
-        checks: u8 = 1 => whole["checks", 1, 200, "checks in a row that a leave takes"];
+        checks: u8 = 1 => whole["checks", 1, 200, "consecutive checks required for a leave"];
         /// Duration for which a layer is not joined again after a leave. It doubles after each early leave.
         // Paper gap: 4.1.5 lets a receiver rejoin a layer immediately after leaving it. On a local network that causes about one
         // join per second. `Config::transport` waits.
         rejoin: Span = Span::ZERO
-            => seconds["rejoin", NumberRange::of(0.0, 3600.0), "minimum time before a layer that was left is joined again"];
+            => seconds["rejoin", NumberRange::of(0.0, 3600.0), "minimum time between leaving a layer and joining it again"];
         /// Probability that a rate control period is one of shifted bandwidth, "rho" (paper 000, 4.1.4.3).
         shift_probability: f64 = 0.1
-            => number["rho", NumberRange::PART, "probability that bandwidth is shifted between two cuts"];
+            => number["rho", NumberRange::PART, "probability of shifted bandwidth in the interval between two cuts"];
         /// Part of the layer's rate that is shifted to it, "delta".
-        shift: f64 = 0.1 => number["delta", NumberRange::PART, "part of a layer's rate that is shifted"];
+        shift: f64 = 0.1 => number["delta", NumberRange::PART, "shifted fraction of a layer's rate"];
         /// Minimum interval between heartbeats, which are otherwise sent once per round-trip time. Silence is counted in the same
         /// unit.
         // Paper gap: 4.1.3 sends a heartbeat each round-trip time, a thousand per second on a local network. After eight missed
@@ -231,24 +231,24 @@ impl Config {
 const ENTRY: Entry = Entry {
     name: "gmcc",
     number: 7,
-    summary: "layers that adapt to one receiver each; receivers join as many as their bottleneck takes",
+    summary: "several layers, each at the rate of its most congested receiver; a receiver joins as many layers as its bottleneck can carry",
     source: "paper 000, chapter 4",
-    sender: "follows the most congested receiver of each layer, and switches layers on and off as they are asked for",
-    receiver: "compares its congestion with that of each layer's representative; joins a layer when it is far less, leaves one when it holds two back",
+    sender: "follows the most congested receiver of each layer; switches layers on and off on request",
+    receiver: "compares its congestion with that of each layer's representative; joins a layer if it is far less congested, leaves one if it limits two layers",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::Adaptive,
     deviations: &[
-        "Every packet carries its own layer's representative, and for all layers whether they are on and followed.",
-        "A representative without any sample gives way to any receiver with one.",
-        "Reports say how long they were held, and at what rate the layer arrives.",
-        "On real networks losses are compared with arrivals of a quarter of a second instead of one packet's interval.",
-        "On real networks intervals between losses are averaged, not their reciprocals.",
-        "On real networks silence of a receiver adds up, so that old losses do not hold it back for ever.",
-        "On real networks N is 10 and J is 5 instead of 30, so that layers are found within a transfer.",
-        "On real networks a leave takes three checks in a row, and a layer that was left is not joined again at once.",
-        "On real networks heartbeats come every 25 ms at most, and at most eight reports per round-trip time.",
-        "On real networks every layer starts by doubling in rounds, and a representative reports that it leaves.",
+        "Every packet carries the representative of its own layer, and the state of all layers: off, on, or followed.",
+        "A receiver with at least one sample replaces a representative without samples.",
+        "Reports state the delay at the receiver and the received rate of the layer.",
+        "On real networks the received rate is measured over a quarter of a second instead of one packet interval.",
+        "On real networks the intervals between losses are averaged, not their reciprocals.",
+        "On real networks each loss report of the representative adds one assumed sample to a receiver without losses, so that its old losses expire.",
+        "On real networks N is 10 and J is 5 instead of 30, so that receivers find their layers within a transfer.",
+        "On real networks a leave takes three consecutive checks, and a receiver waits before it joins the same layer again.",
+        "On real networks there are at least 25 ms between heartbeats, and at most eight reports per round-trip time.",
+        "On real networks every layer starts by doubling its rate in each round, and a representative reports that it leaves.",
     ],
 };

@@ -16,41 +16,41 @@ configuration! {
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// Ratio of the rate after a reduction to the rate before: one half in the thesis.
-        beta: f64 = 0.5 => number["beta", NumberRange::of(0.1, 1.0), "part of the rate that a reduction keeps"];
+        beta: f64 = 0.5 => number["beta", NumberRange::of(0.1, 1.0), "fraction of the rate that remains after a reduction"];
         /// Initial rate; `None` for [`Sending::initial_rate`].
         initial_rate: Option<Rate> = None
-            => rate["rate0" or "auto", NumberRange::POSITIVE, "first rate; auto: a packet per round-trip time"];
+            => rate["rate0" or "auto", NumberRange::POSITIVE, "initial rate; auto: a packet per round-trip time"];
         /// The first filter: combines the indications of one receiver within a round trip into one loss event.
         li2le: Part = Part::On
             => choice["li2le", { "on" => On, "off" => Off },
-                "one loss event of a receiver's reports of a round trip"];
+                "whether a receiver's reports of one round trip count as one loss event"];
         /// The rule by which the first filter counts an indication as another loss event.
         events: Events = Events::Window
             => choice["events", { "window" => Window, "slots" => Slots },
-                "another loss event: SRTT + 2 sigma after the latest one, or in the next slot of a round-trip time"];
+                "start of a new loss event: SRTT + 2 sigma after the previous one (window), or in the next slot of one round-trip time (slots)"];
         /// The second filter: passes as many loss events as a single receiver has.
         filter: Selection = Selection::MaxLprf
             => choice["filter", { "max-lprf" => MaxLprf, "lprf" => Lprf, "none" => All },
-                "receivers whose loss events pass"];
+                "rule that selects loss events: as many as the worst receiver has, as many as each one's share, or all"];
         /// The third filter, "ATF": at most one reduction per epoch.
         atf: Part = Part::On
-            => choice["atf", { "on" => On, "off" => Off }, "at most one reduction in 1.5 round-trip times"];
+            => choice["atf", { "on" => On, "off" => Off }, "whether the rate is reduced at most once in 1.5 round-trip times"];
         /// Whether nothing is sent for half a round trip after a reduction.
         silence: Silence = Silence::Suited
             => choice["silence", { "auto" => Suited, "on" => On, "off" => Off },
-                "half a round trip of silence after a reduction; auto: with ATF and not with an equation"];
+                "silence of half a round trip after a reduction; auto: on with ATF, unless the policy is an equation"];
         /// Whether round-trip samples below half the mean are discarded.
         prune: Part = Part::On
-            => choice["prune", { "on" => On, "off" => Off }, "throw away round-trip samples below half the mean"];
+            => choice["prune", { "on" => On, "off" => Off }, "whether round-trip samples below half the mean are discarded"];
         /// Whether the mean round-trip time is updated exactly as printed in appendix A.
         rtt_literal: Part = Part::Off
-            => choice["rtt-literal", { "on" => On, "off" => Off }, "weigh new round-trip samples by 7/8, as printed"];
+            => choice["rtt-literal", { "on" => On, "off" => Off }, "whether a new round-trip sample has the printed weight of 7/8"];
         /// Factor of the loss-event counts at the decay after each 100 round trips.
         decay: f64 = 0.9
-            => number["decay", NumberRange::of(0.01, 1.0), "part of the counts that is left after 100 round trips"];
+            => number["decay", NumberRange::of(0.01, 1.0), "fraction of the counts of loss events that remains after 100 round trips"];
         /// Maximum random delay of a loss report; zero to report at once.
         backoff: Span = Span::ZERO
-            => seconds["backoff", NumberRange::of(0.0, MAX_WAIT), "longest random delay of a loss report"];
+            => seconds["backoff", NumberRange::of(0.0, MAX_WAIT), "maximum random delay of a loss report"];
         // Paper gap: 2.1.2 leaves the limitation of reports to the transport protocol. With `Config::transport`, receivers send
         // at most one report per 5 ms; losses in the meantime are in the next report.
         /// Minimum interval between two loss reports of a receiver.
@@ -59,7 +59,7 @@ configuration! {
         /// The packet that reports name for the round-trip time.
         echoes: Echoes = Echoes::Lost
             => choice["echo", { "lost" => Lost, "revealing" => Revealing },
-                "the packet that a report names for the round trip"];
+                "packet that a report names for round-trip samples: the lost one, or the one that revealed the loss"];
         /// Distribution of the delay of answers in a start-up by doubling.
         delay_law: TruncatedExponential = TruncatedExponential::default();
     }
@@ -171,25 +171,25 @@ impl Config {
 const ENTRY: Entry = Entry {
     name: "le-sbcc",
     number: 2,
-    summary: "one rate; receivers only report losses, the source makes of all reports as many as the worst receiver's",
+    summary: "one rate; receivers only report losses, and the source filters the reports down to as many as the worst receiver sends",
     source: "paper 000, chapter 2",
-    sender: "filters all receivers' loss reports down to one receiver's worth and halves the rate at most once in 1.5 round-trip times",
+    sender: "filters the loss reports of all receivers down to one receiver's share, and halves the rate at most once in 1.5 round-trip times",
     receiver: "reports losses, as the receivers of any reliable protocol do",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native, Wire::Pgm],
     layers: LayerRates::One,
     deviations: &[
-        "The mean round-trip time weighs a new sample by 1/8, where appendix A prints 7/8.",
-        "Sixteen round-trip samples below half the mean in a row are believed, or a faster path would never be.",
-        "With the equation there is no silence, and the first loss interval is one that halves the rate.",
-        "On real networks a reduction keeps 0.75 of the rate instead of half: packets are paced more evenly than TCP's.",
-        "On real networks reports name the packet that revealed the loss and say how long they were held.",
-        "On real networks a receiver reports losses at most once in 5 ms.",
-        "On real networks other answers time the round trip too: anybody's before the first loss, then the worst receiver's.",
-        "The longer round trip at congestion makes the steps smaller, where other answers tell the present one.",
-        "On real networks the session starts by doubling in rounds instead of a packet per round-trip time.",
-        "A rate that is not used does not grow, nor does one that nobody seems to receive.",
+        "A new sample has a weight of 1/8 in the mean round-trip time; appendix A prints 7/8.",
+        "Sixteen consecutive round-trip samples below half the mean are accepted; otherwise a shorter path would never be recognised.",
+        "With the equation there is no silence, and the first loss interval is chosen so that it halves the rate.",
+        "On real networks a reduction keeps 0.75 of the rate instead of half, because packets are spaced more evenly than TCP's.",
+        "On real networks reports name the packet that revealed the loss, and state the delay at the receiver.",
+        "On real networks a receiver sends at most one loss report per 5 ms.",
+        "On real networks other feedback also gives round-trip samples: from any receiver before the first loss, then from the worst one.",
+        "The rate grows by a packet per round-trip time at congestion, although other feedback gives the present, shorter one.",
+        "On real networks the session starts by doubling its rate in each round instead of with a packet per round-trip time.",
+        "The rate does not grow while the source does not use it, or while no receiver seems to receive.",
     ],
 };
 

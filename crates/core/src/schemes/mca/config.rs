@@ -16,30 +16,30 @@ configuration! {
         /// The content of reports and their filters.
         mode: Mode = Mode::Er
             => choice["mode", { "er" => Er, "bin" => Bin },
-                "reports say how fast packets arrived, or only that there is congestion"];
+                "content of reports: the received rate (er), or congestion alone (bin)"];
         /// Settings of the measurement of accumulation.
         measuring: Measuring = Measuring::published();
         /// Decrease factor "beta" (paper 000, D.2).
-        beta: f64 = 0.9 => number["beta", NumberRange::of(0.5, 1.0), "part of the rate that is kept after a cut"];
+        beta: f64 = 0.9 => number["beta", NumberRange::of(0.5, 1.0), "fraction of the rate that remains after a cut"];
         /// Number of times that Bin-CI subtracts the growth of the rate since a cut was due.
         excess: Excess = Excess::Twice
             => choice["excess", { "once" => Once, "twice" => Twice },
-                "how many times a late cut with binary reports subtracts the rate's growth since then; the thesis prints twice"];
+                "how often a late cut with binary reports subtracts the growth of the rate since then; the thesis prints twice"];
         /// Whether ER-CI lowers the rate at most once per `RTT + 2 sigma`.
         gate: Gate = Gate::Off
             => choice["gate", { "off" => Off, "on" => On },
-                "whether explicit rates cut only once per round-trip time"];
+                "whether explicit rates cut the rate only once per round-trip time"];
         /// Duration over which receivers measure their egress rate, at least eight packets.
         window: Span = Span::from_millis(50)
             => seconds["window", NumberRange::POSITIVE,
-                "over this time egress rates are measured, at least eight packets"];
+                "interval over which egress rates are measured; at least eight packets"];
         /// Settings of packet sending that all schemes share.
         sending: Sending = Sending::published()
             => option[Opt::seconds("period", NumberRange::POSITIVE, field!(sending.min_rtt),
-                "no round-trip time counts as shorter than this")];
+                "lower bound of the round-trip time")];
         /// Distribution of the delay of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
-            => spread["spread", "steepness of the law of answers to the start-up"];
+            => spread["spread", "steepness of the distribution of delays of answers to the start-up"];
         /// Maximum number of reports of a receiver per largest round-trip time; `None` for one at each loss, as in the paper.
         reports_per_rtt: Option<u16> = None;
     }
@@ -112,21 +112,21 @@ impl Config {
 const ENTRY: Entry = Entry {
     name: "mca",
     number: 3,
-    summary: "one rate; avoids congestion: lowers it when the session's own packets pile up in a queue",
+    summary: "one rate; avoids congestion: reduces the rate when the session's own packets form a queue",
     source: "paper 000, appendix D",
-    sender: "filters reports so that one receiver's count (explicit rates), or as many as the worst one's (binary)",
-    receiver: "measures how many bytes wait in the network; reports congestion once per control packet, without suppression",
+    sender: "filters reports down to those of one receiver (explicit rates), or to as many as the worst receiver sends (binary)",
+    receiver: "measures the number of bytes in the network; reports congestion once per control packet, without suppression",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "It is for networks of its own: beside flows that fill queues until they overflow it gets little.",
-        "Binary indications pass the last filter when the latest one is more than a round trip ago; the thesis prints the opposite.",
-        "Events of receivers are forgotten slowly, as in LE-SBCC.",
+        "It is meant for separate networks: it gets little next to flows that fill queues until they overflow.",
+        "Binary indications pass the last filter when the latest one is more than a round trip old; the thesis prints the opposite.",
+        "Counts of the receivers' events decay slowly, as in LE-SBCC.",
         "The control packet that ends congestion is not counted again in the next measurement.",
-        "On real networks thresholds grow with the rate and with the noise that is measured, and a queue that never changes counts as a longer route.",
-        "On real networks the session starts by doubling in rounds, and no round-trip time counts as shorter than 20 ms.",
-        "A rate that is not used does not grow, nor does one that nobody seems to receive.",
+        "On real networks thresholds grow with the rate and with the measured noise, and a constant queue counts as a longer route.",
+        "On real networks the session starts by doubling its rate in each round, and the round-trip time has a lower bound of 20 ms.",
+        "The rate does not grow while the source does not use it, or while no receiver seems to receive.",
     ],
 };

@@ -17,49 +17,49 @@ configuration! {
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// The factor of the rate at accumulation (paper 000, 5.2.1.2).
         keep_at_accumulation: f64 = 0.9
-            => number["beta", NumberRange::of(0.5, 1.0), "part of the rate that is kept at accumulation"];
+            => number["beta", NumberRange::of(0.5, 1.0), "fraction of the rate that remains after accumulation"];
         /// Settings of the measurement of accumulation.
         measuring: Measuring = Measuring::published();
         /// The factor of the rate at loss (paper 000, 5.2.1.2).
         keep_at_loss: f64 = 0.75
-            => number["beta-loss", NumberRange::of(0.5, 1.0), "part of the rate that is kept at loss"];
+            => number["beta-loss", NumberRange::of(0.5, 1.0), "fraction of the rate that remains after a loss"];
         /// Number of deviations, "k" (paper 000, 5.2.1.3): a receiver that is slower than the representative's mean by more than
         /// this replaces it.
         switch_deviations: f64 = 1.0
             => number["k", NumberRange::of(0.0, 100.0),
-                "a receiver replaces the representative below its mean less this number of deviations"];
+                "a receiver replaces the representative if its throughput is this number of deviations below the representative's mean"];
         /// The number of silent periods at a high rate after which a representative is absent, "n" (paper 000, 5.2.1.3).
-        patience: u16 = 4 => whole["n", 1, 1000, "periods that a silent representative is waited for"];
+        patience: u16 = 4 => whole["n", 1, 1000, "periods of silence after which the representative is absent"];
         /// Gain of a receiver's mean and deviation of its throughput at congestion.
         alpha: f64 = 0.125
-            => number["alpha", NumberRange::up_to(1.0), "gain of a receiver's mean of its throughput at congestion"];
+            => number["alpha", NumberRange::up_to(1.0), "gain of a receiver's mean throughput at congestion"];
         /// Minimum time over which throughput is measured. It is also at least the largest round-trip time and eight packets.
         window: Span = Span::ZERO
-            => seconds["window", NumberRange::of(0.0, 10.0), "throughput is measured over at least this time"];
+            => seconds["window", NumberRange::of(0.0, 10.0), "minimum interval over which throughput is measured"];
         /// The number of sequence numbers over which the congestion rate "p" is measured.
-        counted: u16 = 1000 => whole["counted", 100, 10_000, "over how many packets the rate of congestion is taken"];
+        counted: u16 = 1000 => whole["counted", 100, 10_000, "number of packets over which the rate of congestion is measured"];
         /// The receivers that do not report.
         suppress: Suppress = Suppress::Faster
             => choice["suppress", { "faster" => Faster, "slower" => Slower, "nobody" => Nobody },
-                "silent receivers; the thesis prints slower where it means faster"];
+                "receivers that send no reports; the thesis prints slower where it means faster"];
         /// The update of the round-trip time when the representative changes.
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
-                "the mean round-trip time when the representative changes"];
+                "mean round-trip time after a change of the representative"];
         /// The reports that give round-trip samples.
         samples: Samples = Samples::Followed
-            => choice["samples", { "followed" => Followed, "all" => All }, "whose reports give round-trip samples"];
+            => choice["samples", { "followed" => Followed, "all" => All }, "receivers whose reports give round-trip samples: the representative, or all"];
         /// Time of reports without a valid representative.
         while_invalid: WhileInvalid = WhileInvalid::AtOnce
             => choice["invalid", { "spread" => Spread, "at-once" => AtOnce },
-                "receivers' reports while there is no representative"];
+                "timing of reports while there is no representative"];
         /// Settings of packet sending that all schemes share.
         sending: Sending = Sending::published()
             => option[Opt::seconds("period", NumberRange::POSITIVE, field!(sending.min_rtt),
-                "no round-trip time counts as shorter than this")];
+                "lower bound of the round-trip time")];
         /// Distribution of the delay of reports without a valid representative, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
-            => spread["spread", "steepness of the law of report delays"];
+            => spread["spread", "steepness of the distribution of report delays"];
         // Paper gap: 5.2.2 sends a report at each loss. At 100,000 packets per second the source would ignore all of these
         // reports except one per round-trip time. `Config::transport` sends at most eight.
         /// Maximum number of reports of a receiver per largest round-trip time; `None` for one at each loss, as in the paper.
@@ -151,23 +151,23 @@ impl Config {
 const ENTRY: Entry = Entry {
     name: "mca-plus",
     number: 4,
-    summary: "one rate; avoids congestion, following the receiver with the lowest throughput when queues fill",
+    summary: "one rate; avoids congestion: follows the receiver with the lowest throughput when queues grow",
     source: "paper 000, chapter 5",
-    sender: "names one receiver its representative; cuts by a tenth when packets pile up, by a quarter at loss; asks all again when it is silent",
-    receiver: "measures how many bytes wait in the network; reports when it is the representative, or slower than that",
+    sender: "names one receiver its representative; cuts the rate by a tenth at accumulation, by a quarter at a loss; requests reports from all when the representative is silent",
+    receiver: "measures the number of bytes in the network; reports if it is the representative, or slower than the representative",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "It is for networks of its own: beside flows that fill queues until they overflow it gets little.",
-        "Receivers that are faster than the representative keep silent; one section of the thesis prints the opposite.",
-        "Reports carry how long the receiver held them, so that their random delay is no round-trip time.",
-        "On real networks reports are spread at random while there is no representative, as in ORMCC.",
+        "It is meant for separate networks: it gets little next to flows that fill queues until they overflow.",
+        "Receivers that are faster than the representative send no reports; one section of the thesis prints the opposite.",
+        "Reports state the delay at the receiver, so that random delays do not count as round-trip time.",
+        "On real networks reports have random delays while there is no representative, as in ORMCC.",
         "The control packet that ends congestion is not counted again in the next measurement.",
-        "The round-trip time begins anew with another representative.",
-        "On real networks thresholds grow with the rate and with the noise that is measured, and a queue that never changes counts as a longer route.",
-        "On real networks the session starts by doubling in rounds, and no round-trip time counts as shorter than 20 ms.",
-        "A rate that is not used does not grow, nor does one that nobody seems to receive.",
+        "The mean round-trip time restarts when the representative changes.",
+        "On real networks thresholds grow with the rate and with the measured noise, and a constant queue counts as a longer route.",
+        "On real networks the session starts by doubling its rate in each round, and the round-trip time has a lower bound of 20 ms.",
+        "The rate does not grow while the source does not use it, or while no receiver seems to receive.",
     ],
 };

@@ -19,72 +19,72 @@ configuration! {
         /// The quantity that the sender compares with the smallest window.
         mode: Mode = Mode::Transit
             => choice["mode", { "twnd99" => Transit, "tr98" => Own },
-                "packets that the source compares with the smallest window: those in flight to any node, or to its own children alone"];
+                "packets in flight that the source compares with the smallest window: to any node, or to its own children alone"];
         /// The node that repairs losses.
         repair: Repair = Repair::Tree
             => choice["repair", { "tree" => Tree, "session" => Session },
-                "repairs of lost packets: by parents in the tree, or by the session's own delivery"];
+                "repair of lost packets: by parents in the tree, or by the session itself"];
         /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. With the 1
         /// and 3 packets of ns-2's Vegas, a session gets less than a tenth of the rate of a TCP flow that fills a FIFO of 50
         /// packets.
         alpha: f64 = 6.0
-            => number["alpha", NumberRange::of(0.0, 1e6), "queued packets below which a window grows"];
+            => number["alpha", NumberRange::of(0.0, 1e6), "queue, in packets, below which a window grows"];
         /// Queued packets above which a window shrinks ("beta").
-        beta: f64 = 12.0 => number["beta", NumberRange::of(0.0, 1e6), "queued packets above which it shrinks"];
+        beta: f64 = 12.0 => number["beta", NumberRange::of(0.0, 1e6), "queue, in packets, above which a window shrinks"];
         /// Queued packets that end slow start ("gamma").
-        gamma: f64 = 6.0 => number["gamma", NumberRange::of(0.0, 1e6), "queued packets that end slow start"];
+        gamma: f64 = 6.0 => number["gamma", NumberRange::of(0.0, 1e6), "queue, in packets, that ends slow start"];
         /// Ratio of a window after a loss to the window before. Open in the paper, which modifies Vegas: Vegas uses three
         /// quarters, TCP one half.
         decrease: f64 = 0.75
-            => number["dec", NumberRange::of(0.1, 0.99), "part of a window that is kept at a loss"];
+            => number["dec", NumberRange::of(0.1, 0.99), "fraction of a window that remains after a loss"];
         /// Number of later packets whose arrival makes a packet count as lost (TCP's, open in the paper).
-        duplicates: u8 = 3 => whole["dup", 1, 16, "later packets that make one lost"];
+        duplicates: u8 = 3 => whole["dup", 1, 16, "number of later packets after which a packet counts as lost"];
         /// Whether a single lost packet is spared. The paper of 1999 has a loss filter, but its rule is not known. The
         /// paper of 1998 has none.
         loss_filter: LossFilter = LossFilter::Off
             => choice["loss-filter", { "off" => Off, "on" => On },
-                "on: a single lost packet closes no window, a second one in the same or the next round does"];
+                "on: only a second loss in the same or the next round reduces the window"];
         /// Time at which a node may judge its queues. Open in the paper, where each node would do so once per round of that node.
         rounds: Rounds = Rounds::Tree
             => choice["rounds", { "tree" => Tree, "own" => Own },
-                "nodes judge their queues once per round of the whole tree, or of their own children"];
+                "round after which a node evaluates its queue: that of the whole tree, or of its own children"];
         /// Number of packets by which a node's window may exceed twice the session's window. Open in the paper.
         headroom: f64 = 16.0
             => number["headroom", NumberRange::of(0.0, 1e6),
-                "an agent's window is at most twice the session's and this number of packets"];
+                "an agent's window is at most twice the session's window plus this number of packets"];
         /// Number of new packets per acknowledgement (delayed acknowledgements, TCP's number).
         ack_every: u8 = 2 => whole["ack-every", 1, 16, "new packets per acknowledgement"];
         /// Maximum delay of an acknowledgement that waits for a further packet. Open in the paper.
         ack_delay: Span = Span::from_millis(100)
-            => seconds["ack-delay", NumberRange::up_to(10.0), "longest wait of an acknowledgement"];
+            => seconds["ack-delay", NumberRange::up_to(10.0), "maximum delay of an acknowledgement"];
         /// Maximum interval of an agent's reports while packets are outstanding below it. Open; this value gives figure 3's 200
         /// to 250 ms.
         report_every: Span = Span::from_millis(250)
             => seconds["report-every", NumberRange::up_to(60.0),
-                "maximum time between two reports of an agent while packets are outstanding below it"];
+                "maximum time between two reports of an agent while its subtree has unacknowledged packets"];
         /// Relative change of the smallest window of its part of the tree at which an agent reports at once. Open.
         report_change: f64 = 0.2
             => number["report-change", NumberRange::up_to(10.0),
-                "it reports at once when the smallest window below it changed by this part"];
+                "relative change of the smallest window in its subtree after which an agent reports at once"];
         /// Number of deviations above the mean delay after which a packet is late (TCP's four).
         deviations: f64 = 4.0
             => number["deviations", NumberRange::up_to(100.0),
-                "mean deviations of the delay after which a packet is late"];
+                "number of mean deviations above the mean delay after which a packet is late"];
         /// Minimum slack above the mean delay. Open in the paper; the value of later TCPs.
         min_slack: Span = Span::from_millis(200)
             => seconds["slack", NumberRange::up_to(60.0),
-                "a packet is late after this more than its delay at least"];
+                "minimum time above the mean delay after which a packet is late"];
         /// Timeout of a packet before a delay has been measured.
         first_timeout: Span = Span::from_secs(3)
-            => seconds["first-timeout", NumberRange::up_to(60.0), "the same before there is a delay"];
+            => seconds["first-timeout", NumberRange::up_to(60.0), "time after which a packet is late before the first delay sample"];
         /// Maximum slack after doublings by consecutive timeouts; `None` for 64 times the slack (TCP's). Open in the paper.
         max_slack: Option<Span> = None
             => seconds["longest-slack" or "off", NumberRange::up_to(1e4),
-                "time-outs in a row double the slack up to this; off: up to 64 times"];
+                "consecutive timeouts double the slack up to this value; off: up to 64 times"];
         /// The rounds of slow start in which the window grows. Vegas uses every second one; the paper has no other rule.
         slow_start: SlowStart = SlowStart::EverySecond
             => choice["slow-start", { "every-second" => EverySecond, "every" => Every },
-                "rounds of slow start that grow"];
+                "rounds of slow start in which the window grows"];
         /// Duration for which the minimum relative delay is stored. Open. Without a limit, clock drift would make the minimum
         /// obsolete.
         delay_memory: Span = Span::from_secs(300)
@@ -92,47 +92,47 @@ configuration! {
         /// The interval at which an agent queries a new child's round-trip time, four times.
         poll_first: Span = Span::from_secs(1)
             => seconds["poll-first", NumberRange::up_to(1e4),
-                "between the first four questions for a round-trip time"];
+                "interval of an agent's first four queries of a child's round-trip time"];
         /// The interval between further queries.
-        poll_every: Span = Span::from_secs(5) => seconds["poll", NumberRange::up_to(1e4), "between further ones"];
+        poll_every: Span = Span::from_secs(5) => seconds["poll", NumberRange::up_to(1e4), "interval of an agent's further queries of a child's round-trip time"];
         /// Maximum number of packets that a node stores. Open: the paper only states that buffers are bounded.
-        store: u32 = 512 => whole["store", 16, 1_000_000, "packets that a node keeps for its children"];
+        store: u32 = 512 => whole["store", 16, 1_000_000, "maximum number of packets that a node caches for its children"];
         /// Threshold below which the retransmission window grows by one per acknowledged repair. Open.
         repair_threshold: f64 = 16.0
             => number["repair-threshold", NumberRange::of(1.0, 512.0),
-                "retransmission window up to which it grows by one per repair, in packets"];
+                "retransmission window, in packets, up to which each repair adds a packet to it"];
         /// Duration of silence after which a child is given up, while packets are sent to it. The wait also includes at least
         /// three of its timeouts. Open.
         silence: Span = Span::from_secs(30)
             => seconds["silence", NumberRange::up_to(1e5),
-                "time of silence, while packets leave, after which a child is given up; at least three of its own timeouts"];
+                "silence, while packets are sent, after which a child is given up; at least three of its timeouts"];
         /// Maximum number of windows sent per round, two packets at once; `None` for no pacing, as in the paper.
         pacing: Option<f64> = None
             => number["pacing" or "off", NumberRange::of(1.0, 10.0), "maximum number of windows sent per round"];
         /// The criterion of a child's persistent congestion, if it is detected at all.
         localize: Localize = Localize::Either
             => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay, "either" => Either },
-                "by what persistent congestion of a child is detected, which is then moved into its parent's local group"];
+                "signs of a child's persistent congestion, which moves the child into its parent's local group"];
         /// The parameters of detection and moves.
         local: Local = Local::published()
             => option[Opt::whole("local-starts", 1, 8, field!(local.slow_starts as u8),
-                "slow starts that a child causes until it is moved")]
+                "number of slow starts caused by a child after which the child is moved")]
             => option[Opt::seconds("local-within", NumberRange::up_to(1e4), field!(local.within),
-                "within this time")]
+                "time within which the slow starts of `local-starts` are counted")]
             => option[Opt::seconds("local-high", NumberRange::up_to(10.0), field!(local.high),
-                "a queueing delay that is high")]
+                "queueing delay that counts as high")]
             => option[Opt::number("local-part", NumberRange::of(0.0, 10.0), field!(local.high_part),
-                "or this part of the child's round-trip time, where that is longer")]
+                "high queueing delay as a fraction of the child's round-trip time; the larger of this and `local-high` applies")]
             => option[Opt::seconds("local-hold", NumberRange::up_to(1e4), field!(local.hold),
-                "time of high delay after which a child is moved")]
+                "duration of high delay after which a child is moved")]
             => option[Opt::number("local-low", NumberRange::PART, field!(local.low_part),
-                "below this part of the high delay it is low")]
+                "fraction of the high delay below which a delay counts as low")]
             => option[Opt::seconds("local-recover", NumberRange::up_to(1e4), field!(local.recover),
-                "time of low delay after which a moved child comes back")]
+                "duration of low delay after which a moved child returns")]
             => option[Opt::seconds("local-check", NumberRange::of(0.01, 60.0), field!(local.check),
-                "time between two checks of a node")]
+                "interval of a node's checks")]
             => option[Opt::seconds("local-again", NumberRange::up_to(1e5), field!(local.again),
-                "minimum stay of a child that came back")];
+                "minimum time after its return before a child is moved again")];
     }
 
     /// The paper's values, with open values as stated at the fields.
@@ -286,27 +286,27 @@ fn published_sending() -> Sending {
 const ENTRY: Entry = Entry {
     name: "mtcp",
     number: 10,
-    summary: "one rate; windows at every node of a tree of receivers, the source follows the smallest one",
+    summary: "one rate; every node in a tree of receivers has a window, and the source follows the smallest one",
     source: "paper 001, 3 (TR-98-01); the transit window of the paper of 1999",
-    sender: "sends as much as the smallest window of the tree allows, less what is under way to any of its nodes",
-    receiver: "acknowledges every second packet to its parent, with what is missing; agents repair and report the smallest window below them",
+    sender: "sends as much as the smallest window of the tree permits, less the packets in flight to any node",
+    receiver: "acknowledges every second packet to its parent and lists the missing ones; agents repair losses and report the smallest window below them",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "Queues are counted as rate times delay above the least one; Vegas' own formula divides by a round-trip time, which an agent does not know.",
-        "Packets that are known to be lost are not under way: transit windows do not count them.",
-        "An acknowledgement names the packet it answers; the parent knows when that was sent. The paper copies the time into it.",
-        "Summaries are sent when two packets more are acknowledged below, when the window changed by a fifth, and every 250 ms.",
-        "On real networks packets leave at most twice as fast as a window per round; the paper sends at once what the window allows.",
-        "Before a timeout counts, a parent asks the child, as RFC 8985 probes; an agent whose summary is overdue is asked as well.",
-        "A lost packet does not hold up the window: the round goes on with the packets that are sent for the first time.",
-        "The first packet is sent again until all expected children have spoken.",
-        "The paper describes congestion localization without numbers: all of its options are open there.",
-        "A moved child comes back when its delay is low and it is not far behind; the paper asks for the delay alone.",
-        "On real networks the session's delivery repairs losses, under new numbers; agents repair for their children and move slow ones, and what an agent lacks itself nobody below waits for.",
-        "Of time-outs in a row the first one alone sets the threshold of slow start (RFC 5681, 3.1).",
+        "The queue is the rate times the delay above the minimum; Vegas' own formula divides by a round-trip time, which an agent does not have.",
+        "Packets known to be lost do not count as in flight in transit windows.",
+        "An acknowledgement names the packet that it answers, and the parent knows the packet's time; the paper copies the time into the packet.",
+        "Summaries are sent when two more packets are acknowledged below, when the window changed by a fifth, and every 250 ms.",
+        "On real networks at most two windows are sent per round; the paper sends at once what the window permits.",
+        "Before a timeout counts, a parent queries the child, like the probes of RFC 8985; it also queries an agent whose summary is overdue.",
+        "A lost packet does not stop the window: the round continues with packets that are sent for the first time.",
+        "The first packet is repeated until all expected children have answered.",
+        "The paper describes congestion localization without numbers: all values of its options are our choice.",
+        "A moved child returns when its delay is low and it has nearly caught up; the paper requires only the low delay.",
+        "On real networks the session itself repairs losses, under new packet numbers. Agents repair for their children and move slow ones; no child waits for a packet that its agent lacks.",
+        "Only the first of consecutive timeouts sets the threshold of slow start (RFC 5681, 3.1).",
         "An ECN mark counts as a loss.",
     ],
 };

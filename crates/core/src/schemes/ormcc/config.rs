@@ -17,33 +17,36 @@ configuration! {
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// Decrease factor "beta" (paper 000, 3.1.5).
         beta: f64 = 0.75
-            => number["beta", NumberRange::of(0.5, 1.0), "part of the throughput at congestion that is kept after a cut"];
+            => number["beta", NumberRange::of(0.5, 1.0),
+                "fraction of the throughput at congestion that remains after a cut"];
         /// Gain of the receiver's mean throughput at congestion, "alpha".
         alpha_receiver: f64 = 0.125;
         /// Gain of the source's mean and deviation of the throughput at congestion.
         alpha_source: f64 = 0.125
-            => option[Opt::number("alpha", NumberRange::up_to(1.0), ALPHA, "gain of means at source and receivers")];
+            => option[Opt::number("alpha", NumberRange::up_to(1.0), ALPHA,
+                "gain of the means at source and receivers")];
         /// Maximum window for measuring throughput at congestion (paper 000, 3.1.1, footnote 9).
         trac_window: Span = Span::from_secs(1)
-            => seconds["window", NumberRange::POSITIVE, "over this time throughput at congestion is measured at most"];
+            => seconds["window", NumberRange::POSITIVE,
+                "maximum interval over which throughput at congestion is measured"];
         /// Minimum window for measuring throughput at congestion. The window is the longest of this duration, the largest
         /// round-trip time, and the time of sixteen packets; `trac_window` limits it. The thesis always measures over
         /// `trac_window`, which is many round trips of a short path. The measured throughput is then well below the current rate,
         /// so sessions with short paths are cut too far. [`Config::transport`] sets a tenth of a second.
         trac_least: Span = Span::from_secs(1)
             => seconds["window-least", NumberRange::POSITIVE,
-                "and at least: this time, the largest round-trip time, and what 16 packets take"];
+                "minimum of this interval; never below the largest round-trip time or the time of 16 packets"];
         /// Distribution of the delay of reports from receivers other than the representative (paper 000, 3.1.4).
         delay_law: TruncatedExponential = TruncatedExponential::default()
-            => spread["spread", "steepness of the law of report delays"];
+            => spread["spread", "steepness of the distribution of report delays"];
         /// The value that the source compares before it changes the representative.
         switch_on: SwitchOn = SwitchOn::Sample
             => choice["switch-on", { "sample" => Sample, "average" => Average },
-                "what is compared before the representative changes"];
+                "value that the source compares before it changes the representative"];
         /// The treatment of the statistics when the representative changes.
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
-                "the representative's statistics at a change"];
+                "statistics of the representative after a change"];
         // Paper gap: appendix B.2 sends a report at each loss. At 100,000 packets a second this floods the source, which uses
         // only one report per round-trip time. `Config::transport` sends at most eight.
         /// Maximum number of reports that the representative sends per largest round-trip time. `None`: a report at each loss, as
@@ -112,19 +115,19 @@ const ENTRY: Entry = Entry {
     number: 1,
     summary: "one rate; follows the receiver with the lowest throughput at congestion",
     source: "paper 000, chapter 3",
-    sender: "names one receiver its representative and adapts the rate to that one's reports; asks all again when it is silent",
-    receiver: "measures its throughput at congestion; reports when it is the representative, or slower than that",
+    sender: "names one receiver its representative and follows its reports; requests reports from all when the representative is silent",
+    receiver: "measures its throughput at congestion; reports if it is the representative, or slower than the representative",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "Reports carry how long the receiver held them, so that their random delay is no round-trip time.",
-        "On real networks throughput at congestion is measured over a tenth of a second to a second, by distance and rate.",
-        "A packet per round trip is a packet per round-trip time at congestion, where a transport's other answers tell the present one.",
-        "On real networks the session starts by doubling in rounds instead of a packet per round-trip time.",
+        "Reports state the delay at the receiver, so that random delays do not count as round-trip time.",
+        "On real networks throughput at congestion is measured over 0.1 to 1 s, depending on round-trip time and rate.",
+        "The rate grows by a packet per round-trip time at congestion, although other feedback gives the present, shorter one.",
+        "On real networks the session starts by doubling its rate in each round instead of with a packet per round-trip time.",
         "On real networks the representative sends at most eight reports per round-trip time.",
-        "A rate that is not used does not grow, nor does one that nobody seems to receive.",
+        "The rate does not grow while the source does not use it, or while no receiver seems to receive.",
     ],
 };
 

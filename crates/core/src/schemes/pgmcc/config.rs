@@ -18,21 +18,23 @@ configuration! {
         sending: Sending = published_sending();
         /// A receiver replaces the acker only if its throughput is below this fraction of the acker's, "c".
         hysteresis: f64 = 0.75
-            => number["c", NumberRange::of(0.1, 1.0), "the acker changes for a throughput below this part of the acker's"];
+            => number["c", NumberRange::of(0.1, 1.0),
+                "a receiver becomes the acker if its throughput is below this fraction of the acker's"];
         /// Window in packets up to which growth is exponential, "SSTHRESH".
         ssthresh: f64 = 4.0
             => number["ssthresh", NumberRange::of(1.0, 1000.0),
-                "window up to which the opening is exponential, in packets"];
+                "window, in packets, up to which slow start lasts"];
         /// Formula that compares throughputs.
         formula: Formula = Formula::Full
-            => choice["formula", { "full" => Full, "simple" => Simple }, "TCP's formula for comparing throughputs"];
+            => choice["formula", { "full" => Full, "simple" => Simple },
+                "formula of TCP by which throughputs are compared"];
         /// Unit of the round-trip times in that comparison.
         measure: Measure = Measure::Time
             => choice["measure", { "time" => Time, "packets" => Packets },
-                "the unit of round-trip times in that comparison"];
+                "unit of round-trip times in this comparison"];
         /// Maximum random delay of a negative acknowledgement.
         nak_backoff: Span = Span::from_millis(50)
-            => seconds["nak-backoff", NumberRange::up_to(10.0), "longest random delay of a loss report"];
+            => seconds["nak-backoff", NumberRange::up_to(10.0), "maximum random delay of a loss report"];
         /// Number of packets per acknowledgement. The acker acknowledges at once if a millisecond has passed since its last
         /// acknowledgement, or if a packet is missing.
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of a fast stream"];
@@ -43,9 +45,10 @@ configuration! {
         /// Treatment of the tokens of lost packets.
         tokens: Tokens = Tokens::Returned
             => choice["tokens", { "returned" => Returned, "kept" => Kept },
-                "the tokens of lost packets; kept is the draft"];
+                "treatment of the tokens of lost packets; the draft keeps them"];
         /// Minimum retransmission timeout.
-        min_rto: Span = Span::from_millis(200) => seconds["rto-min", NumberRange::up_to(60.0), "shortest timeout"];
+        min_rto: Span = Span::from_millis(200)
+            => seconds["rto-min", NumberRange::up_to(60.0), "minimum timeout"];
         /// The timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", NumberRange::up_to(60.0), "timeout before the first round-trip sample"];
@@ -54,7 +57,8 @@ configuration! {
         /// Maximum pace, as a multiple of the window per round-trip time. `None`: a packet is sent as soon as a token is
         /// available.
         pacing: Option<f64> = None
-            => number["pacing" or "off", NumberRange::of(1.0, 10.0), "maximum number of windows sent per round-trip time"];
+            => number["pacing" or "off", NumberRange::of(1.0, 10.0),
+                "maximum number of windows sent per round-trip time"];
     }
 
     /// The draft: linear start, packets of 1000 bytes, no pacing.
@@ -124,26 +128,26 @@ fn published_sending() -> Sending {
 const ENTRY: Entry = Entry {
     name: "pgmcc",
     number: 5,
-    summary: "one rate; a TCP-like window between the source and the receiver with the lowest throughput by TCP's formula",
+    summary: "one rate; a window as in TCP between the source and the receiver with the lowest throughput by TCP's formula",
     source: "draft-ietf-rmt-bb-pgmcc-03; paper 000, 1.6.2.2",
-    sender: "names one receiver its acker, runs a window over its acknowledgements, compares all that report losses with it",
-    receiver: "acknowledges each packet that names it the acker; else reports losses after a random delay",
+    sender: "names one receiver its acker and runs a window over its acknowledgements; compares the acker with every receiver that reports losses",
+    receiver: "acknowledges each packet while it is the acker; otherwise reports losses after a random delay",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native, Wire::Pgm],
     layers: LayerRates::One,
     deviations: &[
-        "The token of a lost packet comes back when the loss is noticed; in the draft it is gone until a timeout.",
-        "The filter's constant is a gain of 500/65536; the draft's formula has it on the wrong side.",
-        "The acker sends no loss reports of its own: its acknowledgements say the same.",
-        "Only acknowledgements show that the acker is there; in the draft the loss reports of others do too.",
+        "The token of a lost packet returns when the loss is detected; in the draft it is missing until a timeout.",
+        "The filter's constant is a gain of 500/65536; the draft's formula has the constant on the wrong side.",
+        "The acker sends no separate loss reports: its acknowledgements contain the same information.",
+        "Only acknowledgements show that the acker is present; in the draft the loss reports of other receivers do, too.",
         "The acker's round-trip time is smoothed before it is compared.",
-        "Repairs are packets with numbers of their own, so a report is never cancelled by a repair.",
+        "Repairs are packets with new numbers, so a repair never cancels a report.",
         "The window grows only while tokens run out; a pause longer than a timeout closes it to ssthresh.",
         "start=doubling opens the window exponentially until the first loss, as TCP does.",
         "An ECN mark at the acker counts as a loss.",
-        "On real networks the acker acknowledges every fourth packet, or once a millisecond, unless one is missing.",
-        "On real networks bursts are spread: at most 1.25 windows leave per round-trip time.",
+        "On real networks the acker acknowledges every fourth packet, or once a millisecond, and every packet while one is missing.",
+        "On real networks packets are spaced: at most 1.25 windows are sent per round-trip time.",
     ],
 };
 

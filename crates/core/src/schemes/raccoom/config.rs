@@ -19,65 +19,65 @@ configuration! {
         /// The law that sets the rate from the number of queued packets.
         law: Law = Law::Printed
             => choice["law", { "steady" => Steady, "printed" => Printed, "seconds" => Seconds },
-                "law by which the rate follows the queue; the thesis prints one that oscillates"];
+                "law by which the rate follows the queue; printed, as in the thesis, oscillates"];
         /// Gain of the distance to the wanted queue; `None` for the default of the law.
         k1: Option<f64> = None
             => number["k1" or "own", NumberRange::of(0.0, 100.0),
-                "gain of the distance to the wanted queue; own: the law's"];
+                "gain of the distance to the target queue; own: the value of the law"];
         /// Gain of the integral of this distance.
-        k2: f64 = 0.25 => number["k2", NumberRange::of(0.0, 100.0), "gain of its integral"];
+        k2: f64 = 0.25 => number["k2", NumberRange::of(0.0, 100.0), "gain of the integral of the distance to the target queue"];
         /// Half of the dead zone around the wanted queue, in packets, "Delta"; `None` for the default of the law.
         delta: Option<f64> = None
             => number["delta" or "own", NumberRange::of(0.0, 1000.0),
-                "half of the zone around the wanted queue in which the accumulated rate rests, in packets; own: the law's"];
+                "half width, in packets, of the zone around the target queue in which the accumulated rate is constant; own: the value of the law"];
         /// The purpose of the wanted queue.
         aim: Aim = Aim::Weighted
             => choice["aim", { "weighted" => Weighted, "friendly" => Friendly },
-                "the wanted queue is for a share by weight, or for that of a TCP flow"];
+                "purpose of the target queue: a share by weight, or that of a TCP flow"];
         /// Share of the bottleneck, in multiples of the share of a session with weight 1.
         weight: f64 = 1.0 => number["weight", NumberRange::of(0.01, 1000.0), "share, in units of a session of weight 1"];
         /// Wanted queue of a session of weight 1, in packets, "E".
         queue: f64 = 4.0
             => number["queue", NumberRange::of(0.1, 10_000.0),
-                "wanted queue of a session of weight 1, in packets, and the first one of a friendly session"];
+                "target queue, in packets, of a session of weight 1; the initial one of a friendly session"];
         /// Initial rate of a linear start; `None` for a packet per assumed round-trip time.
         first_rate: Option<Rate> = Some(Rate::from_bps(40_000.0))
             => rate["first" or "rtt", NumberRange::POSITIVE,
-                "rate of the first packets of a linear start; rtt: a packet per assumed round-trip time"];
+                "initial rate of a linear start; rtt: a packet per assumed round-trip time"];
         /// Number of former targets whose shortest round-trip time is stored.
-        table: u8 = 0 => whole["table", 0, 255, "former targets whose shortest round-trip time is remembered"];
+        table: u8 = 0 => whole["table", 0, 255, "number of former targets whose minimum round-trip time is stored"];
         /// Duration without a round trip near the shortest one after which the source briefly lowers its rate; `None` for never.
         probe: Option<Span> = None
             => seconds["probe" or "off", NumberRange::POSITIVE,
-                "time without a sight of the empty path until the source slows down for a look"];
+                "time without an empty path after which the source slows down briefly, to measure one"];
         /// Rate during such a probe, as a part of the accumulated rate.
-        probe_part: f64 = 0.5 => number["probe-part", NumberRange::of(0.01, 1.0), "part of the rate during such a look"];
+        probe_part: f64 = 0.5 => number["probe-part", NumberRange::of(0.01, 1.0), "fraction of the rate while it measures an empty path"];
         /// Minimum acknowledgement timeout.
         min_rto: Span = Span::from_millis(200)
-            => seconds["rto-min", NumberRange::up_to(60.0), "shortest acknowledgement time-out"];
+            => seconds["rto-min", NumberRange::up_to(60.0), "minimum acknowledgement timeout"];
         /// Acknowledgement timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
-            => seconds["rto-first", NumberRange::up_to(60.0), "time-out before the first round-trip sample"];
+            => seconds["rto-first", NumberRange::up_to(60.0), "timeout before the first round-trip sample"];
         /// Maximum timeout after doublings.
-        max_rto: Span = Span::from_secs(64) => seconds["rto-max", NumberRange::up_to(3600.0), "longest time-out"];
+        max_rto: Span = Span::from_secs(64) => seconds["rto-max", NumberRange::up_to(3600.0), "maximum timeout"];
         /// The receivers that acknowledge, and the packets that they acknowledge.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
-                "acknowledgements: of each packet by all receivers, or of each by the target and of some by others"];
+                "acknowledgements of each packet by all receivers (all), or of each by the target and of some by others (few)"];
         /// With `Answers::Few`: number of packets per acknowledgement of the target. It acknowledges at once a packet that
         /// arrives a millisecond after its latest acknowledgement.
-        ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of the target, where few answer"];
+        ack_every: u8 = 1 => whole["ack-every", 1, 16, "with answers=few, packets per acknowledgement of the target"];
         /// With `Answers::Few`: total number of acknowledgements per second of all receivers other than the target.
         others: f64 = 50.0
             => number["others", NumberRange::of(0.1, 1e6),
-                "acknowledgements per second of all others together, where few answer"];
+                "with answers=few, acknowledgements per second of all other receivers together"];
         /// With `Answers::Few`: factor by which the round trip of another receiver must be longer to make it the target.
         hysteresis: f64 = 1.1
             => number["hysteresis", NumberRange::of(1.0, 10.0),
-                "the target changes for a round trip that is longer by this factor, where few answer"];
+                "with answers=few, a receiver becomes the target if its round-trip time is longer by this factor"];
         /// With `Answers::Few`: distribution of the delay of loss reports, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
-            => spread["spread", "steepness of the law of reports of losses, where few answer"];
+            => spread["spread", "with answers=few, steepness of the distribution of delays of loss reports"];
     }
 
     /// The thesis: packets of 500 bytes, 5000 bytes/s at first, the equations as printed (paper 002, 3.9). These equations make
@@ -169,26 +169,26 @@ fn published_sending() -> Sending {
 const ENTRY: Entry = Entry {
     name: "raccoom",
     number: 11,
-    summary: "one rate; keeps a few packets in the queues of the path with the largest round-trip time, halves at losses",
+    summary: "one rate; keeps a few packets in the queues of the path with the longest round-trip time, halves the rate at losses",
     source: "paper 002, chapter 3",
-    sender: "follows the receiver that is the last to have a packet, as TCP Vegas would; one cut for all losses of a window",
-    receiver: "acknowledges each packet; routers or designated receivers make one acknowledgement of all",
+    sender: "follows the last receiver to acknowledge each packet, with a law like TCP Vegas'; cuts once for all losses of a window",
+    receiver: "acknowledges each packet; routers or designated receivers merge the acknowledgements of all receivers into one",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "The rate follows the distance to the wanted queue; in (3.1) an empty queue would leave it as it is.",
-        "What is queued comes from the measured rate; with (3.2) each acknowledgement multiplies the rate by k1.",
+        "The rate follows the distance to the target queue; with (3.1) it would not change at an empty queue.",
+        "The number of queued packets follows from the measured rate; with (3.2) each acknowledgement multiplies the rate by k1.",
         "k1 is 0.5 per round trip; with the printed 4 the loop has no phase margin.",
-        "Of several receivers with the least acknowledgement the one that was passed on before stays.",
-        "An acknowledgement with no new information but a loss gives no round-trip sample.",
-        "The shortest round-trip times of former targets are remembered.",
-        "The acknowledgement time-out, which the thesis names and does not define, is TCP's; on real networks the guard against silence lowers the rate in its place.",
-        "The wanted queue of (3.10) stays between 1 packet and 64, or twice what is expected under way.",
+        "If several receivers have the lowest acknowledgement, the one forwarded before is forwarded again.",
+        "An acknowledgement that reports only a new loss gives no round-trip sample.",
+        "The minimum round-trip times of former targets are stored.",
+        "The acknowledgement timeout, which the thesis names and does not define, is TCP's; on real networks the guard against silence lowers the rate instead.",
+        "The target queue of (3.10) stays between 1 packet and 64, or twice the expected packets in flight.",
         "An ECN mark counts as a loss.",
         "On real networks few receivers acknowledge: the target each packet, others at long intervals and at losses that no cut has answered.",
-        "On real networks the source slows down for a moment when it has not seen an empty path for long.",
-        "A rate that is not used does not grow, nor, on real networks, does one that nobody seems to receive.",
+        "On real networks the source slows down briefly if it has not measured an empty path for a long time.",
+        "The rate does not grow while the source does not use it, or, on real networks, while no receiver seems to receive.",
     ],
 };

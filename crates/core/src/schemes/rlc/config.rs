@@ -27,30 +27,32 @@ configuration! {
         /// Rate of the base layer.
         pace: Pace = Pace::Every(Span::from_millis(125))
             => option[Opt::or("auto", Opt::seconds("tau0", NumberRange::of(1e-6, 60.0), INTERVAL,
-                "time between packets of the base layer; auto: by its rate"))]
+                "time between packets of the base layer; auto: from its rate"))]
             => option[Opt::or("auto", Opt::rate("base", NumberRange::POSITIVE, BASE,
-                "rate of the base layer; auto: by tau0"))];
+                "rate of the base layer; auto: from tau0"))];
         /// Distance of bursts in slots, "W".
-        distance: u16 = 8 => whole["w", 3, 1024, "packets of the base layer from one burst to the next"];
+        distance: u16 = 8
+            => whole["w", 3, 1024, "number of packets of the base layer from one burst to the next"];
         /// Number of bursts between two synchronisation points of the lowest level, "P".
-        bursts: u16 = 1 => whole["p", 1, 1024, "bursts between synchronisation points of the lowest level"];
+        bursts: u16 = 1
+            => whole["p", 1, 1024, "number of bursts between synchronisation points of the lowest level"];
         /// Duration in slots of a burst, and of the silence after it. It is limited to less than half of the distance between
         /// bursts.
         burst: u16 = 1
             => whole["b", 1, 511,
-                "duration of a burst in times between packets of the base layer; less than half of w"];
+                "duration of a burst, in times between packets of the base layer; less than half of w"];
         /// Distance between the synchronisation points of a level.
         points: Points = Points::Doubling
             => choice["points", { "doubling" => Doubling, "mcl" => Mcl, "every" => Every },
-                "points of level i are 2^i or 2^(i+1)-1 times as far apart as of level 0, or every burst is one and receivers wait by what they have met"];
+                "distance of level i's synchronisation points, relative to level 0: 2^i (doubling) or 2^(i+1)-1 (mcl); every: each burst is a point, and receivers wait after failed joins"];
         /// Duration for which packets of a layer still arrive after a receiver has left the layer.
         leave_delay: Span = LEAVE_DELAY
             => seconds["leave-delay", NumberRange::of(0.0, 60.0),
-                "packets of a layer still come this long after it is left"];
+                "time for which packets of a layer still arrive after a leave"];
         /// Deaf period: the duration after a step down in which losses are ignored. `None`: slightly longer than the leave delay.
         deaf: Option<Span> = None
             => seconds["deaf" or "auto", NumberRange::of(0.0, 600.0),
-                "losses count for nothing this long after going down; auto: a little more than leave-delay"];
+                "time after a leave in which losses are ignored; auto: slightly longer than leave-delay"];
         /// Round-trip time of the TCP flow with which losses are compared. Losses at least as far apart as those of such a flow
         /// at the level's rate cost no layer. `None`: each loss costs a layer.
         // Paper gap: section 3 leaves a layer at every loss outside of bursts. A competing TCP flow causes such a loss each time
@@ -58,14 +60,14 @@ configuration! {
         // have.
         beside: Option<Span> = None
             => seconds["beside" or "off", NumberRange::of(0.001, 1.0),
-                "losses as rare as those of TCP at the level's rate over such a round-trip time cost no layer"];
+                "round-trip time of a TCP flow; losses as rare as that flow's at the level's rate cost no layer"];
         /// A burst that lasts this many times its nominal duration counts as if one of its packets were lost. `None`: the
         /// duration is ignored.
         // Paper gap: section 3 names longer times between a burst's packets as a sign of congestion, but gives no rule. This rule
         // is off by default.
         stretch: Option<f64> = None
             => number["stretch" or "off", NumberRange::of(1.0, 100.0),
-                "ratio of a burst's duration to its nominal one that prevents a join"];
+                "ratio of a burst's duration to its nominal duration that prevents a join"];
     }
 
     /// The paper: 32 kbit/s on the base layer, 4.1 Mbit/s on all eight.
@@ -159,19 +161,19 @@ impl Config {
 const ENTRY: Entry = Entry {
     name: "rlc",
     number: 8,
-    summary: "layers of fixed, doubling rates; receivers join and leave on their own, without any report",
+    summary: "layers of fixed rates, each twice the one below; receivers join and leave independently, without reports",
     source: "paper 004",
-    sender: "sends each layer by a timetable, with bursts at double rate that try out the next layer; receives no feedback",
-    receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; reports nothing",
+    sender: "sends each layer by a timetable, with bursts at double rate that test the next layer; receives no feedback",
+    receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; sends no reports",
     feedback: Feedback::None,
     stated_rate: StatedRate::StartUp,
     wires: &[Wire::Native, Wire::Alc],
     layers: LayerRates::Bounded,
     deviations: &[
-        "A burst has come through when all its packets did, as far as the receiver's level goes: a lost last packet is noticed at once, and a source that does not fill its bursts makes nobody join.",
-        "A mark of a queue counts as a lost packet.",
-        "On real networks the base layer has 0.5 Mbit/s, and bursts, as long and as far apart as in the paper, have more packets.",
-        "On real networks losses as rare as those of a TCP flow beside would be cost no layer.",
+        "A burst is complete when all its packets for the receiver's level arrived: the loss of the last packet is detected at once, and incomplete bursts of a source cause no joins.",
+        "An ECN mark counts as a loss.",
+        "On real networks the base layer has 0.5 Mbit/s; bursts have the length and distance of the paper, but more packets.",
+        "On real networks losses as rare as those of a competing TCP flow cost no layer.",
     ],
 };
 

@@ -20,59 +20,66 @@ configuration! {
         /// Minimum rate that the application accepts, "Rm"; also the initial rate.
         least: Rate = Rate::from_bps(16_000.0)
             => option[Opt::rate("least", NumberRange::POSITIVE, least(),
-                "minimum rate that the application accepts, and the first rate")];
+                "minimum rate that the application accepts; also the initial rate")];
         /// Requested rate after a loss, as a fraction of the sending rate, "Da".
         decrease: f64 = 0.8
             => number["da", NumberRange::of(0.01, 1.0),
-                "part of the rate of a lost packet that a congestion indication asks for"];
+                "rate that a congestion indication requests, as a fraction of the lost packet's rate"];
         /// Growth of the rate per acknowledged packet, as a fraction of the least rate, "Is".
         increase: f64 = 0.005
             => number["is", NumberRange::of(0.0, 100.0),
-                "part of the least rate that the rate grows by with each packet acknowledged"];
+                "growth of the rate per acknowledged packet, as a fraction of the minimum rate"];
         /// The nodes that repair losses.
         repair: Repair = Repair::Tree
             => choice["repair", { "tree" => Tree, "session" => Session },
-                "source and active routers send again what is lost, or a delivery beside the scheme repairs"];
+                "repair of lost packets: by the source and active routers, or by the session itself"];
         /// Amount and timing of the receivers' feedback.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
-                "all receivers acknowledge each packet, or as many as the source can hear"];
+                "acknowledgements of each packet by all receivers (all), or limited to a number that the source can process (few)"];
         /// First packet that a receiver requires.
         begin: Begin = Begin::Here
             => choice["begin", { "here" => Here, "start" => AtStart },
-                "a receiver begins with the first packet that it receives, or with the session's first"];
+                "first packet that a receiver requires: the first one that it receives, or the session's first"];
         /// Maximum number of sent packets without an acknowledgement; `None`: no limit.
         outstanding: Option<u16> = Some(100)
-            => whole["outstanding" or "any", 2, 10_000, "packets that are sent and not acknowledged, at most"];
+            => whole["outstanding" or "any", 2, 10_000, "maximum number of unacknowledged packets"];
         /// The number of requests for a packet after which a receiver signals congestion.
         // Paper gap: the paper requires only "a certain threshold".
-        requests: u8 = 3 => whole["requests", 1, 100, "requests for a packet until a receiver signals congestion"];
+        requests: u8 = 3
+            => whole["requests", 1, 100,
+                "number of requests for a packet after which a receiver signals congestion"];
         /// Number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; 0:
         /// never.
         exclude: u8 = 5
             => whole["exclude", 0, 100,
-                "requests for less than the least rate until a receiver is excluded; 0: never"];
+                "number of requests for less than the minimum rate after which a receiver is excluded; 0: never"];
         /// Time within which such requests are counted.
-        exclude_within: Span = Span::from_secs(10) => seconds["exclude-within", NumberRange::POSITIVE, "in this time"];
+        exclude_within: Span = Span::from_secs(10)
+            => seconds["exclude-within", NumberRange::POSITIVE,
+                "time within which these requests are counted"];
         /// Duration of silence after which the source stops waiting for a receiver.
         silence: Span = Span::from_secs(3)
-            => seconds["silence", NumberRange::POSITIVE, "time of silence after which a receiver no longer holds others back"];
+            => seconds["silence", NumberRange::POSITIVE,
+                "silence after which the source stops waiting for a receiver"];
         /// Minimum acknowledgement timeout.
         // Paper gap: the paper names the timeout but does not define it.
         min_rto: Span = Span::from_secs(1)
-            => seconds["rto-min", NumberRange::up_to(60.0), "shortest acknowledgement time-out"];
+            => seconds["rto-min", NumberRange::up_to(60.0), "minimum acknowledgement timeout"];
         /// Timeout before the first round-trip sample.
         first_rto: Span = Span::from_secs(3)
-            => seconds["rto-first", NumberRange::up_to(60.0), "time-out before the first round-trip sample"];
+            => seconds["rto-first", NumberRange::up_to(60.0), "timeout before the first round-trip sample"];
         /// Maximum timeout after doublings.
-        max_rto: Span = Span::from_secs(64) => seconds["rto-max", NumberRange::up_to(3600.0), "longest time-out"];
+        max_rto: Span = Span::from_secs(64)
+            => seconds["rto-max", NumberRange::up_to(3600.0), "maximum timeout"];
         /// With limited feedback: number of acknowledgements of all receivers together, per second.
         answers_per_second: f64 = 50.0
             => number["others", NumberRange::of(0.1, 1e6),
-                "acknowledgements per second of all receivers together, where few answer"];
+                "with answers=few, acknowledgements per second of all receivers together"];
         /// With limited feedback: distribution of the delay of congestion indications and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
-            => spread["spread", "steepness of the law of congestion indications' delays, where few answer"];
+            => spread["spread",
+                "with answers=few, steepness of the distribution of delays of congestion indications"];
     }
 
     /// The paper: packets of 1057 bytes, 16 kb/s initially (paper 003, 3).
@@ -167,24 +174,24 @@ fn published_sending() -> Sending {
 const ENTRY: Entry = Entry {
     name: "rmanp",
     number: 12,
-    summary: "one rate; active routers see losses, limit their exits, keep and repeat packets, and make one acknowledgement of many",
+    summary: "one rate; active routers detect losses, limit the rate of their outputs, cache and repair packets, and merge acknowledgements",
     source: "paper 003",
-    sender: "grows with each packet that all have, and goes down to the rate of a congestion indication",
-    receiver: "acknowledges each packet, requests missing packets, and reports the rate that would have been right",
+    sender: "increases the rate with each packet that all receivers have; reduces it to the rate of a congestion indication",
+    receiver: "acknowledges each packet, requests missing packets, and reports the rate that would have caused no loss",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
-        "A receiver that asks for less than the least rate five times in ten seconds is excluded; the paper does not say how.",
-        "An acknowledgement that is late counts as one that nobody sends: the time-out is TCP's, and at least a second.",
-        "A receiver or router that is silent for three seconds no longer holds others back.",
-        "A full cache gives up the oldest packet that somebody lacks; the source has it still.",
-        "The packet behind one that a full queue dropped is marked, too: the router that dropped it has reported that congestion.",
+        "A receiver that requests less than the minimum rate five times in ten seconds is excluded; the paper defines no rule.",
+        "A late acknowledgement counts as missing: the timeout is TCP's, and at least a second.",
+        "The source does not wait for a receiver or router that is silent for three seconds.",
+        "A full cache discards the oldest packet that a receiver lacks; the source still has it.",
+        "The packet behind one that a full queue dropped is marked, too: the router that dropped the packet has reported that congestion.",
         "An ECN mark counts as a loss.",
-        "On real networks delivery repairs beside the scheme: a packet that no active router has is waited for no more.",
-        "On real networks as many receivers answer as the source can hear, and each packet is acknowledged only to active routers.",
-        "A rate that is not used does not grow, nor, on real networks, does one that nobody seems to receive.",
+        "On real networks the session itself repairs losses: no receiver waits for a packet that no active router has.",
+        "On real networks the number of answering receivers is limited to what the source can process, and each packet is acknowledged only to active routers.",
+        "The rate does not grow while the source does not use it, or, on real networks, while no receiver seems to receive.",
     ],
 };
 

@@ -24,31 +24,34 @@ configuration! {
         /// Rate assumed for the lower layers when a receiver calculates the remaining rate for a layer, joins and leaves.
         lower: Lower = Lower::Caps
             => choice["lower", { "caps" => Caps, "rates" => Rates },
-                "lower layers count with their highest rates, or with those at which they are sent"];
+                "rate that counts for a lower layer: its highest rate (caps), or its sending rate (rates)"];
         /// Condition for joining a layer.
         joins: Joins = Joins::Rounds
             => choice["joins", { "rounds" => Rounds, "early" => Early },
-                "after a feedback round, or in start-up after four round trips; layers are left after four with too little, and who joins too much stays away for longer"];
+                "condition for a join: a feedback round (rounds), or also four round trips of a start-up (early), with leaves after four round trips and pauses after short stays"];
         /// Minimum rate of an enhancement layer, as a fraction of its highest rate. A receiver with less remaining rate leaves
         /// the layer.
         // Paper gap: 4.1 has no lowest rate. A receiver with almost no remaining rate for its highest layer then slows that layer
         // almost to a stop. Receivers that join the layer meanwhile wait for its first packet in vain.
         least: f64 = 0.0
             => number["least", NumberRange::of(0.0, 0.5),
-                "an upper layer is never slower than this part of its highest rate; a receiver with less capacity left leaves it"];
+                "minimum rate of an enhancement layer, as a fraction of its highest rate; a receiver with a smaller remainder leaves the layer"];
         /// Parameters of the control of each layer.
         control: tfmcc::Config = tfmcc::Config::published()
             => option[Opt::number("event", NumberRange::of(1.0, 4.0), field!(control.event),
-                "losses within this number of round-trip times of the first are one event")]
-            => option[Opt::choice("recovery", choice!(control.recovery: "equation" => Recovery::Equation, "tcp" => Recovery::Tcp),
-                "rates grow by the equation, or at least as TCP's after a loss")]
-            => option[Opt::choice("rise", choice!(control.rise: "packet" => Rise::Packet, "double" => Rise::Double),
-                "a layer rises by a packet per round trip in each, or up to twofold")]
+                "number of round-trip times, from the first loss, whose losses are one event")]
+            => option[Opt::choice("recovery", choice!(control.recovery: "equation" => Recovery::Equation,
+                "tcp" => Recovery::Tcp),
+                "growth of a calculated rate after a loss: by the equation, or at least TCP's")]
+            => option[Opt::choice("rise", choice!(control.rise: "packet" => Rise::Packet,
+                "double" => Rise::Double),
+                "growth of a layer per round trip: a packet, or up to twofold")]
             => option[Opt::seconds("hold", NumberRange::of(0.0, 60.0), field!(control.hold),
-                "a layer does not rise this long after its limiting receiver has left")];
+                "time without growth of a layer after its limiting receiver has left")];
         /// Highest rate of the base layer; each further layer has twice the highest rate of the layer below.
         cap: Rate = Rate::from_mbps(1.0)
-            => rate["cap1", NumberRange::of(1e3, 1e11), "highest rate of the base layer; others: twice the one below"];
+            => rate["cap1", NumberRange::of(1e3, 1e11),
+                "highest rate of the base layer; each further layer has twice the highest rate of the one below"];
     }
 
     /// The thesis: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.
@@ -145,16 +148,16 @@ const ENTRY: Entry = Entry {
     summary: "layers with fixed highest rates, each controlled as by TFMCC",
     source: "paper 000, 4.1",
     sender: "sends each layer at the rate that its limiting receiver reports, up to the layer's highest rate",
-    receiver: "calculates TCP's rate over its layers; joins and leaves layers by it, and reports what the lower ones leave over",
+    receiver: "calculates TCP's rate over its layers; joins and leaves layers by this rate, and reports the remainder above the lower layers",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::Bounded,
     deviations: &[
-        "Joins are not preceded by attempts that raise the rate step by step: the new layer itself begins slowly.",
-        "On real networks lower layers count with the rates at which they are sent, not with their highest rates.",
-        "On real networks start-up goes on after losses in the lowest two layers that no others follow, and layers have a lowest rate.",
-        "On real networks a layer makes room for who joins it, may double in a round trip, and does not rise while a leave takes.",
-        "A layer that nobody reports about for 10 s is off.",
+        "No attempts with stepwise rates precede a join: a new layer starts slowly by itself.",
+        "On real networks a lower layer counts with its sending rate, not with its highest rate.",
+        "On real networks start-up continues after isolated losses in the lowest two layers, and each layer has a minimum rate.",
+        "On real networks a layer starts at the rate that a joining receiver can take, may double in a round trip, and does not grow during the time of a leave.",
+        "A layer is off after 10 s without a report.",
     ],
 };

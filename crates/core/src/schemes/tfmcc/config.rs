@@ -19,25 +19,27 @@ configuration! {
         sending: Sending = published_sending();
         /// Distribution of report delays.
         timer: TimerLaw = TimerLaw::Rfc
-            => choice["timer", { "rfc" => Rfc, "2001" => Of2001 }, "the law of report delays"];
+            => choice["timer", { "rfc" => Rfc, "2001" => Of2001 }, "distribution of report delays"];
         /// Reports are suppressed unless their rate is below the lowest of the round by this fraction, "g".
         near: f64 = 0.1
-            => number["g", NumberRange::of(0.0, 0.5), "reports this near the lowest of a round are suppressed"];
+            => number["g", NumberRange::of(0.0, 0.5),
+                "fraction above the lowest rate of a round within which other reports are suppressed"];
         /// Factor on the largest round-trip time after a round without a larger one.
         rtt_max_kept: f64 = 0.9
             => number["rtt-max-kept", NumberRange::of(0.1, 1.0),
-                "part of the largest round-trip time that is kept in a round without a larger one"];
+                "factor on the largest round-trip time after a round without a larger one"];
         /// Whether receivers follow one-way delays between measurements.
         one_way: OneWay = OneWay::Followed
             => choice["one-way", { "followed" => Followed, "ignored" => Ignored },
-                "one-way delays between measurements of the round-trip time"];
+                "treatment of one-way delays between measurements of the round-trip time"];
         /// Whether long open loss intervals discount older ones.
         discounting: Discounting = Discounting::On
-            => choice["discounting", { "on" => On, "off" => Off }, "long loss intervals discount older ones"];
+            => choice["discounting", { "on" => On, "off" => Off },
+                "whether a long open loss interval discounts older ones"];
         /// Rule for the first loss interval.
         first: FirstInterval = FirstInterval::Rfc4654
             => choice["first", { "4654" => Rfc4654, "5348" => Rfc5348 },
-                "the RFC whose rule gives the loss interval before the first loss"];
+                "RFC whose rule gives the loss interval before the first loss"];
         /// Number of round-trip times after the first loss within which losses belong to one event; 1 in RFC 4654, 5.
         event: f64 = 1.0;
         /// Increase of a calculated rate after a loss event.
@@ -50,10 +52,12 @@ configuration! {
         least: Rate = Rate::ZERO;
         /// Number of round-trip times over which receivers measure their received rate, "k".
         received_over: f64 = 3.0
-            => number["k", NumberRange::of(1.0, 10.0), "over how many round-trip times a received rate is measured"];
+            => number["k", NumberRange::of(1.0, 10.0),
+                "number of round-trip times over which the received rate is measured"];
         /// Minimum silence of the limiting receiver before the source responds, for any round-trip time.
         patience: Span = Span::ZERO
-            => seconds["patience", NumberRange::of(0.0, 60.0), "the limiting receiver is not missed before this time"];
+            => seconds["patience", NumberRange::of(0.0, 60.0),
+                "minimum silence of the limiting receiver before the source responds"];
     }
 
     /// RFC 4654, with packets of 1000 bytes.
@@ -157,23 +161,23 @@ fn published_sending() -> Sending {
 const ENTRY: Entry = Entry {
     name: "tfmcc",
     number: 6,
-    summary: "one rate; receivers calculate TCP's rate at their loss, the source follows the lowest",
+    summary: "one rate; receivers calculate TCP's rate from their losses, and the source follows the lowest one",
     source: "RFC 4654; paper 000, 1.6.2.3",
-    sender: "sends at the rate that the limiting receiver reports; repeats the lowest report of a round, which silences others",
-    receiver: "measures loss events and round-trip time, calculates TCP's rate; reports after a random delay unless another was slower",
+    sender: "sends at the rate that the limiting receiver reports; repeats the lowest report of a round, which suppresses others",
+    receiver: "measures loss events and round-trip time, calculates TCP's rate; reports after a random delay, unless a lower rate was reported",
     feedback: Feedback::Reports,
     stated_rate: StatedRate::Always,
     wires: &[Wire::Native],
     layers: LayerRates::One,
     deviations: &[
         "The reverse delay is ts_i - tr_r'; the RFC prints it with the other sign, which doubles the difference of the clocks.",
-        "Increases are a packet per largest round-trip time for each one that has passed, however many reports come.",
-        "\"RTTs\" without a receiver count as largest round-trip times.",
-        "A receiver that has too little to tell how fast packets come takes the rate that they were sent at.",
-        "A receiver does not leave by itself when its rate stays below a packet per 8 s.",
-        "On real networks the largest round-trip time is halved, not lowered by a tenth, in a round without a larger one.",
-        "On real networks the first loss interval is that of RFC 5348: with the RFC's own, a loss at a few packets per round trip lowers the rate to a thirtieth.",
-        "On real networks slow start begins with 10 packets per round trip and doubles what came in the latest one.",
-        "On real networks a silence of less than 200 ms is never taken for an absence.",
+        "The rate grows by one packet in each largest round-trip time, independent of the number of reports.",
+        "\"RTTs\" that belong to no receiver are largest round-trip times.",
+        "A receiver with too few packets to measure their rate uses the rate at which they were sent.",
+        "A receiver does not leave automatically when its rate stays below a packet per 8 s.",
+        "On real networks the largest round-trip time is halved, not lowered by a tenth, after a round without a larger one.",
+        "On real networks the first loss interval is that of RFC 5348: with RFC 4654's, a loss at a few packets per round trip lowers the rate to a thirtieth.",
+        "On real networks slow start begins with 10 packets per round trip and doubles the received rate of the latest round trip.",
+        "On real networks a silence below 200 ms never counts as absence.",
     ],
 };

@@ -59,64 +59,69 @@ impl Default for Config {
 impl Config {
     /// Text form of the parameters.
     pub const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("cache", 2, 10_000, field!(cache as u16), "packets of a session that are kept, at most"),
+        Opt::whole("cache", 2, 10_000, field!(cache as u16), "maximum number of cached packets per session"),
         Opt::whole(
             "queue",
             1,
             10_000,
             field!(queue as u16),
-            "packets that wait at an exit with a limit, at most",
+            "maximum number of packets that wait at an output with a limit",
         ),
         Opt::number(
             "da",
             NumberRange::of(0.01, 1.0),
             field!(absolute),
-            "part of the rate of a lost packet that is asked for",
+            "requested rate, as a fraction of the lost packet's rate",
         ),
         Opt::number(
             "dr",
             NumberRange::of(0.01, 1.0),
             field!(relative),
-            "part of an indicated rate that is sent on",
+            "forwarded rate, as a fraction of an indicated rate",
         ),
         Opt::number(
             "in",
             NumberRange::of(0.0, 100.0),
             field!(increase),
-            "part of the least rate that limits grow by with each packet acknowledged",
+            "growth of limits per acknowledged packet, as a fraction of the minimum rate",
         ),
         Opt::whole(
             "exclude",
             0,
             100,
             field!(exclude as u8),
-            "requests for less than the least rate until a receiver is excluded; 0: never",
+            "number of requests for less than the minimum rate after which a receiver is excluded; 0: never",
         ),
-        Opt::seconds("exclude-within", NumberRange::POSITIVE, field!(exclude_within), "in this time"),
+        Opt::seconds(
+            "exclude-within",
+            NumberRange::POSITIVE,
+            field!(exclude_within),
+            "time within which these requests are counted",
+        ),
         Opt::whole(
             "requests",
             1,
             100,
             field!(requests as u8),
-            "requests for a packet upstream until it is given up",
+            "number of upstream requests for a packet after which the router gives it up",
         ),
         Opt::seconds(
             "silence",
             NumberRange::POSITIVE,
             field!(silence),
-            "time of silence after which a receiver no longer holds others back",
+            "silence after which the router stops waiting for a receiver",
         ),
         Opt::seconds(
             "settle",
             NumberRange::up_to(60.0),
             field!(settle),
-            "time for which a new exit acknowledges nothing",
+            "time for which a new output acknowledges nothing",
         ),
         Opt::seconds(
             "forget",
             NumberRange::POSITIVE,
             field!(forget),
-            "time of silence after which a session is forgotten",
+            "silence after which a session is deleted",
         ),
     ];
 }
