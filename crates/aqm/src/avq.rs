@@ -16,26 +16,31 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Target of the arrivals, as a share of the link's rate.
         gamma: f64 = 0.98
-            => number["gamma", NumberRange::up_to(1.0), "arrivals that it steers to, as a share of the link's rate"];
+            => number["gamma", NumberRange::up_to(1.0),
+                "target rate of arrivals, as a fraction of the link's rate"];
         /// Adaptation gain of the virtual rate.
-        alpha: f64 = 0.15 => number["alpha", NumberRange::up_to(100.0), "speed of adaptation of the virtual rate"];
+        alpha: f64 = 0.15
+            => number["alpha", NumberRange::up_to(100.0), "speed of adaptation of the virtual rate"];
         /// Initial virtual rate, as a share of the link's (`ecnlim_`).
-        initial: f64 = 0.8 => number["initial", NumberRange::PART, "virtual rate at the start, as a share of the link's"];
+        initial: f64 = 0.8
+            => number["initial", NumberRange::PART, "initial virtual rate, as a fraction of the link's rate"];
         /// The virtual buffer, as a share of the real one (`buflim_`).
-        buffer: f64 = 1.0 => number["buffer", NumberRange::up_to(100.0), "virtual buffer, as a share of the real one"];
+        buffer: f64 = 1.0
+            => number["buffer", NumberRange::up_to(100.0), "virtual buffer, as a fraction of the real one"];
         /// Mean packet size in bytes: the unit of the virtual buffer.
-        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        mean_packet_size: u16 = 1000
+            => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
         /// Whether every packet counts as one of mean size.
-        packets: bool = false => word["packets", "every packet counts as a usual one"];
+        packets: bool = false => word["packets", "every packet counts as a typical one"];
         /// Effect of a dropped packet on the virtual rate.
         order: Order = Order::Paper
             => choice["order", { "paper" => Paper, "ns2" => Ns2 },
-                "whether a dropped packet counts as an arrival; under `ns2` those that may not be marked pass where others are"];
+                "effect of a dropped packet: that of an arrival (paper), or none (ns2); under `ns2` packets that may not be marked pass where others are marked"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     /// Values of ns-2, with the paper's order.

@@ -12,16 +12,18 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Increase of the probability at an overflow ("d1"; paper 002, 5.4, has one "delta" for both).
-        increase: f64 = 0.02 => number["increase", NumberRange::up_to(1.0), "increase of the probability at an overflow"];
+        increase: f64 = 0.02
+            => number["increase", NumberRange::up_to(1.0), "increase of the probability at an overflow"];
         /// Decrease of the probability on an idle link ("d2").
-        decrease: f64 = 0.002 => number["decrease", NumberRange::up_to(1.0), "decrease of the probability on an idle link"];
+        decrease: f64 = 0.002
+            => number["decrease", NumberRange::up_to(1.0), "decrease of the probability on an idle link"];
         /// Minimum time between two changes.
         freeze: Span = Span::from_millis(100)
             => seconds["freeze", NumberRange::up_to(100.0), "minimum time between two changes"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     impl Default;

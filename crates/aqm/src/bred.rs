@@ -13,14 +13,17 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Probability between the first two thresholds ("p1").
-        first: f64 = 0.1 => number["first", NumberRange::of(0.0, 1.0), "probability from half of a flow's share on"];
+        first: f64 = 0.1
+            => number["first", NumberRange::of(0.0, 1.0),
+                "probability of a drop from half of a flow's share on"];
         /// Probability between the second and the third threshold ("p2").
         second: f64 = 0.5
-            => number["second", NumberRange::of(0.0, 1.0), "probability from its share on; from twice of it on all are dropped"];
+            => number["second", NumberRange::of(0.0, 1.0),
+                "probability from the whole share on; from twice the share on all packets are dropped"];
         /// Whether ECN-capable packets are marked instead of random drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     impl Default;

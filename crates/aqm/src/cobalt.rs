@@ -18,21 +18,27 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Acceptable time in the queue.
-        target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
+        target: Span = Span::from_millis(5)
+            => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
         /// Duration for which packets may exceed the target before the first drop.
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
-        limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
+        limit: Limit = Limit::Packets(1000)
+            => option[limit::option!("buffer, without the packet in transmission")];
         /// Number of overflows, or of packets delayed longer than `blue`, that raise BLUE's probability from 0 to 1.
-        rise: u32 = 256 => whole["rise", 1, 1_000_000, "overflows that take BLUE's probability from 0 to 1"];
+        rise: u32 = 256
+            => whole["rise", 1, 1_000_000, "number of overflows that raise BLUE's probability from 0 to 1"];
         /// Number of empty queues that lower BLUE's probability from 1 to 0.
-        fall: u32 = 4096 => whole["fall", 1, 1_000_000, "empty queues that take it back"];
+        fall: u32 = 4096
+            => whole["fall", 1, 1_000_000,
+                "number of times that the queue is empty until the probability is 0 again"];
         /// Delay above which BLUE's probability grows.
         blue: Span = Span::from_millis(400)
-            => seconds["blue", NumberRange::up_to(100.0), "time in the queue from which on it grows, too"];
+            => seconds["blue", NumberRange::up_to(100.0),
+                "time in the queue from which on BLUE's probability also grows"];
         /// Whether ECN-capable packets are marked instead of CoDel's drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     /// Values of CAKE and ns-3; a buffer of 1000 packets.

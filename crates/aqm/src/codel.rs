@@ -16,18 +16,22 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Acceptable time in the queue (TARGET).
-        target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
+        target: Span = Span::from_millis(5)
+            => seconds["target", NumberRange::up_to(1.0), "acceptable time in the queue"];
         /// Duration for which packets may exceed the target before the first drop; about the longest usual round-trip time
         /// (INTERVAL).
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Buffer, without the packet in transmission.
-        limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
+        limit: Limit = Limit::Packets(1000)
+            => option[limit::option!("buffer, without the packet in transmission")];
         /// Number of bytes that are never dropped: no drop while at most this many wait. 0 means the largest packet so far, as in
         /// the RFC and Linux.
-        keep: u32 = 0 => whole["keep", 0, 1_000_000, "bytes that are never dropped; 0: the largest packet"];
+        keep: u32 = 0
+            => whole["keep", 0, 1_000_000,
+                "size of a queue, in bytes, below which no packet is dropped; 0: the largest packet"];
         /// Whether ECN-capable packets are marked instead of drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     /// Values of RFC 8289, section 4; a buffer of 1000 packets, as in Linux.

@@ -53,7 +53,7 @@ impl Written for Limit {
     fn check(&self) -> Result<(), SpecError> {
         match self {
             Limit::Packets(0) | Limit::Bytes(0) => {
-                let what = "the buffer's size must be above 0, or nothing would pass".to_owned();
+                let what = "the buffer's size must be above 0, or no packet passes".to_owned();
                 Err(SpecError::Unfit { of: "droptail", what })
             }
             _ => Ok(()),

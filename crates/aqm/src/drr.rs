@@ -18,12 +18,13 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Config {
         /// Bytes added to a queue's deficit in each turn. If it is smaller than the largest packet, some turns send nothing.
-        quantum: u32 = 1514 => whole["quantum", 64, 1_000_000, "bytes that a queue may send more in each turn"];
+        quantum: u32 = 1514
+            => whole["quantum", 64, 1_000_000, "bytes that a queue may send in addition in each turn"];
         /// Buffer of all queues together, without the packet in transmission.
         limit: Limit = Limit::Packets(127)
             => option[limit::option!("buffer of all queues, without the packet in transmission")];
         /// Number of queues.
-        queues: u32 = 1024 => whole["queues", 1, 65_536, "queues that flows are hashed into"];
+        queues: u32 = 1024 => whole["queues", 1, 65_536, "number of queues, into which flows are hashed"];
     }
 
     /// The size of an Ethernet packet, 127 packets and 1024 queues, as in Linux' `sfq`.

@@ -22,33 +22,42 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Buffer of both queues, in packets that wait.
-        limit: u32 = 10_000 => whole["limit", 1, u32::MAX as u64, "buffer of both queues, in packets that wait"];
+        limit: u32 = 10_000
+            => whole["limit", 1, u32::MAX as u64, "buffer of both queues, in waiting packets"];
         /// Target delay of the classic queue.
         target: Span = Span::from_millis(15)
-            => seconds["target", NumberRange::up_to(1.0), "time in the classic queue that it steers to"];
+            => seconds["target", NumberRange::up_to(1.0), "target time in the classic queue"];
         /// Interval between updates of the probability.
         update: Span = Span::from_millis(16)
             => seconds["update", NumberRange::up_to(1.0), "time between two updates of the probability"];
         /// Increase of the probability per update and second of delay above the target.
-        alpha: f64 = 0.16 => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
+        alpha: f64 = 0.16
+            => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
         /// Increase of the probability per update and second of growth of the delay.
-        beta: f64 = 3.2 => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
+        beta: f64 = 3.2
+            => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
         /// Delay above which low-latency packets are always marked.
         step: Span = Span::from_millis(1)
-            => seconds["step", NumberRange::up_to(1.0), "time in the queue of low latency from which on all are marked"];
+            => seconds["step", NumberRange::up_to(1.0),
+                "time in the low-latency queue from which on all packets are marked"];
         /// Minimum number of low-latency packets behind the packet for these marks (RFC 9332, appendix A.1, `Th_len`; Linux,
         /// `min_qlen_step`). Otherwise a packet that waits for the end of one transmission would be marked on links where a
         /// transmission takes longer than the step.
         step_from: u32 = 1
-            => whole["step_from", 0, 1_000_000, "packets of low latency left behind one for it to be marked by `step`"];
+            => whole["step_from", 0, 1_000_000,
+                "minimum number of low-latency packets behind a packet that `step` marks"];
         /// Coupling factor: low-latency packets are marked with `k p`, classic ones with `p^2`.
         coupling: f64 = 2.0
-            => number["coupling", NumberRange::of(1.0, 100.0), "k: marks of low latency are k p, others p squared"];
+            => number["coupling", NumberRange::of(1.0, 100.0),
+                "factor k: low-latency packets are marked with probability k p, others with p squared"];
         /// Share of turns of the classic queue while both have packets.
         classic: f64 = 0.1
-            => number["classic", NumberRange::PART, "share of turns of the classic queue while both have packets"];
+            => number["classic", NumberRange::PART,
+                "fraction of turns of the classic queue while both queues have packets"];
         /// Size of two packets of maximum size: a shorter queue drops nothing.
-        min_bytes: u32 = 3000 => whole["least", 0, 1_000_000, "bytes below which nothing is dropped early"];
+        min_bytes: u32 = 3000
+            => whole["least", 0, 1_000_000,
+                "size of the queue, in bytes, below which nothing is dropped early"];
     }
 
     /// Values of Linux, for round-trip times of up to 100 ms. `step_from` is RFC 9332's; Linux has 0.

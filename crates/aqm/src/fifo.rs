@@ -18,11 +18,12 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Config {
         /// Buffer. The packet in transmission counts.
-        limit: Limit = Limit::Packets(50) => option[limit::option!("buffer; the packet in transmission counts")];
+        limit: Limit = Limit::Packets(50)
+            => option[limit::option!("buffer, including the packet in transmission")];
         /// Packet to drop at a full buffer.
         drops: Drops = Drops::Tail
             => choice["drops", { "tail" => Tail, "front" => Front },
-                "packets dropped when it is full: the arriving one, or the oldest ones"];
+                "packets dropped from a full buffer: the arriving one, or the oldest ones"];
     }
 
     impl Default;

@@ -18,21 +18,25 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Bytes added to a queue's deficit in each turn.
-        quantum: u32 = 1514 => whole["quantum", 64, 1_000_000, "bytes that a queue may send more in each turn"];
+        quantum: u32 = 1514
+            => whole["quantum", 64, 1_000_000, "bytes that a queue may send in addition in each turn"];
         /// Buffer of all queues together, in packets, without the one in transmission.
-        limit: u32 = 10_240 => whole["limit", 1, u32::MAX as u64, "buffer of all queues, in packets that wait"];
+        limit: u32 = 10_240 => whole["limit", 1, u32::MAX as u64, "buffer of all queues, in waiting packets"];
         /// How many queues there are.
-        queues: u32 = 1024 => whole["queues", 1, 65_536, "queues that flows are hashed into"];
+        queues: u32 = 1024 => whole["queues", 1, 65_536, "number of queues, into which flows are hashed"];
         /// Acceptable time in a queue.
-        target: Span = Span::from_millis(5) => seconds["target", NumberRange::up_to(1.0), "acceptable time in a queue"];
+        target: Span = Span::from_millis(5)
+            => seconds["target", NumberRange::up_to(1.0), "acceptable time in a queue"];
         /// Duration for which packets may exceed the target before the first drop.
         interval: Span = Span::from_millis(100)
             => seconds["interval", NumberRange::up_to(100.0), "time above the target before the first drop"];
         /// Number of bytes of a queue that are never dropped: no drop while at most this many wait in it. 0 means its largest
         /// packet so far.
-        keep: u32 = 0 => whole["keep", 0, 1_000_000, "bytes of a queue that are never dropped; 0: its largest packet"];
+        keep: u32 = 0
+            => whole["keep", 0, 1_000_000,
+                "size of a queue, in bytes, below which no packet is dropped; 0: its largest packet"];
         /// Whether ECN-capable packets are marked instead of drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     /// Values of RFC 8290; drops by default.

@@ -17,21 +17,25 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Lower threshold of the average, and maximum number of packets of a flow ("max_q").
-        min_th: f64 = 5.0 => number["min", NumberRange::POSITIVE, "lower threshold, and the maximum number of packets of a flow"];
+        min_th: f64 = 5.0
+            => number["min", NumberRange::POSITIVE,
+                "lower threshold, in packets, and maximum number of packets of a flow"];
         /// Upper threshold of the average.
         max_th: f64 = 15.0 => number["max", NumberRange::POSITIVE, "upper threshold, in packets"];
         /// Weight of the queue in its average.
-        w_q: f64 = 0.002 => number["w", NumberRange::up_to(0.999_999_999), "weight of the queue in its average"];
+        w_q: f64 = 0.002
+            => number["w", NumberRange::up_to(0.999_999_999), "weight of the queue in its average"];
         /// Probability at the upper threshold.
         max_p: f64 = 0.1 => number["p", NumberRange::up_to(1.0), "probability at the upper threshold"];
         /// Number of packets that every flow may have ("min_q"; 2 to 4 in the paper).
-        min_q: u32 = 2 => whole["share", 1, 1_000_000, "packets that every flow may have"];
+        min_q: u32 = 2 => whole["share", 1, 1_000_000, "number of packets permitted to every flow"];
         /// Mean packet size in bytes, for the number of packets that an idle link would have sent.
-        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        mean_packet_size: u16 = 1000
+            => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
         /// Whether ECN-capable packets are marked instead of random drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     /// The thresholds of the paper's RED.

@@ -23,34 +23,36 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Target of the queue ("Q_opt").
-        target: f64 = 20.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        target: f64 = 20.0
+            => number["target", NumberRange::of(0.0, f64::INFINITY), "target queue, in packets"];
         /// Length of an interval ("tau"; 0.02 to 0.05 s in the paper).
         interval: Span = Span::from_millis(20)
             => seconds["interval", NumberRange::of(0.001, 10.0), "time between two predictions"];
         /// Number of intervals in a prediction ("n").
-        order: u32 = 20 => whole["order", 1, 200, "intervals that a prediction looks at"];
+        order: u32 = 20 => whole["order", 1, 200, "number of intervals that a prediction uses"];
         /// Number of stored intervals. With the value of `order`, the predictor is the printed formula.
-        history: u32 = 100 => whole["history", 4, 10_000, "intervals that are remembered"];
+        history: u32 = 100 => whole["history", 4, 10_000, "number of intervals that are stored"];
         /// Predictor of the next intervals.
         predictor: Predictor = Predictor::Lmmse
             => choice["predictor", { "lmmse" => Lmmse, "adaptive" => Adaptive, "last" => Last },
-                "linear with the least squared error, one that learns, or the last interval"];
+                "linear with the least squared error (lmmse), with parameters that adapt (adaptive), or the last interval (last)"];
         /// Cost of a drop in the first interval ("b_0").
         b0: f64 = 0.0 => number["b0", NumberRange::of(0.0, 1e6), "cost of drops in the next interval"];
         /// Cost of a drop in the second interval ("b_1").
-        b1: f64 = 0.0 => number["b1", NumberRange::of(0.0, 1e6), "cost of drops in the interval after that"];
+        b1: f64 = 0.0 => number["b1", NumberRange::of(0.0, 1e6), "cost of drops in the interval after it"];
         /// Method for the controller's optimum.
         solution: Solution = Solution::Exact
             => choice["solution", { "exact" => Exact, "clamp" => Clamp, "literal" => Literal },
-                "the optimum, the one without bounds brought into them, or the printed cases"];
+                "the optimum (exact), the optimum without bounds moved into them (clamp), or the printed cases (literal)"];
         /// Mean packet size in bytes: converts the link's rate to packets, and is the unit with `bytes`.
-        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        mean_packet_size: u16 = 1000
+            => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
         /// Whether amounts and the queue are counted in bytes.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     /// Values of the paper; a buffer of 100 packets.

@@ -18,26 +18,31 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Target of the queue (`qref_`).
-        target: f64 = 50.0 => number["target", NumberRange::POSITIVE, "queue that it steers to, in packets"];
+        target: f64 = 50.0 => number["target", NumberRange::POSITIVE, "target queue, in packets"];
         /// Increase of the probability per packet of the present distance from the target (`a_`); 0: by the design rule.
-        a: f64 = 0.0 => number["a", NumberRange::PART, "weight of the present distance from it; 0: by the design rule"];
+        a: f64 = 0.0
+            => number["a", NumberRange::PART,
+                "weight of the present distance from the target; 0: by the design rule"];
         /// Decrease per packet of the previous distance (`b_`); 0: by the design rule.
-        b: f64 = 0.0 => number["b", NumberRange::PART, "weight of the last distance from it; 0: by the design rule"];
+        b: f64 = 0.0
+            => number["b", NumberRange::PART,
+                "weight of the previous distance from the target; 0: by the design rule"];
         /// Updates of the probability per second (`w_`).
-        hz: f64 = 170.0 => number["hz", NumberRange::of(0.1, 1e6), "moves of the probability in a second"];
+        hz: f64 = 170.0 => number["hz", NumberRange::of(0.1, 1e6), "updates of the probability per second"];
         /// Design rule: least number of flows.
-        flows: f64 = 60.0 => number["flows", NumberRange::POSITIVE, "of the design rule: minimum number of flows"];
+        flows: f64 = 60.0 => number["flows", NumberRange::POSITIVE, "design rule: minimum number of flows"];
         /// Design rule: longest round-trip time.
         rtt: Span = Span::from_millis(246)
-            => seconds["rtt", NumberRange::up_to(100.0), "of the design rule: longest round-trip time"];
+            => seconds["rtt", NumberRange::up_to(100.0), "design rule: maximum round-trip time"];
         /// Mean packet size in bytes: converts the link's rate to packets, and is the unit with `bytes`.
-        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        mean_packet_size: u16 = 1000
+            => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
         /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     impl Default;

@@ -17,30 +17,34 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 1000 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 1000 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Target delay (QDELAY_REF).
         target: Span = Span::from_millis(15)
-            => seconds["target", NumberRange::up_to(1.0), "time in the queue that it steers to"];
+            => seconds["target", NumberRange::up_to(1.0), "target time in the queue"];
         /// Interval between updates of the probability (T_UPDATE).
         update: Span = Span::from_millis(15)
             => seconds["update", NumberRange::up_to(1.0), "time between two updates of the probability"];
         /// Increase of the probability per update and second of delay above the target (alpha).
-        alpha: f64 = 0.125 => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
+        alpha: f64 = 0.125
+            => number["alpha", NumberRange::up_to(1e3), "gain for the delay above the target, per second"];
         /// Increase of the probability per update and second of growth of the delay (beta).
-        beta: f64 = 1.25 => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
+        beta: f64 = 1.25
+            => number["beta", NumberRange::of(0.0, 1e3), "gain for the growth of the delay, per second"];
         /// Duration of a burst that may pass after a quiet time (MAX_BURST).
         burst: Span = Span::from_millis(150)
-            => seconds["burst", NumberRange::of(0.0, 10.0), "time for which a burst passes after a quiet time"];
+            => seconds["burst", NumberRange::of(0.0, 10.0),
+                "length of a burst without drops after an idle time"];
         /// Upper bound of the probability for marks; above it packets are dropped (mark_ecnth).
-        mark_p: f64 = 0.1 => number["mark", NumberRange::PART, "marks in place of drops below this probability"];
+        mark_p: f64 = 0.1
+            => number["mark", NumberRange::PART, "packets are marked, not dropped, below this probability"];
         /// Whether drops are spread evenly (RFC 8033, 5.4).
         even: bool = false => word["even", "drops are spread evenly"];
         /// Measurement of the delay.
         delay: Delay = Delay::Stamps
             => choice["delay", { "stamps" => Stamps, "length" => Length },
-                "of the packet that left last, or the queue's length over the link's rate"];
+                "measurement of the time: that of the latest departed packet (stamps), or the queue's length over the link's rate (length)"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     /// Values of RFC 8033; a buffer of 1000 packets.

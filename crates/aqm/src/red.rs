@@ -19,33 +19,37 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 50 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 50 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Lower threshold of the average; 0 means `max(5, half of the packets that the link sends in 5 ms)`.
-        min_th: f64 = 0.0 => number["min", NOT_NEGATIVE, "lower threshold, in packets; 0: by the link"];
+        min_th: f64 = 0.0 => number["min", NOT_NEGATIVE, "lower threshold, in packets; 0: from the link"];
         /// Upper threshold of the average; 0 means three times the lower one.
         max_th: f64 = 0.0
-            => number["max", NOT_NEGATIVE, "upper threshold, in packets; 0: three times the lower one; as min: one step"];
+            => number["max", NOT_NEGATIVE,
+                "upper threshold, in packets; 0: three times the lower one; equal to min: a single step"];
         /// Weight of the queue in its average at each arrival; 0 means a time constant of ten round trips, which count as
         /// `max(100 ms, 3 (delay + a packet's transmission))`.
-        w_q: f64 = 0.0 => number["w", NumberRange::of(0.0, 1.0), "weight of the queue in its average; 0: by the link"];
+        w_q: f64 = 0.0
+            => number["w", NumberRange::of(0.0, 1.0), "weight of the queue in its average; 0: from the link"];
         /// Probability at the upper threshold.
         max_p: f64 = 0.1 => number["p", NumberRange::up_to(1.0), "probability at the upper threshold"];
         /// Mean packet size in bytes, for the number of packets that an idle link would have sent, and as the unit with `bytes`.
-        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        mean_packet_size: u16 = 1000
+            => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
         /// Upper bound of the probability before spreading for marks; above it packets are dropped (ns-2 `mark_p_`, 0.1 there
         /// since 2005). 1 means no bound.
-        mark_p: f64 = 1.0 => number["mark", NumberRange::PART, "marks in place of drops below this probability"];
+        mark_p: f64 = 1.0
+            => number["mark", NumberRange::PART, "packets are marked, not dropped, below this probability"];
         /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, instead of immediately.
-        gentle: bool = true => word["gentle", "1 is reached at twice the upper threshold"]
-            => not["abrupt", "1 is reached at the upper threshold"];
+        gentle: bool = true => word["gentle", "probability 1 at twice the upper threshold"]
+            => not["abrupt", "probability 1 at the upper threshold"];
         /// Whether the number of packets between drops is at least the expected one ("wait").
         wait: bool = true => word["wait", "drops are spread evenly"]
-            => not["nowait", "drops may follow one another"];
+            => not["nowait", "drops may follow each other directly"];
         /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
         bytes: bool = false => word["bytes", "the queue is counted in bytes"]
             => not["packets", "the queue is counted in packets"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
         /// Whether `max_p` adapts.
         adaptive: bool = false => word["adaptive", "p follows the average"];
     }
@@ -64,7 +68,7 @@ table! {
                 *config = Config::experiments_e2e(text.parse().ok().filter(|buffer| *buffer > 0)?);
                 Some(())
             },
-            "the buffer; thresholds a sixth and a half of it",
+            "buffer, with thresholds of a sixth and a half of it",
         )),
     ] {
         type Built = Box<dyn Discipline>;

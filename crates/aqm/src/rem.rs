@@ -19,26 +19,30 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Target of the queue (`pbo_`).
-        target: f64 = 20.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        target: f64 = 20.0
+            => number["target", NumberRange::of(0.0, f64::INFINITY), "target queue, in packets"];
         /// Weight of a queued packet relative to an arrival ("alpha"; 0.1 in ns-2).
         alpha: f64 = 0.1
-            => number["alpha", NumberRange::of(0.0, 1e3), "weight of a waiting packet relative to an arriving one"];
+            => number["alpha", NumberRange::of(0.0, 1e3),
+                "weight of a waiting packet relative to an arriving one"];
         /// Change of the price per packet.
         gamma: f64 = 0.001 => number["gamma", NumberRange::up_to(1e3), "gain of the price"];
         /// Base of the probability.
         phi: f64 = 1.001 => number["phi", NumberRange::of(1.000_000_001, 1e6), "base of the probability"];
         /// Interval between updates of the price.
-        update: Span = Span::from_millis(2) => seconds["update", NumberRange::up_to(10.0), "time between two updates of the price"];
+        update: Span = Span::from_millis(2)
+            => seconds["update", NumberRange::up_to(10.0), "time between two updates of the price"];
         /// Mean packet size in bytes: converts the link's rate to packets.
-        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        mean_packet_size: u16 = 1000
+            => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
         /// Time of marking.
         marks: Marks = Marks::Arrival
             => choice["marks", { "arrival" => Arrival, "departure" => Departure },
-                "when they are; at departure, packets that do not allow it are not dropped early"];
+                "time of marks; at departure, packets that may not be marked are not dropped early"];
     }
 
     /// Values of ns-2.

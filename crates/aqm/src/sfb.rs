@@ -15,23 +15,28 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped.
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Levels of bins ("L").
-        levels: u32 = 2 => whole["levels", 1, 16, "levels of bins"];
+        levels: u32 = 2 => whole["levels", 1, 16, "number of levels of bins"];
         /// Bins of a level ("N").
-        bins: u32 = 23 => whole["bins", 1, 65536, "bins of a level"];
+        bins: u32 = 23 => whole["bins", 1, 65536, "number of bins per level"];
         /// Number of packets in a bin above which its probability grows.
-        size: u32 = 20 => whole["size", 1, u32::MAX as u64, "packets of a bin from which on its probability grows"];
+        size: u32 = 20
+            => whole["size", 1, u32::MAX as u64, "packets in a bin from which on its probability grows"];
         /// Increase of a bin's probability at an arrival that finds it full ("d1").
         increase: f64 = 0.001
-            => number["increase", NumberRange::up_to(1.0), "increase of the probability at an arrival at a full bin"];
+            => number["increase", NumberRange::up_to(1.0),
+                "increase of the probability at an arrival at a full bin"];
         /// Decrease of a bin's probability when it is empty ("d2").
-        decrease: f64 = 0.00017 => number["decrease", NumberRange::up_to(1.0), "decrease at an arrival at an empty bin"];
+        decrease: f64 = 0.00017
+            => number["decrease", NumberRange::up_to(1.0),
+                "decrease of the probability at an arrival at an empty bin"];
         /// Rate of all unresponsive flows together, in packets per second.
         penalty: f64 = 10.0
-            => number["penalty", NumberRange::of(0.0, 1e9), "packets a second of all flows that do not yield"];
+            => number["penalty", NumberRange::of(0.0, 1e9),
+                "packets per second of all unresponsive flows together"];
         /// Whether ECN-capable packets are marked instead of random drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     impl Default;

@@ -21,14 +21,16 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped ("Q_lim").
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Target of the queue ("q0").
-        target: f64 = 50.0 => number["target", NumberRange::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        target: f64 = 50.0
+            => number["target", NumberRange::of(0.0, f64::INFINITY), "target queue, in packets"];
         /// Increase of the probability per packet above the target.
         k1: f64 = 0.0005
             => number["k1", NumberRange::of(0.0, 1e3), "gain for the queue above the target, per packet"];
         /// Increase of the probability for arrivals at twice the link's rate.
-        k2: f64 = 0.2 => number["k2", NumberRange::of(0.0, 1e3), "gain for arrivals at twice the link's rate"];
+        k2: f64 = 0.2
+            => number["k2", NumberRange::of(0.0, 1e3), "gain for arrivals at twice the link's rate"];
         /// Measurement of the arrival rate.
         measured: Measured = Measured::Average(Span::from_millis(100))
             => option[Opt::formed(
@@ -39,34 +41,36 @@ table! {
                     config.measured = Form::read_any(MEASURED, text)?;
                     Some(())
                 },
-                "rate of arrivals: over M gaps, averaged, or in a window, in seconds",
+                "rate of arrivals: over M gaps, as an average, or in a window, in seconds",
             )];
         /// Probability at the target.
         bias: Bias = Bias::Integral
             => choice["bias", { "none" => None, "design" => Design, "integral" => Integral },
-                "the probability at the target: none, by `flows` and `rtt`, or found by an integral"];
+                "probability at the target: none, from `flows` and `rtt` (design), or from an integral (integral)"];
         /// Increase of the integral per second and packet above the target.
         ki: f64 = 2e-4
-            => number["ki", NumberRange::of(0.0, 1e3), "gain of the integral, per packet above the target and second"];
+            => number["ki", NumberRange::of(0.0, 1e3),
+                "gain of the integral, per second and packet above the target"];
         /// Designed bias: number of flows.
-        flows: f64 = 100.0 => number["flows", NumberRange::POSITIVE, "of the designed bias: number of flows"];
+        flows: f64 = 100.0 => number["flows", NumberRange::POSITIVE, "designed bias: number of flows"];
         /// Designed bias: round-trip time.
         rtt: Span = Span::from_millis(240)
-            => seconds["rtt", NumberRange::up_to(100.0), "of the designed bias: round-trip time"];
+            => seconds["rtt", NumberRange::up_to(100.0), "designed bias: round-trip time"];
         /// Designed bias: packets per acknowledgement ("b").
         per_ack: f64 = 1.0
-            => number["per_ack", NumberRange::of(1.0, 16.0), "of the designed bias: packets for each acknowledgement"];
+            => number["per_ack", NumberRange::of(1.0, 16.0), "designed bias: packets per acknowledgement"];
         /// Mean packet size in bytes: converts the link's rate to packets.
-        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        mean_packet_size: u16 = 1000
+            => whole["mean", 1, u16::MAX as u64, "size of a typical packet, in bytes"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     impl Default;
 
     impl Tabled for Config as "sfc" with [
         preset("product", |config| *config = Config::product(),
-            "an averaged rate, and an integral that finds the bias"),
+            "an averaged rate, and a bias from an integral"),
         preset("literal", |config| *config = Config::literal(),
             "as printed in paper 002, figure 6.6: no bias, a rate over two gaps"),
     ] {

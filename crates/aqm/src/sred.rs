@@ -16,25 +16,28 @@ table! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
         /// Length of the buffer in packets; an arrival at a full buffer is dropped ("B").
-        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in waiting packets"];
         /// Length of the list ("M").
-        list: u32 = 1000 => whole["list", 1, 1_000_000, "entries of the list of flows seen"];
+        list: u32 = 1000 => whole["list", 1, 1_000_000, "number of entries in the list of recent flows"];
         /// Weight of an arrival in the hit frequency ("alpha"; paper 002, 5.5: 0.001).
-        alpha: f64 = 0.001 => number["alpha", NumberRange::up_to(1.0), "weight of an arrival in the hit frequency"];
+        alpha: f64 = 0.001
+            => number["alpha", NumberRange::up_to(1.0), "weight of an arrival in the hit frequency"];
         /// Probability that an entry without a hit is overwritten.
         replace: f64 = 0.25
-            => number["replace", NumberRange::PART, "probability that an entry that was no hit is overwritten"];
+            => number["replace", NumberRange::PART, "probability that an entry without a hit is overwritten"];
         /// Probability of a drop if at least a third of the buffer is used and there are few flows ("pmax").
         max_p: f64 = 0.15
-            => number["p", NumberRange::up_to(1.0), "probability from a third of the buffer on, with few flows"];
+            => number["p", NumberRange::up_to(1.0),
+                "probability from a third of the buffer on, with few flows"];
         /// Number of flows above which the probability stays constant.
-        flows: f64 = 256.0 => number["flows", NumberRange::POSITIVE, "number of flows from which on that is reached"];
+        flows: f64 = 256.0
+            => number["flows", NumberRange::POSITIVE, "number of flows from which on `p` applies"];
         /// Variant of the algorithm.
         mode: Mode = Mode::Full
             => choice["mode", { "simple" => Simple, "full" => Full, "drcl" => Drcl },
-                "whether hits are dropped more often; a third of the buffer in place of `flows`"];
+                "whether hits are dropped more often; drcl: a third of the buffer in place of `flows`"];
         /// Whether ECN-capable packets are marked instead of early drops.
-        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }
 
     /// Values of paper 002 if it gives them, otherwise of SRED's own paper.
