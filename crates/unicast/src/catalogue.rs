@@ -45,14 +45,18 @@ pub const CATALOGUE: &[Entry] = &[
     Entry { name: "tcp-sack", summary: "TCP with selective acknowledgements", source: "RFC 2018, 6675" },
     Entry {
         name: "tcp-vegas",
-        summary: "TCP that keeps one to three packets queued",
+        summary: "TCP that keeps one to three packets in queues",
         source: "Brakmo and Peterson 1995",
     },
     Entry { name: "tcp-cubic", summary: "TCP whose window is a cubic function of time", source: "RFC 9438" },
-    Entry { name: "tcp-dctcp", summary: "TCP that marks slow down by their share", source: "RFC 8257" },
+    Entry {
+        name: "tcp-dctcp",
+        summary: "TCP that reduces its window in proportion to the share of marked packets",
+        source: "RFC 8257",
+    },
     Entry {
         name: "tcp-prague",
-        summary: "DCTCP for the Internet: ECT(1), spaced packets, rates that do not follow short round trips",
+        summary: "DCTCP for the Internet: ECT(1), spaced packets, rates independent of short round-trip times",
         source: "draft-briscoe-iccrg-prague-congestion-control",
     },
     Entry {
@@ -62,17 +66,17 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "tfrc",
-        summary: "sends as fast as TCP's formula allows at the measured loss event rate",
+        summary: "sends at the rate that TCP's formula gives for the measured loss event rate",
         source: "RFC 5348",
     },
     Entry {
         name: "rap",
-        summary: "spaces packets by a gap: one packet per round trip more, or half",
+        summary: "spaces packets by a gap; adds one packet per round trip, or halves the rate",
         source: "Rejaie, Handley and Estrin 1999",
     },
     Entry {
         name: "cmtcp",
-        summary: "takes the rate of TCP's formula every few seconds, or twice its own where nothing was lost",
+        summary: "sets the rate every few seconds: to that of TCP's formula, or to twice the former rate without losses",
         source: "Padhye, Kurose, Towsley and Koodli 1999",
     },
 ];
@@ -91,7 +95,7 @@ const TFRC_OPTIONS: &[Opt<tfrc::Config>] = &[
             *config = tfrc::Config { packet_size: config.packet_size, ..values };
             Some(())
         },
-        "the values that the other options change; goes first",
+        "base values that the other options change; must be the first option",
     ),
     Opt::alone(
         "on",
@@ -108,7 +112,7 @@ const RAP_OPTIONS: &[Opt<rap::Config>] = &[Opt::alone(
     Opt::choice(
         "fine",
         choice!(grain: "off" => rap::Grain::Coarse, "on" => rap::Grain::Fine),
-        "the gap follows the newest round trips",
+        "whether the gap follows the newest round-trip times",
     ),
 )];
 
@@ -116,7 +120,7 @@ const CMTCP_OPTIONS: &[Opt<cmtcp::Config>] = &[Opt::seconds(
     "interval",
     NumberRange::of(0.01, HOUR),
     field!(interval),
-    "time between two computations of the rate",
+    "interval between two calculations of the rate",
 )];
 
 /// One hour in seconds, the maximum of all times.
@@ -140,7 +144,7 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
             *config = tcp::Config { packet_size: config.packet_size, ..values(config.variant) };
             Some(())
         },
-        "the values that the other options change; goes first",
+        "base values that the other options change; must be the first option",
     ),
     Opt::alone(
         "0.1",
@@ -150,19 +154,19 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
                 "delack",
                 NumberRange::up_to(HOUR),
                 field!(delayed_ack?),
-                "acknowledge every second packet, or after this time; alone: 100 ms",
+                "delay of an acknowledgement for a single packet; every second packet is acknowledged at once; alone: 100 ms",
             ),
         ),
     ),
     Opt::choice(
         "counting",
         choice!(counting: "acks" => tcp::Counting::Acknowledgements, "packets" => tcp::Counting::Packets),
-        "unit by which acknowledgements grow the window",
+        "unit in which acknowledgements increase the window",
     ),
     Opt::choice(
         "shrinking",
         choice!(shrinking: "at-once" => tcp::Shrinking::AtOnce, "proportional" => tcp::Shrinking::Proportional),
-        "reduction of the window in a recovery by the scoreboard: proportional is RFC 6937",
+        "reduction of the window in a recovery by the scoreboard: at once, or proportional (RFC 6937)",
     ),
     Opt::alone(
         "on",
@@ -172,15 +176,15 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
             "explicit congestion notification",
         ),
     ),
-    Opt::whole("window", 1, MAX, field!(receiver_window as u32), "the receiver's window in packets"),
+    Opt::whole("window", 1, MAX, field!(receiver_window as u32), "window of the receiver, in packets"),
     Opt::whole(
         "initial-window",
         1,
         MAX,
         field!(initial_window as u32),
-        "congestion window at the start in packets",
+        "initial congestion window, in packets",
     ),
-    Opt::seconds("min-rto", NumberRange::of(0.0, HOUR), field!(min_rto), "lowest retransmission timeout"),
+    Opt::seconds("min-rto", NumberRange::of(0.0, HOUR), field!(min_rto), "minimum retransmission timeout"),
     Opt::seconds(
         "initial-rto",
         NumberRange::up_to(HOUR),
@@ -191,24 +195,30 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
         "tick",
         NumberRange::up_to(HOUR),
         field!(tick),
-        "granularity of the clock that measures round trips",
+        "granularity of the clock that measures round-trip times",
     ),
     Opt::seconds(
         "jitter",
         NumberRange::of(0.0, HOUR),
         field!(jitter),
-        "a window that opens is used after a random time up to this",
+        "maximum random delay before newly permitted packets are sent",
     ),
-    Opt::whole("max-burst", 1, MAX, field!(max_burst as u32), "packets sent at most on one acknowledgement"),
+    Opt::whole(
+        "max-burst",
+        1,
+        MAX,
+        field!(max_burst as u32),
+        "maximum number of packets sent per acknowledgement",
+    ),
     Opt::choice(
         "syn",
         choice!(handshake: "off" => Handshake::None, "on" => Handshake::Syn),
-        "open the connection with a SYN",
+        "whether a SYN opens the connection",
     ),
     Opt::choice(
         "limited-transmit",
         choice!(limited_transmit: "off" => Switch::Off, "on" => Switch::On),
-        "new packets on the first two duplicate acknowledgements",
+        "whether the first two duplicate acknowledgements permit new packets",
     ),
 ];
 
@@ -216,12 +226,12 @@ const CUBIC_OPTIONS: &[Opt<tcp::Config>] = &[
     Opt::choice(
         "hystart",
         choice!(hystart: "off" => Switch::Off, "on" => Switch::On),
-        "the first slow start ends when round trips become longer (RFC 9406)",
+        "whether the first slow start ends when round-trip times increase (RFC 9406)",
     ),
     Opt::choice(
         "fast-convergence",
         choice!(fast_convergence: "off" => Switch::Off, "on" => Switch::On),
-        "a flow whose maximum falls leaves room for others (RFC 9438, 4.7)",
+        "whether a flow with a decreasing maximum window releases capacity to other flows (RFC 9438, 4.7)",
     ),
 ];
 
@@ -230,7 +240,7 @@ const DCTCP_OPTIONS: &[Opt<tcp::Config>] = &[Opt::whole(
     0,
     16,
     field!(gain_shift as u8),
-    "a round's share of marks counts by a half to this power (RFC 8257, 4.1, g)",
+    "binary logarithm of one over the weight of a round's share of marks (RFC 8257, 4.1, g)",
 )];
 
 /// Returns the options of this variant in addition to [`TCP_OPTIONS`].

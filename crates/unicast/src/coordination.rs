@@ -24,17 +24,17 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "ensemble",
-        summary: "windows of their own; who opens gets an even share of all windows, and the round trip",
+        summary: "separate windows; a new connection gets an even share of all windows, and the round-trip time",
         source: "RFC 9040",
     },
     Entry {
         name: "tcp-int",
-        summary: "one window for all connections to a host, which take turns",
+        summary: "one window for all connections to a host, which send in turn",
         source: "Balakrishnan and others 1998",
     },
     Entry {
         name: "manager",
-        summary: "one window for all connections to a host, whose packets are paced (Congestion Manager)",
+        summary: "one window for all connections to a host, with spaced packets (Congestion Manager)",
         source: "RFC 3124",
     },
 ];
@@ -43,27 +43,27 @@ const WINDOWS: &[Opt<cocoon::Config>] = &[
     Opt::choice(
         "covers",
         choice!(covers: "all" => Covers::AllMembers, "cut" => Covers::CutMembers),
-        "whose watermarks a notice moves: every member's, or those whose windows it cuts",
+        "connections whose watermarks a notification moves: all, or those whose windows it cuts",
     ),
     Opt::choice(
         "compared",
         choice!(compared: "before" => Compared::Before, "after" => Compared::After),
-        "what others' flights are compared with after a loss: the loser's before it cut its window, or after",
+        "packets in flight of the losing connection with which those of others are compared: before its cut, or after",
     ),
     Opt::choice(
         "below",
         choice!(below: "repair" => BelowWatermark::RepairOnly, "cut" => BelowWatermark::CutsAlone),
-        "effect of a loss below the watermark: repair alone, or also a cut of its own connection's window",
+        "effect of a loss below the watermark: a repair alone, or also a cut of the connection's own window",
     ),
     Opt::choice(
         "again",
         choice!(again: "all" => Again::All, "once" => Again::NotTimedOut, "none" => Again::Nobody),
-        "whose first packet another's timeout sends again: all older ones', theirs that have not timed out, nobody's",
+        "connections that repeat their first packet after another's timeout: all with an older packet, only those that have not timed out, or none",
     ),
     Opt::choice(
         "timer",
         choice!(timer: "group" => TimerOf::Group, "own" => TimerOf::Member),
-        "whose round trips set retransmission timers",
+        "connections whose round-trip times set the retransmission timers",
     ),
     Opt::choice(
         "cuts",
@@ -73,14 +73,14 @@ const WINDOWS: &[Opt<cocoon::Config>] = &[
     Opt::choice(
         "start",
         choice!(start: "reference" => Start::Reference, "even" => Start::EvenShare, "alone" => Start::Alone),
-        "first window of a new connection: half of the smallest window, an even share of all, or its own",
+        "initial window of a new connection: half of the smallest window, an even share of all, or its own",
     ),
 ];
 
 const MACROFLOW: &[Opt<macroflow::Config>] = &[Opt::choice(
     "fast-start",
     choice!(fast_start: "off" => macroflow::FastStart::Off, "on" => macroflow::FastStart::On),
-    "after a pause the window is what it was, less a half or a packet",
+    "whether the window after a pause is the former one, minus a half in slow start or a packet otherwise",
 )];
 
 impl Coordination {
