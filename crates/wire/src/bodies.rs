@@ -89,14 +89,14 @@ pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "data",
         number: 1,
-        purpose: "source to all: one symbol. Then the rate (when the header says so), the mark, and the symbol",
+        purpose: "source to all: one symbol, after the rate (if the header has the bit for it) and the mark",
         fields: fields_of(DataFields::SHAPE),
         bits: &[],
     },
     Layout {
         name: "report",
         number: 2,
-        purpose: "receiver to source: congestion control. The content's number (1 byte) selects what follows",
+        purpose: "receiver to source: feedback for congestion control. The content's number (1 byte) selects the fields that follow",
         fields: &[],
         bits: &[],
     },
@@ -168,72 +168,72 @@ written_as! {
 
 group! {
     DataFields {
-        sent_at: u32, "when it was sent, in microseconds since the session started; wraps";
-        block: u32, "block; 4294967295 with symbol 16777215: no symbol";
-        symbol: U24, "encoding symbol id; source symbols come first";
+        sent_at: u32, "time of sending, in microseconds since the start of the session; wraps";
+        block: u32, "number of the block; 4294967295 with symbol 16777215: the packet has no symbol";
+        symbol: U24, "encoding symbol ID; source symbols have the lowest ones";
         symbols: u16, "number of source symbols of the block";
-        flags: DataFlags, "flags; the other bits belong to the mark";
+        flags: DataFlags, "flags; the remaining bits belong to the mark";
     }
 }
 
 body! {
-    Announce = 3 "announce" "source to all, every now and then: what is sent here and how to join";
+    Announce = 3 "announce" "source to all, at intervals: description of the session, and addresses for joining";
     fields {
-        salt: [u8; 16], "random at each start of the source; the keys depend on it";
-        unix_secs: u64, "when it was sent, in seconds since 1970";
-        started: u64, "when the source started, in nanoseconds since 1970";
-        source: SocketAddr, "the source's address and port";
-        parent: SocketAddr, "where this comes from and feedback goes to: the source, or a relay";
-        transfer: TransferId, "which transfer; the same when the same content is offered again";
-        stream_len: U64OrNone, "bytes of the whole object; 2^64 - 1: open-ended";
-        manifest_len: u32, "bytes of the manifest";
-        symbol_size: u16, "bytes of a symbol";
-        packet_size: PacketSize, "bytes of an IP packet with a symbol, headers included, as the scheme counts it; at least 58";
-        symbols_per_block: u16, "source symbols of a full block";
-        first_block: u32, "first block that is sent in this session";
-        next_seq: Counter, "number of layer 0's next packet, unwrapped; below 2^62";
-        scheme: u8, "congestion-control scheme";
-        layers: u8, "layers; 1: a session at one rate";
-        hops: u8, "relays between the source and here";
-        spread_ms: u32, "time over which feedback is spread, in milliseconds";
+        salt: [u8; 16], "random number, drawn at each start of the source; the keys depend on it";
+        unix_secs: u64, "time of sending, in seconds since 1970";
+        started: u64, "time of the source's start, in nanoseconds since 1970";
+        source: SocketAddr, "address and port of the source";
+        parent: SocketAddr, "address and port of the sender of this packet, which receives feedback: the source, or a relay";
+        transfer: TransferId, "ID of the transfer; stays the same if the same content is sent again";
+        stream_len: U64OrNone, "length of the object stream, in bytes; 2^64 - 1: without a known end";
+        manifest_len: u32, "length of the manifest, in bytes";
+        symbol_size: u16, "length of a symbol, in bytes";
+        packet_size: PacketSize, "length of an IP packet with a symbol, in bytes, headers included, as the scheme counts it; at least 58";
+        symbols_per_block: u16, "number of source symbols of a full block";
+        first_block: u32, "first block of this session";
+        next_seq: Counter, "number of the next packet of layer 0, unwrapped; below 2^62";
+        scheme: u8, "number of the congestion-control scheme";
+        layers: u8, "number of layers; 1: a session at one rate";
+        hops: u8, "number of relays between the source and the receiver of this packet";
+        spread_ms: u32, "time over which receivers distribute their feedback, in milliseconds";
         flags: AnnounceFlags, "flags";
-        name: Name, "the source's host or the name of its content; at most 63 bytes";
-        options: Name, "the scheme's options, where they are not its preset; at most 63 bytes";
-        signer: Bits32, "of signed content: the fingerprint of the source's public key; 0: not signed";
-        signature: Option<[u8; 64]>, "of signed content: the source's, over everything that relays may not change";
+        name: Name, "host name of the source, or name of the content; at most 63 bytes";
+        options: Name, "options of the scheme that differ from its preset; at most 63 bytes";
+        signer: Bits32, "for signed content: fingerprint of the source's public key; 0: not signed";
+        signature: Option<[u8; 64]>, "for signed content: the source's signature over all values that relays may not change";
     }
 }
 
 body! {
-    Status = 4 "status" "source to all, from time to time: progress of the session";
+    Status = 4 "status" "source to all, at intervals: progress of the session";
     fields {
-        next_seq: Counter, "number of layer 0's next packet, unwrapped; below 2^62";
-        complete_to: u32, "all source symbols of the blocks below have been sent once";
+        next_seq: Counter, "number of the next packet of layer 0, unwrapped; below 2^62";
+        complete_to: u32, "all source symbols of the blocks below this number have been sent once";
         blocks: U32OrNone, "number of blocks; 2^32 - 1: not known yet";
-        spread_ms: u32, "time over which feedback is spread, in milliseconds";
-        members: u32, "members known to the source";
+        spread_ms: u32, "time over which receivers distribute their feedback, in milliseconds";
+        members: u32, "number of members known to the source";
         flags: StatusFlags, "flags";
         rtt_max_us: u32, "largest round-trip time, in microseconds";
-        root: Option<[u8; 32]>, "root hash of the object, once known";
-        proof: Option<[u8; 16]>, "where the session is sealed: that a member sent root and blocks";
-        root_signature: Option<[u8; 64]>, "of signed content: the source's, over the number of blocks, the number of withdrawn files and the root";
-        withdrawn: WithdrawnHead, "once files are withdrawn: their number (4), the place of the first of withdrawals in the list of them (4), and of signed content the source's signature of that place and withdrawals, otherwise zeros (64)";
+        root: Option<[u8; 32]>, "root hash of the object stream, as soon as it is known";
+        proof: Option<[u8; 16]>, "for sealed sessions: proof that a member sent root and number of blocks";
+        root_signature: Option<[u8; 64]>, "for signed content: the source's signature over the number of blocks, the number of withdrawn files and the root";
+        withdrawn: WithdrawnHead, "present as soon as files are withdrawn: their number (4), the index of the first entry of `withdrawals` among them (4), and for signed content the source's signature of this index and of `withdrawals`, otherwise zeros (64)";
     }
     lists {
         upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";
-        scheduled: [Scheduled], "repairs under way";
-        confirmed: [ReceiverId as confirmed_id "a receiver"], "known to be finished";
-        welcomed: [Welcome], "receivers that ask whether the session continues";
-        lagging: [ReceiverId as lagging_id "a receiver"], "holding up the others";
-        dropped: [ReceiverId as dropped_id "a receiver"], "no longer waited for";
-        withdrawals: [Withdrawn], "files that changed or could not be read while they were sent";
+        scheduled: [Scheduled], "scheduled repairs";
+        confirmed: [ReceiverId as confirmed_id "ID of a receiver"], "receivers known to have finished";
+        welcomed: [Welcome], "answers to receivers that asked whether the session continues";
+        lagging: [ReceiverId as lagging_id "ID of a receiver"], "receivers that hold up the others";
+        dropped: [ReceiverId as dropped_id "ID of a receiver"], "receivers for which the source no longer waits";
+        withdrawals: [Withdrawn], "files that changed or could not be read during the transmission";
     }
 }
 
 group! {
     Welcome {
-        id as "welcomed_id": ReceiverId, "a receiver";
-        nonce as "welcomed_nonce": u16, "the number that it has drawn";
+        id as "welcomed_id": ReceiverId, "ID of a receiver";
+        nonce as "welcomed_nonce": u16, "random number of this receiver";
     }
 }
 
@@ -247,44 +247,44 @@ pub(crate) enum WithdrawnHead {}
 
 group! {
     Withdrawn {
-        entry as "withdrawn_entry": u32, "an entry of the manifest";
-        first_block as "withdrawn_first_block": u32, "the first block with bytes of it";
-        last_block as "withdrawn_last_block": u32, "the last one";
+        entry as "withdrawn_entry": u32, "index of an entry of the manifest";
+        first_block as "withdrawn_first_block": u32, "first block with bytes of the entry";
+        last_block as "withdrawn_last_block": u32, "last block with bytes of the entry";
     }
 }
 
 group! {
     Scheduled {
-        block as "scheduled_block": u32, "for this block";
+        block as "scheduled_block": u32, "number of the block";
         symbols as "scheduled_symbols": u16, "number of further symbols";
     }
 }
 
 body! {
-    Request = 5 "request" "receiver to source: a counted negative acknowledgement";
+    Request = 5 "request" "receiver to source: a negative acknowledgement with numbers of missing symbols";
     before { from: ReceiverId }
     fields {
-        echo: Echo, "the packet that is answered";
+        echo: Echo, "packet that this answers";
     }
     lists {
         needs: [Need], "missing symbols";
-        held: [SymbolMap], "to a relay: received symbols of missing blocks";
+        held: [SymbolMap], "for relays: received symbols of missing blocks";
     }
 }
 
 group! {
     SymbolMap {
-        block as "held_block": u32, "of this block";
-        symbols as "held_symbols": [u8; 32], "bit k % 8 of byte k / 8: source symbol k is there";
+        block as "held_block": u32, "number of the block";
+        symbols as "held_symbols": [u8; 32], "bit k % 8 of byte k / 8: source symbol k was received";
     }
 }
 
 group! {
     Need {
         first: u32, "first block";
-        run: u16, "number of blocks from there";
-        symbols: u16, "symbols that each of them lacks; 0: a page with their hashes";
-        wrong: bool, "1: received symbols of it did not verify";
+        run: u16, "number of consecutive blocks";
+        symbols: u16, "number of symbols missing in each block; 0: a page with the hashes of these blocks";
+        wrong: bool, "1: received symbols of these blocks could not be verified";
     }
 }
 
@@ -292,140 +292,140 @@ body! {
     Member = 6 "member" "receiver to source: identity and progress";
     before { from: ReceiverId }
     fields {
-        nonce: u16, "drawn at random when the receiver started";
+        nonce: u16, "random number, drawn at the start of the receiver";
         state: MemberState, "state of the receiver";
-        reason: u8, "reason, in the transport's code; 0: without a reason";
-        receivers: u32, "receivers that this one represents: 1 for a receiver, those below it for a relay";
-        done: u32, "those among them that have everything";
-        verified_bytes: u64, "bytes verified";
-        blocks_missing: u32, "blocks missing";
+        reason: u8, "reason, as a code of the transport; 0: no reason";
+        receivers: u32, "number of receivers represented by the sender: 1 for a receiver, all receivers downstream for a relay";
+        done: u32, "number of these receivers that have everything";
+        verified_bytes: u64, "number of verified bytes";
+        blocks_missing: u32, "number of missing blocks";
         rate: BitRate, "received rate, in bit/s; not negative";
         loss: Fraction, "smoothed loss fraction, 0 to 1";
-        dropped_local: u32, "datagrams that the receiver's own host dropped";
-        activity: Activity, "activity of its host";
-        percent: u8, "progress of that activity, in percent";
-        echo: Echo, "the packet that is answered";
-        host: Name, "the receiver's host; at most 63 bytes";
-        why: Words, "reason of its failure, in words; at most 250 bytes";
+        dropped_local: u32, "number of datagrams dropped by the receiver's own host";
+        activity: Activity, "activity of the receiver's host";
+        percent: u8, "progress of this activity, in percent";
+        echo: Echo, "packet that this answers";
+        host: Name, "name of the receiver's host; at most 63 bytes";
+        why: Words, "description of the failure; at most 250 bytes";
     }
 }
 
 body! {
-    Window = 7 "window" "receiver to source: limit of packets before this receiver's buffers overflow";
+    Window = 7 "window" "receiver to source: first packet number beyond this receiver's buffers";
     before { from: ReceiverId }
     fields {
-        echo: Echo, "the packet that is answered";
-        limit: Seq, "packets of layer 0 below this number fit, unwrapped; 2^62 - 1: no limit";
+        echo: Echo, "packet that this answers";
+        limit: Seq, "packets of layer 0 below this number fit into the buffers, unwrapped; 2^62 - 1: no limit";
     }
 }
 
 body! {
-    Hashes = 8 "hashes" "source to all: a page, the hashes of blocks in a row, signed by itself";
+    Hashes = 8 "hashes" "source to all: a page with the hashes of consecutive blocks and a signature of its own";
     fields {
-        first_block: u32, "the first of these blocks";
-        signature: [u8; 64], "the source's, over the page and what it belongs to";
+        first_block: u32, "first of these blocks";
+        signature: [u8; 64], "the source's signature over the page and its context";
     }
     lists {
-        hashes: [[u8; 32] as hash "BLAKE3 of a block's data"], "one for each block";
+        hashes: [[u8; 32] as hash "BLAKE3 hash of a block's data"], "hash of each block";
     }
 }
 
 body! {
-    Refusal = 9 "refusal" "receiver to source: reason why this session is not followed; sealed if the receiver has its key";
+    Refusal = 9 "refusal" "receiver to source: reason for not following this session; sealed if the receiver has the key of the session";
     before { from: ReceiverId }
     fields {
-        reason: RefusalReason, "why";
-        key: KeyId, "the first of the receiver's keys; 0: it has none";
-        host: Name, "the receiver's host; at most 63 bytes";
-        source: Name, "of busy: the source of the session that is followed; at most 63 bytes";
-        content: Name, "of busy: the content of that session; at most 63 bytes";
-        seconds: U32OrNone, "of busy: estimated seconds until that session ends; 0: it is complete here; 2^32 - 1: not known";
+        reason: RefusalReason, "reason";
+        key: KeyId, "first of the receiver's keys; 0: the receiver has no key";
+        host: Name, "name of the receiver's host; at most 63 bytes";
+        source: Name, "for busy: source of the followed session; at most 63 bytes";
+        content: Name, "for busy: content of the followed session; at most 63 bytes";
+        seconds: U32OrNone, "for busy: estimated seconds until the followed session ends; 0: it is complete here; 2^32 - 1: not known";
     }
 }
 
 body! {
-    Attach = 10 "attach" "receiver to a host that may become its parent: serve me by unicast; never sealed";
+    Attach = 10 "attach" "receiver to a possible parent: request for service by unicast; never sealed";
     before { from: ReceiverId }
     fields {
         token: [u8; 16], "as received from the parent; zeros before";
-        invitation: u64, "the number of the invitation that this follows; 0: none";
+        invitation: u64, "number of the invitation that this follows; 0: none";
         relay: bool, "1: the receiver is a relay";
-        host: Name, "the receiver's host; at most 63 bytes";
+        host: Name, "name of the receiver's host; at most 63 bytes";
     }
 }
 
 body! {
-    Token = 11 "token" "the answer to attach: to be repeated, from where the receiver is; never sealed";
+    Token = 11 "token" "answer to attach: a value that the receiver repeats, which proves its address; never sealed";
     fields {
-        to: ReceiverId, "the receiver that asked";
-        token: [u8; 16], "to be repeated";
-        agent: bool, "1: it is an agent (MTCP), whose children receive the source as well";
+        to: ReceiverId, "ID of the receiver that sent attach";
+        token: [u8; 16], "value to be repeated in the next attach";
+        agent: bool, "1: the sender is an agent (MTCP), whose children also receive the source";
     }
 }
 
 body! {
-    Order = 14 "order" "agent to one of its children (MTCP): where it belongs, a question, or an answer";
+    Order = 14 "order" "agent to one of its children (MTCP): a change of groups, a query, or an answer";
     fields {
-        to: ReceiverId, "the child";
-        action: OrderAction, "the action";
-        number: u32, "of join and poll: its number, which is in the answer; of serves: 1: finished receivers are reported by number; of heard: the receiver below that is known to be finished; 0: the child itself";
-        group: u8, "of join: 0: it receives the source; 1: it receives the agent alone";
-        from: Seq, "of join: the first packet that comes there, unwrapped";
-        nonce: u16, "of serves and heard: the nonce of what is answered";
+        to: ReceiverId, "ID of the child";
+        action: OrderAction, "action";
+        number: u32, "for join and poll: number of the order, which the answer repeats; for serves: 1: complete receivers are reported by number; for heard: the downstream receiver that is known to be complete; 0: the child itself";
+        group: u8, "for join: 0: the child receives the source; 1: the child receives the agent alone";
+        from: Seq, "for join: first packet in this group, unwrapped";
+        nonce: u16, "for serves and heard: nonce of the answered packet";
     }
 }
 
 body! {
-    Invite = 12 "invite" "source to a host that waits for one: attach to me; never sealed";
+    Invite = 12 "invite" "source to a host that waits for an invitation: request to attach; never sealed";
     fields {
-        number: u64, "drawn at random for this host; not 0";
-        name: Name, "the source's host or the name of its content; at most 63 bytes";
+        number: u64, "random number for this host; not 0";
+        name: Name, "host name of the source, or name of the content; at most 63 bytes";
     }
 }
 
 body! {
-    Tree = 13 "tree" "relay to source or relay: the relays below it, each before those behind it";
+    Tree = 13 "tree" "relay to source or relay: its downstream relays, each before the relays behind it";
     before { from: ReceiverId }
     fields {
-        first: u16, "relays of the list that come before these";
-        count: u16, "relays of the whole list";
+        first: u16, "number of relays in the list before these";
+        count: u16, "number of relays in the whole list";
     }
     lists {
-        relays: [TreeNode], "the relays below";
+        relays: [TreeNode], "downstream relays";
     }
 }
 
 group! {
     TreeNode {
-        level as "relay_level": u8, "relays between this one and the sender; below 16";
-        receivers as "relay_receivers": u32, "receivers below it";
-        done as "relay_done": u32, "those among them that have everything";
-        rate as "relay_rate": BitRate, "what it receives, in bit/s; not negative";
-        address as "relay_address": SocketAddr, "where it is";
-        host as "relay_host": [u8; 24], "what it calls itself, in UTF-8, zeros behind it";
+        level as "relay_level": u8, "number of relays between this one and the sender; below 16";
+        receivers as "relay_receivers": u32, "number of receivers below this relay";
+        done as "relay_done": u32, "number of these receivers that have everything";
+        rate as "relay_rate": BitRate, "received rate, in bit/s; not negative";
+        address as "relay_address": SocketAddr, "address and port of the relay";
+        host as "relay_host": [u8; 24], "name of the relay, in UTF-8, followed by zeros";
     }
 }
 
 body! {
-    Verified = 15 "verified" "relay to source or relay: receivers behind it that have everything";
+    Verified = 15 "verified" "relay to source or relay: downstream receivers that have everything";
     before { from: ReceiverId }
     fields {}
     lists {
-        receivers: [ReceiverId as verified_id "a receiver"], "who has everything";
+        receivers: [ReceiverId as verified_id "ID of a receiver"], "receivers that have everything";
     }
 }
 
 body! {
-    Receipt = 16 "receipt" "receiver to source, passed on by relays: its signature that it has verified everything";
+    Receipt = 16 "receipt" "receiver to source, forwarded by relays: signed statement that the receiver has verified everything";
     before { from: ReceiverId }
     fields {
-        nonce: u16, "by which who sends it numbers it; the answer is in welcomed_nonce";
-        receiver: ReceiverId, "who has signed it";
-        unix_secs: u64, "when, by the clock of its host, in seconds since 1970";
-        root: [u8; 32], "root hash of the object";
+        nonce: u16, "number that the sender gives this packet; welcomed_nonce answers it";
+        receiver: ReceiverId, "ID of the receiver that signed";
+        unix_secs: u64, "time of signing by the clock of the receiver's host, in seconds since 1970";
+        root: [u8; 32], "root hash of the object stream";
         key: [u8; 32], "the receiver's public key (Ed25519)";
-        signature: [u8; 64], "the receiver's, over all of it but nonce, and over the session";
-        host: Name, "the receiver's host; at most 63 bytes";
+        signature: [u8; 64], "the receiver's signature over all other fields except nonce, and over the session";
+        host: Name, "name of the receiver's host; at most 63 bytes";
     }
 }
 

@@ -228,9 +228,9 @@ numbered! {
     Activity {
         0 => Network "receives from the network",
         1 => Verifying "verifies data of an earlier run",
-        2 => Completing "gives files their times, owners and modes, and flushes them",
+        2 => Completing "sets times, owners and modes of files, and flushes them",
         3 => Renaming "renames files",
-        4 => Linking "makes links and directories",
+        4 => Linking "creates links and directories",
     }
     OrderAction {
         0 => Join "join",
@@ -593,8 +593,8 @@ fn read_text<'a>(r: &mut Reader<'a>, field: &'static str, most: usize) -> Result
 
 group! {
     Echo {
-        seq as "echo_seq": Seq, "the source's packet that this answers, unwrapped";
-        hold as "echo_hold": Span, "how long the receiver held it, in nanoseconds";
+        seq as "echo_seq": Seq, "packet of the source that this answers, unwrapped";
+        hold as "echo_hold": Span, "delay at the receiver, in nanoseconds";
     }
 }
 
@@ -603,11 +603,11 @@ impl Codec for Holes {
     type Value = Holes;
     const SHAPE: Shape = {
         const fn back(name: &'static str) -> Field {
-            let meaning = "the first missing packet of the range is echo_seq less this";
+            let meaning = "distance of the first missing packet of the range below echo_seq";
             Field { name, shape: <u16 as Codec>::SHAPE, meaning }
         }
         const fn count(name: &'static str) -> Field {
-            Field { name, shape: <u16 as Codec>::SHAPE, meaning: "how many from there on; 0: no range" }
+            Field { name, shape: <u16 as Codec>::SHAPE, meaning: "number of missing packets from there; 0: no range" }
         }
         Shape::Group(&[
             back("hole_1_back"),

@@ -78,7 +78,7 @@ fn section(heading: &str, layout: &'static Layout) -> String {
         writeln!(text, "Bits of the packet's `flags`: {}.\n", listed(bits)).expect("a String takes any text");
     }
     if !fields.is_empty() {
-        text += "| at | bytes | field | what it is |\n|---:|---:|---|---|\n";
+        text += "| at | bytes | field | meaning |\n|---:|---:|---|---|\n";
         markdown_rows(&mut text, fields);
         text += "\n";
     }

@@ -11,57 +11,57 @@ choice! {
 
     0 "no_mark" "nothing" => None {}
 
-    1 "representative" "the congestion representative and its statistics (ORMCC, GMCC, MCA+)" [64 "control"] => Representative {
-        id: Option<ReceiverId>, "its id; 0: none, everybody may report";
-        mean: Rounded, "mean of its level";
-        deviation: Rounded, "mean deviation of its level";
+    1 "representative" "congestion representative and its statistics (ORMCC, GMCC, MCA+)" [64 "control"] => Representative {
+        id: Option<ReceiverId>, "ID of the representative; 0: none, all receivers may report";
+        mean: Rounded, "mean of the representative's congestion level";
+        deviation: Rounded, "mean deviation of the representative's level";
         rtt_max: Rounded, "largest round-trip time, in seconds";
     }
 
     2 "acker" "the acknowledging receiver (PGMCC)" => Acker {
-        id: Option<ReceiverId>, "its id; 0: an election";
+        id: Option<ReceiverId>, "ID of the acker; 0: an election";
     }
 
     3 "equation" "equation-based control (TFMCC)" => Equation {
         suppress_above: Rounded, "reports above this rate are suppressed, in bit/s";
         rtt_max: Rounded, "largest round-trip time, in seconds";
-        round: u8, "feedback round";
-        limiting: bool, "1: the receiver below is the current limiting one";
-        to: Option<ReceiverId>, "whose stamp is echoed; 0: nobody's";
-        echo: u32, "that receiver's stamp in microseconds, plus the time it was held";
+        round: u8, "number of the feedback round";
+        limiting: bool, "1: the receiver in `to` is the limiting one";
+        to: Option<ReceiverId>, "receiver whose stamp is echoed; 0: none";
+        echo: u32, "stamp of this receiver, in microseconds, plus the delay at the source";
     }
 
-    4 "timetable" "the slot of a common timetable (RLC)" [8 "burst", 16 "sync"] => Timetable {
-        slot: u32, "slot number since the session started";
+    4 "timetable" "slot of the timetable (RLC)" [8 "burst", 16 "sync"] => Timetable {
+        slot: u32, "number of the slot since the start of the session";
     }
 
-    5 "layered" "the representative of the packet's layer, and where every layer stands (GMCC)" [8 "gains", 16 "gives"] => Layered {
-        id: Option<ShortId>, "its id; 0: none, everybody may report";
-        mean: Rounded, "mean of its level";
-        error: Rounded, "standard error of that mean";
-        rtt: Rounded, "round-trip time to it, in seconds";
+    5 "layered" "representative of the packet's layer, and state of each layer (GMCC)" [8 "gains", 16 "gives"] => Layered {
+        id: Option<ShortId>, "ID of the representative; 0: none, all receivers may report";
+        mean: Rounded, "mean of the representative's congestion level";
+        error: Rounded, "standard error of the representative's mean level";
+        rtt: Rounded, "round-trip time to the representative, in seconds";
         above: Half, "rate of the layer above, in bit/s; 0: off";
-        updates: u8, "changes of its statistics so far, modulo 256";
-        states: LayerStates, "two bits a layer, the base layer's lowest: 0 off, 1 nobody followed, 2 followed, 3 followed and settled";
+        updates: u8, "number of changes of the representative's statistics, modulo 256";
+        states: LayerStates, "two bits per layer, those of the base layer lowest: 0 off, 1 on without a representative, 2 followed, 3 followed with enough samples";
     }
 
-    6 "windows" "the window of the whole tree and the time of a round (MTCP)" [8 "local"] => Window {
+    6 "windows" "window of the whole tree, and duration of a round (MTCP)" [8 "local"] => Window {
         window: Rounded, "maximum number of packets in flight to the slowest receiver";
-        rtt: Rounded, "from sending a packet until all have acknowledged it, in seconds; 0: not known";
+        rtt: Rounded, "time from sending a packet until all receivers have acknowledged it, in seconds; 0: not known";
     }
 
-    7 "target" "the receiver that acknowledges each packet, and the packets that others omit (RACCOOM)" => Target {
-        id: Option<ShortId>, "its id; 0: none is known";
-        since_cut: u16, "losses of packets more than this number behind this one have been answered; 2^16 - 1: none of the losses that can be reported";
+    7 "target" "receiver that acknowledges each packet, and interval of the other receivers' acknowledgements (RACCOOM)" => Target {
+        id: Option<ShortId>, "ID of the target; 0: not known";
+        since_cut: u16, "the source has answered the losses of all packets that precede this one by more than this number; 2^16 - 1: none of the losses that can be reported";
         rtt_max: Rounded, "largest round-trip time, in seconds";
         every: Rounded, "interval of other receivers' acknowledgements, in seconds; 0: all acknowledge each packet";
     }
 
-    8 "floor" "the minimum rate, and the interval of acknowledgements (RMANP)" => Floor {
-        least: Rounded, "the minimum rate that the application accepts, in bit/s";
+    8 "floor" "minimum rate, and interval of acknowledgements (RMANP)" => Floor {
+        least: Rounded, "minimum rate that the application accepts, in bit/s";
         rtt_max: Rounded, "largest round-trip time, in seconds";
         every: Rounded, "interval of each receiver's acknowledgements, in seconds; 0: each packet";
-        excluded: Option<ShortId>, "this receiver is excluded and leaves; 0: nobody";
+        excluded: Option<ShortId>, "ID of an excluded receiver, which leaves; 0: none";
     }
 }
 

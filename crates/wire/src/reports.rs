@@ -8,78 +8,78 @@ use faircast_core::packet::{Cause, Echo, Holes, Knows, Report, ReportContent, Se
 choice! {
     ReportContent, unknown numbers are |value: u8| ParseError::BadValue { field: "content", value: value.into() };
 
-    0 "alive" "liveness only" => Alive {
-        echo: Echo, "the packet that is answered";
+    0 "alive" "a sign of life, without further content" => Alive {
+        echo: Echo, "packet that this answers";
     }
 
     1 "congested" "a congestion event" => Congested {
-        echo: Echo, "the packet that is answered";
-        level: Level, "this event's level, in the scheme's unit";
-        mean: Level, "the receiver's mean of the level";
+        echo: Echo, "packet that this answers";
+        level: Level, "congestion level of this event, in the scheme's unit";
+        mean: Level, "the receiver's mean congestion level";
         cause: Cause, "reason for the report";
     }
 
     2 "lost" "lost packets" => Lost {
-        echo: Echo, "the packet that is answered";
+        echo: Echo, "packet that this answers";
         first: Seq, "first lost packet, unwrapped";
-        count: u16, "number of packets from there";
+        count: u16, "number of consecutive lost packets";
         loss: Fraction, "smoothed loss fraction, 0 to 1";
     }
 
     3 "received" "received rate" => Received {
-        echo: Echo, "the packet that is answered";
+        echo: Echo, "packet that this answers";
         rate: BitRate, "received rate, in bit/s; not negative";
         loss: Fraction, "smoothed loss fraction, 0 to 1";
     }
 
-    4 "selective" "received up to here, with a bitmap of the 32 packets up to the echo" => Selective {
-        echo: Echo, "the packet that is answered";
-        behind: u32, "everything up to echo_seq - behind has arrived";
-        bitmap: Bits32, "bit k: packet echo_seq - k has arrived";
+    4 "selective" "packets received without a gap, with a bitmap of the 32 packets up to the echo" => Selective {
+        echo: Echo, "packet that this answers";
+        behind: u32, "all packets up to echo_seq - behind were received";
+        bitmap: Bits32, "bit k: packet echo_seq - k was received";
         loss: Fraction, "smoothed loss fraction, 0 to 1";
     }
 
-    6 "calculated" "the rate that the equation gives at this receiver (TFMCC)" => Calculated {
-        echo: Echo, "the packet that is answered";
-        rate: BitRate, "the rate, in bit/s; not negative";
-        stamp: u32, "the receiver's own clock, in microseconds";
-        round: u8, "the feedback round that is answered";
-        knows: Knows, "knowledge of the receiver";
+    6 "calculated" "rate calculated by the equation at this receiver (TFMCC)" => Calculated {
+        echo: Echo, "packet that this answers";
+        rate: BitRate, "calculated rate, in bit/s; not negative";
+        stamp: u32, "clock of the receiver, in microseconds";
+        round: u8, "number of the answered feedback round";
+        knows: Knows, "state of the receiver: what it has measured, and whether it leaves";
     }
 
-    7 "averaged" "congestion level over the newest congestion events (GMCC)" => Averaged {
-        echo: Echo, "the packet that is answered";
-        mean: Level, "mean of the level";
-        deviation: Level, "its standard deviation";
-        samples: u16, "number of events";
+    7 "averaged" "congestion level over the latest congestion events (GMCC)" => Averaged {
+        echo: Echo, "packet that this answers";
+        mean: Level, "mean congestion level";
+        deviation: Level, "standard deviation of the level";
+        samples: u16, "number of events in the mean";
         rate: BitRate, "received rate of the layer, in bit/s; not negative, 0: not known";
         cause: Cause, "reason for the report";
     }
 
-    8 "acknowledged" "received packets, with missing ones as ranges (MTCP)" => Acknowledged {
-        echo: Echo, "the highest packet received; a hold of 2^64 - 1: no sample of a delay";
-        behind: u16, "everything below echo_seq + 1 - behind has arrived";
-        holes: Holes, "missing ranges, the newest first; between two of them everything has arrived";
-        newer: u8, "ranges between the newest of these and echo_seq; 0: everything behind it has arrived";
+    8 "acknowledged" "received packets, with the missing ones as ranges (MTCP)" => Acknowledged {
+        echo: Echo, "highest received packet; a hold of 2^64 - 1: no sample of a delay";
+        behind: u16, "all packets below echo_seq + 1 - behind were received";
+        holes: Holes, "missing ranges, the newest first; all packets between two of them were received";
+        newer: u8, "number of missing ranges between the newest of these and echo_seq; 0: all packets after it were received";
     }
 
-    9 "summary" "received packets, and the state of the tree below (MTCP)" => Summary {
-        echo: Echo, "the highest packet received; a hold of 2^64 - 1: no sample of a delay";
-        behind: u16, "everything below echo_seq + 1 - behind has arrived here";
-        window: Level, "smallest window of this part of the tree, in packets";
-        transit: u16, "maximum number of packets in flight to the children of one of its nodes";
-        lag: u16, "no receiver of this part misses a packet below echo_seq + 1 - lag";
+    9 "summary" "received packets, and the state of the subtree (MTCP)" => Summary {
+        echo: Echo, "highest received packet; a hold of 2^64 - 1: no sample of a delay";
+        behind: u16, "all packets below echo_seq + 1 - behind were received here";
+        window: Level, "smallest window of the subtree, in packets";
+        transit: u16, "maximum number of packets in flight from a node of the subtree to its children";
+        lag: u16, "no receiver of the subtree lacks a packet below echo_seq + 1 - lag";
     }
 
-    10 "answered" "an order was done (MTCP)" => Answered {
-        echo: Echo, "the newest packet received; the hold is the order's waiting time";
-        number: u32, "the order's number";
+    10 "answered" "answer to an order (MTCP)" => Answered {
+        echo: Echo, "newest received packet; the hold is the waiting time of the order";
+        number: u32, "number of the order";
     }
 
-    11 "newest" "packets that all receivers of a part of the tree have (RACCOOM)" => Newest {
-        echo: Echo, "the newest packet received, of several receivers the minimum of theirs; a hold of 2^64 - 1: no round-trip sample";
-        past_lost: Seq, "the packet behind the highest one that was lost; 0: none";
-        of: Option<ShortId>, "the receiver whose newest packet that is; 0: no receiver has reported";
+    11 "newest" "packets that all receivers of a subtree have (RACCOOM)" => Newest {
+        echo: Echo, "newest received packet, or the minimum over several receivers; a hold of 2^64 - 1: no round-trip sample";
+        past_lost: Seq, "number after the highest lost packet; 0: none";
+        of: Option<ShortId>, "receiver to which the newest packet belongs; 0: no receiver has reported";
     }
 }
 
