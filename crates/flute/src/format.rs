@@ -26,7 +26,7 @@ impl Format for Alc {
             meaning: "Over ALC: the erasure code [default: none; with rlc: raptorq]",
             values: Values::Words(&[
                 ("none", "None: lost symbols are repeated in the next generation"),
-                ("raptorq", "RaptorQ: each generation has new symbols, and any of them repair a block"),
+                ("raptorq", "RaptorQ: each generation has new symbols, and any symbols of a block repair it"),
             ]),
             ends: Ends::Source,
         }],

@@ -126,11 +126,16 @@ const LINK_OPTIONS: &[Opt<LinkSpec>] = &[
                 get: |link| Some(link.rate).filter(|rate| *rate != Rate::UNLIMITED),
                 set: |link, rate| link.rate = rate.unwrap_or(Rate::UNLIMITED),
             },
-            "how fast packets leave",
+            "bit rate of the link",
         ),
     ),
-    Opt::seconds("delay", NumberRange::of(0.0, 1e6), field!(delay), "how long a packet is on its way"),
-    Opt::seconds("jitter", NumberRange::of(0.0, 1e6), field!(jitter), "up to so much longer, at random"),
+    Opt::seconds("delay", NumberRange::of(0.0, 1e6), field!(delay), "propagation delay"),
+    Opt::seconds(
+        "jitter",
+        NumberRange::of(0.0, 1e6),
+        field!(jitter),
+        "maximum additional propagation delay, drawn at random",
+    ),
 ];
 
 fn set_option(link: &mut LinkSpec, option: &str) -> Result<(), LineError> {
