@@ -160,7 +160,7 @@ impl Load {
 }
 
 const RFC_7928: &[Load] = &[
-    load("friendly", "RFC 7928, 5.1", "Five long TCPs, and short transfers beside them", 10, |text| {
+    load("friendly", "RFC 7928, 5.1", "Five long TCPs and short transfers", 10, |text| {
         text.tcp("tcp", "[1-5]");
         let kind = "tcp-sack,preset=linux";
         text.flow("short", kind, "[6-10]", "transfer = \"pareto 30\"\npause = \"exponential 1 s\"");
@@ -169,7 +169,7 @@ const RFC_7928: &[Load] = &[
     load(
         "initial-windows",
         "RFC 7928, 5.1",
-        "Transfers that begin with 3 packets beside some that begin with 10",
+        "Transfers with an initial window of 3 packets, and others with 10",
         12,
         |text| {
             text.tcp("tcp", "[1-4]");
@@ -182,7 +182,7 @@ const RFC_7928: &[Load] = &[
     load(
         "aggressive",
         "RFC 7928, 5.2",
-        "Three CUBIC flows without HyStart beside three of Reno's law",
+        "Three CUBIC flows without HyStart and three Reno flows",
         6,
         |text| {
             text.tcp("tcp", "[1-3]");
@@ -190,7 +190,7 @@ const RFC_7928: &[Load] = &[
         },
     )
     .equal(&["tcp", "cubic"]),
-    load("aggressive-bbr", "RFC 7928, 5.2", "Three BBR flows beside three of Reno's law", 6, |text| {
+    load("aggressive-bbr", "RFC 7928, 5.2", "Three BBR flows and three Reno flows", 6, |text| {
         text.tcp("tcp", "[1-3]");
         text.flow("bbr", "tcp-bbr", "[4-6]", "");
     })
@@ -198,7 +198,7 @@ const RFC_7928: &[Load] = &[
     load(
         "unresponsive",
         "RFC 7928, 5.3",
-        "Five long TCPs beside datagrams at half of the link's rate",
+        "Five long TCPs and datagrams at half of the link's rate",
         6,
         |text| {
             text.tcp("tcp", "[1-5]");
@@ -209,7 +209,7 @@ const RFC_7928: &[Load] = &[
     load(
         "less-than-best-effort",
         "RFC 7928, 5.4",
-        "Three long TCPs beside three Vegas flows, which stand for LEDBAT: both yield to a queue",
+        "Three long TCPs and three Vegas flows, which represent LEDBAT: both reduce their rate when a queue grows",
         6,
         |text| {
             text.tcp("tcp", "[1-3]");
@@ -220,7 +220,7 @@ const RFC_7928: &[Load] = &[
     load(
         "round-trips",
         "RFC 7928, 6",
-        "TCPs with a round trip of 100 ms beside others with 60 ms to 500 ms",
+        "TCPs with a round-trip time of 100 ms, and others with 60 ms to 500 ms",
         8,
         |text| {
             text.tcp("same", "[1-4]");
@@ -232,7 +232,7 @@ const RFC_7928: &[Load] = &[
     load(
         "bursts-web",
         "RFC 7928, 7",
-        "Web transfers that begin with ten packets, a long TCP and a telephone call",
+        "Web transfers with an initial window of ten packets, a long TCP and a telephone call",
         22,
         |text| {
             text.tcp("tcp", "1");
@@ -244,7 +244,7 @@ const RFC_7928: &[Load] = &[
     load(
         "bursts-video",
         "RFC 7928, 7",
-        "Video frames of changing size, 25 a second, a steady stream and a long TCP",
+        "Video frames of varying size, 25 per second, a steady stream and a long TCP",
         3,
         |text| {
             text.tcp("tcp", "1");
@@ -257,7 +257,7 @@ const RFC_7928: &[Load] = &[
     load(
         "mild",
         "RFC 7928, 8",
-        "Long TCPs, so few that a drop-tail buffer of a round trip loses 0.1 %",
+        "Long TCPs; their number is chosen for a loss of 0.1 % with a drop-tail buffer of one round trip",
         4,
         |text| {
             text.tcp("tcp", "[1-4]");
@@ -266,7 +266,7 @@ const RFC_7928: &[Load] = &[
     .equal(&["tcp"]),
     load("medium", "RFC 7928, 8", "The same for 0.5 %", 10, |text| text.tcp("tcp", "[1-10]")).equal(&["tcp"]),
     load("heavy", "RFC 7928, 8", "The same for 1 %", 15, |text| text.tcp("tcp", "[1-15]")).equal(&["tcp"]),
-    load("varying-flows", "RFC 7928, 8", "From 4 to 15 flows and back", 15, |text| {
+    load("varying-flows", "RFC 7928, 8", "4 flows, then 15, then 4 again", 15, |text| {
         text.tcp("tcp", "[1-4]");
         let kind = format!("tcp-sack,preset=linux{}", text.ecn);
         let rest = format!("start = {}\nstop = {}", text.share(0.4), text.share(0.7));
@@ -274,7 +274,7 @@ const RFC_7928: &[Load] = &[
     })
     .equal(&["tcp"])
     .over_time(),
-    load("varying-capacity", "RFC 7928, 8", "The rate falls from 10 to 2 Mbit/s and comes back", 5, |text| {
+    load("varying-capacity", "RFC 7928, 8", "The link's rate falls from 10 to 2 Mbit/s and returns", 5, |text| {
         text.tcp("tcp", "[1-5]");
         let (at, back) = (text.share(0.4), text.share(0.7));
         text.line(format_args!("[[change]]\nat = {at}\nlink = \"left->right\"\nrate = \"2 Mbit/s\"\n"));
@@ -285,7 +285,7 @@ const RFC_7928: &[Load] = &[
     load(
         "capacity-trace",
         "RFC 7928, 8",
-        "The rate follows a trace between 2 and 20 Mbit/s, a random walk as of a radio link",
+        "The link's rate follows a trace between 2 and 20 Mbit/s, a random walk like that of a radio link",
         5,
         |text| {
             text.tcp("tcp", "[1-5]");
@@ -304,12 +304,12 @@ const RFC_7928: &[Load] = &[
         text.flow("video", "udp", "17", "rate = \"1.5 Mbit/s\"\njitter = 0.5");
     })
     .equal(&["tcp"]),
-    load("two-way", "RFC 7928, 9", "Five long TCPs each way", 10, |text| {
+    load("two-way", "RFC 7928, 9", "Five long TCPs in each direction", 10, |text| {
         text.tcp("tcp", "[1-5]");
         text.flow_between("back", "tcp-sack,preset=linux", ["leaf", "src"], "[6-10]", "");
     })
     .equal(&["tcp"]),
-    load("kinds", "RFC 7928, 5", "Two flows of each: Reno's law, CUBIC, BBR, Vegas", 8, |text| {
+    load("kinds", "RFC 7928, 5", "Two flows each of Reno, CUBIC, BBR and Vegas", 8, |text| {
         text.tcp("reno", "[1-2]");
         text.flow("cubic", "tcp-cubic", "[3-4]", "");
         text.flow("bbr", "tcp-bbr", "[5-6]", "");
@@ -319,13 +319,13 @@ const RFC_7928: &[Load] = &[
     load("ecn", "RFC 7928, 4", "Ten long TCPs that allow marks", 10, |text| text.tcp("tcp", "[1-10]"))
         .with_marks()
         .equal(&["tcp"]),
-    load("ecn-mixed", "RFC 7928, 4", "Five long TCPs that allow marks beside five that do not", 10, |text| {
+    load("ecn-mixed", "RFC 7928, 4", "Five long TCPs that allow marks, and five that do not", 10, |text| {
         text.tcp("ecn", "[1-5]");
         text.flow("plain", "tcp-sack,preset=linux", "[6-10]", "");
     })
     .with_marks()
     .equal(&["ecn", "plain"]),
-    load("l4s", "RFC 9332", "Three Prague flows beside three CUBIC flows that allow marks", 6, |text| {
+    load("l4s", "RFC 9332", "Three Prague flows and three CUBIC flows that allow marks", 6, |text| {
         text.flow("prague", "tcp-prague", "[1-3]", "");
         text.flow("cubic", "tcp-cubic,ecn", "[4-6]", "");
     })
@@ -334,7 +334,7 @@ const RFC_7928: &[Load] = &[
 ];
 
 const THREE: &[Load] = &[
-    load("long", "ours", "60 long TCPs at 10 Mbit/s with round trips of 40 to 240 ms", 60, |text| {
+    load("long", "ours", "60 long TCPs at 10 Mbit/s with round-trip times of 40 to 240 ms", 60, |text| {
         text.tcp("tcp", "[1-60]")
     })
     .access("\"5 ms .. 95 ms\"")
@@ -363,7 +363,7 @@ const THREE: &[Load] = &[
 /// A scheme with three receivers behind the bottleneck, competing with five TCP flows.
 macro_rules! beside_tcp {
     ($name:literal) => {
-        load(concat!($name, " beside TCP"), "ours", concat!("A session of ", $name, " with three receivers beside five long TCPs"), 8, |text| {
+        load(concat!($name, " beside TCP"), "ours", concat!("A session of ", $name, " with three receivers, and five long TCPs"), 8, |text| {
             text.tcp("tcp", "[1-5]");
             text.line(format_args!(
                 "[[flow]]\nname = \"session\"\nkind = \"session\"\nscheme = \"{}\"\nfrom = \"src6\"\nto = \"leaf[6-8]\"\n",

@@ -13,10 +13,12 @@ const COLOURS: usize = 7;
 /// Maximum number of bars whose names fit below a panel.
 const NAMES: usize = 9;
 
-const ABOUT: &str = "Every load runs on one bottleneck of 10 Mbit/s under every queue. The delay is a packet's time from its arrival at the queue \
-to the end of its own transmission (0.8 ms of it). \"Acted\" counts the runs in which the queue dropped, marked or reordered packets for a reason of its own; \
-where it only dropped what did not fit (\"overflow\") or was not the bottleneck (\"idle\") the run says nothing about it, and is set apart by a star. \
-Fairness is Jain's index over the flows that should get the same. Numbers are means over the runs.";
+const ABOUT: &str = "Every load runs on one bottleneck of 10 Mbit/s under every queue. The delay is the time \
+from a packet's arrival at the queue to the end of its transmission, which takes 0.8 ms. \"Acted\" counts \
+the runs in which the queue dropped early, marked or reordered packets. If the queue only dropped packets \
+when it was full (\"overflow\"), or was not the bottleneck (\"idle\"), the run does not characterize the \
+queue, and has a star. Fairness is Jain's index over the flows that should get equal rates. Numbers are \
+means over the runs.";
 
 /// The name of a value that bars show, and its function.
 type Named<'a> = (&'a str, &'a dyn Fn(&Row) -> f64);
@@ -174,7 +176,7 @@ impl Bench {
 
     /// Returns the page of all queues, load by load.
     pub fn page(&self, command: &str) -> String {
-        let title = "Queues beside each other";
+        let title = "Comparison of queues";
         let all: Vec<usize> = (0..self.queues.len()).collect();
         let figures = self.figures(&all);
         let queues = self.queues.iter().map(|(name, written)| format!("{name}: {written}")).collect();
@@ -205,7 +207,7 @@ impl Bench {
     fn what(&self) -> String {
         let (silent, all) = self.silent();
         format!(
-            "{all} runs of {} s, a fifth of it warm-up, with {} seeds. In {silent} of them a queue did not act.",
+            "{all} runs of {} s, including a warm-up of a fifth, with {} seeds. In {silent} of these runs a queue did not act.",
             self.seconds,
             self.seeds.len()
         )
@@ -276,7 +278,7 @@ impl Bench {
             [("mean", &|row| row.delay * 1e3), ("95 % have at most", &|row| row.delay_p95 * 1e3)];
         Figure::new(
             "Delay in the queue",
-            "Of all packets at the bottleneck, their own transmission included.",
+            "All packets at the bottleneck, including their transmission.",
             self.bars(queues, &layers, "delay (ms)"),
         )
         .in_columns(if queues.len() == 1 || queues.len() > NAMES / 2 { 1 } else { 2 })
@@ -290,8 +292,8 @@ impl Bench {
             ("lost, tenfold", &|row| row.loss * 1000.0),
         ];
         Figure::new(
-            "What the link carried, how it was shared, and what was lost",
-            "Utilisation, Jain's index and ten times the share of packets lost, in percent.",
+            "Utilisation, fairness and losses",
+            "Utilisation, Jain's index and ten times the fraction of lost packets, in percent.",
             self.bars(queues, &layers, "percent"),
         )
         .in_columns(if queues.len() == 1 || queues.len() > NAMES / 2 { 1 } else { 2 })
@@ -306,14 +308,14 @@ impl Bench {
             });
             panels.push(Panel::over_time(it.name, "packets waiting", layers.collect()));
         }
-        Figure::new("The queue over time", "Means over half a second, of the first seed.", panels)
+        Figure::new("Queue over time", "Means over half a second, for the first seed.", panels)
             .in_columns(2)
             .with_own_ranges()
     }
 }
 
 fn described(load: &Load) -> String {
-    let marks = if load.marks { "; queues that mark do so" } else { "" };
+    let marks = if load.marks { "; queues that can mark do so" } else { "" };
     format!("{} ({}): {}{marks}.", load.name, load.source, load.about)
 }
 

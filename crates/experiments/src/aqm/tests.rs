@@ -57,5 +57,5 @@ fn a_run_says_whether_the_queue_acted() {
     );
     assert_eq!(bench.csv().lines().count(), 1 + 4 * 3);
     assert!(bench.table(0).markdown().contains("* overflow"));
-    assert!(bench.page("faircast aqm compare").contains("Queues beside each other"));
+    assert!(bench.page("faircast aqm compare").contains("Comparison of queues"));
 }

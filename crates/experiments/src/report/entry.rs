@@ -38,7 +38,7 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
 pub fn what_was_run(done: &Reproduction) -> String {
     let Some(run) = &done.run else {
         if !done.entry.restates.is_empty() {
-            return "Nothing of its own: it sums up other figures and tables, which were repeated for it."
+            return "No separate runs: it summarises other figures and tables, which were repeated for it."
                 .into();
         }
         let computed = done.entry.calculation.is_some();
@@ -73,10 +73,10 @@ pub fn notes(done: &Reproduction) -> Vec<String> {
     }
     let fails = done.outcome.count(Verdict::Fails) > 0;
     match (done.entry.known.as_str(), fails) {
-        ("", true) => notes.push("A claim fails; why is not known.".into()),
+        ("", true) => notes.push("A claim fails for an unknown reason.".into()),
         ("", false) => {}
-        (known, true) => notes.push(format!("What is known of what fails: {known}")),
-        (known, false) => notes.push(format!("What is known: {known}")),
+        (known, true) => notes.push(format!("Known about the failing claims: {known}")),
+        (known, false) => notes.push(format!("Known: {known}")),
     }
     notes
 }
@@ -101,7 +101,7 @@ fn runs_beside(done: &Reproduction, number: usize) -> String {
     let other = done.alternatives.iter().find(|other| other.choice == number);
     let Some((run, other)) = done.run.as_ref().zip(other) else { return String::new() };
     let seeds = run.results.identity.seeds.len();
-    format!(" As run: {seeds} seeds; every other column: {}.", other.seeds)
+    format!(" Column \"as run\": {seeds} seeds; each alternative: {}.", other.seeds)
 }
 
 /// Returns the numbered choices of the scenario that was run.
@@ -149,21 +149,21 @@ pub(super) fn section(done: &Reproduction) -> Vec<Block<'_>> {
     let entry = done.entry;
     let mut out = vec![
         Block::Heading(2, format!("{}: {}", entry.id, entry.about)),
-        Block::Text("What is published", entry.published.clone()),
+        Block::Text("Published result", entry.published.clone()),
     ];
     let mut run = String::new();
     if let Some(what) = &done.run {
         let paragraphs = what.scenario.about().split("\n\n");
         run = paragraphs.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ") + " ").collect();
     }
-    out.push(Block::Text("What was run", run + &what_was_run(done)));
+    out.push(Block::Text("Runs", run + &what_was_run(done)));
     for (name, figure) in &done.figures {
         out.push(Block::Figure(figure, figure_path(&entry.id, name)));
     }
-    out.push(Block::Text("What came out", counts(&[&done.outcome]) + "."));
+    out.push(Block::Text("Result", counts(&[&done.outcome]) + "."));
     out.push(Block::Table(claims(&done.outcome)));
     for (number, chosen) in choices(done) {
-        out.push(Block::Text("What had to be chosen", choice(chosen) + &runs_beside(done, number)));
+        out.push(Block::Text("Our choice", choice(chosen) + &runs_beside(done, number)));
         if let Some(grid) = alternatives(done, number) {
             out.push(Block::Table(grid));
         }

@@ -7,12 +7,13 @@ use super::text::{Align, Grid};
 use crate::plot::scale::short;
 use crate::repro::{DOCUMENTS, Document, ReproOutcome, Reproduction, Verdict};
 
-const ABOUT: &str = "Every figure and table is a scenario file. Its claims, with the ranges in which they count as holding, \
-were written down before anything was measured. \"published\" is the number in the paper; where the paper has only a \
-picture or a sentence, there is none, and the range says what was taken for it. \"measured\" is the mean over runs with \
-different random numbers, the interval is Student's at 95 %. A claim holds; it holds with a choice of ours when a value that the \
-document leaves open was chosen after its numbers had been seen (which, why, and what else it might be stands below it); the \
-document contradicts itself, with the algebra; or the claim fails. Open means that something is needed that is not there yet.";
+const ABOUT: &str = "Every figure and table is a scenario file. Its claims and their accepted ranges were \
+written down before any measurement. \"published\" is the number in the paper; if the paper has only a \
+picture or a sentence, there is no number, and the range is our reading of it. \"measured\" is the mean over \
+runs with different random seeds; the interval is Student's at 95 %. A claim has one of five verdicts. It \
+holds. It holds with a choice of ours: a value that the paper leaves open was chosen after the published \
+numbers had been seen; the value, its reason and its alternatives follow the claim. The paper contradicts \
+itself, as the stated algebra shows. The claim fails. Or it is open: a requirement is missing.";
 
 /// Returns a table of all entries with the number of claims of each verdict.
 fn summary(all: &[Reproduction]) -> Grid {
@@ -70,11 +71,7 @@ fn failures(all: &[Reproduction]) -> Block<'_> {
             }
         }
     }
-    if lines.is_empty() {
-        Block::Text("", "No claim fails of those that were measured.".into())
-    } else {
-        Block::List(lines)
-    }
+    if lines.is_empty() { Block::Text("", "No measured claim fails.".into()) } else { Block::List(lines) }
 }
 
 fn beginning<'a>(all: &'a [Reproduction], heading: &str) -> Vec<Block<'a>> {
@@ -82,7 +79,7 @@ fn beginning<'a>(all: &'a [Reproduction], heading: &str) -> Vec<Block<'a>> {
     vec![
         Block::Heading(1, heading.to_owned()),
         Block::Text("", ABOUT.to_owned()),
-        Block::Text("In all", format!("{}.", counts(&outcomes))),
+        Block::Text("Total", format!("{}.", counts(&outcomes))),
         Block::Table(chapters(all)),
     ]
 }
@@ -92,7 +89,7 @@ fn whole<'a>(all: &'a [Reproduction], heading: &str) -> Vec<Block<'a>> {
     if all.len() > 1 {
         blocks.push(Block::Table(summary(all)));
     }
-    blocks.extend([Block::Heading(2, "What does not hold".into()), failures(all)]);
+    blocks.extend([Block::Heading(2, "Claims that fail".into()), failures(all)]);
     blocks.extend(all.iter().flat_map(section));
     blocks
 }
@@ -116,7 +113,7 @@ pub fn overview(all: &[Reproduction], heading: &str) -> String {
             format!("{}: {}, {}", document.name, document.title, document.by),
         ));
     }
-    blocks.extend([Block::Heading(2, "What does not hold".into()), failures(all)]);
+    blocks.extend([Block::Heading(2, "Claims that fail".into()), failures(all)]);
     block::page(heading, &blocks)
 }
 

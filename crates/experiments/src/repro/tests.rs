@@ -292,11 +292,11 @@ fn reports_state_published_and_measured_values_and_choices() {
     }
     let markdown = page::markdown(&all, "Report");
     for words in [
-        "**What is published.**",
-        "**What was run.**",
+        "**Published result.**",
+        "**Runs.**",
         "1 holds, 1 holds with a choice of ours, 1 contradicts itself, 1 fails",
-        "**What had to be chosen.** The link's delay: 20 ms (chosen after",
-        "seeds; every other column: 1.",
+        "**Our choice.** The link's delay: 20 ms (chosen after",
+        "seeds; each alternative: 1.",
         "| claim | accepted | as run | a slow link |",
         "Contradiction: a link of 1 Mbit/s carries no 2 Mbit/s.",
         "| paper 000 | chapter 3 | 4 | 1 | 1 | 1 | 1 | 0 |",

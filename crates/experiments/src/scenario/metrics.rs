@@ -79,84 +79,90 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// received bits per second in whole bins, mean over the group's receivers
+    /// received rate in bit/s, in whole bins, mean over the group's receivers
     Any, Too, Window: "rate";
-    /// over the receivers
+    /// standard deviation, minimum and maximum of this rate over the receivers
     Any, Too, Window: "rate.sd", "rate.min", "rate.max";
     /// Jain's fairness index over the group's receivers
     Any, Too, Window: "jain";
-    /// coefficient of variation of a receiver's rate in stretches of 1 s (`probe.stretch`), mean over receivers
+    /// coefficient of variation of a receiver's rate in intervals of 1 s (`probe.stretch`), mean over
+    /// receivers
     Any, Too, Window: "cov";
-    /// bits per second delivered to the application, each packet once: over the whole window, so that flows add up to
+    /// bit/s delivered to the application, each packet once: over the whole window, so the sum over flows is
     /// at most a link's rate; over the part of the window in which the flow and the receiver were present
     Any, Too, Window: "goodput", "goodput.present";
-    /// share of data packets lost: of a session the packets that its receivers found lost, of all lost and received ones;
-    /// of unicast flows those that links lost, of those sent
+    /// fraction of lost data packets; for a session: packets that its receivers detected as lost, divided by
+    /// lost and received packets; for unicast flows: packets that links lost, divided by sent packets
     Any, Too, Window: "loss";
     /// data packets sent and lost, per flow, without those that open a connection
     Any, No, Window: "sent", "lost";
-    /// data packets sent that had been sent before, per flow
+    /// retransmitted data packets, per flow
     Unicast, No, Window: "again";
     /// cuts of rate or window, per flow
     Any, No, Window: "cuts";
-    /// retransmission timeouts, per flow (TFRC, RAP: times without feedback for too long)
+    /// retransmission timeouts, per flow (TFRC, RAP: timeouts of feedback)
     Unicast, No, Window: "timeouts";
     /// Jain's index over the groups' rates, when there are several
     All, No, Window: "jain";
-    /// links that carried 95 % of their capacity or more, or whose queue dropped or marked packets; all other links
-    /// of a limited rate that carried packets; the largest share of its capacity that one of these carried
+    /// number of links that carried 95 % of their capacity or more, or whose queue dropped or marked packets;
+    /// number of all other links with a limited rate that carried packets; maximum utilisation of these other
+    /// links
     All, No, Window: "links.bottlenecks", "links.others", "links.others.utilisation";
-    /// packets (bytes) waiting, of the samples
+    /// waiting packets: mean, standard deviation and maximum of the samples; mean of the waiting bytes
     Link, No, Window: "queue", "queue.sd", "queue.max", "queue.bytes";
-    /// share of the link's capacity that was used
+    /// used fraction of the link's capacity
     Link, No, Window: "utilisation";
-    /// packets dropped by the queue, those of them that it dropped for a reason of its own, not for a full buffer,
-    /// and packets marked; share of those offered that was lost
+    /// packets that the queue dropped; those of them that it dropped early, not because of a full buffer;
+    /// packets that it marked; lost fraction of the offered packets
     Link, No, Window: "drops", "drops.early", "marks", "loss";
-    /// share of the samples in which packets wait, so that the link is a bottleneck; share of the packets offered
-    /// that its queue dropped or marked
+    /// fraction of the samples with waiting packets, in which the link is a bottleneck; fraction of the
+    /// offered packets that its queue dropped or marked
     Link, No, Window: "busy", "acted";
-    /// packets that left after others that had come later
+    /// packets that departed after packets with a later arrival
     Link, No, Window: "reordered";
     /// seconds from a packet's arrival at the queue to the end of its transmission: mean; 95 % and 99 %
     /// quantiles, to 5 %
     Link, No, Window: "delay", "delay.p95", "delay.p99";
-    /// round-trip time as the source sees it, of the samples
+    /// round-trip time measured by the source, mean of the samples
     Session, No, Window: "rtt";
-    /// round-trip time as senders see it, of the samples
+    /// round-trip time measured by the senders, mean of the samples
     Unicast, No, Window: "rtt";
     /// reports (acknowledgements) per flow, of all its receivers
     Any, Too, Run: "reports";
     /// congestion events that were not reported, per flow
     Session, Too, Run: "suppressed";
-    /// reports that acknowledge what has arrived, and all others
+    /// reports that acknowledge received packets; all other reports
     Session, No, Run: "reports.acks", "reports.naks";
-    /// reports that reached the source; that nodes on the way dropped
+    /// reports that reached the source; reports that nodes on the path dropped
     Session, No, Run: "reports.heard", "reports.aggregated";
-    /// at the source: congestion indications, packet by packet; events they make, those of a receiver within a round
-    /// trip being one; events left by the choice of the followed receiver
+    /// at the source: congestion indications, one per packet; loss events, one for all indications of a
+    /// receiver within a round trip; loss events that remain after the choice of the followed receiver
     Session, No, Run: "indications", "loss_events", "followed";
-    /// congestion events per receiver: reports if nothing were suppressed
+    /// congestion events per receiver: number of reports without suppression
     Session, No, Run: "reports.hypothetical";
-    /// share of congestion events that was not reported
+    /// fraction of congestion events without a report
     Session, No, Run: "suppression";
     /// changes from one representative to another, per flow
     Session, No, Run: "switches";
-    /// share of time that the representative was one of `expected`, `settle` after each change left out
+    /// fraction of time in which the representative was one of `expected`, without the time `settle` after
+    /// each change
     Expected, No, Run: "representative.as_expected";
-    /// complete transfers; their mean time
+    /// number of complete transfers; their mean duration
     Transfers, No, Run: "transfers", "transfer_time";
-    /// Jain's index over the rates of complete transfers; from the begin of the first to the end of the last of them
+    /// Jain's index over the rates of complete transfers; time from the start of the first to the end of the
+    /// last one
     Transfers, No, Run: "transfer_jain", "makespan";
     /// layers of a receiver while it is present, mean over time and receivers
     Layered, Too, Window: "layers";
-    /// mean over the receivers that are present at the window's end; maximum of any receiver
+    /// layers at the end of the window, mean over the receivers that are present; maximum number of layers of
+    /// a receiver
     Layered, Too, Window: "layers.end", "layers.max";
-    /// share of the time in which all present receivers have the same number of layers, while at least two are present
+    /// fraction of the time with at least two present receivers in which all of them have the same number of
+    /// layers
     Layered, Too, Window: "layers.agreement";
     /// layers joined and left, of all its receivers, per flow; the base layer does not count
     Layered, Too, Window: "joins", "leaves";
-    /// of the receiver with the most
+    /// joins and leaves of the receiver with the most
     Layered, Too, Window: "joins.max", "leaves.max";
     /// times of the first joins and leaves, up to the 16th, by any receiver
     Layered, Too, Run: "join.#", "leave.#";
@@ -165,16 +171,17 @@ metrics! {
     /// intra-fairness index (paper 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the minimum mean
     /// rate of a link on its path; and the mean of x, because the index does not show a rate that is too low for all
     Tree, No, Window: "F", "U";
-    /// windows in packets, medians of the samples: the one of the source's sending, its own, and those of the first
-    /// agents in the order of the receivers
+    /// windows in packets, medians of the samples: the window by which the source sends; the source's own
+    /// window; windows of the first agents in the order of the receivers
     Tree, No, Window: "window", "window.own", "agent.#.window";
-    /// seconds from a slow start of an agent until the source's window is as small, mean and maximum; only where the
-    /// source's was larger
+    /// seconds from a slow start of an agent until the source's window is as small, mean and maximum; only if
+    /// the source's window was larger before
     Tree, No, Run: "lag", "lag.max";
-    /// packets that parents sent again; that reached receivers which had them; orders; children moved into local
-    /// groups; slow starts of agents; per flow
+    /// per flow: packets that parents repeated; repeated packets that the receiver already had; orders;
+    /// children moved into local groups; slow starts of agents
     Tree, No, Run: "repairs", "duplicates", "orders", "moves", "slow_starts";
-    /// reports that reach the source for each data packet that it sends, and those that reach a mean agent
+    /// reports per data packet of the source: those that reach the source; those that reach an agent, mean
+    /// over the agents
     Tree, No, Run: "reports.per_packet", "reports.of_agents";
     /// seconds from the source's first sending of a packet to its arrival, mean over packets and receivers, minimum and
     /// maximum
@@ -189,10 +196,10 @@ metrics! {
     /// packets that an active router stores, mean over time, and the maximum; mean, minimum and maximum over
     /// those routers
     Routers, No, Run: "stored", "stored.min", "stored.max", "peak", "peak.min", "peak.max";
-    /// of all active routers together: requests met from stored packets; congestion indications forwarded, and
-    /// suppressed; packets dropped at full queues; receivers excluded
+    /// sums over all active routers: requests answered from stored packets; forwarded congestion indications;
+    /// suppressed ones; packets dropped at full queues; excluded receivers
     Routers, No, Run: "repairs", "indications", "filtered", "overflows", "exclusions";
-    /// of a `[[fit]]`
+    /// slope and intercept of the line of a `[[fit]]`; part of the variance that the line explains
     Fit, No, Run: "slope", "intercept", "r2";
 }
 
@@ -331,14 +338,14 @@ fn help(name: &str, known: &[&str]) -> String {
 pub(super) fn reference(out: &mut String) {
     out.push_str("### metrics\n\n");
     out.push_str(
-        "`G` is a group of flows, `G.P` a part of it, `L` a link, `NAME` a fit; `#` counts from 1.\n\n",
+        "`G` is a group of flows, `G.P` a part of this group, `L` a link, `NAME` a fit; `#` is a number from 1.\n\n",
     );
     out.push_str("| metric | over | meaning |\n|---|---|---|\n");
     for metric in METRICS {
         let names: Vec<String> =
             metric.names.iter().map(|name| format!("`{}`", shown(metric, name))).collect();
         let over = if metric.over == Period::Window { "window" } else { "run" };
-        let parts = if metric.parts == Parts::Too { "; also of parts" } else { "" };
+        let parts = if metric.parts == Parts::Too { "; also for parts" } else { "" };
         let _ = writeln!(out, "| {} | {over} | {}{parts} |", names.join(" "), metric.meaning);
     }
     out.push('\n');

@@ -363,12 +363,14 @@ impl Takes {
             Takes::Loss => units::LOSS,
             Takes::Router => units::ROUTER,
             Takes::SendTrace => "lines of `seconds,bytes`",
-            Takes::RateTrace => "lines of `seconds,bit/s`, or of milliseconds as Mahimahi has them",
+            Takes::RateTrace => "lines of `seconds,bit/s`, or of milliseconds as in traces of Mahimahi",
             Takes::Network => units::NETWORK,
-            Takes::Seeds => "how many seeds (1 to 100000; then 1, 2, 3, ...), or a list of whole numbers",
+            Takes::Seeds => {
+                "a number of seeds (1 to 100000; the seeds are then 1, 2, 3, ...), or a list of seeds"
+            }
             Takes::Axes(_) => Takes::AXES,
             Takes::Values => "a list of values",
-            Takes::Place => "a table of numbers or texts, one for each axis of the sweep",
+            Takes::Place => "a table with a number or text for each axis of the sweep",
             Takes::Changes => "a table of paths of keys and their values",
             Takes::Wholes => "a list of whole numbers",
             Takes::Table(_) | Takes::Kinds(_) => "a table",
@@ -482,7 +484,7 @@ impl Shape {
                 Takes::Words(words) => words.join(" \\| "),
                 Takes::Table(shape) => format!("table: {}", shape.name),
                 Takes::Tables(shape) | Takes::Levels(shape) => format!("list of tables: {}", shape.name),
-                Takes::Kinds(_) | Takes::KindTables(_) => "by its kind, see below".to_owned(),
+                Takes::Kinds(_) | Takes::KindTables(_) => "depends on the kind, see below".to_owned(),
                 other => other.wanted().to_owned(),
             };
             writeln!(out, "| `{}` | {takes} | {default} | {} |", field.name, field.about)

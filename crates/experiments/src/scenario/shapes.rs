@@ -84,9 +84,9 @@ shared! {
     NAME = name: Text, required;
     /// Time of the start.
     START = start: Times, default "0 s";
-    /// Time at which its sender stops.
+    /// Time at which the sender stops.
     STOP = stop: Times, default "never";
-    /// Maximum delay of its start, drawn at random.
+    /// Maximum delay of the start, drawn at random.
     START_JITTER = start_jitter: Time, default "the scenario's";
     /// Error of the clock of each sender, positive if the clock is fast. It scales the sender's periods and timers. Real
     /// clocks have errors of about 10 ppm. Receivers' clocks are exact.
@@ -103,22 +103,23 @@ shared! {
     ALONG = along: Names;
     /// Receivers that have metrics of their own: `FLOW.PART.rate` in addition to `FLOW.rate`.
     PARTS = parts: Tables(&PART);
-    /// Time for which the application sends,
+    /// Duration of a period in which the application sends. Periods with and without new data alternate.
     ON = on: Law(LawOf::Times);
-    /// and the time without new data after it, alternating.
+    /// Duration of a period without new data.
     OFF = off: Law(LawOf::Times);
-    /// Data of the application: lines `seconds,bytes`, after the start. An entry is sent in whole packets.
+    /// Data of the application: lines `seconds,bytes`. Times count from the start. An entry is sent in whole
+    /// packets.
     TRACE = trace: SendTrace;
-    /// The same in a file beside the scenario.
+    /// Name of a file with these lines, in the directory of the scenario.
     TRACE_FILE = trace_file: Text;
-    /// With `log`, the line goes through the logarithms of both: its slope is an exponent.
+    /// With `log`, the line fits the logarithms of both values, and its slope is an exponent.
     FIT_SCALE = scale: Words(&["linear", "log"]), default "linear";
 }
 
 tables! {
     /// The keys at the top of the file.
     SCENARIO = "a scenario" {
-        /// One line: the subject.
+        /// The subject, in one line.
         title: Text, required;
         /// A description for readers.
         about: Text;
@@ -126,7 +127,7 @@ tables! {
         source: Text;
         /// Simulated time.
         duration: Time, required;
-        /// Metrics are taken from here to the end.
+        /// Time from which metrics are taken, to the end.
         warmup: Time, default "0 s";
         /// The number of runs, each with its own random seed, or the random seeds.
         seeds: Seeds, default "1";
@@ -134,7 +135,7 @@ tables! {
         start_jitter: Time, default "1 s";
         /// A network by rule, or line by line.
         topology: Kinds(&TOPOLOGIES);
-        /// Links to add, or of the topology to change.
+        /// Links that are added to the topology, or changed in it.
         link: Tables(&LINK);
         /// Senders and receivers.
         flow: KindTables(&FLOWS), required;
@@ -154,7 +155,7 @@ tables! {
         fit: Tables(&FIT);
         /// Recorded data.
         probe: Table(&PROBE);
-        /// Keys and their values, one run for each combination.
+        /// Keys and their values. Each combination is a run.
         sweep: Axes(&AXIS);
         /// Expected values of metrics.
         claim: Tables(&CLAIM);
@@ -196,7 +197,7 @@ tables! {
         KIND;
         /// Children of each node, level by level: [4, 4, 4] has 64 leaves.
         fanout: Wholes, required;
-        /// Links into each level; the last one holds for all further levels.
+        /// Links into each level; the last one applies to all further levels.
         level: Levels(&WIRE), default "1 Mbit/s, 20 ms, 50 kB";
         /// Nodes `src1` ..., joined to `root`. `root` may also send.
         sources: Whole, default "0";
@@ -265,7 +266,7 @@ tables! {
         /// Their function: `acknowledgements` merges the acknowledgements of all receivers behind it into one
         /// (`raccoom`); `rmanp` is RMANP's active router.
         is: Router, required;
-        /// Time at which they lose their state.
+        /// Time at which the routers lose their state.
         restarts: Time;
         /// The name in metrics of these active routers alone: `routers.NAME.stored`.
         name: Text;
@@ -287,9 +288,9 @@ tables! {
         join: Times, default "0 s";
         /// Times at which receivers leave.
         leave: Times, default "never";
-        /// Time for which receivers are present,
+        /// Duration of a receiver's presence. Presence and absence alternate.
         present: Law(LawOf::Times);
-        /// and the time of their absence after it, alternating.
+        /// Duration of a receiver's absence.
         absent: Law(LawOf::Times);
         /// Receivers that are always present.
         steady: Names;
@@ -301,7 +302,7 @@ tables! {
         delays: Words(&["on", "off"]), default "off";
         /// Whether queues may mark its data instead of dropping it.
         ecn: Words(&["on", "off"]), default "off";
-        /// Maximum rate of the source, as of a slow host.
+        /// Maximum rate of the source, as on a slow host.
         at_most: Rate;
         /// Under a scheme with agents (`mtcp`): receivers form a tree in which no node has more children. Their
         /// sequence is divided into this number of runs. The first of a run is a child of the source, and has the
@@ -309,13 +310,13 @@ tables! {
         fan_out: Whole;
         /// Under a scheme with agents: a receiver's parent is the nearest other receiver on its path from the source.
         tree: Words(&["nearest"]);
-        /// Under a scheme with agents, in place of these two: the children of each agent. Receivers without a parent here
-        /// are children of the source.
+        /// Under a scheme with agents, in place of `fan_out` and `tree`: the children of each agent.
+        /// Receivers that are not listed are children of the source.
         agents: Tables(&AGENT);
         /// Maximum number of children of a node of the session's tree, the source included: the paper's bound
         /// for large trees. Without a tree all receivers are children of the source, without a bound.
         most_children: Whole, default "16";
-        /// Time of a join, of the session or of a layer, per router that takes part.
+        /// Delay of a join of the session or of a layer, per router that must join its group.
         join_latency: Time, default "0 s";
         /// Time for which packets cross a link after the last receiver behind it left the session or a layer.
         leave_latency: Time, default "0 s";
@@ -323,7 +324,7 @@ tables! {
         /// interval precede the start. By default the source learns round-trip times from the scheme's own reports
         /// alone.
         alive: Time;
-        /// A receiver stops reporting after this time as the representative.
+        /// Time as the representative after which a receiver stops reporting.
         mute_after: Time;
         /// The expected representatives and their times.
         expected: Tables(&EXPECTED);
@@ -332,11 +333,11 @@ tables! {
         PARTS;
     }
 
-    /// A line of the timetable of representatives.
+    /// Expected representatives from a time on.
     EXPECTED = "expected" {
-        /// From this time on
+        /// Time from which these representatives are expected.
         from: Time, required;
-        /// one of these should be the representative.
+        /// Receivers, one of which should be the representative.
         is: Names, required;
     }
 
@@ -344,20 +345,20 @@ tables! {
     AGENT = "agents" {
         /// The receiver.
         is: Names, required;
-        /// Receivers that report to it.
+        /// Receivers that report to the agent.
         children: Names, required;
-        /// Time at which it fails without a message. Its children move to its own parent,
+        /// Time at which the agent fails without a message. Its children then move to its own parent.
         dies: Time;
-        /// until it comes back.
+        /// Time at which the agent returns.
         returns: Time;
     }
 
-    /// Datagrams at a constant rate while the application is on, without any control.
+    /// Datagrams at a constant rate while the application is on, without congestion control.
     UDP = "flow.kind = \"udp\"" {
         NAME; KIND; FROM; TO; ALONG; COUNT;
         /// Bit rate while on.
         rate: Rate, required;
-        /// Each gap is the regular one times a random 1 - jitter to 1 + jitter.
+        /// Random variation of the gaps: each is the regular gap times 1 - jitter to 1 + jitter.
         jitter: Share, default "0";
         PACKET; START; STOP; START_JITTER; CLOCK; ON; OFF; TRACE; TRACE_FILE; PARTS;
     }
@@ -371,9 +372,9 @@ tables! {
         /// Number of packets that the application sends.
         packets: Whole;
         ON; OFF;
-        /// Transfers on new connections: packets of each,
+        /// Number of packets of a transfer. Each transfer uses a new connection.
         transfer: Law(LawOf::Counts);
-        /// and the time between two.
+        /// Time between two transfers.
         pause: Law(LawOf::Times);
         /// Whether delays of packets to the receiver are measured.
         delays: Words(&["on", "off"]), default "off";
@@ -416,11 +417,11 @@ tables! {
         /// The rate from then on, as a trace: lines `seconds,bit/s`, or Mahimahi's, whose lines are milliseconds in
         /// which a packet of 1504 bytes may leave.
         rates: RateTrace;
-        /// The same in a file beside the scenario.
+        /// Name of a file with these lines, in the directory of the scenario.
         rates_file: Text;
         /// Interval over which Mahimahi's opportunities become a mean rate, or longer until there is one.
         rates_bin: Time, default "100 ms";
-        /// The trace begins again when it ends, at its last moment.
+        /// Whether the trace restarts at its end.
         rates_repeat: Words(&["on", "off"]), default "on";
     }
 
@@ -428,9 +429,9 @@ tables! {
     WINDOW = "[[window]]" {
         /// The name after the @.
         name: Text, required;
-        /// Its begin.
+        /// Time of its begin.
         from: Time, required;
-        /// Its end.
+        /// Time of its end.
         to: Time, required;
     }
 
@@ -450,7 +451,7 @@ tables! {
     PROBE = "[probe]" {
         /// Length of a bin of received bits.
         bin: Time, default "1 s";
-        /// Length of the stretches for the variation of a rate (`G.cov`); a whole number of bins.
+        /// Length of the intervals for the variation of a rate (`G.cov`); a whole number of bins.
         stretch: Time, default "1 s";
         /// Interval between samples of senders.
         sample: Time, default "1 s, or more seldom with very many flows";
@@ -470,9 +471,9 @@ tables! {
 
     /// `"topology.leaves" = [1, 4, 16]` is short for an axis `leaves`.
     AXIS = "an axis of [sweep]" {
-        /// The keys that take the values, as paths: `topology.leaves`, `flow.NAME.count`, `link.1.loss`.
+        /// The keys that receive the values, as paths: `topology.leaves`, `flow.NAME.count`, `link.1.loss`.
         set: Names, required;
-        /// The values: all keys take the same.
+        /// The values. All keys receive the same value.
         to: Values;
         /// In place of `to`: a list for each point of the axis, with a value for each of the keys.
         each: Values;
@@ -487,11 +488,11 @@ tables! {
         name: Text, required;
         /// A metric, such as `multicast.rate`.
         of: Text, required;
-        /// A metric to divide it by.
+        /// A metric by which `of` is divided.
         over: Text;
         /// The point of `over`: its keys replace those of the claim's own point.
         over_at: Place;
-        /// The point of the sweep; none for all points.
+        /// The point of the sweep. Without this key: all points.
         at: Place;
         /// A metric. The claim is about the line through all its points, each at this metric and `of`.
         against: Text;
@@ -500,11 +501,11 @@ tables! {
         FIT_SCALE;
         /// The published value.
         published: Number;
-        /// Relative to `published`.
+        /// Tolerance, relative to `published`.
         tolerance: Share;
-        /// The minimum.
+        /// Minimum of the expected range.
         low: Number;
-        /// The maximum.
+        /// Maximum of the expected range.
         high: Number;
         /// A remark for readers.
         note: Text;
@@ -523,7 +524,7 @@ tables! {
         when: Words(&["before", "after"]), required;
         /// The reason for this value.
         why: Text, required;
-        /// The claims that it concerns, by the beginnings of their names; all without this key.
+        /// The claims that use the value, by the beginnings of their names. Without this key: all claims.
         claims: Labels;
         /// Other possible values; they are run as well.
         alternative: Tables(&ALTERNATIVE);

@@ -30,7 +30,7 @@ pub const TEMPLATES: &[Template] = &[
     },
     Template {
         name: "sweep",
-        summary: "the same network with other numbers, once for each",
+        summary: "one network, simulated with several values of some keys",
         text: include_str!("templates/sweep.toml"),
     },
 ];
