@@ -21,7 +21,7 @@ table! {
         /// Probability between the second and the third threshold ("p2").
         second: f64 = 0.5
             => number["second", NumberRange::of(0.0, 1.0),
-                "probability from the whole share on; from twice the share on all packets are dropped"];
+                "probability of a drop from a flow's whole share on; from twice the share on all packets are dropped"];
         /// Whether ECN-capable packets are marked instead of random drops.
         ecn: bool = false => word["ecn", "packets that allow it are marked, not dropped"];
     }

@@ -32,7 +32,7 @@ table! {
         /// Number of empty queues that lower BLUE's probability from 1 to 0.
         fall: u32 = 4096
             => whole["fall", 1, 1_000_000,
-                "number of times that the queue is empty until the probability is 0 again"];
+                "number of times that the queue is empty until BLUE's probability is 0 again"];
         /// Delay above which BLUE's probability grows.
         blue: Span = Span::from_millis(400)
             => seconds["blue", NumberRange::up_to(100.0),

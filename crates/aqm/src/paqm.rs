@@ -41,7 +41,8 @@ table! {
         /// Cost of a drop in the first interval ("b_0").
         b0: f64 = 0.0 => number["b0", NumberRange::of(0.0, 1e6), "cost of drops in the next interval"];
         /// Cost of a drop in the second interval ("b_1").
-        b1: f64 = 0.0 => number["b1", NumberRange::of(0.0, 1e6), "cost of drops in the interval after it"];
+        b1: f64 = 0.0
+            => number["b1", NumberRange::of(0.0, 1e6), "cost of drops in the interval after the next"];
         /// Method for the controller's optimum.
         solution: Solution = Solution::Exact
             => choice["solution", { "exact" => Exact, "clamp" => Clamp, "literal" => Literal },

@@ -36,7 +36,7 @@ table! {
                 "length of a burst without drops after an idle time"];
         /// Upper bound of the probability for marks; above it packets are dropped (mark_ecnth).
         mark_p: f64 = 0.1
-            => number["mark", NumberRange::PART, "packets are marked, not dropped, below this probability"];
+            => number["mark", NumberRange::PART, "probability below which packets are marked, not dropped"];
         /// Whether drops are spread evenly (RFC 8033, 5.4).
         even: bool = false => word["even", "drops are spread evenly"];
         /// Measurement of the delay.

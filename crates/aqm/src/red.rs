@@ -38,7 +38,7 @@ table! {
         /// Upper bound of the probability before spreading for marks; above it packets are dropped (ns-2 `mark_p_`, 0.1 there
         /// since 2005). 1 means no bound.
         mark_p: f64 = 1.0
-            => number["mark", NumberRange::PART, "packets are marked, not dropped, below this probability"];
+            => number["mark", NumberRange::PART, "probability below which packets are marked, not dropped"];
         /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, instead of immediately.
         gentle: bool = true => word["gentle", "probability 1 at twice the upper threshold"]
             => not["abrupt", "probability 1 at the upper threshold"];

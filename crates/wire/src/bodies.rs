@@ -303,7 +303,7 @@ body! {
         loss: Fraction, "smoothed loss fraction, 0 to 1";
         dropped_local: u32, "number of datagrams dropped by the receiver's own host";
         activity: Activity, "activity of the receiver's host";
-        percent: u8, "progress of this activity, in percent";
+        percent: u8, "progress of the activity, in percent";
         echo: Echo, "packet that this answers";
         host: Name, "name of the receiver's host; at most 63 bytes";
         why: Words, "description of the failure; at most 250 bytes";
@@ -322,7 +322,7 @@ body! {
 body! {
     Hashes = 8 "hashes" "source to all: a page with the hashes of consecutive blocks and a signature of its own";
     fields {
-        first_block: u32, "first of these blocks";
+        first_block: u32, "first block of the page";
         signature: [u8; 64], "the source's signature over the page and its context";
     }
     lists {

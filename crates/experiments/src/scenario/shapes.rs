@@ -110,7 +110,7 @@ shared! {
     /// Data of the application: lines `seconds,bytes`. Times count from the start. An entry is sent in whole
     /// packets.
     TRACE = trace: SendTrace;
-    /// Name of a file with these lines, in the directory of the scenario.
+    /// Path of a file with these lines, relative to the scenario.
     TRACE_FILE = trace_file: Text;
     /// With `log`, the line fits the logarithms of both values, and its slope is an exponent.
     FIT_SCALE = scale: Words(&["linear", "log"]), default "linear";
@@ -417,7 +417,7 @@ tables! {
         /// The rate from then on, as a trace: lines `seconds,bit/s`, or Mahimahi's, whose lines are milliseconds in
         /// which a packet of 1504 bytes may leave.
         rates: RateTrace;
-        /// Name of a file with these lines, in the directory of the scenario.
+        /// Path of a file with these lines, relative to the scenario.
         rates_file: Text;
         /// Interval over which Mahimahi's opportunities become a mean rate, or longer until there is one.
         rates_bin: Time, default "100 ms";

@@ -35,7 +35,7 @@ configuration! {
         /// so sessions with short paths are cut too far. [`Config::transport`] sets a tenth of a second.
         trac_least: Span = Span::from_secs(1)
             => seconds["window-least", NumberRange::POSITIVE,
-                "minimum of this interval; never below the largest round-trip time or the time of 16 packets"];
+                "minimum interval over which throughput at congestion is measured; at least the largest round-trip time and the time of 16 packets"];
         /// Distribution of the delay of reports from receivers other than the representative (paper 000, 3.1.4).
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the distribution of report delays"];

@@ -27,11 +27,11 @@ configuration! {
         /// Formula that compares throughputs.
         formula: Formula = Formula::Full
             => choice["formula", { "full" => Full, "simple" => Simple },
-                "formula of TCP by which throughputs are compared"];
+                "TCP's formula by which throughputs are compared"];
         /// Unit of the round-trip times in that comparison.
         measure: Measure = Measure::Time
             => choice["measure", { "time" => Time, "packets" => Packets },
-                "unit of round-trip times in this comparison"];
+                "unit of round-trip times in the comparison of throughputs"];
         /// Maximum random delay of a negative acknowledgement.
         nak_backoff: Span = Span::from_millis(50)
             => seconds["nak-backoff", NumberRange::up_to(10.0), "maximum random delay of a loss report"];

@@ -57,7 +57,7 @@ configuration! {
         /// Time within which such requests are counted.
         exclude_within: Span = Span::from_secs(10)
             => seconds["exclude-within", NumberRange::POSITIVE,
-                "time within which these requests are counted"];
+                "time within which the requests of `exclude` are counted"];
         /// Duration of silence after which the source stops waiting for a receiver.
         silence: Span = Span::from_secs(3)
             => seconds["silence", NumberRange::POSITIVE,

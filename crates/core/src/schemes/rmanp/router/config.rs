@@ -96,7 +96,7 @@ impl Config {
             "exclude-within",
             NumberRange::POSITIVE,
             field!(exclude_within),
-            "time within which these requests are counted",
+            "time within which the requests of `exclude` are counted",
         ),
         Opt::whole(
             "requests",
