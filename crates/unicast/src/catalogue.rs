@@ -591,7 +591,7 @@ mod tests {
         );
         assert_eq!(message("rap,ecn"), "protocol rap has no option \"ecn\"; its options are: fine");
         assert_eq!(message("tcp-reno,jitter"), "option \"jitter\" has no value; write jitter=VALUE");
-        assert!(message("tcp-reno,window=0").contains("it is 1 to 4294967295: the receiver's window"));
+        assert!(message("tcp-reno,window=0").contains("it is 1 to 4294967295: window of the receiver"));
         assert!(message("tfrc,preset=ns2001").contains("it is ns235 | rfc: "));
     }
 
