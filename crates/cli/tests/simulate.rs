@@ -196,9 +196,7 @@ fn selected_reproductions_make_one_page() {
     let read =
         |name: &str| std::fs::read_to_string(place.path().join("report").join(name)).expect("it was written");
     let (overview, html, markdown) = (read("index.html"), read("000.html"), read("report.md"));
-    for words in
-        ["000/table-3.2", "Claims that fail", "Published result.", "415.4 kbit/s", "000/table-3.3"]
-    {
+    for words in ["000/table-3.2", "Claims that fail", "Published result.", "415.4 kbit/s", "000/table-3.3"] {
         assert!(html.contains(words) && markdown.contains(words), "{words}");
     }
     for words in ["chapter 3", "href=\"000.html\"", "href=\"004.html\"", "Claims that fail"] {

@@ -607,7 +607,11 @@ impl Codec for Holes {
             Field { name, shape: <u16 as Codec>::SHAPE, meaning }
         }
         const fn count(name: &'static str) -> Field {
-            Field { name, shape: <u16 as Codec>::SHAPE, meaning: "number of missing packets from there; 0: no range" }
+            Field {
+                name,
+                shape: <u16 as Codec>::SHAPE,
+                meaning: "number of missing packets from there; 0: no range",
+            }
         }
         Shape::Group(&[
             back("hole_1_back"),

@@ -18,7 +18,7 @@ choice! {
         rtt_max: Rounded, "largest round-trip time, in seconds";
     }
 
-    2 "acker" "the acknowledging receiver (PGMCC)" => Acker {
+    2 "acker" "acknowledging receiver (PGMCC)" => Acker {
         id: Option<ReceiverId>, "ID of the acker; 0: an election";
     }
 

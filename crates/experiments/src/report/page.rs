@@ -13,7 +13,8 @@ picture or a sentence, there is no number, and the range is our reading of it. \
 runs with different random seeds; the interval is Student's at 95 %. A claim has one of five verdicts. It \
 holds. It holds with a choice of ours: a value that the paper leaves open was chosen after the published \
 numbers had been seen; the value, its reason and its alternatives follow the claim. The paper contradicts \
-itself, as the stated algebra shows. The claim fails. Or it is open: a requirement is missing.";
+itself, as the stated algebra shows. The claim fails. Or it is open: it needs a feature that does not exist \
+yet.";
 
 /// Returns a table of all entries with the number of claims of each verdict.
 fn summary(all: &[Reproduction]) -> Grid {

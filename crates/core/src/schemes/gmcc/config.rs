@@ -39,10 +39,12 @@ configuration! {
                 "definition of a sample of the throughput attenuation factor"];
         /// The mean of the intervals between congestion epochs.
         cor: CorMean = CorMean::Mean
-            => choice["cor", { "mean" => Mean, "harmonic" => Harmonic }, "averaging of the intervals between losses"];
+            => choice["cor", { "mean" => Mean, "harmonic" => Harmonic },
+                "averaging of the intervals between losses"];
         /// The measurement of the output rate in an attenuation factor.
         output: Output = Output::Pair
-            => choice["output", { "pair" => Pair, "window" => Window }, "measurement of the received rate before a loss"];
+            => choice["output", { "pair" => Pair, "window" => Window },
+                "measurement of the received rate before a loss"];
         /// Duration over which arrivals are counted: for [`Output::Window`], and for the rate in reports.
         window: Span = Span::from_secs(1)
             => seconds["window", NumberRange::POSITIVE, "interval over which arrivals are counted"];
@@ -62,10 +64,12 @@ configuration! {
         // Paper gap: 4.1.5 lets a receiver rejoin a layer immediately after leaving it. On a local network that causes about one
         // join per second. `Config::transport` waits.
         rejoin: Span = Span::ZERO
-            => seconds["rejoin", NumberRange::of(0.0, 3600.0), "minimum time between leaving a layer and joining it again"];
+            => seconds["rejoin", NumberRange::of(0.0, 3600.0),
+                "minimum time between leaving a layer and joining it again"];
         /// Probability that a rate control period is one of shifted bandwidth, "rho" (paper 000, 4.1.4.3).
         shift_probability: f64 = 0.1
-            => number["rho", NumberRange::PART, "probability of shifted bandwidth in the interval between two cuts"];
+            => number["rho", NumberRange::PART,
+                "probability of shifted bandwidth in the interval between two cuts"];
         /// Part of the layer's rate that is shifted to it, "delta".
         shift: f64 = 0.1 => number["delta", NumberRange::PART, "shifted fraction of a layer's rate"];
         /// Minimum interval between heartbeats, which are otherwise sent once per round-trip time. Silence is counted in the same

@@ -16,10 +16,13 @@ configuration! {
         /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// Ratio of the rate after a reduction to the rate before: one half in the thesis.
-        beta: f64 = 0.5 => number["beta", NumberRange::of(0.1, 1.0), "fraction of the rate that remains after a reduction"];
+        beta: f64 = 0.5
+            => number["beta", NumberRange::of(0.1, 1.0),
+                "fraction of the rate that remains after a reduction"];
         /// Initial rate; `None` for [`Sending::initial_rate`].
         initial_rate: Option<Rate> = None
-            => rate["rate0" or "auto", NumberRange::POSITIVE, "initial rate; auto: a packet per round-trip time"];
+            => rate["rate0" or "auto", NumberRange::POSITIVE,
+                "initial rate; auto: a packet per round-trip time"];
         /// The first filter: combines the indications of one receiver within a round trip into one loss event.
         li2le: Part = Part::On
             => choice["li2le", { "on" => On, "off" => Off },
@@ -34,20 +37,24 @@ configuration! {
                 "rule that selects loss events: as many as the worst receiver has, as many as each one's share, or all"];
         /// The third filter, "ATF": at most one reduction per epoch.
         atf: Part = Part::On
-            => choice["atf", { "on" => On, "off" => Off }, "whether the rate is reduced at most once in 1.5 round-trip times"];
+            => choice["atf", { "on" => On, "off" => Off },
+                "whether the rate is reduced at most once in 1.5 round-trip times"];
         /// Whether nothing is sent for half a round trip after a reduction.
         silence: Silence = Silence::Suited
             => choice["silence", { "auto" => Suited, "on" => On, "off" => Off },
                 "silence of half a round trip after a reduction; auto: on with ATF, unless the policy is an equation"];
         /// Whether round-trip samples below half the mean are discarded.
         prune: Part = Part::On
-            => choice["prune", { "on" => On, "off" => Off }, "whether round-trip samples below half the mean are discarded"];
+            => choice["prune", { "on" => On, "off" => Off },
+                "whether round-trip samples below half the mean are discarded"];
         /// Whether the mean round-trip time is updated exactly as printed in appendix A.
         rtt_literal: Part = Part::Off
-            => choice["rtt-literal", { "on" => On, "off" => Off }, "whether a new round-trip sample has the printed weight of 7/8"];
+            => choice["rtt-literal", { "on" => On, "off" => Off },
+                "whether a new round-trip sample has the printed weight of 7/8"];
         /// Factor of the loss-event counts at the decay after each 100 round trips.
         decay: f64 = 0.9
-            => number["decay", NumberRange::of(0.01, 1.0), "fraction of the counts of loss events that remains after 100 round trips"];
+            => number["decay", NumberRange::of(0.01, 1.0),
+                "fraction of the counts of loss events that remains after 100 round trips"];
         /// Maximum random delay of a loss report; zero to report at once.
         backoff: Span = Span::ZERO
             => seconds["backoff", NumberRange::of(0.0, MAX_WAIT), "maximum random delay of a loss report"];
@@ -55,7 +62,8 @@ configuration! {
         // at most one report per 5 ms; losses in the meantime are in the next report.
         /// Minimum interval between two loss reports of a receiver.
         spacing: Span = Span::ZERO
-            => seconds["spacing", NumberRange::of(0.0, MAX_WAIT), "minimum time between two loss reports of a receiver"];
+            => seconds["spacing", NumberRange::of(0.0, MAX_WAIT),
+                "minimum time between two loss reports of a receiver"];
         /// The packet that reports name for the round-trip time.
         echoes: Echoes = Echoes::Lost
             => choice["echo", { "lost" => Lost, "revealing" => Revealing },

@@ -20,7 +20,8 @@ configuration! {
         /// Settings of the measurement of accumulation.
         measuring: Measuring = Measuring::published();
         /// Decrease factor "beta" (paper 000, D.2).
-        beta: f64 = 0.9 => number["beta", NumberRange::of(0.5, 1.0), "fraction of the rate that remains after a cut"];
+        beta: f64 = 0.9
+            => number["beta", NumberRange::of(0.5, 1.0), "fraction of the rate that remains after a cut"];
         /// Number of times that Bin-CI subtracts the growth of the rate since a cut was due.
         excess: Excess = Excess::Twice
             => choice["excess", { "once" => Once, "twice" => Twice },

@@ -17,27 +17,33 @@ configuration! {
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// The factor of the rate at accumulation (paper 000, 5.2.1.2).
         keep_at_accumulation: f64 = 0.9
-            => number["beta", NumberRange::of(0.5, 1.0), "fraction of the rate that remains after accumulation"];
+            => number["beta", NumberRange::of(0.5, 1.0),
+                "fraction of the rate that remains after accumulation"];
         /// Settings of the measurement of accumulation.
         measuring: Measuring = Measuring::published();
         /// The factor of the rate at loss (paper 000, 5.2.1.2).
         keep_at_loss: f64 = 0.75
-            => number["beta-loss", NumberRange::of(0.5, 1.0), "fraction of the rate that remains after a loss"];
+            => number["beta-loss", NumberRange::of(0.5, 1.0),
+                "fraction of the rate that remains after a loss"];
         /// Number of deviations, "k" (paper 000, 5.2.1.3): a receiver that is slower than the representative's mean by more than
         /// this replaces it.
         switch_deviations: f64 = 1.0
             => number["k", NumberRange::of(0.0, 100.0),
                 "a receiver replaces the representative if its throughput is this number of deviations below the representative's mean"];
         /// The number of silent periods at a high rate after which a representative is absent, "n" (paper 000, 5.2.1.3).
-        patience: u16 = 4 => whole["n", 1, 1000, "periods of silence after which the representative is absent"];
+        patience: u16 = 4
+            => whole["n", 1, 1000, "periods of silence after which the representative is absent"];
         /// Gain of a receiver's mean and deviation of its throughput at congestion.
         alpha: f64 = 0.125
             => number["alpha", NumberRange::up_to(1.0), "gain of a receiver's mean throughput at congestion"];
         /// Minimum time over which throughput is measured. It is also at least the largest round-trip time and eight packets.
         window: Span = Span::ZERO
-            => seconds["window", NumberRange::of(0.0, 10.0), "minimum interval over which throughput is measured"];
+            => seconds["window", NumberRange::of(0.0, 10.0),
+                "minimum interval over which throughput is measured"];
         /// The number of sequence numbers over which the congestion rate "p" is measured.
-        counted: u16 = 1000 => whole["counted", 100, 10_000, "number of packets over which the rate of congestion is measured"];
+        counted: u16 = 1000
+            => whole["counted", 100, 10_000,
+                "number of packets over which the rate of congestion is measured"];
         /// The receivers that do not report.
         suppress: Suppress = Suppress::Faster
             => choice["suppress", { "faster" => Faster, "slower" => Slower, "nobody" => Nobody },
@@ -48,7 +54,8 @@ configuration! {
                 "mean round-trip time after a change of the representative"];
         /// The reports that give round-trip samples.
         samples: Samples = Samples::Followed
-            => choice["samples", { "followed" => Followed, "all" => All }, "receivers whose reports give round-trip samples: the representative, or all"];
+            => choice["samples", { "followed" => Followed, "all" => All },
+                "receivers whose reports give round-trip samples: the representative, or all"];
         /// Time of reports without a valid representative.
         while_invalid: WhileInvalid = WhileInvalid::AtOnce
             => choice["invalid", { "spread" => Spread, "at-once" => AtOnce },

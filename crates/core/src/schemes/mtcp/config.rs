@@ -30,15 +30,18 @@ configuration! {
         alpha: f64 = 6.0
             => number["alpha", NumberRange::of(0.0, 1e6), "queue, in packets, below which a window grows"];
         /// Queued packets above which a window shrinks ("beta").
-        beta: f64 = 12.0 => number["beta", NumberRange::of(0.0, 1e6), "queue, in packets, above which a window shrinks"];
+        beta: f64 = 12.0
+            => number["beta", NumberRange::of(0.0, 1e6), "queue, in packets, above which a window shrinks"];
         /// Queued packets that end slow start ("gamma").
-        gamma: f64 = 6.0 => number["gamma", NumberRange::of(0.0, 1e6), "queue, in packets, that ends slow start"];
+        gamma: f64 = 6.0
+            => number["gamma", NumberRange::of(0.0, 1e6), "queue, in packets, that ends slow start"];
         /// Ratio of a window after a loss to the window before. Open in the paper, which modifies Vegas: Vegas uses three
         /// quarters, TCP one half.
         decrease: f64 = 0.75
             => number["dec", NumberRange::of(0.1, 0.99), "fraction of a window that remains after a loss"];
         /// Number of later packets whose arrival makes a packet count as lost (TCP's, open in the paper).
-        duplicates: u8 = 3 => whole["dup", 1, 16, "number of later packets after which a packet counts as lost"];
+        duplicates: u8 = 3
+            => whole["dup", 1, 16, "number of later packets after which a packet counts as lost"];
         /// Whether a single lost packet is spared. The paper of 1999 has a loss filter, but its rule is not known. The
         /// paper of 1998 has none.
         loss_filter: LossFilter = LossFilter::Off
@@ -76,7 +79,8 @@ configuration! {
                 "minimum time above the mean delay after which a packet is late"];
         /// Timeout of a packet before a delay has been measured.
         first_timeout: Span = Span::from_secs(3)
-            => seconds["first-timeout", NumberRange::up_to(60.0), "time after which a packet is late before the first delay sample"];
+            => seconds["first-timeout", NumberRange::up_to(60.0),
+                "time after which a packet is late before the first delay sample"];
         /// Maximum slack after doublings by consecutive timeouts; `None` for 64 times the slack (TCP's). Open in the paper.
         max_slack: Option<Span> = None
             => seconds["longest-slack" or "off", NumberRange::up_to(1e4),
@@ -88,15 +92,19 @@ configuration! {
         /// Duration for which the minimum relative delay is stored. Open. Without a limit, clock drift would make the minimum
         /// obsolete.
         delay_memory: Span = Span::from_secs(300)
-            => seconds["delay-memory", NumberRange::of(1.0, 1e6), "time for which the minimum delay is remembered"];
+            => seconds["delay-memory", NumberRange::of(1.0, 1e6),
+                "time for which the minimum delay is remembered"];
         /// The interval at which an agent queries a new child's round-trip time, four times.
         poll_first: Span = Span::from_secs(1)
             => seconds["poll-first", NumberRange::up_to(1e4),
                 "interval of an agent's first four queries of a child's round-trip time"];
         /// The interval between further queries.
-        poll_every: Span = Span::from_secs(5) => seconds["poll", NumberRange::up_to(1e4), "interval of an agent's further queries of a child's round-trip time"];
+        poll_every: Span = Span::from_secs(5)
+            => seconds["poll", NumberRange::up_to(1e4),
+                "interval of an agent's further queries of a child's round-trip time"];
         /// Maximum number of packets that a node stores. Open: the paper only states that buffers are bounded.
-        store: u32 = 512 => whole["store", 16, 1_000_000, "maximum number of packets that a node caches for its children"];
+        store: u32 = 512
+            => whole["store", 16, 1_000_000, "maximum number of packets that a node caches for its children"];
         /// Threshold below which the retransmission window grows by one per acknowledged repair. Open.
         repair_threshold: f64 = 16.0
             => number["repair-threshold", NumberRange::of(1.0, 512.0),
@@ -108,10 +116,12 @@ configuration! {
                 "silence, while packets are sent, after which a child is given up; at least three of its timeouts"];
         /// Maximum number of windows sent per round, two packets at once; `None` for no pacing, as in the paper.
         pacing: Option<f64> = None
-            => number["pacing" or "off", NumberRange::of(1.0, 10.0), "maximum number of windows sent per round"];
+            => number["pacing" or "off", NumberRange::of(1.0, 10.0),
+                "maximum number of windows sent per round"];
         /// The criterion of a child's persistent congestion, if it is detected at all.
         localize: Localize = Localize::Either
-            => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay, "either" => Either },
+            => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay,
+                "either" => Either },
                 "signs of a child's persistent congestion, which moves the child into its parent's local group"];
         /// The parameters of detection and moves.
         local: Local = Local::published()

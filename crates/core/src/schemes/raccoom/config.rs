@@ -25,7 +25,9 @@ configuration! {
             => number["k1" or "own", NumberRange::of(0.0, 100.0),
                 "gain of the distance to the target queue; own: the value of the law"];
         /// Gain of the integral of this distance.
-        k2: f64 = 0.25 => number["k2", NumberRange::of(0.0, 100.0), "gain of the integral of the distance to the target queue"];
+        k2: f64 = 0.25
+            => number["k2", NumberRange::of(0.0, 100.0),
+                "gain of the integral of the distance to the target queue"];
         /// Half of the dead zone around the wanted queue, in packets, "Delta"; `None` for the default of the law.
         delta: Option<f64> = None
             => number["delta" or "own", NumberRange::of(0.0, 1000.0),
@@ -35,7 +37,8 @@ configuration! {
             => choice["aim", { "weighted" => Weighted, "friendly" => Friendly },
                 "purpose of the target queue: a share by weight, or that of a TCP flow"];
         /// Share of the bottleneck, in multiples of the share of a session with weight 1.
-        weight: f64 = 1.0 => number["weight", NumberRange::of(0.01, 1000.0), "share, in units of a session of weight 1"];
+        weight: f64 = 1.0
+            => number["weight", NumberRange::of(0.01, 1000.0), "share, in units of a session of weight 1"];
         /// Wanted queue of a session of weight 1, in packets, "E".
         queue: f64 = 4.0
             => number["queue", NumberRange::of(0.1, 10_000.0),
@@ -45,13 +48,16 @@ configuration! {
             => rate["first" or "rtt", NumberRange::POSITIVE,
                 "initial rate of a linear start; rtt: a packet per assumed round-trip time"];
         /// Number of former targets whose shortest round-trip time is stored.
-        table: u8 = 0 => whole["table", 0, 255, "number of former targets whose minimum round-trip time is stored"];
+        table: u8 = 0
+            => whole["table", 0, 255, "number of former targets whose minimum round-trip time is stored"];
         /// Duration without a round trip near the shortest one after which the source briefly lowers its rate; `None` for never.
         probe: Option<Span> = None
             => seconds["probe" or "off", NumberRange::POSITIVE,
                 "time without an empty path after which the source slows down briefly, to measure one"];
         /// Rate during such a probe, as a part of the accumulated rate.
-        probe_part: f64 = 0.5 => number["probe-part", NumberRange::of(0.01, 1.0), "fraction of the rate while it measures an empty path"];
+        probe_part: f64 = 0.5
+            => number["probe-part", NumberRange::of(0.01, 1.0),
+                "fraction of the rate while it measures an empty path"];
         /// Minimum acknowledgement timeout.
         min_rto: Span = Span::from_millis(200)
             => seconds["rto-min", NumberRange::up_to(60.0), "minimum acknowledgement timeout"];
@@ -59,14 +65,16 @@ configuration! {
         first_rto: Span = Span::from_secs(3)
             => seconds["rto-first", NumberRange::up_to(60.0), "timeout before the first round-trip sample"];
         /// Maximum timeout after doublings.
-        max_rto: Span = Span::from_secs(64) => seconds["rto-max", NumberRange::up_to(3600.0), "maximum timeout"];
+        max_rto: Span = Span::from_secs(64)
+            => seconds["rto-max", NumberRange::up_to(3600.0), "maximum timeout"];
         /// The receivers that acknowledge, and the packets that they acknowledge.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
                 "acknowledgements of each packet by all receivers (all), or of each by the target and of some by others (few)"];
         /// With `Answers::Few`: number of packets per acknowledgement of the target. It acknowledges at once a packet that
         /// arrives a millisecond after its latest acknowledgement.
-        ack_every: u8 = 1 => whole["ack-every", 1, 16, "with answers=few, packets per acknowledgement of the target"];
+        ack_every: u8 = 1
+            => whole["ack-every", 1, 16, "with answers=few, packets per acknowledgement of the target"];
         /// With `Answers::Few`: total number of acknowledgements per second of all receivers other than the target.
         others: f64 = 50.0
             => number["others", NumberRange::of(0.1, 1e6),
