@@ -206,7 +206,7 @@ impl Rest {
         self.rare.get_or_insert_default()
     }
 
-    /// Returns the packets that are recorded one by one; `None` when none are.
+    /// Returns the packets that are recorded one by one, if any.
     fn mixed(&self) -> Option<&Mixed> {
         self.rare.as_ref().map(|rare| &rare.mixed).filter(|mixed| !mixed.packets.is_empty())
     }

@@ -117,7 +117,7 @@ fn an_invalid_value_is_refused_with_a_suggestion() {
     assert!(refusal("droptail,50 kb").contains("`50kB`"), "{}", refusal("droptail,50 kb"));
     assert!(refusal("droptail,0").contains("above 0"));
     assert!(refusal("droptail,0.5B").contains("it is packets"));
-    assert_eq!(refusal("red,ecn,floyd"), "option \"floyd\" changes all others, so it goes first");
+    assert_eq!(refusal("red,ecn,floyd"), "option \"floyd\" changes all others, so it must be first");
     assert!(refusal("red,ecn=1").contains("it is a word without a value"));
     assert!(refusal("red,burst").contains("its options are: auto, floyd, ns2.1b7a, buffer, limit, "));
     assert_eq!(

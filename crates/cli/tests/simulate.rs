@@ -284,7 +284,7 @@ fn scenario_over_the_memory_limit_is_refused() {
     let large = ["sim", "run", "lab.toml", "-q", "--set", "topology.leaves=100000000"];
     let (code, _, err) = ended(place.path(), &large);
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("8.0 GB may be") && err.contains("--max-memory"), "{err}");
+    assert!(err.contains("8.0 GB are allowed") && err.contains("--max-memory"), "{err}");
     let (code, _, err) = ended(place.path(), &["sim", "check", "lab.toml", "--max-memory", "100k"]);
     assert_eq!(code, 1, "{err}");
     let shorter = ["sim", "run", "lab.toml", "-q", "--set", "duration=30 s", "--max-memory", "1G"];

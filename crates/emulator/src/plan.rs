@@ -292,7 +292,7 @@ mod tests {
             ("hots a", "line 2, `hots a`: begins with none of"),
             ("host", "needs a name"),
             ("host b 10.0.0", "`10.0.0` is not an IPv4 address"),
-            ("host a 10.0.0.2", "there is a `a` already"),
+            ("host a 10.0.0.2", "`a` exists already"),
             ("host b 10.0.0.2 groups=10.0.0.1", "`10.0.0.1` is not `all`"),
             ("host b 10.0.0.2 color=red", "`color=red` is not known here; there are `netns=`"),
             ("link a", "needs two names"),

@@ -119,7 +119,7 @@ fn a_run_that_may_take_more_or_less_than_usual_is_held_to_that() {
     let within = |bytes| -> Result<Scenario, Diagnostics> { Scenario::parse_within(&text, "t.toml", bytes) };
     let refused = within(1_000_000).expect_err("it takes more").to_string();
     assert!(
-        refused.contains("1.0 MB may be: 3000 receivers") || refused.contains("1.0 MB may be"),
+        refused.contains("1.0 MB are allowed: 3000 receivers") || refused.contains("1.0 MB are allowed"),
         "{refused}"
     );
     assert!(within(u64::MAX).is_ok());

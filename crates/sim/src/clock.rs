@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn clocks_that_are_off_by_more_than_a_tenth_are_refused() {
         let error = Clock::fast_by(200_000.0).expect_err("too much");
-        assert_eq!(error.to_string(), "a clock cannot be off by 200000 ppm; the most is 100000 either way");
+        assert_eq!(error.to_string(), "a clock error of 200000 ppm is not possible; use -100000 to 100000");
         assert!(Clock::fast_by(f64::NAN).is_err());
     }
 }

@@ -155,7 +155,7 @@ mod tests {
         let refused = estimate.within(1_000_000_000).expect_err("it is more");
         assert_eq!(
             refused.to_string(),
-            "4.0 GB of memory would be taken, and 1.0 GB may be: 2000000 receivers (4.0 GB)"
+            "4.0 GB of memory are needed, and 1.0 GB are allowed: 2000000 receivers (4.0 GB)"
         );
         assert_eq!(refused.enough(), "5G");
     }

@@ -44,7 +44,7 @@ pub enum LineError {
     #[error("needs {0}")]
     Missing(&'static str),
     /// The option is unknown in this place.
-    #[error("`{0}` is not known here; choose one of {1}")]
+    #[error("`{0}` is not known here; there are {1}")]
     UnknownOption(String, &'static str),
     /// The value does not have the expected form.
     #[error("`{value}` is not {expected}")]
@@ -332,7 +332,7 @@ mod tests {
         for (line, reason) in [
             ("hots a", "line 2, `hots a`: begins with none of"),
             ("host", "needs a name"),
-            ("host a", "there is a `a` already"),
+            ("host a", "`a` exists already"),
             ("host b netns=x", "`netns=x` is not known here; there are no more words"),
             ("link a", "needs two names"),
             ("link a c", "there is no `c`"),

@@ -1,6 +1,6 @@
 //! The request scheduler: times of a receiver's requests for missing symbols (negative acknowledgements that count symbols).
 //!
-//! A request is delayed by a random time. Of many receivers with the same loss, one sends its request first, and the other
+//! A request is delayed by a random time. If many receivers have the same loss, one sends its request first, and the other
 //! receivers receive the source's notice that it schedules the repair. A request is not repeated before an answer can have
 //! arrived.
 

@@ -217,7 +217,7 @@ impl Bench {
     pub fn figures(&self, queues: &[usize]) -> Vec<(String, Figure)> {
         let mut all = vec![("delay".to_owned(), self.delays(queues)), ("use".to_owned(), self.uses(queues))];
         if !self.over_time.is_empty() {
-            // Each queue has its own colour, so many queues need several figures.
+            // Each queue has its own colour, and a figure has a limited number of colours.
             let parts = queues.chunks(COLOURS).enumerate();
             all.extend(parts.map(|(part, queues)| {
                 (if part == 0 { "time".to_owned() } else { format!("time-{}", part + 1) }, self.times(queues))

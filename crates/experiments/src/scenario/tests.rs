@@ -260,7 +260,7 @@ fn a_mistake_on_an_axis_is_shown_on_the_axis() {
     let text = star("") + "[sweep]\n\"topology.leaves\" = [1, \"two\"]\n";
     assert!(refusal(&text).contains("`leaves` takes a whole number"), "{}", refusal(&text));
     let text = star("") + "[sweep]\n\"flow.x.count\" = [1]\n";
-    assert!(refusal(&text).contains("the path `flow.x.count` leads nowhere: there is no `x`"));
+    assert!(refusal(&text).contains("the path `flow.x.count` does not exist: there is no `x`"));
     let text = star("") + "[sweep]\nseeds = [1, 2]\n";
     assert!(refusal(&text).contains("cannot be swept"));
 }

@@ -513,8 +513,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Returns the wanted groups above the base layer's group, lowest layer first. The driver joins and leaves groups
-    /// accordingly.
+    /// Returns the wanted groups above the base layer's group, lowest layer first. The driver joins exactly these.
     fn wanted_groups(&self) -> &[SocketAddr] {
         match &self.stream {
             Some(stream) if self.phase == Phase::Receiving => stream.layers.groups(),
@@ -645,8 +644,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether to continue under another parent if the present one is silent: the receiver is incomplete, or its completion is
-    /// unconfirmed.
+    /// Whether to continue under another parent if the present one is silent: until its completion is confirmed.
     fn may_move(&self) -> bool {
         match self.phase {
             Phase::Receiving => true,

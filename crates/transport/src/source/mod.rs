@@ -736,8 +736,7 @@ impl SourceSession {
         }
     }
 
-    /// Returns the remaining waiting time when no receiver needs anything: expected receivers may still join, and earlier ones
-    /// may return.
+    /// Returns the remaining waiting time when no receiver needs anything: receivers may still join or return.
     fn linger(&self) -> Span {
         let missing =
             self.setup.expect.is_some_and(|expected| self.members.receivers() < u64::from(expected))

@@ -1,5 +1,5 @@
-//! Connections to one host under one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager (RFC 3124). Paper
-//! 002 distinguishes them from COCOON in 4.6 and compares them with it in 4.7.
+//! Connections to one host under one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager (RFC 3124).
+//! They differ from COCOON (paper 002, 4.6), which is compared with them in 4.7.
 //!
 //! A [`Macroflow`] sends for all its connections. Like TCP, each connection has its own packet numbers, acknowledgements and
 //! repairs. The window, its threshold, the round-trip time and the timer belong to the macroflow. Receivers are TCP receivers.

@@ -16,7 +16,7 @@ pub struct Receiver {
     me: ReceiverId,
     received: Option<Received>,
     missing: Requests,
-    /// Time of the congestion report `reported`; [`Time::NEVER`] if there is none.
+    /// Time of the congestion report `reported`; [`Time::NEVER`] if it is unset.
     reported_at: Time,
     reported: Congestion,
     /// Deadline of the next acknowledgement.
