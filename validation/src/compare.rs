@@ -58,7 +58,7 @@ pub enum Verdict {
 }
 
 impl Ours {
-    /// Summarises runs. An element is `None` if the run does not have the value.
+    /// Summarises runs. Runs without the value have the element `None`.
     fn of(runs: &[Option<f64>]) -> Ours {
         let there: Vec<f64> = runs.iter().flatten().copied().collect();
         let without = (runs.len() - there.len()) as u32;

@@ -2,7 +2,7 @@
 //!
 //! With a first-in-first-out queue that decides at arrival, [`Link::offer`] immediately returns the packet's arrival time at the
 //! other end. Otherwise the packet is queued, and the driver has two more duties. After every call that returns a time it calls
-//! [`Link::dequeue`] until the result is `None`. It calls [`Link::dequeue`] again at [`Link::next_dequeue`], before any other
+//! [`Link::dequeue`] until it returns no packet. It calls [`Link::dequeue`] again at [`Link::next_dequeue`], before any other
 //! event of the link at that time. The driver stores the packets; the link stores only times, sizes and counts.
 
 use crate::any::AnyDiscipline;

@@ -629,7 +629,7 @@ links = "hub->leaf1"
 const AMONG: [&str; 7] =
     ["jain", "rate.max", "rate.min", "rate.sd", "layers.agreement", "joins.max", "leaves.max"];
 
-/// Returns whether a known metric may be missing in a run: a metric of a layer that no receiver joined, a comparison within a
+/// Returns whether a known metric may be missing in a run. Examples are a metric of a layer that no receiver joined, a comparison within a
 /// group with one member, or an undefined value of a group without packets.
 fn may_be_missing(name: &str, of_one: &[&str], idle: &[&str]) -> bool {
     let bare = name.split('@').next().unwrap_or(name);

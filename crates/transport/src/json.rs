@@ -80,7 +80,7 @@ pub fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok
     serializer.collect_str(value)
 }
 
-/// Writes a receiver ID in hexadecimal; an empty string if there is none.
+/// Writes a receiver ID in hexadecimal; an empty string if it is unknown.
 ///
 /// # Errors
 /// Errors of the serializer.

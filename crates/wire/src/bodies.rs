@@ -217,7 +217,7 @@ body! {
         root: Option<[u8; 32]>, "root hash of the object stream, as soon as it is known";
         proof: Option<[u8; 16]>, "for sealed sessions: proof that a member sent root and number of blocks";
         root_signature: Option<[u8; 64]>, "for signed content: the source's signature over the number of blocks, the number of withdrawn files and the root";
-        withdrawn: WithdrawnHead, "present as soon as files are withdrawn: their number (4), the index of the first entry of `withdrawals` among them (4), and for signed content the source's signature of this index and of `withdrawals`, otherwise zeros (64)";
+        withdrawn: WithdrawnHead, "present as soon as files are withdrawn: their number (4); the index of the first entry of `withdrawals` (4); for signed content the signature of this index and of `withdrawals`, otherwise zeros (64)";
     }
     lists {
         upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";

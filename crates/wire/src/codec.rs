@@ -228,7 +228,7 @@ numbered! {
     Activity {
         0 => Network "receives from the network",
         1 => Verifying "verifies data of an earlier run",
-        2 => Completing "sets times, owners and modes of files, and flushes them",
+        2 => Completing "sets the metadata of files and flushes them",
         3 => Renaming "renames files",
         4 => Linking "creates links and directories",
     }

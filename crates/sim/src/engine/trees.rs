@@ -218,7 +218,7 @@ impl Engine {
         }
     }
 
-    /// Carries out the actions of a node of a tree; `from` is [`NONE`] for the source.
+    /// Carries out the actions of a node of a tree; [`NONE`] as `from` means the source.
     #[cold]
     pub(super) fn carry_out_in_tree(&mut self, session: u32, from: u32, now: u64) {
         let mut effects = std::mem::take(&mut self.effects);

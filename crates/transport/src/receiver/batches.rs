@@ -61,7 +61,7 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
         self.job.is_none() && self.waiting.is_empty()
     }
 
-    /// Returns the result of a performed operation. If there is none, starts a job for the pending operations.
+    /// Returns the result of a performed operation. Without a result, starts a job for the pending operations.
     ///
     /// # Errors
     /// If an operation failed. The remaining operations of its job are not performed.

@@ -417,7 +417,7 @@ impl SourceSession {
         }
     }
 
-    /// Writes the packets to send now to `out`; returns `None` if there are none.
+    /// Writes the packets to send now to `out`; returns `None` without any.
     fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         if self.phase == Phase::Over {

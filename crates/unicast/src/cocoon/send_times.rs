@@ -36,7 +36,7 @@ impl SendTimes {
         }
     }
 
-    /// Returns the time of sending of the first outstanding packet; [`Time::NEVER`] if there is none.
+    /// Returns the time of sending of the first outstanding packet; [`Time::NEVER`] without any.
     pub fn of_first(&self) -> Time {
         self.times.front().copied().unwrap_or(Time::NEVER)
     }

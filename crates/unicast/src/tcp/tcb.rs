@@ -54,8 +54,7 @@ pub(super) struct ControlBlock {
     pub(super) urgent: u32,
     /// [`ControlBlock::max`] at the latest loss; another fast retransmit is allowed only beyond it. 0 before the first loss.
     pub(super) recover: u32,
-    /// A loss of packets below this number reduces nothing, because a coordinator has already made the reduction. 0 if there was
-    /// none.
+    /// A loss of packets below this number reduces nothing, because a coordinator has already made the reduction. Initially 0.
     pub(super) covered: u32,
     pub(super) duplicates: u32,
     pub(super) reaction: Reaction,
