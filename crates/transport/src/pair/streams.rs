@@ -212,7 +212,7 @@ fn source_drops_and_counts_blocks_over_the_rate_of_a_layer() {
     let warned: Vec<Time> = net.sources[source]
         .events
         .iter()
-        .filter(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains("layer 0 is sent slower")))
+        .filter(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains("layer 0 is sent more slowly")))
         .map(|(at, _)| *at)
         .collect();
     assert!(warned.len() > 2, "{warned:?}");

@@ -258,14 +258,14 @@ mod tests {
         let version = OpenError::Parse(ParseError::Version(2));
         let reported = refusals.on_unopened(&version, from(1)).expect("it is news");
         assert!(
-            reported.contains("10.0.0.1 speaks version 2 of the packet format, and this program version 3")
+            reported.contains("10.0.0.1 uses version 2 of the packet format, and this program version 3")
                 && reported.contains("update the older end"),
             "{reported}"
         );
         assert_eq!(refusals.on_unopened(&version, from(1)), None);
         let reported: Vec<String> =
             (0..50).filter_map(|_| refusals.on_unopened(&OpenError::Forged, from(2))).collect();
-        assert!(reported.len() == 1 && reported[0].contains("10.0.0.2 that do not open"), "{reported:?}");
+        assert!(reported.len() == 1 && reported[0].contains("from 10.0.0.2 cannot be decrypted"), "{reported:?}");
         let many = (0..200).flat_map(|host| [version_of(host), version_of(host)]);
         let reported = many.filter_map(|(error, from)| refusals.on_unopened(&error, from)).count();
         assert_eq!(reported, NAMED - 2 + 1, "and one line for the others");
