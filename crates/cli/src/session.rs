@@ -672,9 +672,9 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
     lines.extend(report.layers.map(|layers| {
         let LayersReport { of, highest, joins, leaves } = layers;
         format!(
-            "joined up to {highest} of {of} layers; joins {}, leaves {}",
-            units::count(joins, "time"),
-            units::count(leaves, "time"),
+            "joined up to {highest} of {of} layers ({}, {})",
+            units::count(joins, "join"),
+            units::count(leaves, "leave"),
         )
     }));
     lines.extend((0..).zip(&report.streams).map(|(layer, got): (u8, _)| {

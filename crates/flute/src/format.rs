@@ -147,11 +147,11 @@ impl Outcome for AlcReceiveReport {
         )];
         if self.layers > 1 {
             lines.push(format!(
-                "joined up to {} of {} layers; joins {}, leaves {}",
+                "joined up to {} of {} layers ({}, {})",
                 self.highest_layer + 1,
                 self.layers,
-                units::count(self.joins, "time"),
-                units::count(self.leaves, "time"),
+                units::count(self.joins, "join"),
+                units::count(self.leaves, "leave"),
             ));
         }
         lines

@@ -220,7 +220,7 @@ pub struct PgmSendReport {
     pub refused: u64,
 }
 
-/// Result of a receiver over PGM.
+/// Result of a PGM receiver.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PgmReceiveReport {
     /// Whether no packet since the join is missing.

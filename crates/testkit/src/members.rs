@@ -264,7 +264,7 @@ const WANTED: [libc::sock_filter; 9] = {
     ]
 };
 
-/// Opens a socket that receives the frames that pass [`WANTED`], at all interfaces of the calling thread's namespace.
+/// Opens a socket that receives the frames that pass [`WANTED`], on all interfaces of the calling thread's namespace.
 fn tap() -> std::io::Result<File> {
     // All protocols, in network byte order. The kernel passes the frames of a bridge's port to such sockets before the bridge
     // takes them.

@@ -118,7 +118,7 @@ pub enum EncodeError {
         signal: Signal,
     },
     /// The number was used before: two packets sealed under the same number would reveal both.
-    #[error("packet {seq} of layer {layer} follows {newest}: a number seals one packet only", layer = layer.0)]
+    #[error("packet number {seq} of layer {layer} is not above {newest}: each number seals one packet only", layer = layer.0)]
     NumberReused {
         /// Layer of the packet.
         layer: Layer,

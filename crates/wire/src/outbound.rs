@@ -12,7 +12,7 @@ use crate::seal::{Cipher, PacketKeys, Secret, TAG_LEN, nonce};
 use crate::shells::{Symbols, seal_data};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 
-/// Numbers of the packets sent.
+/// Next packet numbers of each layer and message kind.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     announced: u64,
@@ -69,8 +69,8 @@ impl Numbers {
         Some(seq)
     }
 
-    /// Appends a sealed data packet. Its number must be above the earlier numbers of its layer, or unused after
-    /// [`Numbers::pass_on`].
+    /// Appends a sealed data packet. The packet number must be above all earlier numbers of the layer. After a call of
+    /// [`Numbers::pass_on`] a base-layer number must only be unused.
     pub(crate) fn seal_data(
         &mut self,
         out: &mut Vec<u8>,

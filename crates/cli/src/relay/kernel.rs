@@ -21,7 +21,7 @@ const FORWARDING: [&str; 2] = ["/proc/net/ip_mr_vif", "/proc/net/ip6_mr_vif"];
 /// Time limit for the table to appear.
 const MADE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Suspends the kernel's forwarding by nftables.
+/// Uses nftables to suspend the kernel's multicast forwarding.
 #[derive(Debug, Default)]
 pub(super) struct Nftables {
     /// Number of created tables, which is a part of the next table's name.

@@ -229,7 +229,7 @@ fn a_switch_that_forgets_members_is_named_in_the_session() {
     let file = stage.file("image", 6_000_000);
     let mut receiver = stage.recv(0, "r0", &[]);
     let source = stage.send(&[&file], &["--expect", "1", "--max", "8M"]);
-    receiver.prints("a switch on the way snoops IGMP", 60);
+    receiver.prints("a switch on the path snoops IGMP", 60);
     source.succeeds(120);
     receiver.succeeds(20);
     assert!(stage.has("r0", &file));

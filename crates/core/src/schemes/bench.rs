@@ -35,7 +35,7 @@ pub struct Leaf {
     busy_until: Time,
     next: Seq,
     received: u64,
-    /// Time of the next sign of life.
+    /// Time of the receiver's next keepalive report.
     alive_at: Time,
 }
 

@@ -284,7 +284,7 @@ fn places(layer: &Layer) -> Vec<f64> {
     }
 }
 
-/// Returns the lowest and the highest number, without NaNs; 0 to 1 without numbers.
+/// Returns the lowest and the highest finite value; (0, 1) if all values are infinite or NaN.
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values
         .filter(|value| value.is_finite())

@@ -61,7 +61,7 @@ fn state_name(number: i32) -> String {
 struct Page {
     content: Content,
     height: f64,
-    /// Object number of each opacity in percent.
+    /// Number of the graphics-state object for each opacity. The key is the opacity in percent.
     states: BTreeMap<u8, i32>,
 }
 

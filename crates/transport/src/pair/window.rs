@@ -35,7 +35,7 @@ fn settle(net: &mut Net, source: usize) {
     net.run_until(secs(30), |net| net.trace.sent.get(source).is_some_and(|sent| sent.total() > 2_000_000));
 }
 
-/// Returns the source's rate from now on, over `span`, in bit/s.
+/// Runs the network for `span`. Returns the source's mean rate in this time, in bit/s.
 fn rate_over(net: &mut Net, source: usize, span: Span) -> f64 {
     let from = net.now;
     net.run_for(span);

@@ -373,7 +373,7 @@ impl RelayState {
         });
         if let Some(error) = moved.failed {
             self.warnings
-                .push(format!("the cache file is full; symbols beyond the memory are dropped: {error}"));
+                .push(format!("cannot write the cache file: {error}; symbols that do not fit the memory are dropped"));
         }
         for block in moved.gone {
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));

@@ -110,7 +110,7 @@ fn run_on(it: &mut Macroflow, from: u64) {
             it.on_deadline(now);
         }
         for (connection, segment) in leaving(it, now) {
-            // A filled gap acknowledges all packets sent before.
+            // After a gap is filled, the cumulative acknowledgement covers all packets sent before.
             let next = it.acked(connection).max(segment.seq + 1);
             it.on_feedback(connection, &ack(next, segment.sent_at), at(round * 50 + 49));
         }

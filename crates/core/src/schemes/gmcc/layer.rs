@@ -417,7 +417,7 @@ impl LayerControl {
         self.controller.set_rate(lambda, now);
     }
 
-    /// Handles a report of its sender's congestion.
+    /// Handles a receiver's report of its congestion level.
     pub(super) fn on_averaged(
         &mut self,
         report: Representative,

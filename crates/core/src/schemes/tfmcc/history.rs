@@ -218,8 +218,8 @@ impl History {
         }
     }
 
-    /// Moves the start of an event to its next lost packet, because its first packet has arrived. The event may then include the
-    /// event after it.
+    /// Moves the start of a loss event to its second lost packet, because the first one has arrived late. The event may then
+    /// absorb the following event.
     fn begin_later(&mut self, index: usize, rtt: Span) {
         let later = index.checked_sub(1).map(|newer| self.events[newer]);
         let event = &mut self.events[index];

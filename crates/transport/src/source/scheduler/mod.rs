@@ -169,7 +169,7 @@ pub(crate) trait Scheduler: Send {
         None
     }
 
-    /// Handles, at a relay of signed content, a request for the pages of `run` blocks.
+    /// Handles a request for the pages of hashes of `run` blocks. Used by relays of signed content.
     fn request_pages(&mut self, _first: u32, _run: u32, _by: &Requester<'_>) {}
 
     /// Starts the transmission: receivers have joined.
