@@ -228,7 +228,7 @@ fn large_datagrams_pass_where_every_link_carries_them() {
         // With datagrams of 1472 bytes there would be 2,100 packets.
         assert!(source.number("packets") < 1_500.0, "{source:?}");
     }
-    stage.send(&[&file], &["--datagram", "8973"]).ends(5).failed(2, "8972 at most");
+    stage.send(&[&file], &["--datagram", "8973"]).ends(5).failed(2, "at most 8972");
 }
 
 /// Kernel: the limit of receive buffers.
