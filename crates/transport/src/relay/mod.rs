@@ -372,8 +372,9 @@ impl RelayState {
             branches.iter().map(|branch| branch.schedule.next_use(block)).min().unwrap_or(u32::MAX)
         });
         if let Some(error) = moved.failed {
-            self.warnings
-                .push(format!("cannot write the cache file: {error}; symbols that do not fit the memory are dropped"));
+            self.warnings.push(format!(
+                "cannot write the cache file: {error}; symbols that do not fit the memory are dropped"
+            ));
         }
         for block in moved.gone {
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));

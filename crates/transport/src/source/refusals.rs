@@ -265,7 +265,10 @@ mod tests {
         assert_eq!(refusals.on_unopened(&version, from(1)), None);
         let reported: Vec<String> =
             (0..50).filter_map(|_| refusals.on_unopened(&OpenError::Forged, from(2))).collect();
-        assert!(reported.len() == 1 && reported[0].contains("from 10.0.0.2 cannot be decrypted"), "{reported:?}");
+        assert!(
+            reported.len() == 1 && reported[0].contains("from 10.0.0.2 cannot be decrypted"),
+            "{reported:?}"
+        );
         let many = (0..200).flat_map(|host| [version_of(host), version_of(host)]);
         let reported = many.filter_map(|(error, from)| refusals.on_unopened(&error, from)).count();
         assert_eq!(reported, NAMED - 2 + 1, "and one line for the others");
