@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_of_three_deviations_and_a_share_is_allowed() {
+    fn tolerance_is_the_maximum_of_three_deviations_and_a_share() {
         assert_eq!(allowance(Rule::Random, "loss", Value::Spread(100.0, 1.0)), Some(15.0));
         assert_eq!(allowance(Rule::Random, "loss", Value::Spread(100.0, 10.0)), Some(30.0));
         assert_eq!(allowance(Rule::Random, "queue mean", Value::Spread(100.0, 1.0)), Some(5.0));
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn beside_another_tcp_the_shares_alone_count() {
+    fn only_the_share_is_tolerated_for_another_tcp() {
         assert_eq!(allowance(Rule::OtherTcp, "queue mean", Value::Spread(100.0, 9.0)), Some(5.0));
         assert_eq!(allowance(Rule::OtherTcp, "utilisation", Value::Spread(100.0, 9.0)), Some(0.5));
         assert_eq!(allowance(Rule::OtherTcpOnce, "utilisation", Value::Single(100.0)), Some(10.0));
     }
 
     #[test]
-    fn values_outside_are_reported_unless_explained() {
+    fn values_outside_the_tolerance_are_reported_unless_explained() {
         assert_eq!(line(Some(1.1), 1.0, 0.2).verdict(), Verdict::Inside);
         assert_eq!(line(Some(1.3), 1.0, 0.2).verdict(), Verdict::Outside);
         let explained = Line { explained: Some("why".into()), ..line(Some(1.3), 1.0, 0.2) };
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_outside_beside_a_number() {
+    fn missing_value_is_outside_the_tolerance() {
         assert_eq!(line(None, 1.0, 0.2).verdict(), Verdict::Outside);
         let partly = [run("ratio", Some(2.0)), run("ratio", None)];
         let lines = compare(&case(Rule::Random, "ratio", Value::Single(2.0)), &partly, &|_, _| true);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn other_seeds_decide() {
+    fn values_of_other_seeds_determine_the_verdict() {
         let near = Line { again: Some(Value::Single(1.3)), ..line(Some(1.3), 1.0, 0.2) };
         assert_eq!((near.verdict(), near.is_near_reference()), (Verdict::Inside, false));
         let far = Line { again: Some(Value::Single(2.0)), ..line(Some(1.0), 1.0, 0.2) };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_reason_does_not_explain() {
+    fn reason_that_does_not_hold_explains_nothing() {
         let mut case = case(Rule::Random, "loss", Value::Single(1.0));
         case.reasons.push(Reason {
             case: case.name.clone(),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantity_that_is_not_measured_is_an_error() {
+    fn unmeasured_quantity_is_an_error() {
         let case = case(Rule::Random, "colour", Value::Single(1.0));
         assert!(matches!(compare(&case, &[Values::new()], &|_, _| true), Err(Failure::Quantity { .. })));
     }

@@ -30,7 +30,7 @@ fn ten_reno_flows_share_a_queue_as_in_ns_2() {
 }
 
 #[test]
-fn a_star_without_multicast_is_full_as_in_ns_2() {
+fn star_without_multicast_has_the_values_of_ns_2() {
     assert_eq!(outside(&|name| name == "Star with multicast: without multicast", 1), [""; 0]);
 }
 
@@ -40,7 +40,7 @@ fn twenty_sack_flows_share_red_with_marks_as_in_ns_2() {
 }
 
 #[test]
-fn a_value_without_a_verdict_says_why() {
+fn value_without_a_verdict_has_a_reason() {
     let reference = Reference::read().expect("the package's own references");
     let all = run_all(&reference, &|name| name == "Queues in ns-3: 1 SACK, CoDel, 10 Mbit/s", Some(1));
     let all = all.expect("the cases make sense");

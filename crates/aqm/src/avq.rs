@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_queue_and_its_rate_move_as_by_hand() {
+    fn virtual_queue_and_rate_match_hand_computed_values() {
         let mut avq = avq(Config { limit: 2, order: Order::Ns2, ..Config::default() });
         assert_eq!(arrives(&mut avq, 0), Decision::Accept);
         // 800000 - 0.15 * 1000.
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_papers_order_a_dropped_packet_has_arrived() {
+    fn paper_order_counts_dropped_packets_as_arrivals() {
         let mut avq = avq(Config { limit: 1, ..Config::default() });
         assert_eq!(arrives(&mut avq, 0), Decision::Accept);
         assert_eq!(arrives(&mut avq, 100), Decision::Drop(DropCause::Early));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_without_ecn_are_dropped_and_pass_in_ns2() {
+    fn packets_without_ecn_are_dropped_but_accepted_as_in_ns_2() {
         for (order, expected) in
             [(Order::Paper, Decision::Drop(DropCause::Early)), (Order::Ns2, Decision::Accept)]
         {

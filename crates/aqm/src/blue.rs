@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_link_takes_off_a_step_for_each_freeze_time() {
+    fn idle_link_lowers_the_probability_once_per_freeze_time() {
         let mut blue =
             Blue { p: 0.5, ..Blue::new(Config { freeze: Span::from_millis(10), ..Config::default() }) };
         let mut idle = |since, now| {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_allow_it_are_marked() {
+    fn ecn_capable_packets_are_marked() {
         let mut blue = Blue { p: 1.0, ..Blue::new(Config { ecn: true, ..Config::default() }) };
         let offer = Offer { ecn: Ecn::Ect0, ..bench::busy(1) };
         assert_eq!(blue.on_arrival(&offer, &mut Rng::new(1, 1)), Decision::Mark);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_shares_of_the_buffer_with_a_floor() {
+    fn thresholds_are_shares_of_the_buffer_with_a_minimum() {
         let mut bred = Bred::new(Config::default());
         let mut rng = Rng::new(1, 1);
         assert_eq!(bred.thresholds(), [50.0, 100.0, 200.0]);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_held_to_twice_its_share_and_others_lose_nothing() {
+    fn flow_is_limited_to_twice_its_share_and_others_lose_nothing() {
         let mut bred = Bred::new(Config { first: 0.0, second: 0.0, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (1..10).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn random_drops_are_as_far_apart_as_the_threshold() {
+    fn random_drops_have_a_gap_above_the_threshold() {
         let mut bred = Bred::new(Config { first: 1.0, second: 1.0, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (1..10).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_has_left_does_not_count() {
+    fn flow_without_queued_packets_is_not_counted() {
         let mut bred = Bred::new(Config::default());
         let mut rng = Rng::new(1, 1);
         (0..2).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_come_nearer_by_the_square_root_of_their_number() {
+    fn drop_intervals_shrink_with_the_square_root_of_the_count() {
         let config = Config { blue: Span::from_secs(100), ..Config::default() };
         let mut cobalt = filled(config, 1000, Time::ZERO);
         // The first packet above the target leaves at 6 ms: 106, then 100 / sqrt(2), 100 / sqrt(3), 50 ... later.
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_falls_as_it_rose() {
+    fn drop_count_returns_to_zero_without_load() {
         let mut cobalt = filled(Config { blue: Span::from_secs(100), ..Config::default() }, 1000, Time::ZERO);
         events(&mut cobalt, 0, 331);
         assert_eq!(cobalt.count, 6);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn overflows_raise_blues_probability_once_in_a_target() {
+    fn overflows_raise_the_blue_probability_once_per_target_time() {
         let mut cobalt = filled(Config { limit: Limit::Packets(5), ..Config::default() }, 5, Time::ZERO);
         for at in 1..=20 {
             let offer = Offer { now: millis(at), ..bench::busy(5) };

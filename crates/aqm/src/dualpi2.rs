@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_classic_queue_has_every_tenth_turn() {
+    fn classic_queue_sends_every_tenth_packet() {
         let mut bench = Bench::new(Config::default());
         bench.arrive(400, Ecn::Ect1, Time::ZERO);
         bench.arrive(400, Ecn::Ect0, Time::ZERO);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_low_latency_are_marked_after_a_millisecond() {
+    fn low_latency_packets_are_marked_above_a_millisecond_of_delay() {
         let mut bench = Bench::new(Config::default());
         bench.arrive(3, Ecn::Ect1, Time::ZERO);
         assert!(!bench.leaves(millis(1)).expect("it waits").marked);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn only_linux_marks_a_late_packet_of_an_empty_queue() {
+    fn step_from_determines_if_the_last_late_packet_is_marked() {
         for (step_from, marked) in [(1, [true, false]), (0, [true, true])] {
             let mut bench = Bench::new(Config { step_from, ..Config::default() });
             bench.arrive(2, Ecn::Ect1, Time::ZERO);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_moves_as_by_hand() {
+    fn probability_matches_hand_computed_values() {
         let mut bench = Bench::new(Config::default());
         bench.arrive(1, Ecn::NotEct, Time::ZERO);
         bench.queue.on_timer(millis(16)); // 0.16 (0.016 - 0.015) + 3.2 * 0.016
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn low_latency_is_marked_k_p_and_others_p_squared() {
+    fn low_latency_probability_is_k_p_and_classic_is_p_squared() {
         let near = |found: (f64, f64), marks: f64, drops: f64| {
             assert!((found.0 - marks).abs() < 0.01 && (found.1 - drops).abs() < 0.01, "{found:?}");
         };

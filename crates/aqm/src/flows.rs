@@ -97,7 +97,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn the_table_agrees_with_a_map() {
+    fn flow_table_equals_a_map() {
         let mut flows: Flows<u64> = Flows::with_room_for(0);
         let mut map = BTreeMap::new();
         let mut rng = Rng::new(1, 1);

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_flow_goes_before_those_that_have_had_a_turn() {
+    fn new_flow_is_served_before_older_flows() {
         let mut bench = Bench::new(Config { quantum: 1500, ..Config::default() });
         for _ in 0..6 {
             bench.arrives(1, 1500);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fattest_queue_loses_half_from_its_front() {
+    fn largest_queue_loses_half_of_its_bytes_from_the_front() {
         let mut bench = Bench::new(Config { limit: 20, ..Config::default() });
         for _ in 0..10 {
             bench.arrives(2, 100);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_came_leaves() {
+    fn every_accepted_packet_leaves() {
         let mut bench = Bench::new(Config { queues: 4, quantum: 300, ..Config::default() });
         let mut rng = Rng::new(2, 2);
         let (mut came, mut left) = (0, 0);

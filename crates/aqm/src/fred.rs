@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_with_the_lower_threshold_of_packets_gets_no_more() {
+    fn flow_at_the_lower_threshold_is_dropped_and_gets_a_strike() {
         let mut fred = with(3.0, &[(1, 4), (2, 5)]);
         assert_eq!(arrives(&mut fred, 1), Decision::Accept);
         assert_eq!(arrives(&mut fred, 1), Decision::Drop(DropCause::Early));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_struck_twice_is_held_to_its_share() {
+    fn flow_with_two_strikes_is_limited_to_its_share() {
         // 8 packets of four flows: the share is 2.
         let mut fred = with(8.0, &[(1, 2), (2, 2), (3, 2), (4, 2)]);
         fred.flows.entry(1).strikes = 2;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn records_go_with_the_last_packet() {
+    fn flow_record_is_removed_with_its_last_packet() {
         let mut fred = with(0.0, &[]);
         assert_eq!(arrives(&mut fred, 7), Decision::Accept);
         assert_eq!(fred.flows.len(), 1);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_moves_as_by_hand() {
+    fn probability_matches_hand_computed_values() {
         let config = Config { a: 0.002, b: 0.001, target: 10.0, ..Config::ns2() };
         let mut pi = Pi::new(config, Rate::from_mbps(8.0));
         // 0.002 (30 - 10) - 0.001 (0 - 10), then 0.002 (20 - 10) - 0.001 (30 - 10), then below zero.
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_design_rule_takes_the_rate_of_the_link() {
+    fn design_rule_uses_the_rate_of_the_link() {
         // 3750 packets of 500 bytes a second; ns-2's constants have four digits of the paper's.
         let config = Config { mean_packet_size: 500, ..Config::design() };
         let (a, b) = Pi::new(config, Rate::from_mbps(15.0)).gains();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn large_packets_are_dropped_more_often_where_bytes_count() {
+    fn large_packets_are_dropped_more_often_in_byte_mode() {
         let config = Config { bytes: true, mean_packet_size: 1000, limit: 1000, ..Config::ns2() };
         let mut pi = Pi { p: 0.1, ..Pi::new(config, Rate::from_mbps(8.0)) };
         let mut rng = Rng::new(1, 1);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_without_probability_is_skipped() {
+    fn timer_skips_idle_time_only_at_probability_zero() {
         let mut pi = Pi::new(Config::ns2(), Rate::from_mbps(8.0));
         pi.on_silence(Time::from_secs_f64(1e6));
         assert!(pi.timer() > Time::from_secs_f64(1e6 - 0.01) && pi.timer() <= Time::from_secs_f64(1e6));

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_moves_as_by_hand() {
+    fn probability_matches_hand_computed_values() {
         let mut pie = Pie { p: 0.05, old_delay: 0.02, ..pie(by_length()) };
         // (0.125 (0.03 - 0.015) + 1.25 (0.03 - 0.02)) / 2.
         pie.on_timer(&bench::busy(30));
@@ -270,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn without_delay_the_probability_decays() {
+    fn probability_decays_without_delay() {
         let mut pie = Pie { p: 0.5, ..pie(by_length()) };
         pie.on_timer(&bench::busy(0)); // (0.5 - 0.125 * 0.015) * 0.98
         assert!((pie.probability() - 0.488_162_5).abs() < 1e-9);
     }
 
     #[test]
-    fn a_burst_after_quiet_passes() {
+    fn burst_after_idle_time_is_not_dropped() {
         let mut pie = pie(by_length());
         let mut rng = Rng::new(1, 1);
         let mut tick = |pie: &mut Pie, waiting| {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_measure_what_the_packet_that_left_last_has_waited() {
+    fn delay_is_measured_by_the_packet_that_left_last() {
         let mut pie = pie(Config::default());
         let millis = |millis| Time::ZERO + Span::from_millis(millis);
         for at in [0, 1] {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn even_drops_are_neither_too_near_nor_too_far() {
+    fn even_drops_have_bounded_gaps() {
         let mut pie =
             Pie { p: 0.1, old_delay: 0.1, burst: Burst::Passes, ..pie(Config { even: true, ..by_length() }) };
         let mut rng = Rng::new(3, 3);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_price_moves_as_by_hand() {
+    fn price_matches_hand_computed_values() {
         let mut rem = rem(Config { gamma: 0.5, phi: 2.0, ..Config::default() });
         for _ in 0..5 {
             rem.on_arrival(&bench::busy(30), &mut Rng::new(1, 1));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_price_rests_at_the_target_queue_and_full_rate() {
+    fn price_is_constant_at_the_target_queue_and_full_rate() {
         let mut rem = Rem { price: 3.0, ..rem(Config::default()) };
         for _ in 0..100 {
             rem.on_arrival(&bench::busy(20), &mut Rng::new(1, 1));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_at_departure_are_made_when_packets_leave() {
+    fn marks_at_departure_are_set_when_packets_leave() {
         let config = Config { ecn: true, marks: Marks::Departure, ..Config::default() };
         let mut held =
             MarksAtDeparture { rem: Rem { p: 1.0, ..rem(config) }, packets: PacketQueue::default() };

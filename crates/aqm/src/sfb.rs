@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bin_grows_at_each_arrival_and_an_empty_one_shrinks() {
+    fn arrivals_raise_full_bins_and_lower_empty_bins() {
         let mut sfb = Sfb::new(Config { size: 3, increase: 0.25, decrease: 0.5, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (0..3).for_each(|_| assert_eq!(arrive(&mut sfb, 7, &mut rng), Decision::Accept));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_does_not_yield_is_limited_and_others_are_not() {
+    fn only_unresponsive_flows_are_limited() {
         let mut sfb = Sfb::new(Config { size: 3, increase: 0.25, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (0..40).for_each(|_| _ = arrive(&mut sfb, 7, &mut rng));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn both_levels_must_be_bad_for_a_flow_to_be_dropped() {
+    fn flow_is_dropped_only_if_its_bins_of_both_levels_are_bad() {
         let mut sfb = Sfb::new(Config { size: 1, increase: 1.0, bins: 4, ..Config::default() });
         let mut rng = Rng::new(1, 1);
         (0..2).for_each(|_| _ = arrive(&mut sfb, 7, &mut rng));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_law_is_as_by_hand() {
+    fn control_law_matches_hand_computed_values() {
         let sfc = sfc(Config::literal());
         assert!((sfc.law(60.0, 1250.0) - 0.005).abs() < 1e-12);
         assert!((sfc.law(50.0, 1875.0) - 0.1).abs() < 1e-12);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_arrivals_is_as_by_hand() {
+    fn arrival_rate_matches_hand_computed_values() {
         assert_eq!(rate_after(Measured::Gaps(2), &[0]), None);
         assert_eq!(rate_after(Measured::Gaps(2), &[0, 4]), Some(250.0));
         assert_eq!(rate_after(Measured::Gaps(2), &[0, 4, 6, 9]), Some(400.0), "4, 6 and 9 ms");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_designed_bias_is_the_equilibriums_probability() {
+    fn designed_bias_equals_the_equilibrium_probability() {
         let config = Config {
             flows: 300.0,
             rtt: Span::from_millis(600),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_integral_grows_with_the_error_and_rests_when_idle() {
+    fn integral_grows_with_the_error_and_is_frozen_when_idle() {
         let mut sfc = sfc(Config::product());
         sfc.integrate(150.0, Span::from_secs(1));
         assert!((sfc.integral - 0.02).abs() < 1e-12);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_raises_a_probability_that_is_clipped_at_zero() {
+    fn noise_raises_the_mean_of_a_clipped_probability() {
         // Poisson arrivals of the link's rate at the target: 0.290 with one gap, 0.167 with two, 0.087 with four (k2 = 0.2).
         for (gaps, expected) in [(1, 0.290), (2, 0.167), (4, 0.087)] {
             let mut sfc = sfc(Config { measured: Measured::Gaps(gaps), ..Config::literal() });

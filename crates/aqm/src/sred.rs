@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_is_as_by_hand() {
+    fn drop_probability_matches_hand_computed_values() {
         let sred = Sred { frequency: 0.01, ..Sred::new(Config { limit: 60, ..Config::default() }) };
         // 1 / (256 * 0.01)^2 = 0.152588.
         assert!((sred.probability(20, Hit::No) - 0.15 * 0.152_587_890_625).abs() < 1e-12);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_hit_there_are_very_many_flows() {
+    fn probability_without_hits_assumes_very_many_flows() {
         let sred = Sred::new(Config::default());
         assert_eq!(sred.probability(40, Hit::No), 0.15);
     }

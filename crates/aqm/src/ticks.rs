@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silence_is_skipped_in_whole_periods() {
+    fn idle_time_is_skipped_in_whole_periods() {
         let millis = |millis| Time::ZERO + Span::from_millis(millis);
         let mut ticks = Ticks::every(Span::from_millis(3));
         ticks.skip_to(millis(11));

@@ -54,7 +54,7 @@ const ALL: &[&str] = &[
 ];
 
 #[test]
-fn every_discipline_is_among_them() {
+fn conformance_tests_cover_every_discipline() {
     for (form, _) in QueueSpec::known() {
         let name = form.split(['[', ',']).next().expect("a name");
         let there = ALL.iter().any(|text| text.split(',').next() == Some(name));
@@ -132,7 +132,7 @@ fn load(driver: &mut Driver, seed: u64, packets: usize) -> u32 {
 }
 
 #[test]
-fn every_packet_ends_once_and_counts_say_how() {
+fn every_packet_has_one_outcome_and_is_counted_once() {
     for text in ALL {
         for seed in 0..4 {
             let mut driver = Driver::new(link(text, seed));
@@ -161,7 +161,7 @@ fn every_packet_ends_once_and_counts_say_how() {
 }
 
 #[test]
-fn packets_come_out_one_transmission_apart_at_least() {
+fn packets_leave_at_least_one_transmission_time_apart() {
     for text in ALL {
         let mut driver = Driver::new(link(text, 7));
         load(&mut driver, 7, 6000);
@@ -177,7 +177,7 @@ fn packets_come_out_one_transmission_apart_at_least() {
 }
 
 #[test]
-fn no_more_wait_than_the_buffer_holds() {
+fn queued_packets_never_exceed_the_buffer() {
     for text in ALL {
         let mut driver = Driver::new(link(text, 3));
         let most = load(&mut driver, 3, 12_000);
@@ -188,7 +188,7 @@ fn no_more_wait_than_the_buffer_holds() {
 }
 
 #[test]
-fn the_same_seed_decides_the_same() {
+fn equal_seeds_give_equal_decisions() {
     for text in ALL {
         let ends = |seed| {
             let mut driver = Driver::new(link(text, seed));
@@ -214,7 +214,7 @@ fn an_idle_link_loses_nothing() {
 }
 
 #[test]
-fn a_year_without_packets_costs_no_time() {
+fn idle_year_is_skipped_at_once() {
     for text in ALL {
         let mut driver = Driver::new(link(text, 1));
         load(&mut driver, 1, 2000);
@@ -229,7 +229,7 @@ fn a_year_without_packets_costs_no_time() {
 }
 
 #[test]
-fn links_that_fail_change_and_come_back_keep_their_accounts() {
+fn counts_stay_consistent_when_links_fail_change_and_recover() {
     for text in ALL {
         let mut driver = Driver::new(link(text, 2));
         let mut rng = Rng::new(6, 6);

@@ -328,27 +328,27 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn packets_of_one_size_fare_as_in_a_real_queue((spec, nanos) in specs(), events in packets(Just(1000))) {
+    fn packets_of_one_size_are_treated_as_in_a_real_queue((spec, nanos) in specs(), events in packets(Just(1000))) {
         compare(spec, nanos, &events)?;
     }
 
     #[test]
-    fn packets_of_any_sizes_fare_as_in_a_real_queue((spec, nanos) in specs(), events in packets(1..3000u16)) {
+    fn packets_of_any_size_are_treated_as_in_a_real_queue((spec, nanos) in specs(), events in packets(1..3000u16)) {
         compare(spec, nanos, &events)?;
     }
 
     #[test]
-    fn links_that_change_fare_as_a_real_queue((spec, nanos) in specs(), events in changes(delays())) {
+    fn changing_links_behave_like_a_real_queue((spec, nanos) in specs(), events in changes(delays())) {
         compare(spec, nanos, &events)?;
     }
 
     #[test]
-    fn links_that_fail_fare_as_a_real_queue((spec, nanos) in specs(), events in changes(failures())) {
+    fn failing_links_behave_like_a_real_queue((spec, nanos) in specs(), events in changes(failures())) {
         compare(spec, nanos, &events)?;
     }
 
     #[test]
-    fn the_short_way_and_the_long_one_agree((spec, _) in specs(), events in packets(Just(1000))) {
+    fn counted_and_individually_stored_packets_give_equal_results((spec, _) in specs(), events in packets(Just(1000))) {
         let (mut short, mut long) = (link(spec), link(spec));
         long.set_delay(Time::ZERO, spec.delay); // from now on packets are kept one by one
         let mut now = Time::ZERO;
@@ -361,7 +361,7 @@ proptest! {
     }
 
     #[test]
-    fn transmission_times_are_right_within_two_nanoseconds(bps in 1e3..1e11f64, size in 1..=u16::MAX) {
+    fn transmission_times_are_exact_within_two_nanoseconds(bps in 1e3..1e11f64, size in 1..=u16::MAX) {
         let spec = LinkSpec { rate: Rate::from_bps(bps), delay: Span::ZERO, ..drop_tail(1) };
         let exact = f64::from(size) * 8e9 / bps;
         let OfferResult::Arrives { at, .. } = link(spec).offer(Time::ZERO, size, 0, false) else {
@@ -373,7 +373,7 @@ proptest! {
 }
 
 #[test]
-fn a_link_without_a_rate_only_delays() {
+fn link_of_unlimited_rate_only_delays_packets() {
     let mut link = link(LinkSpec { rate: Rate::UNLIMITED, ..drop_tail(1) });
     for millis in [0, 0, 0, 5] {
         let now = Time::ZERO + Span::from_millis(millis);
@@ -383,7 +383,7 @@ fn a_link_without_a_rate_only_delays() {
 }
 
 #[test]
-fn a_rate_of_zero_nearly_stops_the_queue() {
+fn rate_of_zero_nearly_stops_the_queue() {
     let mut link = link(drop_tail(10));
     link.set_rate(Time::ZERO, Rate::ZERO);
     let OfferResult::Arrives { at, .. } = link.offer(Time::ZERO, 1000, 0, false) else {
@@ -397,7 +397,7 @@ fn a_rate_of_zero_nearly_stops_the_queue() {
 }
 
 #[test]
-fn a_link_that_comes_back_does_not_wait_for_what_it_lost() {
+fn recovered_link_does_not_wait_for_lost_packets() {
     let mut link = link(drop_tail(100));
     for _ in 0..100 {
         link.offer(Time::ZERO, 1000, 0, false); // a millisecond each
@@ -432,7 +432,7 @@ fn jittered(queue: QueueSpec, gap: Span) -> Vec<Time> {
 }
 
 #[test]
-fn jitter_spreads_delays_evenly_and_lets_none_overtake() {
+fn jitter_is_uniform_and_does_not_reorder_packets() {
     let fair = QueueSpec::Drr(faircast_aqm::drr::Config::default());
     for queue in [drop_tail(100).queue, fair] {
         let gap = Span::from_millis(5);
@@ -473,7 +473,7 @@ fn independent_losses_have_the_given_rate_and_no_bursts() {
 }
 
 #[test]
-fn a_chain_of_two_states_loses_in_runs() {
+fn gilbert_elliott_losses_have_the_expected_rate_and_run_length() {
     let spec = LossSpec::GilbertElliott { to_bad: 0.01, to_good: 0.25, good: 0.0, bad: 1.0 };
     let (rate, run) = strikes(spec, 2_000_000);
     near(rate, 0.01 / 0.26); // the share of the bad state
@@ -481,19 +481,19 @@ fn a_chain_of_two_states_loses_in_runs() {
 }
 
 #[test]
-fn each_state_has_its_own_losses() {
+fn each_gilbert_elliott_state_has_its_own_loss_rate() {
     let spec = LossSpec::GilbertElliott { to_bad: 0.1, to_good: 0.1, good: 0.02, bad: 0.5 };
     near(strikes(spec, 1_000_000).0, 0.26);
 }
 
 #[test]
-fn certain_and_impossible_losses_are_just_that() {
+fn loss_probabilities_of_zero_and_one_are_exact() {
     assert_eq!(strikes(LossSpec::Bernoulli(1.0), 1_000).0, 1.0);
     assert_eq!(strikes(LossSpec::Bernoulli(0.0), 1_000).0, 0.0);
 }
 
 #[test]
-fn bursts_rank_last_on_long_links_and_first_on_short_ones() {
+fn bursts_rank_last_on_long_links_and_first_on_short_links() {
     // A packet of 1000 bytes takes 1 ms.
     let ranks = |delay| {
         let mut link = link(LinkSpec { delay, ..drop_tail(9) });
@@ -507,7 +507,7 @@ fn bursts_rank_last_on_long_links_and_first_on_short_ones() {
 }
 
 #[test]
-fn more_than_four_gigabytes_may_wait() {
+fn queue_can_hold_more_than_four_gigabytes() {
     let mut link = link(drop_tail(u32::MAX));
     (0..80_000).for_each(|_| {
         let fate = link.offer(Time::ZERO, 60_000, 0, false);

@@ -12,7 +12,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn buffers_are_of_packets_or_bytes() {
+fn buffer_sizes_are_parsed_in_packets_or_bytes() {
     assert_eq!(queue("droptail,50"), QueueSpec::DropTail(Limit::Packets(50)));
     assert_eq!(queue("droptail,50kB"), QueueSpec::DropTail(Limit::Bytes(50_000)));
     assert_eq!(queue("droptail,1.5MB"), QueueSpec::DropTail(Limit::Bytes(1_500_000)));
@@ -37,7 +37,7 @@ fn red_takes_a_preset_and_options() {
 }
 
 #[test]
-fn queues_that_hold_packets_take_options() {
+fn options_of_queues_that_hold_packets_are_parsed() {
     assert_eq!(queue("fifo"), QueueSpec::Fifo(fifo::Config::default()));
     let wanted = fifo::Config { limit: Limit::Bytes(30_000), drops: fifo::Drops::Front };
     assert_eq!(queue("fifo,limit=30kB,drops=front"), QueueSpec::Fifo(wanted));
@@ -55,7 +55,7 @@ fn queues_that_hold_packets_take_options() {
 }
 
 #[test]
-fn written_text_parses_back() {
+fn written_queue_specs_parse_back() {
     for text in [
         "fifo,limit=7,drops=front",
         "codel,ecn,target=1ms",
@@ -92,7 +92,7 @@ fn written_text_parses_back() {
 }
 
 #[test]
-fn the_page_of_queues_has_every_discipline_and_option() {
+fn queue_documentation_lists_every_discipline_and_option() {
     let page = include_str!("../../../docs/queues.md");
     for (form, options) in QueueSpec::known() {
         assert!(page.contains(&format!("`{form}`")), "docs/queues.md lacks {form}");
@@ -145,7 +145,7 @@ fn an_invalid_value_is_refused_with_a_suggestion() {
 }
 
 #[test]
-fn losses_are_probabilities() {
+fn loss_specs_accept_only_probabilities() {
     assert_eq!("bernoulli,0.01".parse(), Ok(LossSpec::Bernoulli(0.01)));
     let wanted = LossSpec::GilbertElliott { to_bad: 0.01, to_good: 0.3, good: 0.0, bad: 1.0 };
     assert_eq!("gilbert,to_bad=0.01,to_good=0.3".parse(), Ok(wanted));

@@ -267,7 +267,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn drop_tail_in_two_phases_is_drop_tail(
+    fn two_phase_drop_tail_equals_drop_tail(
         (limit, loss, nanos, delay) in (limits(), losses(), 1..2_000u64, 0..20u64), events in packets(),
     ) {
         let (one, two) = drop_tails(limit, loss, nanos, delay);
@@ -277,7 +277,7 @@ proptest! {
     }
 
     #[test]
-    fn it_is_on_links_that_change(
+    fn two_phase_drop_tail_equals_drop_tail_on_changing_links(
         (limit, loss, nanos, delay) in (limits(), losses(), 1..2_000u64, 0..20u64), events in events(delays()),
     ) {
         let (one, two) = drop_tails(limit, loss, nanos, delay);
@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn it_is_on_links_that_fail(
+    fn two_phase_drop_tail_equals_drop_tail_on_failing_links(
         (limit, nanos, delay) in (limits(), 1..2_000u64, 0..20u64), events in events(failures()),
     ) {
         let (one, two) = drop_tails(limit, None, nanos, delay);
@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn red_in_two_phases_is_red(
+    fn two_phase_red_equals_red(
         ([ecn, wait, bytes, gentle], nanos) in (any::<[bool; 4]>(), 1..2_000u64), events in packets(),
     ) {
         let base = red::Config { limit: 20, min_th: 2.0, max_th: 6.0, w_q: 0.2, ..red::Config::auto() };
@@ -310,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn every_discipline_forgets_no_packet(
+    fn every_packet_arrives_or_is_lost_in_every_discipline(
         queue in prop_oneof![Just("fifo,drops=front"), Just("codel,target=1ms,interval=5ms,limit=20,ecn"),
             Just("drr,quantum=500,limit=20,queues=4")],
         nanos in 1..2_000u64, loss in losses(),
@@ -341,7 +341,7 @@ proptest! {
 }
 
 #[test]
-fn a_buffer_that_drops_from_its_front_keeps_the_newest() {
+fn buffer_with_front_drops_retains_the_newest_packets() {
     let config = fifo::Config { limit: Limit::Packets(3), drops: fifo::Drops::Front };
     let mut driver = Driver::of(spec(QueueSpec::Fifo(config)));
     for id in 0..6 {
@@ -356,7 +356,7 @@ fn a_buffer_that_drops_from_its_front_keeps_the_newest() {
 }
 
 #[test]
-fn a_late_driver_gets_events_with_their_times() {
+fn late_driver_receives_events_with_their_scheduled_times() {
     let mut link = Link::new(&spec("fifo".parse().expect("it is right")), Rng::new(1, 1));
     for _ in 0..3 {
         assert!(matches!(link.offer(Time::ZERO, 1000, 0, false), OfferResult::Queued(_)));
@@ -424,7 +424,7 @@ fn watched() -> (Link, Arc<Mutex<Observations>>) {
 }
 
 #[test]
-fn a_discipline_observes_departures_and_idle_times_on_request() {
+fn discipline_observes_requested_departures_and_idle_times() {
     let (mut link, seen) = watched();
     let mut rng = Rng::new(2, 2);
     let mut now = Time::ZERO;
@@ -447,7 +447,7 @@ fn a_discipline_observes_departures_and_idle_times_on_request() {
 }
 
 #[test]
-fn a_rate_change_moves_the_notifications_of_a_discipline() {
+fn rate_change_shifts_the_notifications_of_a_discipline() {
     let (mut link, seen) = watched();
     for flow in 0..3 {
         link.offer(Time::ZERO, 1000, flow, false);

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_size_buffer_needs_no_advice() {
+    fn buffer_of_the_requested_size_causes_no_advice() {
         let asked = RECEIVE_BUFFER;
         let small = dropped_by(3, Some(Granted { asked, granted: 212_992 }));
         assert!(small.contains("208 of 16384 KiB") && small.contains("rmem_max=16777216"), "{small}");

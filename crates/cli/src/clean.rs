@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_transfers_are_listed_and_only_old_ones_removed() {
+    fn clean_lists_partial_transfers_and_removes_only_old_ones() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let out = directory.path().to_str().expect("a plain name");
         assert!(clean(&["--out", out]).contains("no partial transfers in"));

@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_class_separates_usage_from_transfer_errors() {
+    fn usage_errors_and_transfer_errors_have_different_classes() {
         assert_eq!(Failure::from(Usage::StdinAndPaths).class(), Class::Usage);
         assert_eq!(Failure::Incomplete(String::new()).class(), Class::Transfer);
         assert_eq!(
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_receivers_and_skipped_files_have_own_exit_codes() {
+    fn dropped_receivers_and_skipped_files_have_distinct_exit_codes() {
         assert_eq!(number(&Failure::LeftOut(String::new())), 4);
         assert_eq!(number(&Failure::WithoutFiles(String::new())), 5);
         assert_eq!(number(&Failure::Incomplete(String::new())), 1);

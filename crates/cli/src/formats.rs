@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn features_that_a_format_lacks_are_refused_with_a_reason() {
+    fn features_unsupported_by_a_format_are_refused_with_a_reason() {
         for option in ["expect 3", "slow drop:1M", "key k", "port 9", "report r", "invite h"] {
             let name = option.split(' ').next().expect("a word");
             is_refused(&format!("faircast send Cargo.toml --wire pgm --{option}"), name);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_of_a_format_are_reported_by_option() {
+    fn missing_or_conflicting_format_options_are_refused_by_name() {
         is_refused("faircast send Cargo.toml --wire alc", "rate");
         is_refused("faircast send Cargo.toml --wire alc --cc rlc --rate 1M", "rate");
         is_refused("faircast send Cargo.toml --wire alc --cc tfmcc", "cc");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_of_one_format_is_refused_with_every_other() {
+    fn option_of_one_format_is_refused_with_all_other_formats() {
         for format in std::iter::once(None).chain(Format::ALL.iter().copied().map(Some)) {
             let name = format.map_or("native", |format| format.declaration().name);
             for other in Format::ALL.iter().filter(|other| Some(**other) != format) {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_checked_where_they_are_typed() {
+    fn values_of_format_options_are_checked_during_parsing() {
         for line in ["--wire smtp", "--framing tcp", "--message line", "--nak-port 0"] {
             let words = format!("faircast send Cargo.toml {line}");
             assert!(Cli::try_parse_from(words.split_whitespace()).is_err(), "{line}");

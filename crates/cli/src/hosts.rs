@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_a_host_on_each_line_with_comments() {
+    fn host_list_has_one_host_per_line_and_allows_comments() {
         let text = "# our hosts\n\n10.0.0.1\n  10.0.0.2:6000  # in the cellar\r\n[2001:db8::7]\n[2001:db8::7]:6000\nlocalhost:7\n";
         let hosts = list(text).expect("all are hosts");
         let addresses: Vec<&str> = hosts.iter().map(|(_, address)| address.as_str()).collect();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn receivers_are_listed_once_by_name_or_address() {
+    fn receiver_list_accepts_each_name_or_address_once() {
         let receivers = |text| parse_receivers(Path::new("lab.txt"), text);
         let named = receivers("# the lab\nlab-01\n\n 192.0.2.7  # the slow one\n").expect("both are names");
         assert_eq!(named, [RequiredHost::Name("lab-01".into()), RequiredHost::new("192.0.2.7")]);

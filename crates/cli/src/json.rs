@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_keeps_its_shape() {
+    fn json_of_every_event_matches_the_stored_lines() {
         let id = ReceiverId::new(0x1f).expect("not zero");
         let events = [
             Event::Opened {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_report_keeps_its_shape() {
+    fn json_of_every_report_matches_the_stored_lines() {
         let streams = vec![StreamReceived { bytes: 9, blocks: 1, ..StreamReceived::default() }];
         let lines = [
             text(&Line::done(
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_matches_the_schema_and_extra_fields_do_not() {
+    fn every_line_matches_the_schema_and_extra_fields_are_refused() {
         let schema = Schema::read();
         let lines =
             [include_str!("../tests/events.ndjson"), include_str!("../tests/reports.ndjson")].concat();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_about_json_is_fresh() {
+    fn generated_json_page_is_up_to_date() {
         let (path, page) = (docs("json.md"), Schema::read().page());
         if std::env::var_os("FAIRCAST_BLESS").is_some() {
             std::fs::write(&path, &page).expect("docs/ is writable");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_an_error_and_then_a_done_that_is_not_ok() {
+    fn failure_prints_an_error_line_and_a_failed_done_line() {
         let failure = Failure::from(faircast::Error::Transfer(faircast::error::TransferError::Stopped));
         let lines = text(&Line::failure(&failure)) + &text(&Line::failed());
         assert_eq!(

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_made_can_be_read_and_is_the_owners_alone() {
+    fn new_key_file_is_valid_and_readable_only_by_its_owner() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.key");
         made(Place::New(path.clone())).expect("nothing is there yet");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_only_replaced_by_force() {
+    fn existing_key_file_is_replaced_only_with_force() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.key");
         made(Place::New(path.clone())).expect("nothing is there yet");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_that_others_can_read_is_noticed() {
+    fn key_file_readable_by_other_users_is_detected() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.key");
         made(Place::New(path.clone())).expect("nothing is there yet");
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_for_standard_output_is_one_line() {
+    fn key_on_standard_output_is_one_line() {
         let mut out = Vec::new();
         run(Resolved::group(Place::Stdout), &mut out, &mut Vec::new()).expect("a vector takes everything");
         let text = String::from_utf8(out).expect("text");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn hop_key_is_derived_and_each_key_file_states_its_use() {
+    fn derived_hop_key_and_group_key_files_state_their_use() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let [group, relay] = ["lab.key", "relay.key"].map(|name| directory.path().join(name));
         made(Place::New(group.clone())).expect("nothing is there yet");
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn both_keys_of_a_pair_state_their_use() {
+    fn both_key_files_of_a_pair_state_their_use() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.sign");
         signing::make(&Place::New(path.clone()), &mut Vec::new()).expect("nothing is there yet");

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_of_the_command_line_is_fresh() {
+    fn generated_command_line_page_is_up_to_date() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
         if std::env::var_os("FAIRCAST_BLESS").is_some() {
             std::fs::write(&path, markdown()).expect("docs/ is writable");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_for_users_has_examples() {
+    fn every_visible_command_except_dissector_has_examples() {
         for sub in Cli::command().get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let needs_none = sub.get_name() == "dissector";
             assert!(needs_none || sub.get_after_help().is_some(), "{}", sub.get_name());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn command_has_a_page_and_unknown_names_list_the_pages() {
+    fn commands_have_manual_pages_and_unknown_names_list_them() {
         let of = |names: &[&str]| {
             let (names, mut text) =
                 (names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), Vec::new());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_and_pages_name_every_command() {
+    fn completions_and_manual_contain_command_names() {
         let (mut script, mut manual) = (Vec::new(), Vec::new());
         completions(Shell::Bash, &mut script).expect("a vector takes everything");
         page(&[], &mut manual).expect("a vector takes everything");

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_reach_a_reader_that_reads_after_the_end() {
+    fn last_lines_reach_a_reader_that_reads_after_the_end() {
         let (mut outlet, mut reader) = piped();
         fill(&mut outlet, 10_000);
         writeln!(outlet, "error").expect("it is queued");
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_reads_again_learns_how_many_lines_are_missing() {
+    fn outlet_drops_lines_and_finishes_when_reading_resumes() {
         let (mut outlet, mut reader) = piped();
         fill(&mut outlet, 2 * MAX_BYTES / 200);
         let lines = thread::spawn(move || {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_goes_away_is_an_error_of_the_next_line() {
+    fn closed_reader_is_reported_at_finish_and_at_the_next_line() {
         let (mut outlet, reader) = piped();
         drop(reader);
         writeln!(outlet, "one").expect("it is queued");

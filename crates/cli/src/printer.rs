@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_progress_names_the_limiting_receiver() {
+    fn progress_line_names_the_limiting_receiver() {
         assert_eq!(
             progress_line(Role::Source, &halfway()),
             "12 s  50 % of 4.00 GB  95.0 Mbit/s  rtt 1.2 ms  loss 0.10 %  limited by lab-07  3 of 8 done"
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_before_the_start_names_the_missing_hosts() {
+    fn progress_line_before_the_start_names_the_missing_hosts() {
         let joining = |joined, absent: &[&str], failed: &[(&str, &str)]| {
             let incomplete = |(host, reason): &(&str, &str)| IncompleteReceiver {
                 host: (*host).to_owned(),
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_names_the_limiting_receiver_and_fits_80_columns() {
+    fn progress_block_names_limiting_receiver_and_fits_80_columns() {
         let block = progress_block(Role::Source, &halfway());
         assert!(block.contains("limited by lab-07; 3 of 8 receivers done"), "{block}");
         assert!(block.contains("2:48 left"), "{block}");
@@ -678,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_names_receivers_that_work_on_files() {
+    fn progress_states_the_activity_of_busy_receivers() {
         let busy = |host: &str| Busy { host: host.into(), activity: "renaming files", percent: 62 };
         let one = Progress { busy: vec![busy("lab-07")], ..halfway() };
         assert!(progress_line(Role::Source, &one).ends_with("3 of 8 done  lab-07: renaming files, 62 %"));
@@ -689,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_no_end_to_count_towards() {
+    fn progress_of_unknown_length_states_no_percentage() {
         let progress = Progress { total_bytes: None, ..halfway() };
         assert!(progress_line(Role::Receiver, &progress).starts_with("12 s  2.00 GB  95.0 Mbit/s"));
     }
@@ -707,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn sending_through_lo_is_stated_except_with_unicast_alone() {
+    fn loopback_interface_is_stated_except_for_unicast_sources() {
         let opened = Event::Opened {
             group: "239.255.70.1:5777".parse().expect("a literal"),
             interface: "lo".into(),
@@ -721,7 +721,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_goes_away_stops_the_session() {
+    fn closed_reader_stops_the_session() {
         struct Closed;
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

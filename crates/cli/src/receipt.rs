@@ -305,7 +305,7 @@ mod tests {
     type Edit = fn(&mut serde_json::Value);
 
     #[test]
-    fn a_report_that_contradicts_its_receipts_fails() {
+    fn report_that_contradicts_its_receipts_fails_verification() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("report.json");
         let content = directory.path().join("image");
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_end_in_a_host_name_does_not_reach_the_terminal() {
+    fn control_characters_of_host_names_are_escaped_in_the_output() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, content) = (directory.path().join("report.json"), directory.path().join("image"));
         fs::write(&content, vec![7; 10_000]).expect("written");

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_report_has_the_exit_code_and_every_receiver() {
+    fn json_report_has_the_exit_code_and_every_receiver() {
         let read: Value = serde_json::from_str(&text(Format::Json, &Ok(dropped()), &[])).expect("JSON");
         assert_eq!((&read["ok"], &read["exit_code"]), (&Value::from(false), &Value::from(4)), "{read}");
         assert_eq!((&read["verified"], &read["dropped"]), (&Value::from(1), &Value::from(1)));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_to_a_pipe_without_a_reader_waits_within_a_bound() {
+    fn report_to_an_unread_pipe_fails_after_a_limited_wait() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let directory = tempfile::tempdir().expect("a temporary directory");
         let pipe = |name: &str| {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_cannot_be_written_is_named_at_the_start() {
+    fn unwritable_report_path_is_named_at_the_start() {
         let error = ReportFile::create(Path::new("no/such/place/report.json")).expect_err("no directory");
         assert!(error.to_string().contains("no/such/place/report.json"), "{error}");
     }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn one_scheme_is_listed_and_an_unknown_one_lists_the_others() {
+    fn single_scheme_is_listed_and_unknown_name_lists_all_schemes() {
         assert!(listed(Some("ormcc"), true).expect("it exists").starts_with("{\"name\":\"ormcc\","));
         let failure = listed(Some("nosuch"), false).expect_err("it does not exist");
         assert!(

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_receiver_waits_and_running_receivers_are_bounded() {
+    fn daemon_starts_one_waiting_receiver_and_bounds_running_ones() {
         let (mut receivers, now) = (Receivers::new(2, 1), Instant::now());
         assert_eq!((receivers.start(now), receivers.start(now)), (Some(1), None));
         receivers.running.insert(1, true);

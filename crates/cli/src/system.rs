@@ -61,14 +61,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_is_read_past_a_name_with_spaces_and_brackets() {
+    fn cpu_time_is_parsed_after_a_name_with_spaces_and_brackets() {
         let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20 0";
         assert_eq!(cpu_ticks(stat), Some(175));
         assert_eq!(cpu_ticks("7 (a) S 1"), None);
     }
 
     #[test]
-    fn a_random_group_is_one_that_can_be_used() {
+    fn random_group_is_multicast_with_a_dynamic_port() {
         for like in [IpAddr::from([127, 0, 0, 1]), Ipv6Addr::LOCALHOST.into()] {
             let group = random_group(like);
             assert!(group.ip().is_multicast() && group.port() >= 49_152, "{group}");

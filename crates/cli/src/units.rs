@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_by_the_calendar() {
+    fn times_are_formatted_as_dates_and_times_of_day() {
         assert_eq!(utc(1_750_000_000), "2025-06-15 15:06:40 UTC");
         assert_eq!(utc(u64::MAX), format!("{} s after 1970", u64::MAX));
         let now = Local::now();

@@ -459,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_an_interface_or_both() {
+    fn relay_side_is_parsed_as_group_or_interface_or_both() {
         let at = |group: Option<&str>, interface: Option<&str>| {
             let group = group.map(|group| group.parse().expect("a group"));
             Ok(GroupAt { group, interface: interface.map(str::to_owned) })
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_are_hosts_and_relays_listen_at_ports() {
+    fn parent_addresses_and_listen_ports_are_parsed() {
         let at = |text: &str| Ok(text.parse::<SocketAddr>().expect("an address"));
         assert_eq!(parent("192.0.2.7"), at("192.0.2.7:5778"));
         assert_eq!(parent("[2001:db8::7]"), at("[2001:db8::7]:5778"));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_units_and_bounds() {
+    fn sizes_are_parsed_with_units_and_bounds() {
         assert_eq!(
             (size("64M"), size("1.5G"), size("2000k")),
             (Ok(64_000_000), Ok(1_500_000_000), Ok(2_000_000))
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_no_group_is_refused_by_name() {
+    fn unusable_group_addresses_are_refused_with_a_reason() {
         let host = "192.0.2.7".parse().expect("a literal");
         assert_eq!(group("192.0.2.7:5777"), Err(BadValue::NotMulticast(host)));
         assert_eq!(group("239.1.2.3:0"), Err(BadValue::PortZero));
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_for_slow_receivers_carries_its_rate() {
+    fn slow_receiver_policy_is_parsed_with_its_rate() {
         assert_eq!(slow("follow"), Ok(SlowReceiverPolicy::Follow));
         assert_eq!(slow("floor:50M"), Ok(SlowReceiverPolicy::Floor(Rate::from_mbps(50.0))));
         assert_eq!(slow("drop:1.5G"), Ok(SlowReceiverPolicy::Drop(Rate::from_mbps(1_500.0))));
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_would_leave_its_directory_is_refused() {
+    fn unsafe_file_names_and_long_host_names_are_refused() {
         assert_eq!(file_name("disk.img"), Ok("disk.img".into()));
         for bad in ["", ".", "..", "a/b", "a\nb"] {
             assert!(file_name(bad).is_err(), "{bad:?}");
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentage_is_a_part_of_a_hundred() {
+    fn percentage_is_parsed_as_a_fraction() {
         assert_eq!(percent("10%"), Ok(0.1));
         assert_eq!(percent("0"), Ok(0.0));
         for bad in ["101%", "-1", "much", "nan"] {
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_goes_to_a_path() {
+    fn layer_output_is_parsed_as_layer_and_path() {
         assert_eq!(layer_to("1=a=b"), Ok((Layer(1), "a=b".into())));
         for bad in ["1", "1=", "=x", "300=x"] {
             assert_eq!(layer_to(bad), Err(BadValue::NotALayer(bad.into())));

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn refusing_hosts_are_named_if_no_receiver_joined() {
+    fn hosts_that_refused_are_named_if_no_receiver_joined() {
         let refused = |host: &str, reason: &str| ReceiverReport::refused(host.to_owned(), reason.to_owned());
         let each = vec![refused("pc1", "it has another key (1f2e3d4c)"), refused("pc2", "it has no key")];
         let (group, waited) = ("239.255.70.1:5777".parse().expect("a group"), Duration::from_secs(3));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn error_states_the_option_to_use() {
+    fn error_message_states_the_option_that_helps() {
         let group = "239.255.70.1:5777".parse().expect("a group");
         let waited = Duration::from_secs(3);
         let cases = [

@@ -64,7 +64,7 @@ fn group(number: u8) -> String {
 }
 
 #[test]
-fn invalid_arguments_exit_with_2_and_a_hint() {
+fn invalid_arguments_cause_exit_code_2_and_a_hint() {
     for (arguments, words) in [
         (vec!["send"], "PATH"),
         (vec!["send", "Cargo.toml", "--ttl", "0"], "TTL of 0"),
@@ -102,7 +102,7 @@ fn help_is_on_standard_output_for_every_command() {
 }
 
 #[test]
-fn closed_reader_is_not_an_error() {
+fn closed_output_of_a_print_command_is_not_an_error() {
     for arguments in [vec!["completions", "bash"], vec!["schemes"], vec!["dissector"], vec!["man"]] {
         let mut child = faircast(&arguments)
             .stdout(Stdio::piped())
@@ -132,14 +132,14 @@ fn source_with_closed_output_ends_silently() {
 }
 
 #[test]
-fn doctor_exits_with_1_when_a_check_fails() {
+fn failed_check_of_doctor_causes_exit_code_1() {
     let (code, out, err) = ended(&["doctor", "--iface", "nosuch0"]);
     assert_eq!(code, 1, "{out}{err}");
     assert!(out.contains("FAIL  choice") && out.contains("nosuch0"), "{out}");
 }
 
 #[test]
-fn a_key_that_exists_is_not_overwritten() {
+fn existing_key_file_is_not_overwritten() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("lab.key");
     let path = path.to_str().expect("text");
@@ -162,7 +162,7 @@ fn doctor_finds_working_loopback_on_this_host() {
 }
 
 #[test]
-fn source_without_receivers_exits_with_1() {
+fn source_without_receivers_ends_with_exit_code_1() {
     let group = group(1);
     let (code, out, err) = ended(&[
         "send",
@@ -182,7 +182,7 @@ fn source_without_receivers_exits_with_1() {
 }
 
 #[test]
-fn receiver_without_a_source_exits_with_1() {
+fn receiver_without_a_source_ends_with_exit_code_1() {
     let (group, directory) = (group(2), tempfile::tempdir().expect("a temporary directory"));
     let out = directory.path().to_str().expect("text");
     let (code, _, err) =
@@ -239,7 +239,7 @@ fn standard_input_arrives_unchanged_on_standard_output() {
 }
 
 #[test]
-fn a_live_stream_comes_through_to_its_end() {
+fn live_stream_arrives_completely() {
     let (out, last) = piped(&["stream"], &group(7), &content(1_000_000));
     assert!(out == content(1_000_000), "{} bytes", out.len());
     assert!(last.contains(r#""event":"done","ok":true"#), "{last}");
@@ -261,7 +261,7 @@ fn receiver_with_closed_output_ends_silently() {
 }
 
 #[test]
-fn an_interrupted_receiver_ends_in_order_with_1() {
+fn interrupted_receiver_ends_cleanly_with_exit_code_1() {
     let (group, directory) = (group(5), tempfile::tempdir().expect("a temporary directory"));
     let child = faircast(&["recv", "--json", "--iface", "lo", "--group", &group, "--out"])
         .arg(directory.path())

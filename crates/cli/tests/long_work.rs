@@ -52,7 +52,7 @@ fn results(directory: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_killed_run_resumes_to_the_same_bytes() {
+fn killed_run_resumes_and_yields_identical_files() {
     const RUN: [&str; 11] = [
         "sim",
         "run",
@@ -102,7 +102,7 @@ fn a_killed_run_resumes_to_the_same_bytes() {
 }
 
 #[test]
-fn a_directory_stores_runs_of_one_scenario_and_only_with_out() {
+fn runs_of_one_scenario_are_stored_only_with_option_out() {
     let place = lab();
     let directory = place.path().join("d");
     let run = |more: &[&str]| {
@@ -135,7 +135,7 @@ fn a_directory_stores_runs_of_one_scenario_and_only_with_out() {
 }
 
 #[test]
-fn a_comparison_runs_only_new_contenders() {
+fn repeated_comparison_runs_only_new_schemes() {
     let place = lab();
     let compare = |schemes: &str, out: &str| {
         let arguments =
@@ -160,7 +160,7 @@ fn a_comparison_runs_only_new_contenders() {
 }
 
 #[test]
-fn an_estimate_stands_before_the_first_run_for_people_only() {
+fn estimate_precedes_the_first_run_in_text_output_only() {
     let place = lab();
     let run = |more: &[&str]| ended(place.path(), &[&["sim", "run", "lab.toml"][..], more].concat()).2;
     let printed = run(&["--threads", "1"]);
@@ -196,7 +196,7 @@ fn merged_shards_equal_one_run() {
 }
 
 #[test]
-fn a_reproduction_draws_its_figures() {
+fn reproduction_with_option_plot_draws_its_figures() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let run = ["repro", "run", "000/fig-3.10", "--quick", "-q", "--plot"];
     let (code, out, err) = ended(place.path(), &run);

@@ -43,7 +43,7 @@ fn new_scenario_runs_without_options_and_prints_its_files() {
 }
 
 #[test]
-fn the_same_run_gives_the_same_figures_and_results() {
+fn equal_runs_give_equal_files_with_one_and_two_threads() {
     let place = lab();
     for (out, threads) in [("a", "1"), ("b", "2")] {
         let run = ["sim", "run", "lab.toml", "-q", "--plot", "--set", "duration=30 s", "--threads", threads];
@@ -66,7 +66,7 @@ fn files(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_directory_holds_the_files_of_one_run_alone() {
+fn output_directory_holds_result_files_of_the_last_run_only() {
     let place = lab();
     let run = ["sim", "run", "lab.toml", "-q", "--out", "d", "--set", "duration=21 s"];
     let end = |arguments: &[&str]| {
@@ -91,7 +91,7 @@ fn a_directory_holds_the_files_of_one_run_alone() {
 }
 
 #[test]
-fn json_reports_metrics_claims_and_the_end() {
+fn json_output_reports_metrics_claims_and_a_done_line() {
     let place = lab();
     let (code, out, _) =
         ended(place.path(), &["sim", "run", "lab.toml", "-q", "--json", "--set", "duration=30 s"]);
@@ -105,7 +105,7 @@ fn json_reports_metrics_claims_and_the_end() {
 }
 
 #[test]
-fn a_claim_that_fails_exits_with_1() {
+fn failed_claim_causes_exit_code_1() {
     let place = lab();
     let run = ["sim", "run", "lab.toml", "-q", "--set", "duration=30 s", "--set", "claim.1.low=50"];
     let (code, out, err) = ended(place.path(), &[&run[..], &["--set", "claim.1.high=60"]].concat());
@@ -114,7 +114,7 @@ fn a_claim_that_fails_exits_with_1() {
 }
 
 #[test]
-fn mistake_is_shown_in_its_line_with_a_suggestion() {
+fn scenario_mistake_is_shown_with_its_line_and_a_suggestion() {
     let place = lab();
     let path = place.path().join("lab.toml");
     let text = std::fs::read_to_string(&path).expect("it was written");
@@ -131,7 +131,7 @@ fn mistake_is_shown_in_its_line_with_a_suggestion() {
 }
 
 #[test]
-fn invalid_arguments_exit_with_2_and_a_hint() {
+fn invalid_arguments_cause_exit_code_2_and_a_hint() {
     let place = lab();
     for (arguments, words) in [
         (vec!["sim", "run", "nosuch.toml"], "cannot read the scenario nosuch.toml"),
@@ -156,7 +156,7 @@ fn invalid_arguments_exit_with_2_and_a_hint() {
 }
 
 #[test]
-fn the_schema_is_json() {
+fn printed_scenario_schema_is_valid_json() {
     let place = lab();
     let (code, out, _) = ended(place.path(), &["sim", "schema"]);
     let schema: Value = serde_json::from_str(&out).expect("JSON");
@@ -164,7 +164,7 @@ fn the_schema_is_json() {
 }
 
 #[test]
-fn reproduction_reports_its_claims_as_one_object() {
+fn reproduction_reports_its_claims_as_one_json_object() {
     let place = lab();
     let run = ["repro", "run", "000/fig-3.10", "--quick", "--json", "-q", "--out", "fig"];
     let (code, out, err) = ended(place.path(), &run);
@@ -186,7 +186,7 @@ fn reproduction_reports_its_claims_as_one_object() {
 }
 
 #[test]
-fn selected_reproductions_make_one_page() {
+fn selected_reproductions_are_reported_on_one_page() {
     let place = lab();
     let ids = ["000/fig-3.4", "000/table-3", "004/fig-7"];
     let verify = ["--quick", "-q", "--seeds", "1", "--out", "report"];
@@ -210,7 +210,7 @@ fn selected_reproductions_make_one_page() {
 }
 
 #[test]
-fn the_list_of_reproductions_names_all_with_their_claims() {
+fn list_of_reproductions_is_printed_as_text_and_json() {
     let place = lab();
     let (code, out, _) = ended(place.path(), &["repro", "list", "--json"]);
     let all = lines(&out);
@@ -227,7 +227,7 @@ fn star(lines: &str, routers: &str) -> String {
 }
 
 #[test]
-fn schemes_of_trees_need_a_scenario_with_trees() {
+fn tree_and_router_schemes_need_a_matching_scenario() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let compare = |schemes: &str, text: String| {
         std::fs::write(place.path().join("star.toml"), text).expect("it is ours");

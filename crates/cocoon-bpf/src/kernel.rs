@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_linux_would_not_take_is_refused() {
+    fn name_that_linux_does_not_accept_is_refused() {
         for bad in ["", "sixteen_letters_", "white space", "a/b", "..", "ü"] {
             assert!(Place::new(bad, Path::new("/sys/fs/bpf")).is_err(), "{bad}");
         }
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verifiers_last_line_is_reported_without_statistics() {
+    fn last_verifier_line_before_the_statistics_is_reported() {
         let printed = ["-- BEGIN PROG LOAD LOG --", "R1 invalid mem access 'scalar'", "processed 9 insns"];
         let mut printed: Vec<String> = printed.iter().map(|line| (*line).to_string()).collect();
         printed.push("-- END PROG LOAD LOG --".into());
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_has_settings_and_name_at_the_loaders_offsets() {
+    fn object_has_settings_and_name_at_the_offsets_of_the_loader() {
         let place = Place::new("cocoon_x", Path::new("/sys/fs/bpf")).unwrap();
         let opened = ObjectBuilder::default().open_memory(OBJECT).unwrap();
         let mut found = 0;

@@ -529,7 +529,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_destination_falls_into_its_prefix_and_survives_the_map() {
+    fn destination_key_has_its_prefix_and_round_trips_as_bytes() {
         let settings = Settings::default();
         let key = GroupKey::of("10.1.2.3".parse().unwrap(), 7, &settings);
         assert_eq!(key.which, Which::Prefix("10.1.2.0".parse().unwrap(), 24));
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_and_the_longest_prefix_do_not_overflow() {
+    fn shortest_and_longest_prefixes_do_not_overflow() {
         for (bits4, bits6) in [(0, 0), (32, 128)] {
             let settings = Settings { prefix4: bits4, prefix6: bits6, ..Settings::default() };
             let four = GroupKey::of("10.1.2.3".parse().unwrap(), 0, &settings);

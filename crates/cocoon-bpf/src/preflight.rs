@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_capabilities_are_enough_and_one_is_not() {
+    fn loading_needs_cap_bpf_and_cap_perfmon_or_cap_sys_admin() {
         assert!(may_load("Name:\tx\nCapEff:\t000000c000000000\n"));
         assert!(may_load("CapEff:\t0000000000200000\n"));
         assert!(!may_load("CapEff:\t0000008000000000\n"));

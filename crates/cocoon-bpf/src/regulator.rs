@@ -163,7 +163,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn the_window_is_the_mean_tcp_window_times_the_flows() {
+    fn window_is_the_mean_tcp_window_times_the_number_of_flows() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 2, Some(&group(&[2, 6], 1000, 0, true)));
         assert_eq!(regulator.window(), 8.0 * 1460.0);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flow_gets_a_quarter_or_all_of_four_tcps_acknowledgements() {
+    fn one_flow_receives_a_quarter_or_all_acks_of_four_tcp_flows() {
         for (opening, packets) in [(Opening::Share, 2), (Opening::All, 8)] {
             let mut regulator = Regulator::new(opening);
             regulator.observe(MS, 1, Some(&group(&[9, 9, 9, 9], 0, 0, true)));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_stops_it_until_enough_is_acknowledged() {
+    fn cut_stops_sending_until_enough_bytes_are_acknowledged() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 1, Some(&group(&[8], 0, 0, true)));
         assert_eq!(burst(&mut regulator), 9);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn with_idle_tcps_the_kept_window_leaves_once_per_round_trip() {
+    fn window_is_sent_once_per_round_trip_while_tcp_is_idle() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 1, Some(&group(&[10], 0, 0, true)));
         burst(&mut regulator);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_group_the_default_window_leaves_per_default_rtt() {
+    fn default_window_is_sent_per_default_rtt_without_a_group() {
         let mut regulator = Regulator::default();
         let mut left = 0;
         for tenth in 0..=100 {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recreated_group_may_count_from_zero() {
+    fn recreated_group_can_restart_its_counter_at_zero() {
         let mut regulator = Regulator::default();
         regulator.observe(MS, 1, Some(&group(&[4], 1_000_000, 0, true)));
         let left = burst(&mut regulator);

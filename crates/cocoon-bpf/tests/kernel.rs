@@ -110,7 +110,7 @@ fn turn() -> std::sync::MutexGuard<'static, ()> {
 }
 
 #[test]
-fn three_loads_and_unloads_keep_connections_and_leave_nothing() {
+fn connections_survive_three_unloads_and_programs_are_freed() {
     let Some(place) = place("cyc") else { return };
     let _turn = turn();
     let before = complaints();
@@ -189,7 +189,7 @@ fn a_second_connection_begins_with_half_the_window_of_the_first() {
 }
 
 #[test]
-fn live_connections_follow_groups_of_user_space() {
+fn live_connections_move_to_groups_assigned_by_user_space() {
     let Some(place) = place("grp") else { return };
     let _turn = turn();
     let _registered = Registered::new(&place, &Settings::default());
@@ -259,7 +259,7 @@ fn live_connections_follow_groups_of_user_space() {
 }
 
 #[test]
-fn clients_of_an_ipv6_socket_are_in_their_address_groups() {
+fn clients_of_an_ipv6_socket_are_grouped_by_address() {
     let Some(place) = place("six") else { return };
     let _turn = turn();
     let _registered = Registered::new(&place, &Settings::default());
@@ -281,7 +281,7 @@ fn clients_of_an_ipv6_socket_are_in_their_address_groups() {
 }
 
 #[test]
-fn a_connection_that_finds_the_table_of_groups_full_runs_alone() {
+fn connection_runs_ungrouped_when_the_group_table_is_full() {
     const TABLE: u64 = 4096;
     const MORE: u64 = 50;
     let Some(place) = place("ful") else { return };
@@ -312,7 +312,7 @@ fn a_connection_that_finds_the_table_of_groups_full_runs_alone() {
 }
 
 #[test]
-fn a_registered_name_is_refused_and_an_unknown_one_reported() {
+fn load_refuses_registered_names_and_unload_unknown_names() {
     let Some(place) = place("dup") else { return };
     let _turn = turn();
     let registered = Registered::new(&place, &Settings::default());
@@ -328,7 +328,7 @@ fn a_registered_name_is_refused_and_an_unknown_one_reported() {
 }
 
 #[test]
-fn without_a_bpf_file_system_it_says_how_to_mount_one() {
+fn missing_bpf_file_system_is_reported_with_a_mount_command() {
     if place("fs").is_none() {
         return;
     }

@@ -26,7 +26,7 @@ fn noted() -> (Vec<(String, String)>, String) {
 }
 
 #[test]
-fn the_object_was_compiled_from_the_sources_beside_it() {
+fn object_was_compiled_from_the_current_sources() {
     let (pairs, _) = noted();
     let sources = std::fs::read_dir(package().join("bpf")).expect("there is one").count();
     assert_eq!(pairs.len(), sources + 1, "bpf/build notes all files");
@@ -38,11 +38,11 @@ fn the_object_was_compiled_from_the_sources_beside_it() {
 }
 
 #[test]
-fn compiling_again_gives_the_same_object() {
+fn recompilation_gives_the_same_object() {
     let (_, compiler) = noted();
     let version = Command::new("clang").arg("--version").output();
     let Some(version) = version.ok().filter(|it| it.status.success()) else {
-        eprintln!("skipped: compiling_again_gives_the_same_object: needs clang");
+        eprintln!("skipped: recompilation_gives_the_same_object: needs clang");
         return;
     };
     let here = String::from_utf8_lossy(&version.stdout).lines().next().unwrap_or_default().to_owned();

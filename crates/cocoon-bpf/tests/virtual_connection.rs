@@ -116,7 +116,7 @@ fn view(cwnd: u32) -> View {
 }
 
 #[test]
-fn gate_and_coordinator_agree() {
+fn regulator_and_coordinator_agree() {
     let mut both = Both::new([4, 8]);
     assert_eq!(both.let_through(), (13, 13), "mean 6 of two flows, and one packet more");
     for (at, packets, window) in [(0, 1, 4), (1, 2, 9), (0, 4, 5), (1, 0, 4), (1, 9, 4), (0, 20, 6)] {

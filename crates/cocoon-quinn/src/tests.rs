@@ -44,7 +44,7 @@ fn later_connections_begin_with_half_of_the_smallest_window() {
 }
 
 #[test]
-fn a_loss_cuts_another_connection_with_as_much_in_flight() {
+fn loss_cuts_another_connection_with_more_bytes_in_flight() {
     let config = Config { start: Start::Alone, ..Config::published() };
     let cocoon = Cocoon::with(Arc::new(NewRenoConfig::default()), Prefixes::default(), config);
     let now = Instant::now();
@@ -70,7 +70,7 @@ fn a_loss_cuts_another_connection_with_as_much_in_flight() {
 }
 
 #[test]
-fn news_that_is_older_than_two_round_trips_is_forgotten() {
+fn cuts_older_than_two_round_trips_are_discarded() {
     let config = Config { start: Start::Alone, ..Config::published() };
     let cocoon = Cocoon::with(Arc::new(NewRenoConfig::default()), Prefixes::default(), config);
     let now = Instant::now();
@@ -108,7 +108,7 @@ fn a_connection_is_a_member_until_its_controllers_are_dropped() {
 }
 
 #[test]
-fn with_no_room_a_connection_goes_on_by_itself() {
+fn connection_beyond_the_member_limit_runs_uncoordinated() {
     let config = Config { max_members: 1, ..Config::published() };
     let cocoon = Cocoon::with(Arc::new(NewRenoConfig::default()), Prefixes::default(), config);
     let now = Instant::now();

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn a_hundred_clients_of_one_prefix_are_one_group() {
+fn hundred_clients_of_one_prefix_form_one_group() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let run = Command::new(cargo)
         .args(["run", "--quiet", "--offline", "--example", "server", "--", "demo"])

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rate_is_moved_into_the_limits() {
+    fn every_rate_is_clamped_to_the_limits() {
         let bounds = Bounds { min: Rate::from_bps(1400.0), max: Rate::from_mbps(5.0) };
         for (wanted, got) in
             [(0.0, 1400.0), (f64::NAN, 1400.0), (2e6, 2e6), (f64::INFINITY, 5e6), (-1.0, 1400.0)]
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_sends_a_third_uses_its_rate_in_part() {
+    fn source_that_sends_a_third_of_its_rate_has_partial_usage() {
         let (rtt, allowed) = (Span::from_millis(100), Rate::from_mbps(1.0));
         for (sent, usage) in [(4, Usage::Partial), (12, Usage::Full)] {
             let mut meter = SendMeter::new(Time::ZERO);

@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_reads_back_to_itself() {
+    fn every_code_is_unchanged_by_decoding_and_encoding() {
         for code in 0..=u16::MAX {
             assert_eq!(encode(decode(code)), code, "{code:#06x}");
         }
     }
 
     #[test]
-    fn the_error_is_below_a_twentieth_of_a_percent() {
+    fn rounding_error_is_below_a_twentieth_of_a_percent() {
         let mut value = 2e-6_f32;
         while value < 1.7e13 {
             let error = (f64::from(decode(encode(value))) / f64::from(value) - 1.0).abs();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_outside_the_range_go_to_its_ends() {
+    fn numbers_outside_the_range_become_zero_or_infinity() {
         assert_eq!(decode(encode(0.0)), 0.0);
         assert_eq!(decode(encode(-3.0)), 0.0);
         assert_eq!(decode(encode(f32::NAN)), 0.0);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_kept() {
+    fn decoded_values_increase_with_the_code() {
         assert!((1..=u16::MAX).all(|code| decode(code) > decode(code - 1)));
     }
 }

@@ -643,14 +643,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_wraps_forward_and_back() {
+    fn packet_number_unwraps_forward_and_backward() {
         assert_eq!(Seq::unwrap(Seq(0xffff_fff0), 5), Seq(0x1_0000_0005));
         assert_eq!(Seq::unwrap(Seq(0x1_0000_0005), 0xffff_fff0), Seq(0xffff_fff0));
         assert_eq!(Seq::unwrap(Seq(0), 7), Seq(7));
     }
 
     #[test]
-    fn each_layer_has_a_standing_of_its_own() {
+    fn each_layer_has_its_own_state() {
         let all = [LayerState::Off, LayerState::Open, LayerState::Followed, LayerState::Settled];
         let mut states = LayerStates(u32::MAX);
         for (layer, standing) in (0..LayerStates::LAYERS).zip(all.iter().cycle()) {
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_before_the_first_one_is_taken_as_it_is() {
+    fn packet_number_never_unwraps_below_zero() {
         assert_eq!(Seq::unwrap(Seq(3), 0xffff_ffff), Seq(0xffff_ffff));
     }
 }

@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_nodes_have_unlike_streams() {
+    fn adjacent_nodes_have_different_random_streams() {
         let (mut a, mut b) = (Rng::new(1, 2), Rng::new(1, 3));
         assert!((0..100).all(|_| a.bits() != b.bits()));
     }
 
     #[test]
-    fn units_are_uniform() {
+    fn unit_values_have_a_mean_of_one_half() {
         let mut rng = Rng::new(7, 7);
         let mean = (0..100_000).map(|_| rng.unit()).sum::<f64>() / 100_000.0;
         assert!((mean - 0.5).abs() < 0.005, "{mean}");

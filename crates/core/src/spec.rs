@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_read_is_written_so_that_it_reads_the_same() {
+    fn number_is_unchanged_after_writing_and_reading() {
         let typed = [
             "2e20",
             "65",
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn options_go_to_their_fields_and_come_back_as_text() {
+    fn options_are_parsed_into_fields_and_written_as_text() {
         let read = read("part=0.25, layers=3,shape,wait=250ms,rate=1.5M,span=20us").expect("it fits");
         let expected = Config {
             part: 0.25,
@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused_with_the_range() {
+    fn error_for_a_value_out_of_range_states_the_range() {
         let refused = |text| read(text).expect_err(text).to_string();
         assert_eq!(refused("part=2"), "option part cannot be \"2\"; it is 0 to 1: how much");
         assert_eq!(
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_several_forms_is_read_by_its_word_and_numbers() {
+    fn value_with_several_forms_is_parsed_by_word_and_numbers() {
         const FORMS: &[Form<f64>] = &[
             Form::word("none", |_| 0.0),
             Form::numbers("sum", &[("A", NumberRange::PART), ("B", NumberRange::POSITIVE)], |of| {

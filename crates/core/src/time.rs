@@ -257,17 +257,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_stays_never() {
+    fn sum_of_never_and_a_span_is_never() {
         assert_eq!(Time::NEVER + Span::from_secs(1), Time::NEVER);
     }
 
     #[test]
-    fn an_earlier_moment_is_no_time_since_a_later_one() {
+    fn span_since_a_later_time_is_zero() {
         assert_eq!(Time::from_nanos(5).since(Time::from_nanos(9)), Span::ZERO);
     }
 
     #[test]
-    fn a_rate_and_a_span_give_bytes_back() {
+    fn conversions_of_rate_span_and_bytes_are_consistent() {
         let rate = Rate::from_mbps(8.0);
         assert_eq!(rate.span_of(1_000_000), Span::from_secs(1));
         assert_eq!(rate.bytes_in(Span::from_secs(1)), 1_000_000);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_numbers_do_not_wrap() {
+    fn invalid_numbers_saturate_instead_of_wrapping() {
         assert_eq!(Span::from_secs_f64(-1.0), Span::ZERO);
         assert_eq!(Span::from_secs_f64(f64::NAN), Span::ZERO);
         assert_eq!(Rate::ZERO.span_of(1), Span::MAX);

@@ -107,7 +107,7 @@ impl Session {
 }
 
 #[test]
-fn a_million_packets_allocate_nothing() {
+fn processing_of_a_million_packets_allocates_no_memory() {
     for entry in CATALOGUE {
         let scheme: Scheme = entry.name.parse().expect("the catalogue lists names that parse");
         let mut session = Session {

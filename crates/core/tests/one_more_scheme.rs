@@ -16,7 +16,7 @@ const LINES: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn a_scheme_is_its_folder_and_fewer_than_ten_lines() {
+fn new_scheme_needs_a_folder_and_fewer_than_ten_other_lines() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository");
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("one-more-scheme");
     let _ = fs::remove_dir_all(&copy);

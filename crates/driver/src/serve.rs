@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_relay_in_the_process_of_a_source_is_not_listed() {
+    fn relay_in_the_source_process_is_not_listed() {
         let relay = |depth, host: &str| RelayBelow {
             depth,
             host: host.to_owned(),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_both_families_are_invited_from_sockets_of_their_own() {
+    fn ipv4_and_ipv6_hosts_are_invited_from_separate_sockets() {
         let both = Unicast::invite(vec![host("192.0.2.7:5778"), host("[2001:db8::7]:5778")]);
         let ports: Vec<_> = listens_at(&both).iter().map(ToString::to_string).collect();
         assert_eq!(ports, ["0.0.0.0:0", "[::]:0"]);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_of_another_thread_ends_a_wait() {
+    fn stop_request_of_another_thread_ends_a_wait() {
         let stop = Stop::new().expect("descriptors are left");
         assert!(waits(&stop, Duration::from_millis(5)) >= Duration::from_millis(5) && !stop.is_set());
         let other = stop.clone();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_of_a_group_stops_its_parts_but_not_the_reverse() {
+    fn stopping_a_group_stops_its_parts_but_not_vice_versa() {
         let stop = Stop::new().expect("descriptors are left");
         let (part, other) = (stop.part().expect("a pipe"), stop.part().expect("a pipe"));
         part.stop();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_handler_sets_the_flag_and_writes_a_byte() {
+    fn flag_and_byte_of_a_signal_handler_end_a_wait() {
         let stop = Stop::new().expect("descriptors are left");
         stop.flag().store(true, Ordering::Relaxed);
         stop.waker().and_then(|mut waker| waker.write(&[0])).expect("there is room");

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_a_directory_in_memory_are_written_at_once() {
+    fn blocks_are_written_immediately_on_in_memory_file_systems() {
         let memory = Path::new("/dev/shm");
         assert_eq!(writes_at_once(memory), is_in_memory(memory));
         assert!(!writes_at_once(Path::new("/proc")), "it is no file system in memory");

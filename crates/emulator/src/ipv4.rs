@@ -95,7 +95,7 @@ pub(crate) mod tests {
     const B: [u8; 4] = [10, 0, 0, 2];
 
     #[test]
-    fn addresses_and_capability_are_read() {
+    fn addresses_and_ecn_capability_are_parsed() {
         let header = parse(&udp(A, B, 2, 100)).expect("this is a packet");
         assert_eq!((header.source, header.destination), (A.into(), B.into()));
         let ecn = |bits| parse(&udp(A, B, bits, 100)).expect("this is a packet").ecn;
@@ -103,7 +103,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ports_separate_flows_and_addresses_group_fragments() {
+    fn ports_separate_flows_and_fragments_share_one_flow() {
         let flow = |packet: &[u8]| parse(packet).expect("this is a packet").flow;
         let (mut one, mut other) = (udp(A, B, 0, 100), udp(A, B, 0, 100));
         (one[21], other[21]) = (1, 2);
@@ -129,7 +129,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn a_mark_keeps_the_checksum_right(source: [u8; 4], destination: [u8; 4], tos: u8, size in 28..1500u16) {
+        fn marked_packet_has_a_valid_checksum(source: [u8; 4], destination: [u8; 4], tos: u8, size in 28..1500u16) {
             let mut packet = udp(source, destination, tos, size);
             mark(&mut packet);
             prop_assert_eq!(packet[1] & 3, 3);
@@ -137,7 +137,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn parser_handles_arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             if parse(&bytes).is_some() {
                 prop_assert_eq!(bytes[0] >> 4, 4);
             }

@@ -260,7 +260,7 @@ mod tests {
     use faircast_topology::FREE;
 
     #[test]
-    fn a_plan_reads_as_it_would_be_built() {
+    fn parsed_plan_equals_the_built_plan() {
         let text = "
             mtu 1400   # for a tunnel
             overhead 18
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_are_named_with_their_reason() {
+    fn invalid_lines_are_reported_with_a_reason() {
         for (line, reason) in [
             ("hots a", "line 2, `hots a`: begins with none of"),
             ("host", "needs a name"),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_becomes_a_plan_with_addresses_by_place() {
+    fn hosts_of_a_network_have_addresses_by_position() {
         let network =
             Topology::parse("host a\nrouter r\nhost b\nlink a r rate=1M\nlink r b").expect("it is right");
         let mut plan = EmulationPlan::from(network);

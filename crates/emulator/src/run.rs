@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lateness_is_passed_to_the_next_step() {
+    fn lateness_has_mean_maximum_and_quantiles() {
         let mut late = Lateness::new();
         assert_eq!((late.mean(), late.quantile(0.5)), (Span::ZERO, Span::ZERO));
         for micros in 0..100 {

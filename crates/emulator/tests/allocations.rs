@@ -39,7 +39,7 @@ fn carry(net: &mut Net, begin: u64, packets: &[Vec<u8>], count: u64) -> u64 {
 }
 
 #[test]
-fn a_packet_costs_no_allocation() {
+fn forwarding_a_packet_allocates_nothing() {
     let plan = EmulationPlan::parse(PLAN).unwrap_or_else(|e| panic!("{e}"));
     let mut net = Net::new(&plan).unwrap_or_else(|e| panic!("{e}"));
     let packets: Vec<_> = (0..6).map(packet).collect();

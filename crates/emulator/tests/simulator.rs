@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn packets_take_the_links_that_they_take_in_the_simulator(topology in networks()) {
+    fn packets_take_the_same_links_as_in_the_simulator(topology in networks()) {
         let mut plan = EmulationPlan::from(topology.clone());
         let hosts: Vec<NodeId> = topology.hosts().collect();
         let addresses: Vec<Ipv4Addr> = plan.hosts().map(|(_, host)| host.address).collect();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_order_and_spaces_stay_when_a_key_is_set_or_removed() {
+    fn edits_preserve_comments_order_and_spaces() {
         let text = "# Figure 1.\ntitle = \"t\"\nsteps=[1,2] # both\n\n# The middle.\n[topology]\nleaves = 4 # few\n\
                     kind = \"star\"\n\n# Ours.\n[[flow]]\nname = \"a\"\n# Late.\nstart = \"1 s\"\n\n[[claim]]\nof = 1\n";
         let mut edit = Edit::of(text).expect("it is TOML");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_replaces_tables_and_lists_may_have_brackets() {
+    fn setting_a_key_replaces_tables_with_inline_lists() {
         let mut edit = edit();
         edit.set("window", "[{ from = \"1 s\", to = \"2 s\" }]").expect("it is there");
         edit.set("window.1.to", "3 s").expect("it is there");
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_not_there_is_made() {
+    fn missing_table_is_created_when_a_key_is_set() {
         let mut edit = edit();
         edit.set("probe.events", "on").expect("the table is made");
         edit.set("topology.access.jitter", "2 ms").expect("the table is made");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_is_named() {
+    fn invalid_path_is_reported_with_the_part_that_does_not_exist() {
         for (path, part) in [("flow.b.scheme", "b"), ("title.key", "title"), ("link.2.delay", "2")] {
             let error = edit().set(path, "1").expect_err("it is not there");
             assert_eq!(error, EditError::Nowhere { path: path.into(), part: part.into() });
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortened_run_has_all_its_times_shortened() {
+    fn shortening_a_run_scales_all_times() {
         let mut edit = edit();
         edit.shorten(0.1);
         let root = read(&edit);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_a_list_are_kept_by_the_text_of_a_key() {
+    fn retain_filters_tables_of_a_list_by_the_text_of_a_key() {
         for lines in [
             "router = [{ is = \"a\" }, { is = \"b,c=1\" }]\n",
             "[[router]]\nis = \"a\"\n[[router]]\nis = \"b,c=1\"\n",
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_in_a_file_takes_its_place() {
+    fn trace_file_key_is_replaced_by_the_text_of_the_file() {
         let text = "[[flow]]\nname = \"a\"\ntrace_file = \"a.csv\"\n[[change]]\nrates_file = \"b\"\n";
         let mut edit = Edit::of(text).expect("it is TOML");
         edit.read_traces(|name| Ok::<_, ()>(format!("of {name}\n0,1"))).expect("all are there");

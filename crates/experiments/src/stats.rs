@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_and_deviation_are_those_of_the_textbook() {
+    fn mean_and_deviation_match_textbook_values() {
         let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
         near(mean(&values), 5.0, 1e-12);
         near(deviation(&values), (32.0_f64 / 7.0).sqrt(), 1e-12);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn students_t_is_that_of_the_tables() {
+    fn students_t_quantiles_match_published_tables() {
         for (freedom, t) in [
             (1, 12.706),
             (2, 4.303),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_holds_the_mean_of_most_samples() {
+    fn confidence_intervals_contain_the_true_mean_in_95_percent() {
         // 2000 samples of ten normal values each: 95 % of the intervals hold the true mean.
         let mut rng = faircast_core::rng::Rng::new(7, 1);
         let mut normal = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_has_no_interval_and_missing_values_do_not_count() {
+    fn single_run_has_no_interval_and_missing_values_are_ignored() {
         let one = Estimate::of(&[4.0]);
         assert!(one.half_width.is_nan());
         assert_eq!(one.interval(), (4.0, 4.0));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_lie_between_the_values() {
+    fn quantiles_are_interpolated_between_values() {
         let values = [4.0, 1.0, 3.0, 2.0];
         assert_eq!((quantile(&values, 0.0), quantile(&values, 1.0)), (1.0, 4.0));
         near(quantile(&values, 0.5), 2.5, 1e-12);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_between_logarithms_is_the_exponent() {
+    fn logarithmic_fit_has_the_exponent_as_slope() {
         let law: Vec<(f64, f64)> = [0.001, 0.01, 0.1].map(|p: f64| (p, 7.0 / p.sqrt())).into();
         let fit = Scale::Logarithmic.fit(&law).expect("positive numbers have logarithms");
         near(fit.get(Trait::Slope), -0.5, 1e-12);

@@ -19,16 +19,16 @@ fn replay(target: &str, entry: impl Fn(&[u8])) {
 }
 
 #[test]
-fn the_corpus_of_specs_is_harmless() {
+fn corpus_of_fuzz_target_specs_causes_no_panic() {
     replay("specs", texts::specs);
 }
 
 #[test]
-fn the_corpus_of_scenario_is_harmless() {
+fn corpus_of_fuzz_target_scenario_causes_no_panic() {
     replay("scenario", texts::scenario);
 }
 
 #[test]
-fn the_corpus_of_plan_is_harmless() {
+fn corpus_of_fuzz_target_plan_causes_no_panic() {
     replay("plan", texts::plan);
 }

@@ -10,7 +10,7 @@ fn example(name: &str) -> PathBuf {
 }
 
 #[test]
-fn ten_receivers_are_simulated_beside_a_tcp_flow() {
+fn example_simulates_ten_receivers_and_a_tcp_flow() {
     let output = Command::new(example("simulate_ten_receivers")).output().expect("it runs");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{}: {printed}", output.status);

@@ -36,7 +36,7 @@ bottleneck = { rate = "4 Mbit/s", delay = "20 ms", queue = "50 packets" }
 "#;
 
 #[test]
-fn packets_are_forecast_within_a_factor_of_two() {
+fn forecasts_of_packets_are_within_a_factor_of_two() {
     let flow = |lines: &str| format!("{NETWORK}\n[[flow]]\nname = \"a\"\nfrom = \"src1\"\n{lines}");
     let session = "kind = \"session\"\nscheme = \"ormcc\"\nto = \"leaf*\"\n";
     let tcp = "kind = \"tcp-sack\"\nto = \"leaf1\"\n";
@@ -75,7 +75,7 @@ fn packets_are_forecast_within_a_factor_of_two() {
 }
 
 #[test]
-fn a_forecast_is_about_runs_that_are_not_stored() {
+fn forecast_excludes_stored_runs() {
     let place = tempfile::tempdir().expect("a directory");
     let kept = StoredResults::at(place.path()).expect("it can be written");
     let text =

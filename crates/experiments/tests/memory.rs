@@ -63,7 +63,7 @@ fn changed(text: &str, changes: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn an_estimate_is_above_what_a_run_takes_and_not_far_above_it() {
+fn memory_estimate_is_slightly_above_the_memory_of_a_run() {
     let large = changed(STAR, &[("leaves = 20\n", "leaves = 20000\n")]);
     let many = changed(DUMBBELL, &[("count = 4", "count = 20")]);
     let coming = changed(
@@ -88,7 +88,7 @@ fn an_estimate_is_above_what_a_run_takes_and_not_far_above_it() {
 }
 
 #[test]
-fn absurdly_large_scenarios_are_refused_before_layout() {
+fn scenarios_too_large_for_memory_are_refused_before_layout() {
     for (text, from, to, what) in [
         (STAR, "leaves = 20\n", "leaves = 200000000\n", "200000000 receivers of \"multicast\""),
         (STAR, "duration = \"5 s\"", "duration = \"1000000000 s\"", "moments of flows' series"),
@@ -114,7 +114,7 @@ fn absurdly_large_scenarios_are_refused_before_layout() {
 }
 
 #[test]
-fn a_run_that_may_take_more_or_less_than_usual_is_held_to_that() {
+fn configured_memory_limit_is_enforced() {
     let text = changed(STAR, &[("leaves = 20\n", "leaves = 3000\n")]);
     let within = |bytes| -> Result<Scenario, Diagnostics> { Scenario::parse_within(&text, "t.toml", bytes) };
     let refused = within(1_000_000).expect_err("it takes more").to_string();
@@ -126,7 +126,7 @@ fn a_run_that_may_take_more_or_less_than_usual_is_held_to_that() {
 }
 
 #[test]
-fn runs_with_too_large_results_do_not_begin() {
+fn runs_whose_results_exceed_memory_are_refused() {
     let text = changed(DUMBBELL, &[("sample = \"10 ms\"", "sample = \"1 ms\"")]);
     let mut scenario = parsed(&text);
     scenario.set_seeds((1..=20_000).collect());

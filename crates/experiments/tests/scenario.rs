@@ -103,7 +103,7 @@ fn scenario_files(directory: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn queues_that_hold_packets_are_named_like_any_other() {
+fn scenarios_accept_queues_that_hold_packets() {
     let text = SMALL.replace("\"20 packets\", \"red,buffer=20\"", "\"codel,limit=20\", \"drr,limit=20\"");
     assert!(text.contains("codel"));
     let scenario = Scenario::parse(&text, "small.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -133,7 +133,7 @@ fn events_are_recorded_if_a_scenario_requests_them() {
 }
 
 #[test]
-fn every_scenario_of_the_repository_is_right() {
+fn every_scenario_of_the_repository_is_valid() {
     let files = scenario_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios"));
     assert!(files.len() > 25, "{}", files.len());
     for file in files {
@@ -143,7 +143,7 @@ fn every_scenario_of_the_repository_is_right() {
 }
 
 #[test]
-fn any_number_of_threads_writes_the_same_bytes() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let (one, three) = (directory(), directory());
     results::write(&run_with(threads(1)), one.path()).expect("written");
     results::write(&run_with(threads(3)), three.path()).expect("written");
@@ -163,7 +163,7 @@ fn both_modes_of_the_simulator_give_the_same_results() {
 }
 
 #[test]
-fn merged_shards_are_the_whole_byte_for_byte() {
+fn merged_shards_equal_the_whole_run_in_every_byte() {
     let (whole, merged) = (directory(), directory());
     results::write(&run_with(threads(2)), whole.path()).expect("written");
     let shards: Vec<_> = (1..=4).map(|_| directory()).collect();
@@ -206,7 +206,7 @@ fn unrelated_results_are_not_merged() {
 }
 
 #[test]
-fn every_packet_of_a_session_survives_the_wire_format() {
+fn every_packet_of_a_session_round_trips_in_the_wire_format() {
     let results = run_with(RunOptions { codec: Codec::RoundTrip, ..threads(2) });
     let codec = results.codec.expect("it went through");
     assert!(codec.packets > 1_000, "{codec:?}");
@@ -222,7 +222,7 @@ fn every_packet_of_a_session_survives_the_wire_format() {
 }
 
 #[test]
-fn seeds_differ_and_their_number_is_that_of_the_rows() {
+fn results_have_one_row_per_seed_and_seeds_differ() {
     let results = run_with(threads(2));
     let rates = results.metric(0, "multicast.rate");
     assert_eq!(rates.len(), 3);
@@ -246,7 +246,7 @@ impl Progress for Impatient {
 }
 
 #[test]
-fn a_run_can_be_watched_and_stopped() {
+fn run_reports_progress_and_can_be_cancelled() {
     let progress = Impatient::default();
     assert_eq!(run(&small(), &threads(1), &progress), Err(RunError::Cancelled));
     let reported = progress.0.into_inner().expect("nobody panics");
@@ -255,7 +255,7 @@ fn a_run_can_be_watched_and_stopped() {
 }
 
 #[test]
-fn a_shard_is_a_part_and_its_number() {
+fn shard_numbers_are_parsed_and_empty_shards_refused() {
     assert_eq!("2/8".parse(), Ok(Shard { index: 2, of: 8 }));
     for wrong in ["0/8", "9/8", "2", "a/b", ""] {
         assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
@@ -380,7 +380,7 @@ queue = { set = "topology.bottleneck.queue", to = ["red,buffer=60,ecn", "dualpi2
 }
 
 #[test]
-fn unicast_delays_and_link_verdicts_are_metrics() {
+fn unicast_delays_and_bottleneck_links_are_metrics() {
     let scenario = r#"
 title = "Delays"
 duration = "20 s"
@@ -513,7 +513,7 @@ against = ["250 kbit/s", "2 Mbit/s"]
 "#;
 
 #[test]
-fn sessions_of_several_layers_have_subscriptions_to_look_at() {
+fn layered_sessions_have_subscription_metrics_and_figures() {
     let scenario = Scenario::parse(LAYERED, "layered.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let results = run(&scenario, &threads(1), &Silent).expect("it runs");
     let metric = |name: &str| *results.metric(0, name).first().unwrap_or_else(|| panic!("no {name}"));
@@ -532,7 +532,7 @@ fn sessions_of_several_layers_have_subscriptions_to_look_at() {
 }
 
 #[test]
-fn a_trend_is_judged_over_the_points_of_a_sweep() {
+fn trends_are_judged_over_all_points_of_a_sweep() {
     let text = r#"
 title = "TCP's rate falls with the square root of the loss rate"
 duration = "100 s"
@@ -642,7 +642,7 @@ fn may_be_missing(name: &str, of_one: &[&str], idle: &[&str]) -> bool {
 
 /// Tests that claims are checked against the metric names that runs produce.
 #[test]
-fn metrics_have_the_names_that_are_known_before() {
+fn runs_produce_the_predicted_metric_names() {
     let cases: [(&str, &[&str], &[&str]); 2] =
         [(SMALL, &["udp", "web"], &[]), (EVERYTHING, &["layered.slow", "short"], &["short"])];
     for (text, of_one, idle) in cases {

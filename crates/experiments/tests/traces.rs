@@ -82,7 +82,7 @@ fn outcome(mode: Mode) -> Results {
 }
 
 #[test]
-fn a_link_follows_its_trace_and_begins_it_again() {
+fn links_follow_their_trace_and_repeat_it() {
     let results = outcome(Mode::Eager);
     let rate = |window: &str| results.metric(0, &format!("tcp.rate@{window}"))[0];
     for (window, rate_of_link) in [("slow", 2e6), ("fast", 4e6), ("again", 2e6)] {
@@ -92,7 +92,7 @@ fn a_link_follows_its_trace_and_begins_it_again() {
 }
 
 #[test]
-fn sources_send_their_traces_in_whole_packets() {
+fn sources_send_the_bytes_of_their_trace_in_whole_packets() {
     let results = outcome(Mode::Eager);
     // 3 packets, then 1 and 1, then 40, of 500 bytes each.
     assert_eq!(results.metric(0, "talk.sent"), [45.0; 2]);
@@ -100,7 +100,7 @@ fn sources_send_their_traces_in_whole_packets() {
 }
 
 #[test]
-fn both_engines_follow_traces_alike() {
+fn both_engines_give_equal_results_with_traces() {
     let (eager, evented) = (outcome(Mode::Eager), outcome(Mode::Evented));
     assert_eq!(eager.totals.digest, evented.totals.digest);
 }

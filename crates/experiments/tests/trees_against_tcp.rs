@@ -61,7 +61,7 @@ fn metric(text: &str, names: &[&str]) -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn a_session_goes_on_beside_tcp_at_every_exit() {
+fn sessions_progress_with_competing_tcp_at_every_exit() {
     let mut tried = 0;
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let plain: Scheme = scheme.parse().expect("a scheme of the catalogue");

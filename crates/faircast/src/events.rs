@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_loses_the_oldest_events_and_learns_how_many() {
+    fn slow_reader_loses_the_oldest_events_and_gets_their_number() {
         let (mut sink, events) = queue::<Event>();
         (0..MAX + 3).for_each(|number| sink.push(warning(number)));
         assert_eq!((events.dropped(), events.try_next()), (3, Some(Event::Dropped { count: 3 })));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_progress_waits() {
+    fn only_the_newest_progress_event_is_queued() {
         let (mut sink, events) = queue::<Event>();
         let progress =
             |secs| Event::Progress(Progress { elapsed: Duration::from_secs(secs), ..Progress::default() });

@@ -140,7 +140,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn names_of_formats_and_of_their_options_are_each_used_once() {
+    fn format_and_option_names_are_unique() {
         let declared: Vec<_> = Format::ALL.iter().map(|format| format.declaration()).collect();
         let mut names: Vec<&str> = declared.iter().map(|declared| declared.name).collect();
         names.extend(declared.iter().flat_map(|declared| declared.options.iter().map(|option| option.name)));

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_host_name_is_cut_at_a_character() {
+    fn long_host_name_is_cut_at_a_character_boundary() {
         assert_eq!(cut("ü".repeat(40)).len(), 62);
         assert!(!host_name().is_empty());
     }

@@ -39,7 +39,7 @@ fn group(number: u32) -> String {
 }
 
 #[test]
-fn two_receivers_get_a_buffer_in_one_process() {
+fn two_receivers_in_one_process_get_a_buffer() {
     let printed = ends_well(start("two_receivers", &[&group(1)]));
     for words in ["left has joined", "right has everything: true", "sent to 2 receivers"] {
         assert!(printed.contains(words), "{printed}");
@@ -60,7 +60,7 @@ fn a_file_is_sent_and_received_into_memory() {
 }
 
 #[test]
-fn events_are_watched_while_a_file_arrives() {
+fn example_reports_events_while_a_file_arrives() {
     let (group, directory) = (group(3), tempfile::tempdir().expect("a temporary directory"));
     let out = directory.path().join("out");
     let watcher = start("watch_events", &[out.to_str().expect("text"), &group, "lo"]);
@@ -75,13 +75,13 @@ fn events_are_watched_while_a_file_arrives() {
 }
 
 #[test]
-fn a_congestion_control_of_ones_own_fills_a_link_and_backs_off() {
+fn example_of_a_custom_congestion_control_runs() {
     let printed = ends_well(start("own_congestion_control", &[]));
     assert!(printed.contains("on average") && printed.contains("5 s: allowed"), "{printed}");
 }
 
 #[test]
-fn examples_are_built_without_the_simulator() {
+fn examples_do_not_depend_on_the_simulator() {
     let mut tree = Command::new(env!("CARGO"));
     tree.args(["tree", "--offline", "--edges", "normal,build,dev", "--prefix", "none"]);
     let printed = ends_well(

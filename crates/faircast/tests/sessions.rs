@@ -72,7 +72,7 @@ impl Write for Shared {
 }
 
 #[test]
-fn files_in_memory_arrive_in_memory_by_name() {
+fn files_from_memory_arrive_in_memory_with_their_names() {
     let files = vec![
         MemoryFile::new("model/weights", content(1_500_000)),
         MemoryFile::new("model/empty", Vec::new()),
@@ -106,7 +106,7 @@ fn content_beyond_the_memory_limit_is_refused_and_reported() {
 }
 
 #[test]
-fn a_reader_of_unknown_length_reaches_a_writer_and_memory() {
+fn content_of_unknown_length_reaches_a_writer_and_memory() {
     let out = Shared::default();
     let read = || io::Cursor::new(content(700_000)).take(700_000);
     let (sent, received) = carry(Sender::reader("stream", read()), Receiver::into_writer(out.clone()), 3);
@@ -126,7 +126,7 @@ fn a_reader_of_unknown_length_reaches_a_writer_and_memory() {
 }
 
 #[test]
-fn several_files_do_not_run_together_in_one_writer() {
+fn several_files_for_one_writer_are_refused() {
     let files = ["one", "two"].map(|name| MemoryFile::new(name, content(1_000)));
     let out = Shared::default();
     let files = Sender::new(Content::Memory(files.into()));
@@ -153,7 +153,7 @@ fn a_live_stream_and_a_tree_reach_memory_and_a_directory() {
 }
 
 #[test]
-fn a_session_that_cannot_begin_says_so_when_it_is_started() {
+fn invalid_session_fails_when_it_is_started() {
     let fast = source(Sender::bytes("x", vec![1]), 8).min(Rate::from_mbps(9.0)).max(Rate::from_mbps(1.0));
     let error = fast.start().expect_err("its limits contradict each other");
     assert!(matches!(error, Error::Config(ConfigError::Limits(_))), "{error}");
@@ -169,7 +169,7 @@ fn a_session_that_cannot_begin_says_so_when_it_is_started() {
 }
 
 #[test]
-fn a_session_stops_from_another_thread_or_when_dropped() {
+fn session_can_be_stopped_from_another_thread_or_by_drop() {
     let waits = || {
         let receiver = Receiver::into_memory(Memory::new(1)).group(group(9)).interface("lo");
         receiver.start().expect("it joins")
@@ -203,7 +203,7 @@ fn a_session_does_not_wait_for_readers_of_its_events() {
 }
 
 #[test]
-fn a_waiting_session_starts_on_request() {
+fn waiting_session_starts_when_the_caller_requests_it() {
     let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 15);
     let sender =
         source(Sender::bytes("x", content(1_000)), 15).expect_receivers(2).start().expect("it starts");
@@ -236,7 +236,7 @@ fn a_stopped_session_reports_its_state() {
 }
 
 #[test]
-fn a_callback_that_blocks_stalls_no_session() {
+fn blocked_callback_does_not_stall_the_session() {
     let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 11);
     let mut events = 0;
     let report = source(Sender::bytes("x", content(1 << 20)), 11).run(|_| {
@@ -294,7 +294,7 @@ fn pgm_and_alc_deliver_the_content_through_the_same_api() {
 }
 
 #[test]
-fn streams_on_layers_reach_memory_layer_by_layer() {
+fn layered_streams_reach_memory_as_separate_files() {
     let layer = |bytes: u32| LayerInput::Reader {
         input: Input::new(io::Cursor::new(content(bytes))),
         pacing: faircast::Pacing::Waits,
@@ -312,7 +312,7 @@ fn streams_on_layers_reach_memory_layer_by_layer() {
 }
 
 #[test]
-fn handles_go_to_other_threads() {
+fn handles_can_be_sent_to_other_threads() {
     fn is_send<T: Send>() {}
     is_send::<Session<SendReport>>();
     is_send::<faircast::Events>();
@@ -321,7 +321,7 @@ fn handles_go_to_other_threads() {
 }
 
 #[test]
-fn a_sender_gets_the_receipt_that_a_receiver_signed() {
+fn source_gets_the_signed_receipt_of_a_receiver() {
     let key = faircast::SigningKey::from_seed([7; 32]);
     let keys = || faircast::ReceiptKeys::from_iter([key.verify_key()]);
     let receiver = Receiver::into_memory(Memory::new(100_000)).sign_receipts(key.clone());

@@ -77,14 +77,14 @@ fn a_file_reaches_two_receivers_on_both_runtimes() {
 }
 
 #[test]
-fn tasks_that_wait_for_sockets_join_and_leave_layers() {
+fn async_sessions_join_and_leave_layers() {
     for (runtime, number) in runtimes().iter().zip([3, 4]) {
         carries(runtime, "rlc,layers=4,base=4M", number);
     }
 }
 
 #[test]
-fn a_future_stops_from_another_task() {
+fn session_future_can_be_stopped_by_another_task() {
     let [runtime, _] = runtimes();
     let stop = Stop::new().expect("descriptors are left");
     let stopper = stop.clone();
@@ -102,7 +102,7 @@ fn a_future_stops_from_another_task() {
 }
 
 #[test]
-fn a_waiting_task_yields_the_processor() {
+fn waiting_session_does_not_block_other_tasks() {
     let [runtime, _] = runtimes();
     let memory = Memory::new(1);
     let ticks = runtime.block_on(async {
@@ -125,7 +125,7 @@ fn a_waiting_task_yields_the_processor() {
 
 /// Both endpoints run in separate threads. One task awaits their events and their ends.
 #[test]
-fn a_session_in_a_thread_is_awaited_with_its_events() {
+fn task_awaits_session_threads_and_their_events() {
     for (runtime, number) in runtimes().iter().zip([7, 8]) {
         let (bytes, memory) = (content(200_000), Memory::new(200_000));
         let receiver = receiver(&memory, number).start().expect("it starts");

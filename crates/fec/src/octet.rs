@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn two_to_the_eighth_is_the_polynomial() {
+    fn two_to_the_eighth_reduces_to_the_polynomial() {
         assert_eq!(multiply(0x80, 2), 0x1d);
     }
 

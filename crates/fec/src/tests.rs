@@ -32,7 +32,7 @@ fn shape(symbols: u16, symbol_size: u16) -> Shape {
 }
 
 #[test]
-fn all_source_symbols_are_the_block() {
+fn all_source_symbols_give_the_block() {
     let (original, decoded) = after_losing(shape(10, 16), |_| false, 10, 0);
     assert_eq!(decoded, Some(original));
 }
@@ -50,25 +50,25 @@ fn a_block_is_rebuilt_from_repairs_alone() {
 }
 
 #[test]
-fn the_last_repair_symbols_of_all_are_of_use() {
+fn block_is_decoded_with_the_last_repair_symbols() {
     let (original, decoded) = after_losing(shape(1024, 8), |esi| esi < 3, MAX_ESI - 5, 5);
     assert_eq!(decoded, Some(original));
 }
 
 #[test]
-fn a_block_of_the_most_symbols_is_rebuilt_from_its_last_repairs() {
+fn largest_block_is_decoded_with_its_last_repair_symbols() {
     let (original, decoded) = after_losing(shape(MAX_SYMBOLS, 8), |esi| esi < 30, MAX_ESI - 32, 32);
     assert_eq!(decoded, Some(original));
 }
 
 #[test]
-fn too_few_symbols_are_no_block() {
+fn too_few_symbols_give_no_block() {
     assert_eq!(after_losing(shape(100, 16), |esi| esi < 5, 100, 4).1, None);
     assert_eq!(after_losing(shape(100, 16), |esi| esi < 50, 100, 49).1, None);
 }
 
 #[test]
-fn the_short_way_and_the_general_way_agree() {
+fn both_decoding_methods_give_the_same_block() {
     let shape = shape(300, 64);
     let original = block(shape, 3);
     let mut encoder = BlockEncoder::new(shape, original.clone()).expect("the block has its shape");
@@ -83,7 +83,7 @@ fn the_short_way_and_the_general_way_agree() {
 }
 
 #[test]
-fn one_repair_is_the_same_as_in_a_batch() {
+fn single_repair_symbol_equals_that_of_a_batch() {
     let shape = shape(50, 24);
     let mut encoder = BlockEncoder::new(shape, block(shape, 2)).expect("the block has its shape");
     let (mut batch, mut one) = (Vec::new(), [0; 24]);
@@ -95,7 +95,7 @@ fn one_repair_is_the_same_as_in_a_batch() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn invalid_shapes_and_symbols_are_refused() {
     assert_eq!(Shape::new(0, 8), Err(FecError::Symbols(0)));
     assert_eq!(Shape::new(56_404, 8), Err(FecError::Symbols(56_404)));
     assert_eq!(Shape::new(1, 12), Err(FecError::SymbolSize(12)));
@@ -111,7 +111,7 @@ fn nonsense_is_refused() {
 }
 
 #[test]
-fn symbols_that_are_none_are_passed_over() {
+fn invalid_and_repeated_symbols_are_ignored() {
     let original = block(shape(4, 8), 9);
     let junk = [(0, &[0u8; 3][..]), (u32::MAX, &[0u8; 8]), (MAX_ESI, &[0u8; 8])];
     let source: Vec<_> = (0..).zip(original.chunks(8)).collect();
@@ -123,7 +123,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_symbols_few_above_k_give_the_block(
+    fn block_is_decoded_from_any_k_plus_3_symbols(
         k in 1u16..=200, lost in proptest::collection::vec(any::<bool>(), 200), first in 0u32..1_000_000,
     ) {
         let gone = lost[..usize::from(k)].iter().filter(|&&l| l).count() as u32;

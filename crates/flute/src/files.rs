@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_turns_send_new_symbols_while_the_code_has_some() {
+    fn later_generations_send_new_symbols_while_any_remain() {
         assert_eq!([0, 1, 2].map(|turn| turn_of(turn, 100)), [(0, 100), (100, 13), (113, 13)]);
         let turns = u64::from((MAX_ESI - 100) / 13);
         assert_eq!(turn_of(turns + 1, 100), (0, 100));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_that_a_code_reaches_can_be_cut() {
+    fn every_supported_length_can_be_divided_into_blocks() {
         for symbols in [1, 255, 256, 257, 65_280, 65_281, 255 * 1_024, 255 * 1_024 + 1, 255 * 56_403] {
             let (params, most) = params(Fec::RaptorQ, symbols, 8);
             let blocks =

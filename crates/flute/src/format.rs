@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused_with_the_reason() {
+    fn contradictory_arguments_are_refused_with_a_reason() {
         let of = |refused: Result<AlcSend, Refused>| refused.expect_err("it cannot be");
         let is = |refused, wanted| matches!(refused, Refused::Feature { feature, .. } if feature == wanted);
         assert!(is(of(source(Some("tfmcc"), None, None)), Feature::Scheme));

@@ -67,14 +67,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_comes_back_from_its_uri() {
+    fn paths_round_trip_through_uris() {
         for path in ["a.txt", "tree/deep er/b%41.txt", "ü/&<>\"'", "c:d?e#f"] {
             assert_eq!(path_of(&uri_of(path)).as_deref(), Ok(path));
         }
     }
 
     #[test]
-    fn scheme_and_host_of_others_are_left_out() {
+    fn scheme_and_host_are_removed_from_foreign_uris() {
         for (uri, path) in [
             ("file:///srv/a.txt", "srv/a.txt"),
             ("http://www.example.com/menu/tracklist.html?x=1#y", "menu/tracklist.html"),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn no_uri_leads_out_of_the_directory() {
+    fn uris_outside_the_directory_are_refused() {
         for uri in [
             "../x",
             "a/%2e%2e/x",

@@ -758,7 +758,7 @@ mod unwrapping {
     }
 
     #[test]
-    fn a_table_in_any_order_is_whole_when_all_symbols_are_there() {
+    fn table_is_complete_after_all_symbols_in_any_order() {
         let params = crate::codec::Params::NoCode { max_block: 2 };
         let mut table =
             Table::new(Oti { transfer_length: 10, symbol_size: 4, params }).expect("it can be cut");

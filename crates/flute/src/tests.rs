@@ -218,7 +218,7 @@ fn a_file_is_completed_by_later_sessions() {
 }
 
 #[test]
-fn a_part_with_other_bytes_is_received_again() {
+fn partial_file_with_changed_bytes_is_received_again() {
     let (sent, out) = (tree(300_000), TempDir::new().expect("a temporary directory"));
     session(sent.path(), out.path(), Fec::NoCode, 0.05, 1).expect_err("something is missing");
     let parts = out.path().join(".faircast");
@@ -235,7 +235,7 @@ fn a_part_with_other_bytes_is_received_again() {
 }
 
 #[test]
-fn a_part_that_is_another_file_is_not_written() {
+fn partial_file_that_is_a_hard_link_is_not_overwritten() {
     let (sent, out) = (tree(300_000), TempDir::new().expect("a temporary directory"));
     session(sent.path(), out.path(), Fec::NoCode, 0.05, 1).expect_err("something is missing");
     let (parts, other) = (out.path().join(".faircast"), out.path().join("other"));
@@ -279,7 +279,7 @@ fn a_file_of_many_symbols_arrives_with_raptorq() {
 }
 
 #[test]
-fn file_of_600_megabytes_has_blocks_that_a_receiver_accepts() {
+fn blocks_of_a_600_megabyte_file_are_accepted_by_receivers() {
     let (sent, out) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
     let file = fs::File::create(sent.path().join("tree")).expect("writable");
     file.set_len(600_000_000).expect("a sparse file has any length");
@@ -394,7 +394,7 @@ impl Forger {
 }
 
 #[test]
-fn no_name_of_a_table_leads_out_of_the_directory() {
+fn table_names_outside_the_directory_are_skipped() {
     let directory = TempDir::new().expect("a temporary directory");
     let out = directory.path().join("out");
     fs::create_dir_all(&out).expect("writable");
@@ -510,7 +510,7 @@ fn layers_never_carry_the_same_symbol_twice() {
 }
 
 #[test]
-fn files_over_the_quota_are_skipped_and_named() {
+fn files_over_the_quota_are_skipped_and_reported() {
     let (sent, out) = (tree(200_000), TempDir::new().expect("a temporary directory"));
     let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(1));
     let mut receiver = receiver_of(out.path(), Names::Escape, Some(100_000));
@@ -563,7 +563,7 @@ fn incomplete_blocks_take_bounded_memory() {
 /// Computes the table of `docs/alc.md`.
 #[test]
 #[ignore = "it measures, and takes minutes"]
-fn rounds_needed() {
+fn measure_generations_needed_at_each_loss_rate() {
     let (sent, symbols) = (TempDir::new().expect("a directory"), 100_000_000_u64.div_ceil(1_424));
     fs::write(sent.path().join("tree"), noise(100_000_000)).expect("writable");
     for fec in [Fec::NoCode, Fec::RaptorQ] {

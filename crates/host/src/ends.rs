@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_input_is_read_once_and_an_output_is_written_by_one() {
+    fn input_and_output_can_be_taken_only_once() {
         let input = Input::new(&b"abc"[..]);
         let read = |input: &Input| io::read_to_string(input.take()).expect("memory can be read");
         assert_eq!((read(&input.clone()), read(&input)), ("abc".into(), String::new()));

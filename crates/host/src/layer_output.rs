@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn late_reader_of_a_pipe_gets_the_waiting_bytes() {
+    fn late_reader_of_a_pipe_gets_all_earlier_bytes() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = pipe(dir.path());
         let mut output = LayerOutput::to(&path, at_once());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn unread_pipe_holds_a_bounded_number_of_bytes() {
+    fn bytes_that_wait_for_a_reader_of_a_pipe_are_bounded() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut output = LayerOutput::to(&pipe(dir.path()), at_once());
         let block = vec![0; MAX_WAITING / 2];
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_with_its_first_byte() {
+    fn output_file_is_created_at_the_first_write() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("layer1");
         let mut output = LayerOutput::to(&path, at_once());

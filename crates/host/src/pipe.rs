@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn last_bytes_arrive_at_the_end_of_the_pipe() {
+    fn last_bytes_are_returned_when_the_pipe_ends() {
         let (pipe, _reader) = Pipe::reading("-", io::Cursor::new(vec![7; 10]));
         while !pipe.has(100) {
             std::thread::yield_now();

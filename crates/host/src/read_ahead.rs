@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_were_ordered_are_read_and_no_others() {
+    fn only_requested_blocks_are_read_ahead() {
         let (mut reader, content, _dir) = reader_of(20_000);
         reader.read_on_order();
         let blocks = reader.blocks;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_blocks_read_ahead_are_bounded() {
+    fn number_of_unused_blocks_read_ahead_is_bounded() {
         let (mut reader, _, _dir) = reader_of(60_000);
         reader.read_on_order();
         (0..100).for_each(|block| reader.order(block));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_come_in_any_order() {
+    fn blocks_can_be_read_in_any_order() {
         let (mut reader, content, _dir) = reader_of(20_000);
         let blocks = reader.blocks;
         let forward: Vec<u8> = (0..blocks).flat_map(|block| data(&mut reader, block)).collect();

@@ -281,7 +281,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn unread_bytes_wait_and_are_counted() {
+    fn bytes_that_wait_for_the_reader_are_counted() {
         let (mut reader, writer) = io::pipe().expect("there are pipes");
         let (mut out, waiting) = in_thread(writer);
         let data: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();

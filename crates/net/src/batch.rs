@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receive_time_has_equal_age_on_both_clocks() {
+    fn receive_time_has_the_same_age_on_both_clocks() {
         let read_at = ReadAt::now();
         let age = Duration::from_micros(1500);
         let received_at = read_at.instant_of(read_at.unix_ns - age.as_nanos() as u64);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_segments_singly_equals_iterating() {
+    fn take_returns_the_same_segments_as_the_iterator() {
         let (mut one, mut other) = (holding(&[7, 0, 2]), holding(&[7, 0, 2]));
         let all: Vec<_> = one
             .segments()
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_the_wall_clock_does_not_age_a_datagram() {
+    fn wall_clock_step_does_not_change_the_age_of_a_datagram() {
         let read_at = ReadAt::now();
         assert_eq!(read_at.instant_of(read_at.unix_ns + 5_000_000_000), read_at.instant);
         assert_eq!(read_at.instant_of(0), read_at.instant);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warning_names_the_setting_only_when_less_was_granted() {
+    fn warning_names_the_buffer_setting_if_less_was_granted() {
         assert_eq!(Granted { asked: 4096, granted: 4096 }.warning(), None);
         let warning_text =
             Granted { asked: 8 << 20, granted: 208 << 10 }.warning().expect("less was granted");

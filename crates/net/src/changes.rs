@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truncated_message_concerns_every_interface() {
+    fn truncated_kernel_message_applies_to_every_interface() {
         let mut message = [0; MESSAGE];
         message[INDEX_AT..][..4].copy_from_slice(&7u32.to_ne_bytes());
         assert_eq!(

@@ -104,7 +104,7 @@ mod tests {
     const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
 
     #[test]
-    fn only_a_claim_of_another_host_is_a_duplicate_address() {
+    fn only_a_claim_by_another_host_reveals_a_duplicate_address() {
         let probe = question(OWN, ADDRESS);
         assert_eq!(probe[14..18], [0; 4], "nobody learns from a probe");
         let mut claim = question(OTHER, ADDRESS);

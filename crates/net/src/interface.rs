@@ -291,27 +291,27 @@ mod tests {
     }
 
     #[test]
-    fn every_host_has_an_interface_with_a_name_a_number_and_a_size() {
+    fn every_interface_has_a_name_an_index_and_an_mtu() {
         let all = interfaces().expect("this host lists its interfaces");
         assert!(!all.is_empty());
         assert!(all.iter().all(|i| !i.name.is_empty() && i.index > 0 && i.mtu >= 68), "{all:?}");
     }
 
     #[test]
-    fn a_unicast_address_is_no_group() {
+    fn unicast_address_is_refused_as_a_group() {
         let error = choose(ip("192.0.2.1"), None).expect_err("not a group");
         assert!(matches!(error, NetError::NotMulticast { .. }));
         assert_eq!(error.exit_class(), crate::ExitClass::Usage);
     }
 
     #[test]
-    fn an_unknown_interface_is_answered_with_those_that_exist() {
+    fn error_for_an_unknown_interface_lists_the_existing_ones() {
         let error = asked(&host(), GROUP, "eth7").expect_err("there is none");
         assert!(error.to_string().contains("lo, eth0"), "{error}");
     }
 
     #[test]
-    fn an_interface_can_be_asked_for_by_either_of_its_addresses() {
+    fn interface_can_be_selected_by_any_of_its_addresses() {
         let choice = asked(&host(), GROUP, "2001:db8::5").expect("exists");
         assert_eq!((choice.chosen.index, choice.local), (2, ip("192.0.2.5")));
     }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn returning_interface_is_known_by_its_name() {
+    fn returning_interface_is_recognised_by_its_name() {
         let before = by_itself(&host(), GROUP, None).expect("eth0");
         let renewed =
             [interface("lo", 1, &["127.0.0.1"]), interface("eth0", 9, &["192.0.2.77", "192.0.2.5"])];
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_interface_is_replaced_by_a_route_only() {
+    fn missing_interface_is_replaced_only_if_a_route_selects_one() {
         let before = by_itself(&host(), GROUP, None).expect("eth0");
         let others = [interface("lo", 1, &["127.0.0.1"]), interface("eth1", 3, &["198.51.100.5"])];
         let gone = |wanted, routed| again(&others, GROUP, wanted, &before, || routed);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_ipv4_is_known_by_its_addresses() {
+    fn host_without_ipv4_is_recognised_by_its_addresses() {
         let mut all = host();
         assert!(!without_ipv4(&all, None) && without_ipv4(&all, Some("2001:db8::5")));
         all[1].addrs.retain(IpAddr::is_ipv6);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn link_local_addresses_serve_link_local_groups() {
+    fn link_local_address_is_used_for_link_local_groups() {
         let all = host();
         assert_eq!(address_for(&all[1], ip("ff02::99")), Some(ip("fe80::5")));
         assert_eq!(address_for(&all[1], ip("ff15::99")), Some(ip("2001:db8::5")));

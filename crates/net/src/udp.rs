@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_segmentation_offload_falls_back_to_single_sends() {
+    fn datagrams_are_sent_singly_if_segmentation_is_refused() {
         let (to, options) = (group(47201), GroupOptions::default());
         let receiver = GroupSocket::open(to, Membership::AnySource, &loopback(), &options).expect("joins");
         let udp = sender();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn remote_errors_and_full_queues_are_not_errors() {
+    fn remote_errors_and_full_queues_are_tolerated() {
         let of = |code| classify(&io::Error::from_raw_os_error(code));
         assert!(matches!(of(libc::ECONNREFUSED), Trouble::Others));
         assert!(matches!(of(libc::ENOBUFS), Trouble::Full));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_sending_state_a_remedy() {
+    fn send_errors_are_classified_by_error_code() {
         let udp = sender();
         let error_of = |code, to| udp.send_error(io::Error::from_raw_os_error(code), to, 1500);
         let host: SocketAddr = ([192, 0, 2, 1], 7).into();

@@ -78,7 +78,7 @@ fn collect(socket: &GroupSocket, expected: usize) -> Vec<(Vec<u8>, Meta)> {
 }
 
 #[test]
-fn a_batch_goes_out_in_one_call_and_arrives_as_its_datagrams() {
+fn batch_is_sent_in_one_call_and_arrives_as_its_datagrams() {
     for group in both(1, 47001) {
         let (source, receiver) = (source(group), receiver(group));
         let bytes = numbered(BATCH);
@@ -107,7 +107,7 @@ fn a_batch_larger_than_one_call_is_split() {
 }
 
 #[test]
-fn without_segmentation_in_the_kernel_the_same_arrives() {
+fn same_datagrams_arrive_without_kernel_segmentation() {
     let group = group(3, 47003);
     let (source, receiver) = (source(group), receiver(group));
     source.stop_segments_in_kernel();
@@ -118,7 +118,7 @@ fn without_segmentation_in_the_kernel_the_same_arrives() {
 }
 
 #[test]
-fn several_receivers_on_one_host_each_get_everything() {
+fn each_of_several_receivers_on_one_host_gets_all_data() {
     for group in both(4, 47004) {
         let (one, other, source) = (receiver(group), receiver(group), source(group));
         assert_eq!(source.send_batch(&numbered(BATCH), SEGMENT).expect("sends"), SendOutcome::Sent);
@@ -127,7 +127,7 @@ fn several_receivers_on_one_host_each_get_everything() {
 }
 
 #[test]
-fn groups_on_one_port_do_not_leak_into_each_other() {
+fn socket_receives_only_its_group_of_several_on_one_port() {
     for (here, there) in both(5, 47005).into_iter().zip(both(6, 47005)) {
         let (mine, others, source) = (receiver(here), receiver(there), source(there));
         assert_eq!(source.send_to(b"for the others", there).expect("sends"), SendOutcome::Sent);
@@ -137,7 +137,7 @@ fn groups_on_one_port_do_not_leak_into_each_other() {
 }
 
 #[test]
-fn only_the_wanted_source_is_received() {
+fn only_the_selected_source_is_received() {
     for group in both(7, 47007) {
         let local = place(group).local;
         let stranger: IpAddr =
@@ -152,7 +152,7 @@ fn only_the_wanted_source_is_received() {
 }
 
 #[test]
-fn left_group_is_silent_until_it_is_joined_again() {
+fn group_is_not_received_between_leave_and_rejoin() {
     let group = group(8, 47008);
     let (receiver, source) = (receiver(group), source(group));
     receiver.leave().expect("leaves");
@@ -165,7 +165,7 @@ fn left_group_is_silent_until_it_is_joined_again() {
 }
 
 #[test]
-fn the_ecn_mark_is_seen_on_every_datagram() {
+fn ecn_field_is_reported_for_every_datagram() {
     for (n, ect) in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce].into_iter().enumerate() {
         for group in both(10 + n as u8, 47009) {
             let receiver = receiver(group);
@@ -178,7 +178,7 @@ fn the_ecn_mark_is_seen_on_every_datagram() {
 }
 
 #[test]
-fn a_receive_time_lies_between_sending_and_reading() {
+fn receive_time_is_between_send_time_and_read_time() {
     let group = group(14, 47014);
     let (receiver, source) = (receiver(group), source(group));
     let before = Instant::now();
@@ -207,7 +207,7 @@ fn feedback_reaches_the_source_from_the_receivers_address() {
 }
 
 #[test]
-fn report_to_a_closed_port_does_not_disturb_the_next_one() {
+fn report_to_a_closed_port_does_not_fail_the_next_report() {
     let group = group(16, 47016);
     let receiver = receiver(group);
     let nobody = SocketAddr::new(place(group).local, 9);
@@ -217,7 +217,7 @@ fn report_to_a_closed_port_does_not_disturb_the_next_one() {
 }
 
 #[test]
-fn backlog_grows_and_counts_drops() {
+fn backlog_reports_queued_bytes_and_drops() {
     let group = group(17, 47017);
     let options = GroupOptions { receive_buffer: 256 << 10 };
     let receiver = GroupSocket::open(group, Membership::AnySource, &place(group), &options).expect("joins");
@@ -254,7 +254,7 @@ fn a_receive_buffer_that_is_too_small_is_refused() {
 }
 
 #[test]
-fn exclusive_port_is_reported_as_taken() {
+fn port_bound_by_another_socket_is_reported_as_taken() {
     let _held = std::net::UdpSocket::bind("0.0.0.0:47020").expect("the port is free");
     let group = group(20, 47020);
     let error = GroupSocket::open(group, Membership::AnySource, &place(group), &GroupOptions::default());
@@ -283,7 +283,7 @@ fn empty_datagrams_do_not_hide_later_ones() {
 }
 
 #[test]
-fn socket_of_a_layer_has_its_own_group_and_shared_feedback() {
+fn layer_socket_has_its_own_group_and_shares_the_feedback_port() {
     for base in both(31, 47261) {
         let mut layer = base;
         layer.set_ip(match base.ip() {
@@ -307,7 +307,7 @@ fn socket_of_a_layer_has_its_own_group_and_shared_feedback() {
 }
 
 #[test]
-fn sources_and_receivers_of_one_host_share_the_groups_port() {
+fn receivers_and_one_source_of_a_host_share_the_groups_port() {
     for group in both(60, 17_060) {
         let port = group.port();
         let with = |port| SourceOptions { port, ..SourceOptions::default() };

@@ -71,16 +71,16 @@ fn received(socket: &GroupSocket) -> usize {
 
 /// Kernel: a host has no interface but lo.
 #[test]
-fn without_a_network_loopback_is_chosen() {
-    in_namespace("without_a_network_loopback_is_chosen", "", || {
+fn loopback_is_chosen_without_a_network() {
+    in_namespace("loopback_is_chosen_without_a_network", "", || {
         assert_eq!(chosen(None), ("lo".into(), Why::Loopback));
     });
 }
 
 /// Kernel: a host has no route.
 #[test]
-fn without_a_route_the_only_interface_with_an_address_is_chosen() {
-    in_namespace("without_a_route_the_only_interface_with_an_address_is_chosen", ONE_END, || {
+fn only_interface_with_an_address_is_chosen_without_a_route() {
+    in_namespace("only_interface_with_an_address_is_chosen_without_a_route", ONE_END, || {
         assert_eq!(chosen(None), ("fc0".into(), Why::OnlyOne));
     });
 }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_of_data_and_trailer_is_found() {
+    fn every_flipped_bit_of_data_or_trailer_is_detected() {
         let mut sealed = b"what was sent".to_vec();
         seal_block(&mut sealed, 56);
         for byte in (0..13).chain(sealed.len() - TRAILER..sealed.len()) {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_does_not_depend_on_the_order() {
+    fn root_hash_does_not_depend_on_the_block_order() {
         let geometry =
             Geometry { stream_len: Some(28 * 3), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
         let hashes: Vec<Hash> = (0..3).map(|n| hash_of(&[n])).collect();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn another_hash_or_length_is_another_root() {
+    fn root_hash_depends_on_block_hashes_and_stream_length() {
         let geometry =
             Geometry { stream_len: Some(28), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
         let root = |geometry, byte| {

@@ -252,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_block_takes_only_the_symbols_it_needs() {
+    fn last_block_has_only_the_necessary_symbols() {
         let geometry = geometry(28 + 1);
         assert_eq!((geometry.symbols(0), geometry.symbols(1)), (4, 3)); // 37 bytes in 16-byte symbols
     }
 
     #[test]
-    fn blocks_with_large_hashes_for_their_content_are_refused() {
+    fn blocks_too_small_for_the_size_of_their_hashes_are_refused() {
         let small = Geometry { symbol_size: 40, symbols_per_block: 1, ..geometry(2 << 30) };
         let blocks = (2u64 << 30).div_ceil(4);
         assert_eq!(small.check(), Err(GeometryError::BlocksTooSmall { len: 2 << 30, blocks }));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_stream_has_full_blocks() {
+    fn stream_of_unknown_length_has_full_blocks() {
         let open = Geometry { stream_len: None, ..geometry(0) };
         assert_eq!((open.blocks(), open.block_len(1_000_000), open.symbols(7)), (None, 28, 4));
     }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn another_manifest_or_geometry_is_another_transfer() {
+    fn transfer_id_depends_on_manifest_and_geometry() {
         let id = TransferId::of(b"manifest", &geometry(100));
         assert_eq!(id, TransferId::of(b"manifest", &geometry(100)));
         assert_ne!(id, TransferId::of(b"Manifest", &geometry(100)));

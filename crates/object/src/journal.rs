@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terabyte_long_journal_is_read_and_truncated() {
+    fn journal_with_a_length_of_one_terabyte_is_read_and_truncated() {
         let geometry = Geometry {
             stream_len: Some(64 * 7 * 100),
             manifest_len: 100,

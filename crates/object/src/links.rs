@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_links_are_those_that_leave_the_sent_names() {
+    fn only_links_that_lead_outside_the_sent_names_are_unsafe() {
         let tops = BTreeSet::from([OsString::from("a"), OsString::from("b")]);
         let follows =
             |target: &str| FollowLinks::Unsafe.follows(OsStr::new("a/d/link"), OsStr::new(target), &tops);

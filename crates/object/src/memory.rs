@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_complete_object_becomes_files() {
+    fn only_a_complete_object_yields_files() {
         let file = |path: &str, size| Entry::new(path, Kind::File { size }, 0o644, 0);
         let dir = Entry::new("d", Kind::Dir, 0o755, 0);
         let manifest = Manifest::new(vec![file("d/two", 3), dir, file("one", 2)]).expect("it is in order");

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn host_name_is_cut_at_a_letter_without_control_characters() {
+    fn host_name_is_shortened_without_control_characters() {
         let origin = |host: &str| Origin::new(IpAddr::from([192, 0, 2, 1]), host, false).host;
         assert_eq!(origin("lab1"), "lab1");
         assert_eq!(origin("la\x1b[1mb\n"), "la[1mb");

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_time_decreases_on_request_only() {
+    fn recorded_time_decreases_only_if_overwriting_is_accepted() {
         let mut remembered = Remembered::default();
         let started = |remembered: &Remembered| remembered.names[OsStr::new("name")].started;
         remembered.note("name", A, &admitted(9));

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_the_place_of_directories_are_not_followed() {
+    fn links_in_place_of_state_directories_are_not_followed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (out, other) = (directory.path().join("out"), directory.path().join("other"));
         let states = out.join(STATE_DIR);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_block_of_several_files_names_the_first_and_the_last() {
+    fn error_of_a_changed_block_names_its_first_and_last_file() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let paths = ["a", "b", "c"].map(|name| file(dir.path(), name, 10));
         let mut blocks = SealedBlocks::new(ObjectStream::open(&paths, T, K).expect("readable"));

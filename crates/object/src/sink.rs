@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stream_without_its_description_is_otherwise_complete() {
+    fn sink_does_not_count_a_missing_manifest_block_as_lost() {
         let mut sink = StreamSink::new(Vec::new(), 0, 10, 1_000);
         assert_eq!(sink.put(1, vec![1; 30]).expect("memory takes it"), SinkResult::Kept);
         assert_eq!(sink.put(3, vec![3; 5]).expect("memory takes it"), SinkResult::Kept);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn late_joiner_misses_no_block_before_its_first() {
+    fn late_joiner_counts_no_lost_block_before_its_first_block() {
         let mut sink = StreamSink::new(Vec::new(), 7, 0, 1_000);
         sink.put(10, vec![10; 5]).expect("memory takes it");
         assert_eq!(sink.skip_to(9).expect("memory takes it"), 0, "it begins later");

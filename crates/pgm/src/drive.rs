@@ -229,7 +229,7 @@ mod tests {
     use faircast_core::schemes::{CATALOGUE, Scheme};
 
     #[test]
-    fn options_of_every_scheme_leave_room() {
+    fn options_of_every_scheme_fit_into_64_bytes() {
         for entry in CATALOGUE {
             let scheme: Scheme = entry.name.parse().expect("its own name");
             assert!(options_len(scheme.mark()) <= 64, "{}", entry.name);

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_as_they_were_checked() {
+    fn checked_options_are_parsed() {
         let source = |options| Pgm::source(asked(Content::Paths(Vec::new()), options)).expect("fine").options;
         assert_eq!(source(vec![]), PgmOptions::default());
         assert_eq!(
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_a_line_or_some_bytes() {
+    fn messages_are_lines_or_have_a_fixed_size() {
         assert_eq!(messages("lines"), Ok(Messages::Lines));
         assert_eq!(messages("1000"), Ok(Messages::Sized(1000)));
         assert!(messages("0").is_err() && messages("line").is_err());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_keeps_its_history_for_repairs() {
+    fn window_of_a_live_stream_covers_its_history() {
         let history = Duration::from_secs(5);
         let content = Content::Live { input: Input::new(std::io::empty()), history };
         let source = Pgm::source(asked(content, vec![])).expect("fine");

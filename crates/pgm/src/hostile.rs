@@ -94,7 +94,7 @@ impl Bench {
 }
 
 #[test]
-fn leap_of_numbers_takes_bounded_memory_and_counts_as_loss() {
+fn packet_number_jump_uses_bounded_memory_and_counts_as_loss() {
     for kind in 0..3 {
         let mut bench = Bench::new();
         (0..10).for_each(|sqn| bench.data(sqn));

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn unconfirmed_numbers_are_given_up_at_once() {
+    fn all_unconfirmed_numbers_are_given_up_within_five_seconds() {
         let mut stage = Stage::missing(0..65_536);
         let given_up = |all: &[Due]| all.iter().filter(|due| matches!(due, Due::GiveUp(_))).count();
         assert_eq!(given_up(&stage.until(5_000)), 65_536);

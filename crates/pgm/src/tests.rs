@@ -283,7 +283,7 @@ fn units_larger_than_a_packet_arrive_whole() {
 }
 
 #[test]
-fn numbers_may_wrap() {
+fn all_data_arrives_when_packet_numbers_wrap() {
     everybody_has_everything(Plan { first: u32::MAX - 100, ..Plan::default() });
 }
 
@@ -304,7 +304,7 @@ fn the_same_seed_gives_the_same_session() {
 }
 
 #[test]
-fn an_empty_file_ends_a_session_too() {
+fn session_with_an_empty_file_ends() {
     let outcome = run(Plan { content: Vec::new(), loss: 0.0, ..Plan::default() });
     assert_eq!(outcome.sent.packets, 0);
     assert!(outcome.received.iter().all(|(report, written)| report.is_ok() && written.is_empty()));

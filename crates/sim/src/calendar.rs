@@ -315,7 +315,7 @@ mod tests {
     use std::collections::BinaryHeap;
 
     #[test]
-    fn entries_come_in_order_of_time_and_class() {
+    fn calendar_returns_entries_in_order_of_time_and_class() {
         let mut calendar = Calendar::default();
         let entries = [
             Entry::new(5, Class::Arrival, 1),
@@ -342,14 +342,14 @@ mod tests {
     }
 
     #[test]
-    fn no_number_wins_all_ties() {
+    fn ties_between_arrivals_are_broken_evenly() {
         let first = |time| Entry::arrival(time, 1, 9) < Entry::arrival(time, 2, 9);
         let wins = (0..1000u64).filter(|k| first(k * 800_000)).count();
         assert!((400..600).contains(&wins), "{wins} of 1000");
     }
 
     #[test]
-    fn nothing_later_than_the_limit_is_taken() {
+    fn entries_later_than_the_limit_stay_in_the_calendar() {
         let mut calendar = Calendar::default();
         calendar.push(Entry::new(1_000_000, Class::Timer, 0));
         assert_eq!(calendar.pop(999_999), None);
@@ -358,7 +358,7 @@ mod tests {
 
     /// A hold model with gaps from nanoseconds to seconds, and some entries in the past.
     #[test]
-    fn the_order_is_that_of_a_heap_at_every_density() {
+    fn calendar_order_equals_heap_order_at_every_density() {
         for (seed, scale) in [(1, 1e2), (2, 1e4), (3, 1e6), (4, 1e9), (5, 1e11)] {
             let (mut rng, mut calendar, mut heap) =
                 (Rng::new(seed, 0), Calendar::default(), BinaryHeap::new());

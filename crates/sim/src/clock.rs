@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_clock_reads_the_simulated_time() {
+    fn exact_clock_shows_the_simulated_time() {
         for nanos in [0, 1, 999_999_999, u64::MAX] {
             assert_eq!(clock(0.0).reads(nanos), Time::from_nanos(nanos));
             assert_eq!(clock(0.0).when(Time::from_nanos(nanos)), nanos);
@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn ten_ppm_are_ten_microseconds_in_a_second() {
+    fn clock_error_of_10_ppm_is_10_microseconds_per_second() {
         assert_eq!(clock(10.0).reads(1_000_000_000), Time::from_nanos(1_000_010_000));
         assert_eq!(clock(-10.0).reads(1_000_000_000), Time::from_nanos(999_990_000));
         assert!((clock(10.0).lasts(1e9) - 999_990_000.1).abs() < 0.01);
     }
 
     #[test]
-    fn the_moment_of_a_reading_is_the_first_at_which_it_is_reached() {
+    fn reading_is_converted_to_the_earliest_time_that_reaches_it() {
         for ppm in [-90_000.0, -50.0, -0.001, 0.001, 10.0, 100_000.0] {
             let clock = clock(ppm);
             for reading in [1, 7, 1_000_003, 86_400_000_000_000] {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_off_by_more_than_a_tenth_are_refused() {
+    fn clock_errors_of_more_than_a_tenth_are_refused() {
         let error = Clock::fast_by(200_000.0).expect_err("too much");
         assert_eq!(error.to_string(), "a clock error of 200000 ppm is not possible; use -100000 to 100000");
         assert!(Clock::fast_by(f64::NAN).is_err());

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_right_to_a_cell() {
+    fn quantiles_are_exact_to_within_one_bin() {
         let mut delays = DelayCounts::default();
         (1..=1000).for_each(|n| delays.add(f64::from(n) * 1e-4));
         for share in [0.05, 0.5, 0.95, 0.99] {

@@ -96,7 +96,7 @@ fn ormcc_and_le_sbcc_share_fairly_at_every_rtt() {
 
 /// On short paths, TFMCC gets a larger share against this simulator's TCP than against the TCP of Linux.
 #[test]
-fn tfmcc_gets_about_tcps_rate_after_the_first_minute() {
+fn tfmcc_has_about_the_rate_of_tcp_after_the_first_minute() {
     for rtt in [1, 20, 50, 100, 200] {
         let medians = medians("tfmcc", rtt);
         assert!(medians[1..].iter().all(|ratio| (0.6..1.8).contains(ratio)), "{rtt} ms: {medians:?}");

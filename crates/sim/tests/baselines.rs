@@ -111,7 +111,7 @@ fn with_independent_losses(scheme_text: &str, receivers: usize, seed: u64) -> f6
 /// probability. A scheme that uses the lowest of many estimates loses rate with the number of receivers, because one of the
 /// estimates is always too low. The equation gives TCP a rate of 1.8 Mbit/s at this loss and a round-trip time of 50 ms.
 #[test]
-fn independent_losses_of_many_lower_tfmcc_and_hardly_pgmcc() {
+fn independent_losses_slow_tfmcc_but_hardly_pgmcc() {
     let rates = |text: &str| {
         [1, 16, 64]
             .map(|receivers| mean(&[1, 2, 3].map(|seed| with_independent_losses(text, receivers, seed))))

@@ -41,21 +41,21 @@ fn datagrams(net: &mut Network) -> FlowId {
 }
 
 #[test]
-fn a_source_keeps_its_timetable_by_its_own_fast_clock() {
+fn source_with_a_fast_clock_sends_its_timetable_faster() {
     let (exact, fast) = sent(timetable);
     assert!(exact > 7_990.0, "eight packets a second: {exact}");
     assert!((fast / exact - 1.01).abs() < 2e-4, "{exact} and {fast}");
 }
 
 #[test]
-fn datagrams_go_by_their_senders_clock() {
+fn datagram_rate_follows_the_sources_clock() {
     let (exact, fast) = sent(datagrams);
     assert!((fast / exact - 1.01).abs() < 2e-4, "{exact} and {fast}");
 }
 
 /// Over a failed link no host answers, so TCP has one timeout after another.
 #[test]
-fn timeouts_of_a_sender_come_by_its_clock() {
+fn tcp_timeouts_follow_the_sources_clock() {
     let sent = |ppm: f64| {
         let mut net = Network::new(1);
         let (a, b, c) = (net.node(), net.node(), net.node());
@@ -76,7 +76,7 @@ fn timeouts_of_a_sender_come_by_its_clock() {
 }
 
 #[test]
-fn an_exact_clock_changes_nothing() {
+fn clock_error_of_zero_changes_nothing() {
     let net = nets::star(4, nets::Background::Tcp);
     let mut reported = net.clone();
     for flow in 0..5 {
@@ -86,7 +86,7 @@ fn an_exact_clock_changes_nothing() {
 }
 
 #[test]
-fn both_engines_agree_on_networks_with_clocks_that_are_off() {
+fn both_engines_agree_on_networks_with_clock_errors() {
     for (seed, base) in
         [nets::star(6, nets::Background::Tcp), nets::layered("rlc", 4)].into_iter().enumerate()
     {
@@ -103,7 +103,7 @@ fn both_engines_agree_on_networks_with_clocks_that_are_off() {
 /// Two sessions with timetables of one period always keep their distance. With clocks that differ by 10 ppm, the distance changes
 /// by 10 us per second.
 #[test]
-fn timetables_by_clocks_that_differ_drift_apart() {
+fn timetables_of_different_clocks_drift_apart() {
     let distance = |ppm: f64| {
         let mut net = Network::new(1);
         let (a, b, hub, end) = (net.node(), net.node(), net.node(), net.node());
@@ -127,7 +127,7 @@ fn timetables_by_clocks_that_differ_drift_apart() {
 }
 
 #[test]
-fn clocks_that_are_off_by_too_much_are_refused() {
+fn excessive_clock_errors_are_refused() {
     let mut net = Network::new(1);
     let error = net.clock_error(FlowId(0), 1e6).expect_err("a clock of twice the speed");
     assert!(error.to_string().contains("1000000 ppm"), "{error}");

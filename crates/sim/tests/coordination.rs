@@ -116,7 +116,7 @@ fn mixed(seed: u64, way: &str, protocol: &str) -> Server {
 }
 
 #[test]
-fn both_modes_agree_whatever_is_shared() {
+fn both_modes_agree_with_every_kind_of_coordination() {
     for way in WAYS {
         for protocol in [
             "tcp-reno,preset=ns2001",
@@ -142,7 +142,7 @@ fn both_modes_agree_whatever_is_shared() {
 }
 
 #[test]
-fn a_member_alone_is_a_newreno_as_ever() {
+fn single_member_behaves_like_uncoordinated_newreno() {
     for protocol in
         ["tcp-newreno,preset=ns2001", "tcp-newreno,preset=rfc", "tcp-newreno,preset=linux", "tcp-newreno"]
     {
@@ -212,7 +212,7 @@ fn measured_groups_share_a_bottleneck_in_both_modes() {
 }
 
 #[test]
-fn equal_paths_are_one_group_until_congestion_tells_them_apart() {
+fn equal_paths_are_one_group_until_congestion_separates_them() {
     // Small windows leave both slow links uncongested. From 40 s on, both links are congested.
     let clients = [(2, 0), (2, 1)];
     let mut it = behind(4, &clients, 40_000);
@@ -229,7 +229,7 @@ fn equal_paths_are_one_group_until_congestion_tells_them_apart() {
 }
 
 #[test]
-fn all_downloads_end_with_any_sharing() {
+fn all_downloads_complete_with_every_kind_of_coordination() {
     for way in WAYS {
         let mut it = server(5, 10);
         for number in 0..20 {
@@ -242,7 +242,7 @@ fn all_downloads_end_with_any_sharing() {
 }
 
 #[test]
-fn datagrams_of_a_group_get_the_rate_of_its_tcps() {
+fn datagram_flows_have_the_mean_rate_of_their_groups_tcp_flows() {
     let shares = |way: Option<&str>| {
         let mut it = server(2, 6);
         for number in 0..4 {

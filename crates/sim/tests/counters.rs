@@ -60,7 +60,7 @@ fn cuts_and_timeouts_do_not_depend_on_sampling() {
 }
 
 #[test]
-fn counters_go_on_over_connections() {
+fn counters_continue_over_connections() {
     let outcome = run(&bottleneck(4, "tcp-reno", transfers()), 120.0, Span::from_millis(500));
     let mut timeouts = 0;
     for flow in &outcome.flows {
@@ -112,7 +112,7 @@ fn each_sent_packet_arrives_or_is_lost() {
 }
 
 #[test]
-fn datagrams_that_links_lose_are_counted_to_the_last() {
+fn every_datagram_that_a_link_loses_is_counted() {
     let mut net = Network::new(1);
     let (a, b) = (net.node(), net.node());
     net.duplex(a, b, nets::link(1.0, 20, 10), nets::wide(1.0, 20));
@@ -127,7 +127,7 @@ fn datagrams_that_links_lose_are_counted_to_the_last() {
 }
 
 #[test]
-fn counts_up_to_a_time_equal_those_of_a_run_that_ends_there() {
+fn counts_up_to_a_time_equal_counts_of_a_run_until_that_time() {
     let mut net = bottleneck(3, "tcp-reno", transfers());
     let moments = [at(17.123), at(31.0), at(44.4)];
     let short: Vec<Outcome> =
@@ -147,7 +147,7 @@ fn counts_up_to_a_time_equal_those_of_a_run_that_ends_there() {
 }
 
 #[test]
-fn link_counts_at_a_time_equal_those_of_a_run_that_ends_there() {
+fn link_counts_at_a_time_equal_those_of_a_run_until_that_time() {
     let mut holding = bottleneck(3, "tcp-reno", transfers());
     let (a, b) = (holding.node(), holding.node());
     let red = LinkSpec { queue: "red,floyd,limit=30".parse().expect("a queue"), ..nets::link(1.0, 20, 12) };
@@ -177,7 +177,7 @@ fn link_counts_at_a_time_equal_those_of_a_run_that_ends_there() {
 }
 
 #[test]
-fn members_of_sessions_are_counted_one_by_one_and_together() {
+fn session_counts_are_sums_over_members() {
     for mut net in [nets::rough_star(8), nets::layered("rlc", 6)] {
         net.count_until(at(11.7));
         let plain = run(&net, 40.0, Span::MAX);

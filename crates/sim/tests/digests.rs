@@ -25,7 +25,7 @@ fn line(family: &str, networks: &[Network], seconds: f64) -> String {
 }
 
 #[test]
-fn every_family_of_networks_keeps_its_digest() {
+fn every_family_of_networks_has_the_recorded_digest() {
     use nets::Background::{Datagrams, None as Nothing, Sessions, Tcp};
     let backgrounds = [Nothing, Tcp, Sessions, Datagrams].map(|background| nets::star(8, background));
     let layered = ["gmcc", "rlc", "smcc"].map(|scheme| nets::layered(scheme, 6));

@@ -39,30 +39,30 @@ fn assert_twins(network: &Network, seconds: f64) -> Outcome {
 }
 
 #[test]
-fn a_star_of_ormcc_alone() {
+fn engines_agree_on_a_star_with_ormcc_only() {
     let outcome = assert_twins(&nets::star(16, nets::Background::None), 60.0);
     assert!(outcome.flows[0].feedback > 10, "{}", outcome.flows[0].feedback);
 }
 
 #[test]
-fn a_star_of_ormcc_beside_tcp() {
+fn engines_agree_on_a_star_with_ormcc_and_tcp() {
     assert_twins(&nets::star(16, nets::Background::Tcp), 40.0);
 }
 
 #[test]
-fn a_star_of_ormcc_beside_single_receivers_and_datagrams() {
+fn engines_agree_on_a_star_with_single_receivers_and_datagrams() {
     assert_twins(&nets::star(8, nets::Background::Sessions), 40.0);
     assert_twins(&nets::star(8, nets::Background::Datagrams), 40.0);
 }
 
 #[test]
-fn a_tree_of_ormcc_with_single_receivers_at_each_leaf() {
+fn engines_agree_on_a_tree_with_single_receivers_at_each_leaf() {
     assert_twins(&nets::tree(4, 5), 40.0);
 }
 
 /// With few receivers, their links process packets in batches, and answers return at once.
 #[test]
-fn one_to_three_receivers_beside_other_flows() {
+fn engines_agree_on_one_to_three_receivers_and_other_flows() {
     for receivers in 1..4 {
         assert_twins(&nets::star(receivers, nets::Background::Sessions), 40.0);
         assert_twins(&nets::star(receivers, nets::Background::Tcp), 40.0);
@@ -70,19 +70,19 @@ fn one_to_three_receivers_beside_other_flows() {
 }
 
 #[test]
-fn links_that_lose_change_and_fail() {
+fn engines_agree_on_links_that_lose_change_and_fail() {
     assert_twins(&nets::rough_star(8), 60.0);
 }
 
 #[test]
-fn members_that_come_and_go() {
+fn engines_agree_on_members_that_join_and_leave() {
     let outcome = assert_twins(&nets::coming_and_going(6), 60.0);
     let packets: Vec<u64> = outcome.flows[0].members.iter().map(|member| member.packets).collect();
     assert!(packets[5] < packets[0] && packets[5] > 0, "{packets:?}");
 }
 
 #[test]
-fn members_that_say_that_they_are_there() {
+fn engines_agree_on_members_that_report_their_presence() {
     let quiet = assert_twins(&nets::saying(8, None), 40.0);
     let saying = assert_twins(&nets::saying(8, Some(Span::from_millis(250))), 40.0);
     let more = saying.flows[0].feedback - quiet.flows[0].feedback;
@@ -90,21 +90,21 @@ fn members_that_say_that_they_are_there() {
 }
 
 #[test]
-fn members_that_come_back_again_and_again() {
+fn engines_agree_on_members_that_rejoin_repeatedly() {
     let outcome = assert_twins(&nets::coming_back(8), 60.0);
     let packets: Vec<u64> = outcome.flows[0].members.iter().map(|member| member.packets).collect();
     assert!(packets[1..].iter().all(|&few| few < packets[0] && few > packets[0] / 20), "{packets:?}");
 }
 
 #[test]
-fn tcp_on_one_link() {
+fn engines_agree_on_tcp_over_one_link() {
     let outcome = assert_twins(&nets::one_tcp(), 30.0);
     let rate = outcome.flows[0].members[0].bytes as f64 * 8.0 / 30.0;
     assert!(rate > 0.9e6 && rate <= 1.0e6, "{rate}");
 }
 
 #[test]
-fn networks_drawn_at_random() {
+fn engines_agree_on_random_networks() {
     let (mut fewer, mut events) = (0, 0);
     for seed in 0..120 {
         let network = nets::random(seed);
@@ -120,7 +120,7 @@ fn networks_drawn_at_random() {
 }
 
 #[test]
-fn sessions_of_several_layers() {
+fn engines_agree_on_layered_sessions() {
     for scheme in ["gmcc", "rlc", "smcc"] {
         let outcome = assert_twins(&nets::layered(scheme, 6), 60.0);
         let (layered, plain) = (&outcome.flows[2], &outcome.flows[3]);
@@ -135,7 +135,7 @@ fn sessions_of_several_layers() {
 }
 
 #[test]
-fn sessions_of_several_layers_on_networks_drawn_at_random() {
+fn engines_agree_on_layered_sessions_on_random_networks() {
     let mut changes = 0;
     for seed in 1000..1060 {
         let network = nets::random_layered(seed);
@@ -151,6 +151,6 @@ fn sessions_of_several_layers_on_networks_drawn_at_random() {
 }
 
 #[test]
-fn one_host_with_many_senders() {
+fn engines_agree_on_one_host_with_many_sources() {
     assert_twins(&nets::one_sender(30), 20.0);
 }

@@ -147,7 +147,7 @@ fn changes(member: &MemberOutcome) -> Vec<(f64, u8)> {
 
 /// T-GM-9.
 #[test]
-fn two_bottlenecks_take_exactly_two_layers() {
+fn two_bottlenecks_need_exactly_two_layers() {
     for seed in 1..=2 {
         let outcome = run(&two_links(seed, "", [1.0, 10.0]), 100.0);
         let [slow, fast] = members(&outcome) else { panic!("two receivers") };
@@ -160,7 +160,7 @@ fn two_bottlenecks_take_exactly_two_layers() {
 
 /// T-GM-10.
 #[test]
-fn shifts_let_a_receiver_join_at_a_shared_bottleneck() {
+fn late_receiver_behind_a_shared_bottleneck_joins_a_layer() {
     for seed in 1..=2 {
         let outcome = run(&shared(seed, ""), 300.0);
         let [first, late, slow] = members(&outcome) else { panic!("three receivers") };
@@ -174,7 +174,7 @@ fn shifts_let_a_receiver_join_at_a_shared_bottleneck() {
 
 /// T-GM-11.
 #[test]
-fn receivers_behind_six_bottlenecks_get_their_capacity() {
+fn rates_behind_six_bottlenecks_increase_with_capacity() {
     let outcome = run(&six(1, ""), 600.0);
     let members = members(&outcome);
     for (fewer, more) in members.iter().zip(&members[1..]) {
@@ -187,7 +187,7 @@ fn receivers_behind_six_bottlenecks_get_their_capacity() {
 
 /// T-GM-12, with the harmonic mean. With the mean of the paper's text, receivers often leave before the pause is over.
 #[test]
-fn a_receiver_joins_when_traffic_pauses_and_leaves_on_resume() {
+fn receiver_joins_a_layer_in_a_traffic_pause_and_leaves_after() {
     for seed in 1..=2 {
         let outcome = run(&pausing(seed, ",cor=harmonic", 14.0), 220.0);
         let [_, second] = members(&outcome) else { panic!("two receivers") };

@@ -74,7 +74,7 @@ fn got(outcome: &Outcome, receiver: usize, bytes: u64) -> Option<usize> {
 }
 
 #[test]
-fn gmccs_fastest_receiver_has_half_of_tcps_rate_in_ten_seconds() {
+fn fastest_gmcc_receiver_has_half_of_tcps_rate_in_ten_seconds() {
     let mut after: Vec<usize> =
         (31..36).map(|seed| half_after(&six("gmcc", seed), FASTEST).unwrap_or(usize::MAX)).collect();
     after.sort_unstable();
@@ -82,7 +82,7 @@ fn gmccs_fastest_receiver_has_half_of_tcps_rate_in_ten_seconds() {
 }
 
 #[test]
-fn gmccs_receivers_have_half_of_tcps_rate_from_20_megabytes() {
+fn gmcc_receivers_have_half_of_tcps_rate_after_20_megabytes() {
     for seed in [31, 32, 33] {
         let outcome = six("gmcc", seed);
         for (receiver, link) in LINKS.iter().enumerate() {
@@ -95,7 +95,7 @@ fn gmccs_receivers_have_half_of_tcps_rate_from_20_megabytes() {
 }
 
 #[test]
-fn smccs_fast_receivers_have_half_of_tcps_rate_in_15_seconds() {
+fn fast_smcc_receivers_have_half_of_tcps_rate_in_15_seconds() {
     for seed in [31, 32, 33] {
         let outcome = six("smcc", seed);
         let after = half_after(&outcome, FASTEST);
@@ -108,7 +108,7 @@ fn smccs_fast_receivers_have_half_of_tcps_rate_in_15_seconds() {
 }
 
 #[test]
-fn rlcs_fastest_receiver_climbs_within_seconds() {
+fn rlc_default_points_double_the_fastest_receivers_bytes() {
     for seed in [31, 32, 33] {
         let outcome = six("rlc", seed);
         let letter = six("rlc,points=doubling", seed);

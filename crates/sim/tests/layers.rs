@@ -85,7 +85,7 @@ fn a_link_carries_a_layer_until_the_leave_delay() {
 }
 
 #[test]
-fn a_second_receiver_of_a_layer_waits_for_one_router() {
+fn second_receiver_of_a_layer_waits_only_for_one_router() {
     let (net, links) = star(&[0.5, 4.0], |number, it| {
         if number == 0 {
             it.join = at(60.0);
@@ -113,7 +113,7 @@ fn a_second_receiver_of_a_layer_waits_for_one_router() {
 }
 
 #[test]
-fn a_returning_receiver_begins_with_the_base_layer() {
+fn returning_receiver_starts_with_the_base_layer() {
     let (mut net, links) = star(&[2.0], |_, it| it.leave = at(60.0));
     net.come_back(faircast_sim::FlowId(0), 0, at(70.0), at(100.0));
     let outcome = run(&net, 120.0);
@@ -133,7 +133,7 @@ fn a_returning_receiver_begins_with_the_base_layer() {
 }
 
 #[test]
-fn losses_count_in_joined_layers() {
+fn losses_are_counted_only_in_joined_layers() {
     let (net, links) = star(&[0.5], |_, _| {});
     let outcome = run(&net, 120.0);
     let member = &outcome.flows[0].members[0];

@@ -160,7 +160,7 @@ fn mean_rate(outcome: &Outcome, flows: std::ops::Range<usize>, from: f64, to: f6
 /// T-MC-10 (paper 000, D.4.1). The thesis reports 0.9, 0.45 and 0.3 Mbit/s, and a utilisation of 83 % with binary indications and
 /// of 98 % with explicit rates. Its queues, 5.7 kB and 20.4 kB, are longer than here, and in the opposite order.
 #[test]
-fn three_sessions_of_mca_share_a_bottleneck_evenly() {
+fn three_mca_sessions_share_a_bottleneck_evenly() {
     for (mode, min_used, max_waiting) in [("bin", 0.83, 8_000.0), ("er", 0.97, 8_000.0)] {
         for seed in 1..=3 {
             let (outcome, link) = three_sessions(scheme(&format!("mca,preset=published,mode={mode}")), seed);
@@ -182,7 +182,7 @@ fn three_sessions_of_mca_share_a_bottleneck_evenly() {
 /// T-MC-11 (paper 000, D.4.2). The thesis reports more than a third and less than a half. Here it is about a quarter, because the
 /// long session also has two and a half times the round-trip time of the other sessions.
 #[test]
-fn two_mca_bottlenecks_give_less_than_one() {
+fn mca_rate_is_lower_over_two_bottlenecks_than_over_one() {
     for mode in ["bin", "er"] {
         let outcome = two_in_a_row(scheme(&format!("mca,preset=published,mode={mode}")), 1);
         let [long, one, two] = [0, 1, 2].map(|flow| rate(&outcome, flow, 10.0, 100.0));
@@ -193,7 +193,7 @@ fn two_mca_bottlenecks_give_less_than_one() {
 
 /// T-MC-12 (paper 000, D.4.3). The thesis reports rates within 0.40 to 0.45 Mbit/s on all slower links.
 #[test]
-fn a_group_of_sixteen_of_mca_does_not_drop_to_zero() {
+fn mca_session_with_16_receivers_does_not_drop_to_zero() {
     for (mode, least) in [("bin", 0.27), ("er", 0.36)] {
         let outcome = star(scheme(&format!("mca,preset=published,mode={mode}")), 16, 1);
         let (group, slower) = (rate(&outcome, 0, 10.0, 100.0), mean_rate(&outcome, 9..17, 10.0, 100.0));
@@ -204,7 +204,7 @@ fn a_group_of_sixteen_of_mca_does_not_drop_to_zero() {
 
 /// T-M+-6 (paper 000, 5.3.1) with two sessions of each source on 2 Mbit/s instead of ten on 10 Mbit/s.
 #[test]
-fn mca_plus_fills_a_bottleneck_without_loss_or_a_long_queue() {
+fn mca_plus_fills_a_bottleneck_without_loss_or_long_queue() {
     let outcome = one_bottleneck(scheme("mca-plus,preset=published"), 200, 2, 2.0, 1);
     for (from, share) in [(5.0, 1.0), (25.0, 0.5), (45.0, 1.0 / 3.0), (65.0, 0.5), (85.0, 1.0)] {
         let (used, waiting) = link_use(&outcome, 0, 2.0, from, from + 15.0);
@@ -219,7 +219,7 @@ fn mca_plus_fills_a_bottleneck_without_loss_or_a_long_queue() {
 /// T-M+-8 (paper 000, 5.3.3), for a quarter of the time. The thesis reports the rate of a single receiver and hardly more
 /// reports, with and without losses.
 #[test]
-fn a_group_of_64_of_mca_plus_gets_a_single_receivers_rate() {
+fn mca_plus_session_with_64_receivers_has_the_rate_of_one() {
     for (packets, max_reports) in [(200, 5.0), (10, 2.0)] {
         let outcome = plus_star(scheme("mca-plus,preset=published"), 64, packets, 100.0, 1);
         let (group, single) = (rate(&outcome, 0, 10.0, 100.0), mean_rate(&outcome, 1..193, 10.0, 100.0));

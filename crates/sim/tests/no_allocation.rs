@@ -28,7 +28,7 @@ fn allocations(network: &Network, mode: Mode, warm: f64, arrivals: u64) -> u64 {
 }
 
 #[test]
-fn a_million_receptions_allocate_nothing() {
+fn reception_of_a_million_packets_allocates_nothing() {
     assert_eq!(
         allocations(&nets::star(1000, nets::Background::None), Mode::Eager, 60.0, 1_000_000),
         0,

@@ -70,7 +70,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 
 /// T-OR-14. The bounds are those of the specification's prototype. The rate does not drop to zero with many receivers.
 #[test]
-fn a_group_gets_nearly_the_rate_of_a_single_receiver() {
+fn group_has_nearly_the_rate_of_a_single_receiver() {
     let ratios = |receivers, seeds: u32| {
         mean((0..seeds).map(|seed| ratio(&Star::of(receivers, 1 + u64::from(seed)).run())))
     };
@@ -84,7 +84,7 @@ fn a_group_gets_nearly_the_rate_of_a_single_receiver() {
 
 /// T-OR-12 (paper 000, 3.3.5): feedback hardly grows with the group, and almost all feedback is suppressed.
 #[test]
-fn the_feedback_of_64_receivers_is_less_than_that_of_two() {
+fn feedback_of_64_receivers_is_less_than_that_of_two() {
     let outcome = Star::of(64, 3).run();
     let members = &outcome.flows[0].members;
     let sent: u64 = members.iter().map(|member| member.reports).sum();
@@ -99,7 +99,7 @@ fn the_feedback_of_64_receivers_is_less_than_that_of_two() {
 
 /// T-OR-11 (paper 000, 3.3.2): losing every tenth report changes little.
 #[test]
-fn losing_every_tenth_report_changes_little() {
+fn loss_of_every_tenth_report_hardly_changes_the_rate() {
     let rate_at = |report_loss| {
         mean((1..5u32).map(|seed| rate(&Star { report_loss, ..Star::of(8, u64::from(seed)) }.run(), 0)))
     };
@@ -110,7 +110,7 @@ fn losing_every_tenth_report_changes_little() {
 
 /// T-OR-15 (paper 000, 3.3.4): representatives that stop sending reports are replaced.
 #[test]
-fn representatives_that_fall_silent_are_replaced() {
+fn silent_representatives_are_replaced() {
     let run = |mute_after, seed| rate(&Star { mute_after, ..Star::of(32, u64::from(seed)) }.run(), 0);
     let normal = mean((1..4u32).map(|seed| run(None, seed)));
     let muted = mean((1..4u32).map(|seed| run(Some(Span::from_secs(20)), seed)));

@@ -75,7 +75,7 @@ fn assert_drop_tail(network: &Network, seconds: f64) {
 }
 
 #[test]
-fn a_session_beside_tcp_fares_the_same_in_two_phases() {
+fn two_phase_drop_tail_equals_drop_tail_on_stars_and_trees() {
     use nets::Background::{Datagrams, Sessions, Tcp};
     for background in [Tcp, Sessions, Datagrams] {
         assert_drop_tail(&nets::star(8, background), 40.0);
@@ -84,7 +84,7 @@ fn a_session_beside_tcp_fares_the_same_in_two_phases() {
 }
 
 #[test]
-fn members_that_come_and_go_and_layers_do_too() {
+fn two_phase_drop_tail_equals_drop_tail_with_rejoins_and_layers() {
     assert_drop_tail(&nets::coming_back(6), 40.0);
     for scheme in ["gmcc", "rlc"] {
         assert_drop_tail(&nets::layered(scheme, 4), 40.0);
@@ -92,7 +92,7 @@ fn members_that_come_and_go_and_layers_do_too() {
 }
 
 #[test]
-fn networks_drawn_at_random_do_too() {
+fn two_phase_drop_tail_equals_drop_tail_on_random_networks() {
     for seed in 0..60 {
         let network = nets::random(seed);
         let known = without_timing(run(&network, Mode::Eager, 8.0));
@@ -105,7 +105,7 @@ fn networks_drawn_at_random_do_too() {
 }
 
 #[test]
-fn a_link_that_changes_and_fails_does_too() {
+fn two_phase_drop_tail_equals_drop_tail_on_a_changing_link() {
     let mut network = nets::star(3, nets::Background::Tcp);
     for (number, at) in (0..12).zip([3.0, 4.5, 4.6, 9.0, 9.2, 13.0, 14.0, 14.00001, 20.0, 25.0, 25.5, 28.0]) {
         let change = match number % 6 {
@@ -211,7 +211,7 @@ fn bottleneck(queue: &str) -> (Vec<f64>, Outcome) {
 }
 
 #[test]
-fn codel_keeps_queues_short_where_drop_tail_fills_them() {
+fn codel_shortens_queues_that_drop_tail_fills() {
     let mean = |samples: &[f64]| samples.iter().sum::<f64>() / samples.len() as f64;
     let (full, _) = bottleneck("droptail,100");
     let (short, outcome) = bottleneck("codel,limit=100");
@@ -223,7 +223,7 @@ fn codel_keeps_queues_short_where_drop_tail_fills_them() {
 }
 
 #[test]
-fn codel_marks_in_place_of_drops() {
+fn codel_with_ecn_marks_packets() {
     let (_, outcome) = bottleneck("codel,ecn");
     let counts = outcome.links[2].counts;
     assert!(counts.marked > 20, "{counts:?}");

@@ -100,7 +100,7 @@ fn the_source_gets_one_acknowledgement_per_packet() {
 }
 
 #[test]
-fn losses_anywhere_reach_the_source_through_both() {
+fn losses_cut_the_rate_with_routers_or_designated_receivers() {
     for by in [By::Routers, By::Designated] {
         let Tree { mut net, last_hops, .. } = tree(by, SCHEME, ALWAYS);
         // The link of a near receiver has a very low rate for a short time.
@@ -115,7 +115,7 @@ fn losses_anywhere_reach_the_source_through_both() {
 }
 
 #[test]
-fn joins_and_leaves_change_the_target_and_stop_no_receiver() {
+fn join_of_a_slow_receiver_lowers_the_rate_until_it_leaves() {
     let slowest = 2 + (REGIONS - 1) * (RECEIVERS + 1);
     let stay = move |member: usize| if member == slowest { (8.0, 16.0) } else { (0.0, f64::INFINITY) };
     for by in [By::Routers, By::Designated] {
@@ -130,7 +130,7 @@ fn joins_and_leaves_change_the_target_and_stop_no_receiver() {
 }
 
 #[test]
-fn restarted_routers_and_broken_links_only_delay_a_session() {
+fn session_survives_router_restarts_and_link_failures() {
     let Tree { mut net, routers, last_hops, .. } = tree(By::Routers, SCHEME, ALWAYS);
     for (turn, router) in routers.iter().enumerate() {
         net.restart_router(Time::from_secs_f64(8.0 + turn as f64), *router);

@@ -61,7 +61,7 @@ fn relays_isolate_a_slow_child_with_every_scheme() {
 }
 
 #[test]
-fn a_relay_must_be_where_its_children_get_their_data_from() {
+fn relay_is_refused_if_its_member_and_source_hosts_differ() {
     let mut net = tree("ormcc", 2, 3.0);
     net.relay(FlowId(0), 1, FlowId(1), Arc::new(ToyRelay("ormcc".parse().expect("a scheme"))));
     let error = net.run(&Options::default()).expect_err("member 1 is another host");
@@ -69,7 +69,7 @@ fn a_relay_must_be_where_its_children_get_their_data_from() {
 }
 
 #[test]
-fn a_relay_must_have_an_exact_clock() {
+fn relay_with_a_clock_error_is_refused() {
     let mut net = tree("ormcc", 2, 3.0);
     net.clock_error(FlowId(1), 10.0).expect("not too much");
     let error = net.run(&Options::default()).expect_err("a relay hears its parent and sends by one clock");

@@ -117,7 +117,7 @@ fn agreement(members: &[MemberOutcome], from: f64, to: f64) -> f64 {
 
 /// T-RL-7.
 #[test]
-fn late_joiners_of_one_bottleneck_converge_to_one_level() {
+fn late_joiners_behind_one_bottleneck_converge_to_one_level() {
     for packets in [10, 20, 30, 100] {
         for seed in [1, 2] {
             let outcome = together(link(1.5, 20, packets), seed);
@@ -138,7 +138,7 @@ fn late_joiners_of_one_bottleneck_converge_to_one_level() {
 /// T-RL-10: a layer that exceeds the path's capacity is left before the routers could have processed a leave. The layer is tried
 /// again at the next synchronisation point.
 #[test]
-fn a_layer_beyond_the_path_is_left_within_the_leave_delay() {
+fn layer_above_the_capacity_is_left_within_the_leave_delay() {
     let leave = Span::from_secs(2);
     for packets in [20, 60] {
         let outcome = together(link(1.5, 20, packets), 3);

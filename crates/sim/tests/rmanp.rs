@@ -72,7 +72,7 @@ fn rate(outcome: &Outcome, member: usize, from: usize, to: usize) -> f64 {
 }
 
 #[test]
-fn all_receivers_get_every_packet_with_any_active_routers() {
+fn all_receivers_receive_every_packet_with_any_active_routers() {
     for active in [&[0, 1, 2][..], &[1, 2], &[0], &[1], &[]] {
         // With these random losses the rate stays at the minimum. No receiver is excluded for this reason.
         let config = rmanp::Config { exclude: 0, ..rmanp::Config::default() };
@@ -127,7 +127,7 @@ fn a_receiver_below_the_minimum_rate_is_excluded() {
 }
 
 #[test]
-fn restarted_routers_and_broken_links_only_delay_a_session() {
+fn session_survives_router_restarts_and_link_failures() {
     let mut tree = with(tree(&format!("{SCHEME},begin=start"), 0.0), &[0, 1, 2]);
     for (turn, node) in tree.nodes.iter().enumerate() {
         tree.net.restart_router(Time::from_secs_f64(40.0 + 5.0 * turn as f64), *node);
@@ -142,7 +142,7 @@ fn restarted_routers_and_broken_links_only_delay_a_session() {
 }
 
 #[test]
-fn a_session_through_routers_of_different_schemes_stays_whole() {
+fn session_through_routers_of_several_schemes_loses_no_packet() {
     let all: [(&str, Arc<dyn RouterSpec>); 3] = [
         ("rmanp", Arc::new(rmanp::Config::default())),
         ("acknowledgements", Arc::new(acknowledgements::Config)),

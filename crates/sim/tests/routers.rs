@@ -52,7 +52,7 @@ fn data(outcome: &Outcome, link: LinkId) -> Vec<(u64, bool, Time, Layer)> {
 }
 
 #[test]
-fn a_modifying_router_carries_every_scheme() {
+fn every_scheme_works_through_a_modifying_router() {
     for entry in faircast_core::schemes::CATALOGUE {
         let plain = net(entry.name, 6, &[]);
         let (plain, links) = (nets::in_both_engines(&plain.0, 20.0), plain.1);
@@ -85,7 +85,7 @@ fn a_modifying_router_carries_every_scheme() {
 }
 
 #[test]
-fn held_packets_arrive_late_and_none_is_lost() {
+fn held_packets_arrive_late_without_loss() {
     let (network, links) = net("ormcc", 4, &[(2, Arc::new(TOY))]);
     let outcome = nets::in_both_engines(&network, 20.0);
     let (odd, even) = (data(&outcome, links[0]), data(&outcome, links[1]));
@@ -96,7 +96,7 @@ fn held_packets_arrive_late_and_none_is_lost() {
 }
 
 #[test]
-fn routers_behind_one_another_and_at_the_source_work_alike() {
+fn routers_work_in_a_row_and_at_the_source() {
     let toy: Arc<dyn RouterSpec> = Arc::new(TOY);
     let all: Vec<_> = (0..3).map(|node| (node, Arc::clone(&toy))).collect();
     for scheme in ["ormcc", "le-sbcc", "gmcc"] {
@@ -109,7 +109,7 @@ fn routers_behind_one_another_and_at_the_source_work_alike() {
 
 /// A router that forwards all packets unchanged has no effect at any node.
 #[test]
-fn a_router_that_does_nothing_changes_nothing() {
+fn router_without_effects_changes_nothing() {
     #[derive(Debug)]
     struct Idle;
     impl RouterSpec for Idle {
@@ -145,7 +145,7 @@ fn a_router_that_does_nothing_changes_nothing() {
 }
 
 #[test]
-fn an_impossible_effect_of_a_router_is_an_error() {
+fn invalid_effect_of_a_router_is_an_error() {
     #[derive(Debug)]
     struct Wrong(Effect);
     impl RouterSpec for Wrong {

@@ -29,7 +29,7 @@ fn drop_tail() -> QueueSpec {
 }
 
 #[test]
-fn a_source_that_has_sent_all_it_had_goes_on_listening() {
+fn source_receives_reports_after_its_last_packet() {
     let (mut net, flow) = pair(drop_tail());
     let endless = run(&net, 60.0);
     net.send_only(flow, 2_000);
@@ -66,7 +66,7 @@ fn probed(alive: Option<Span>, start: f64) -> (Option<u64>, Span) {
 }
 
 #[test]
-fn members_that_answer_probes_are_known_when_the_source_starts() {
+fn probed_rtts_of_members_are_known_when_the_source_starts() {
     let (first, rtt) = probed(None, 2.0);
     assert_eq!((first, rtt), (Some(2000), Span::from_millis(100)), "it is assumed");
     let (first, rtt) = probed(Some(Span::from_millis(250)), 2.0);
@@ -79,7 +79,7 @@ fn members_that_answer_probes_are_known_when_the_source_starts() {
 }
 
 #[test]
-fn an_intermittent_application_sends_in_its_periods_only() {
+fn intermittent_application_sends_only_in_its_periods() {
     let (mut net, flow) = pair(drop_tail());
     for (from, to) in [(5.5, 10.0), (20.0, 30.5)] {
         net.send_during(flow, Time::from_secs_f64(from), Time::from_secs_f64(to));
@@ -92,7 +92,7 @@ fn an_intermittent_application_sends_in_its_periods_only() {
 }
 
 #[test]
-fn a_sources_counters_are_in_samples_and_the_outcome() {
+fn source_counters_are_in_samples_and_the_outcome() {
     let (net, _) = pair(drop_tail());
     let flow = &run(&net, 60.0).flows[0];
     let SourceSample::Session { view, .. } = flow.samples.last().expect("sampled every second") else {
@@ -117,7 +117,7 @@ fn ecn_data_is_marked_where_other_data_is_dropped() {
 }
 
 #[test]
-fn a_returning_member_is_a_new_receiver() {
+fn returning_member_is_counted_as_a_new_receiver() {
     let (mut net, _) = {
         let mut net = Network::new(3);
         let (source, router, first, second) = (net.node(), net.node(), net.node(), net.node());
@@ -164,7 +164,7 @@ fn a_window_source_sends_when_an_acknowledgement_arrives() {
 
 /// Ackers and limiting receivers may stop sending reports, like representatives. Another receiver then takes their role.
 #[test]
-fn the_limiting_receiver_may_fall_silent_in_every_scheme() {
+fn silent_limiting_receivers_are_replaced_in_every_scheme() {
     for scheme in ["pgmcc,preset=published", "tfmcc,preset=published"] {
         let mut net = Network::new(3);
         let (source, router) = (net.node(), net.node());
@@ -212,7 +212,7 @@ fn two_groups(aggregators: &[usize]) -> Network {
 
 /// Paper 000, 2.2.3: every node that aggregates reports hides loss reports from the upstream nodes.
 #[test]
-fn aggregation_bounds_the_reports_per_packet() {
+fn aggregation_limits_the_reports_per_packet() {
     let received = |aggregators: &[usize]| {
         let outcome = run(&two_groups(aggregators), 60.0);
         let flow = &outcome.flows[0];
@@ -232,7 +232,7 @@ fn aggregation_bounds_the_reports_per_packet() {
 }
 
 #[test]
-fn both_engines_aggregate_alike() {
+fn both_engines_aggregate_equally() {
     let outcome = |mode| {
         let options = Options { until: Time::from_secs_f64(30.0), mode, ..Options::default() };
         two_groups(&[1, 2]).run(&options).expect("a sound network")
@@ -243,7 +243,7 @@ fn both_engines_aggregate_alike() {
 }
 
 #[test]
-fn an_idle_aggregating_node_changes_nothing() {
+fn aggregation_without_duplicate_reports_changes_nothing() {
     let mut net = nets::star(4, nets::Background::None);
     let without = run(&net, 30.0);
     net.aggregate(faircast_sim::NodeId(1), Span::from_secs(1));

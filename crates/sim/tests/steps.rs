@@ -98,7 +98,7 @@ fn stepwise_runs_equal_whole_runs_in_both_engines() {
 
 /// The outcome of a run that ends at the time of the snapshot is exact, because no state can be ahead of the end of a run.
 #[test]
-fn a_snapshot_equals_a_run_that_ends_there() {
+fn snapshot_equals_the_outcome_of_a_run_until_its_time() {
     for (name, network, seconds) in networks() {
         let (snapshots, ..) = in_steps(&network, Mode::Eager, seconds, EVERY);
         for snapshot in snapshots.iter().skip(3).step_by(4) {
@@ -179,7 +179,7 @@ fn discarded_events_are_not_reported() {
 }
 
 #[test]
-fn nothing_is_written_down_unless_it_is_asked_for() {
+fn events_are_logged_only_if_requested() {
     let network = nets::star(2, nets::Background::Tcp);
     let options = Options { events: Events::Off, ..options(Mode::Eager, 5.0) };
     assert_eq!(network.run(&options).expect("a sound network").log, []);

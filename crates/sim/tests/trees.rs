@@ -67,7 +67,7 @@ fn run(tree: &Tree, seconds: f64) -> Outcome {
 const PUBLISHED: &str = "mtcp,preset=published";
 
 #[test]
-fn a_tree_fills_its_slowest_link_and_all_get_the_same() {
+fn tree_fills_its_slowest_link_and_receivers_have_equal_rates() {
     let tree = tree(PUBLISHED, 3, 4, 1);
     let outcome = run(&tree, 40.0);
     let flow = &outcome.flows[tree.flow.0 as usize];
@@ -107,7 +107,7 @@ fn reports_of_a_flat_session_go_to_the_source() {
 /// The rate of one leaf's link drops to a tenth. The leaf then receives the packets of its agent instead of the source, and its
 /// link carries no other packets of the session.
 #[test]
-fn a_congested_leaf_moves_and_comes_back() {
+fn congested_leaf_moves_to_its_agent_and_returns() {
     let mut tree = tree("mtcp,preset=published,local-high=30ms,local-part=0,store=20000", 3, 4, 1);
     let (at, back) = (Time::from_secs_f64(15.0), Time::from_secs_f64(30.0));
     tree.net.change(at, tree.leaves[0], Change::Rate(Rate::from_mbps(0.8)));
@@ -131,7 +131,7 @@ fn a_congested_leaf_moves_and_comes_back() {
 /// Children of an agent that leaves move to its parent, and return to the agent when it returns. At the end, no receiver except
 /// the agent misses any packet.
 #[test]
-fn an_agent_dies_and_comes_back() {
+fn children_miss_no_packet_while_their_agent_is_absent() {
     for (seed, loss) in [(1, None), (2, None), (3, Some(0.01)), (4, Some(0.03)), (5, Some(0.03))] {
         let mut tree = tree_until("mtcp,preset=published,localize=off", (3, 4), &[10.0], loss, seed);
         tree.net.come_back(tree.flow, 0, Time::from_secs_f64(15.0), Time::NEVER);
@@ -182,7 +182,7 @@ fn a_graph_that_is_not_a_tree_is_refused() {
 
 /// Networks with competing TCP and datagrams, lossy and changing links, and receivers that leave and return.
 #[test]
-fn random_networks_with_flat_trees_are_the_same_in_both_engines() {
+fn both_engines_agree_on_random_networks_with_flat_trees() {
     for seed in 1..16 {
         nets::in_both_engines(&nets::random_mtcp(seed), 20.0);
     }

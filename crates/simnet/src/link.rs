@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue_drops_and_an_empty_one_takes_again() {
+    fn full_queue_drops_and_accepts_again_when_it_has_room() {
         let mut pipe = Pipe::new(Link::millis(5).mbps(8.0).fifo(2_500)); // a kilobyte takes a millisecond
         let now = Time::ZERO;
         assert_eq!(pipe.pass(1_000, now), Some(now + Span::from_millis(6)));

@@ -228,26 +228,26 @@ mod tests {
     }
 
     #[test]
-    fn without_damage_everything_passes_in_order() {
+    fn packets_without_damage_pass_in_order() {
         assert!(numbers(Damage::default()).0.into_iter().eq(0..10_000));
     }
 
     #[test]
-    fn losses_come_as_often_as_asked() {
+    fn loss_rate_matches_the_plan() {
         let (out, tally) = numbers(Damage::loss(0.1));
         assert_eq!(out.len() as u64 + tally.lost, 10_000);
         assert!((900..1100).contains(&tally.lost), "{}", tally.lost);
     }
 
     #[test]
-    fn duplicates_are_additional() {
+    fn duplicates_are_added_to_the_original_packets() {
         let (out, tally) = numbers(Damage { duplicate: 0.1, ..Damage::default() });
         assert_eq!(out.len() as u64, 10_000 + tally.duplicated);
         assert!((900..1100).contains(&tally.duplicated));
     }
 
     #[test]
-    fn reordering_loses_nothing_and_has_a_bounded_distance() {
+    fn reordering_loses_no_packets_and_has_a_bounded_distance() {
         let (mut out, tally) = numbers(Damage { reorder: 0.1, ..Damage::default() });
         let overtaken = |n: u32| {
             let place = out.iter().position(|m| *m == n).expect("nothing is lost");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrupted_datagram_has_a_checksum_that_fits() {
+    fn corrupted_datagram_has_a_valid_checksum() {
         let damage = Damage { corrupt: 1.0, ..Damage::default() };
         assert!(frames(damage, 1).0.iter().all(|frame| checksum(frame) == 0));
         let mut injector = Injector::new(damage, 1);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn datagram_without_a_checksum_gets_no_checksum() {
+    fn corrupted_datagram_without_a_checksum_gets_no_checksum() {
         let mut injector = Injector::new(Damage { corrupt: 1.0, ..Damage::default() }, 1);
         let mut whole = frame(&[0; 100]);
         whole[40..42].fill(0);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_stream_gives_the_same_damage() {
+    fn equal_random_streams_give_equal_damage() {
         assert_eq!(frames(ALL, 1), frames(ALL, 1));
         assert_ne!(frames(ALL, 1), frames(ALL, 2));
     }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_both_families_are_lost_and_nothing_else() {
+    fn only_udp_datagrams_of_both_families_are_damaged() {
         let whole = frame(&[7; 100]);
         assert!(!passes(&whole) && !passes(&ipv6(UDP)));
         let changed = |at: usize, byte: u8| {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_frames_pass() {
+    fn truncated_frames_are_not_damaged() {
         for whole in [frame(&[7; 20]), ipv6(UDP)] {
             assert!((0..whole.len()).all(|length| passes(&whole[..length])));
         }

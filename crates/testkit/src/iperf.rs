@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_report_is_an_error() {
+    fn error_report_of_iperf_is_returned_as_an_error() {
         assert!(TcpResult::parse(r#"{"error":"unable to connect"}"#).is_err());
     }
 }

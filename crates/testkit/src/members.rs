@@ -359,31 +359,31 @@ mod tests {
     }
 
     #[test]
-    fn a_report_sent_twice_is_one_join() {
+    fn repeated_membership_report_counts_as_one_join() {
         assert_eq!(received(&[v3(4, &[]), v3(4, &[]), v3(2, &[])]), [Membership::Joined]);
     }
 
     #[test]
-    fn a_change_to_no_source_at_all_is_a_leave() {
+    fn change_to_include_no_source_is_a_leave() {
         let frames = [v3(4, &[]), v3(3, &[]), v3(3, &[])];
         assert_eq!(received(&frames), [Membership::Joined, Membership::Left]);
     }
 
     #[test]
-    fn a_group_of_one_source_is_joined_and_left_by_its_source() {
+    fn source_specific_reports_are_a_join_and_a_leave() {
         let frames = [v3(5, &[[10, 77, 0, 1]]), v3(1, &[[10, 77, 0, 1]]), v3(6, &[[10, 77, 0, 1]])];
         assert_eq!(received(&frames), [Membership::Joined, Membership::Left]);
         assert_eq!(records(&frames[0])[0].sources, [SOURCE]);
     }
 
     #[test]
-    fn the_older_versions_are_understood() {
+    fn igmp_version_2_joins_and_leaves_are_recognised() {
         let message = |kind: u8| igmp(&[&[kind, 0, 0, 0][..], &GROUP.octets()].concat());
         assert_eq!(received(&[message(0x16), message(0x17)]), [Membership::Joined, Membership::Left]);
     }
 
     #[test]
-    fn a_report_of_mld_names_an_ipv6_group() {
+    fn mld_report_yields_its_ipv6_group() {
         let group = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x7101);
         let mut frame = vec![0; 12];
         frame.extend([0x86, 0xdd]);

@@ -25,7 +25,7 @@ fn member(node: &Node) -> UdpSocket {
 
 /// Kernel: TUN devices.
 #[test]
-fn packets_take_the_delay_of_their_links() {
+fn packets_are_delayed_by_their_links() {
     let Some(root) = require_root() else { return };
     let lab =
         must(EmulatedLab::start(&root, "host a\nhost b\nrouter r\nlink a r delay=30ms\nlink r b delay=20ms"));
@@ -61,7 +61,7 @@ fn tcp_flow_gets_the_capacity_of_the_link() {
 
 /// Kernel: TUN devices.
 #[test]
-fn a_burst_waits_for_its_turn_on_the_link() {
+fn burst_is_sent_at_the_rate_of_the_link() {
     let Some(root) = require_root() else { return };
     let lab = must(EmulatedLab::start(&root, "host a\nhost b\nlink a b rate=1M queue=droptail,100"));
     let (a, b) = (lab.host("a"), lab.host("b"));

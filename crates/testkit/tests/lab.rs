@@ -54,7 +54,7 @@ fn a_multicast_datagram_reaches_every_receiver() {
 
 /// Kernel: TAP devices carry frames between a host and a bridge.
 #[test]
-fn damaged_link_applies_the_plan_to_one_host() {
+fn damage_plan_applies_to_one_host_only() {
     const SENT: u32 = 2_000;
     let Some(root) = require_root() else { return };
     let damage = Damage { loss: 0.2, duplicate: 0.1, reorder: 0.05, corrupt: 0.1 };
@@ -115,7 +115,7 @@ fn damaged_link_applies_the_plan_to_one_host() {
 
 /// Kernel: TAP devices carry frames between a host and a bridge.
 #[test]
-fn damage_to_feedback_spares_the_data_and_ends_on_request() {
+fn feedback_damage_does_not_affect_data_and_can_be_ended() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().company(Company::Shared).damage_feedback(Damage::loss(1.0));
     let lab = plan.build(&root).unwrap_or_else(|e| panic!("{e}"));
@@ -170,7 +170,7 @@ fn without_offloads_no_packet_is_larger_than_the_mtu() {
 
 /// Kernel: byte counters of interfaces.
 #[test]
-fn counters_show_sent_bytes_over_time() {
+fn sampled_counters_show_the_sent_bytes_over_time() {
     let Some(root) = require_root() else { return };
     let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
     let sampler = Sampler::start(lab.sender(), Duration::from_millis(10)).unwrap_or_else(|e| panic!("{e}"));
@@ -192,7 +192,7 @@ fn counters_show_sent_bytes_over_time() {
 
 /// Kernel: a bridge's port goes down.
 #[test]
-fn a_link_that_is_down_carries_nothing_until_it_is_up() {
+fn link_forwards_packets_only_while_it_is_up() {
     let Some(root) = require_root() else { return };
     let lab = Lab::plan().company(Company::Shared).build(&root).unwrap_or_else(|e| panic!("{e}"));
     let (member, socket) = (member(lab.receiver(0)), speaker(lab.sender()));
@@ -224,7 +224,7 @@ fn forgets(lab: &Lab, receiver: u16, groups: &[IpAddr]) {
 
 /// Kernel: a bridge snoops IGMP.
 #[test]
-fn a_group_is_forwarded_to_its_members_and_to_no_other() {
+fn group_is_forwarded_to_its_members_only() {
     let Some(root) = require_root() else { return };
     let lab = Lab::plan().company(Company::Shared).receivers(2).forwarding(Forwarding::ToMembers);
     let lab = lab.build(&root).unwrap_or_else(|e| panic!("{e}"));
@@ -250,7 +250,7 @@ fn a_group_is_forwarded_to_its_members_and_to_no_other() {
 
 /// Kernel: a bridge snoops IGMP and MLD.
 #[test]
-fn joins_and_leaves_are_counted() {
+fn each_join_and_leave_is_recorded_once() {
     let Some(root) = require_root() else { return };
     let lab = Lab::plan().company(Company::Shared).receivers(2).forwarding(Forwarding::ToMembers);
     let lab = lab.build(&root).unwrap_or_else(|e| panic!("{e}"));
@@ -284,7 +284,7 @@ fn joins_and_leaves_are_counted() {
 
 /// Kernel: processes and namespaces end.
 #[test]
-fn a_dropped_task_is_dead_and_a_dropped_lab_is_gone() {
+fn dropped_task_is_killed_and_dropped_lab_is_removed() {
     let Some(root) = require_root() else { return };
     let lab = Lab::plan().company(Company::Shared).build(&root).unwrap_or_else(|e| panic!("{e}"));
     let task = lab.sender().start("sleep", &["60"]).unwrap_or_else(|e| panic!("{e}"));
@@ -300,7 +300,7 @@ fn a_dropped_task_is_dead_and_a_dropped_lab_is_gone() {
 
 /// Kernel: a process is killed.
 #[test]
-fn a_program_that_does_not_end_is_killed_in_time() {
+fn program_over_its_time_limit_is_killed() {
     let begin = Instant::now();
     let ended = run("sleep", &["60"], Duration::from_millis(200));
     assert!(ended.is_err_and(|e| e.to_string().contains("sleep 60 did not end")));

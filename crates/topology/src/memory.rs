@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn excess_of_memory_names_its_largest_part_and_enough_memory() {
+    fn memory_error_names_the_largest_part_and_a_sufficient_limit() {
         let mut estimate = Estimate::new();
         estimate.add(3, "nodes", 100);
         estimate.add(2_000_000, "receivers", 2_000);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_with_their_units() {
+    fn memory_sizes_are_parsed_with_units() {
         assert_eq!((bytes("500M"), bytes("1.5G"), bytes("7")), (Ok(500_000_000), Ok(1_500_000_000), Ok(7)));
         assert!(["", "G", "-1M", "0", "1X", "NaN", "inf", "9e30"].iter().all(|wrong| bytes(wrong).is_err()));
         assert_eq!(

@@ -335,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn the_path_with_the_least_delay_is_taken() {
+    fn path_with_the_lowest_delay_is_chosen() {
         let it = network(5, &[(0, 1, 1), (1, 2, 10), (1, 3, 2), (3, 2, 2), (2, 4, 1)]);
         assert_eq!(path(&it, 0, 4), Some(vec![0, 4, 6, 8]));
         assert_eq!(path(&it, 4, 0), Some(vec![9, 7, 5, 1]));
     }
 
     #[test]
-    fn equal_delays_are_broken_by_hops_and_then_by_numbers() {
+    fn ties_of_delay_are_broken_by_hops_then_by_numbers() {
         let it = network(6, &[(0, 1, 2), (1, 5, 2), (0, 2, 1), (2, 3, 1), (3, 5, 2), (0, 4, 2), (4, 5, 2)]);
         assert_eq!(path(&it, 0, 5), Some(vec![0, 2]));
         let parallel = network(3, &[(0, 1, 2), (0, 1, 1), (0, 1, 1), (1, 2, 1)]);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn two_hosts_on_one_link_find_each_other() {
+    fn two_hosts_on_one_link_have_a_path() {
         assert_eq!(path(&network(2, &[(0, 1, 1)]), 0, 1), Some(vec![0]));
     }
 
@@ -457,7 +457,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_path_is_the_shortest_and_trees_follow_them(it in networks()) {
+        fn every_path_is_shortest_and_trees_follow_the_paths(it in networks()) {
             let (mut routes, mut trees) = (Routes::new(&it), Trees::new(&it));
             let nodes = || (0..it.nodes()).map(NodeId);
             let mut paths = vec![Vec::new(); it.nodes() as usize];

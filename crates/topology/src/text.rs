@@ -301,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_network_reads_as_it_would_be_built() {
+    fn parsed_network_equals_the_built_network() {
         let text = "
             host left   # a remark
             router r
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_are_named_with_their_reason() {
+    fn invalid_lines_are_reported_with_a_reason() {
         for (line, reason) in [
             ("hots a", "line 2, `hots a`: begins with none of"),
             ("host", "needs a name"),

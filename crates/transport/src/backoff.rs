@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn small_groups_are_not_slowed() {
+    fn small_groups_do_not_raise_the_backoff_level() {
         let (requests, request_rate) = seconds(SMALL as u32, 3, Span::from_millis(2));
         assert!(requests[1] > REQUESTS_PER_SECOND * 5 && request_rate.level == 0, "{requests:?}");
     }

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_are_printed_with_nanoseconds() {
+    fn seconds_are_printed_with_nanosecond_precision() {
         let parts =
             |n: u64| (n.wrapping_mul(7_919) % 90_000 + 1, n.wrapping_mul(2_654_435_761) % 1_000_000_000);
         for (secs, nanos) in (1..5_000).map(parts) {

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn host_with_many_unproved_places_yields_one_to_another_host() {
+    fn host_with_many_unproven_places_loses_one_to_another_host() {
         let now = Instant::now();
         let all = held(now, &[1, 2, 2, 2], Standing::Unproved);
         assert_eq!(room_for(host(3), &all, 4, now), Vacancy::Of(1));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn last_quarter_of_places_needs_the_key() {
+    fn host_without_the_key_cannot_hold_the_last_quarter_of_places() {
         let now = Instant::now();
         for (most, own) in [(16, 12), (4, 3), (2, 2), (1, 1)] {
             for standing in [Standing::Unproved, Standing::TakesPart] {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn holder_with_a_proof_keeps_its_place() {
+    fn holder_with_a_proof_is_not_replaced() {
         let now = Instant::now();
         let later = now + TIME_TO_PROVE * 100;
         for standing in [Standing::TakesPart, Standing::HasKey] {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn place_without_proof_goes_to_another_host_after_a_timeout() {
+    fn unproven_holder_is_replaced_after_a_timeout() {
         let now = Instant::now();
         let all = held(now, &[1, 2, 3], Standing::Unproved);
         assert_eq!(room_for(host(4), &all, 3, now), Vacancy::None);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_ipv4_within_ipv6_is_the_same_host() {
+    fn ipv4_mapped_ipv6_address_counts_as_the_same_host() {
         let now = Instant::now();
         let mapped = IpAddr::V6(std::net::Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped());
         let all = held(now, &[1, 1], Standing::Unproved);

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layer_has_a_group_and_a_session_at_one_rate_has_one() {
+    fn every_layer_has_a_group_and_a_single_rate_session_has_one() {
         let groups = |config: &SendConfig| layer_groups(config).expect("enough addresses").len();
         assert_eq!(groups(&config("ormcc", "239.255.255.255:5777")), 1);
         assert_eq!(groups(&config("rlc,layers=5", "239.255.70.1:5777")), 5);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_content_and_options_with_layers_are_refused() {
+    fn content_and_options_that_layers_do_not_support_are_refused() {
         let live = Content::Live { input: Input::new(std::io::empty()), history: Duration::from_secs(1) };
         let live = SendConfig { content: live, ..config("rlc", "239.255.70.1:5777") };
         let slow = SendConfig {

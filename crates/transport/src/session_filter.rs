@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pattern_matches_as_a_shell_glob() {
+    fn pattern_matches_like_a_shell_glob() {
         let fits = [
             ("master", "master"),
             ("master", "*"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn session_belongs_to_one_receiver_while_it_participates() {
+    fn session_belongs_to_one_receiver_until_the_receiver_leaves() {
         let accept = SessionFilter::default();
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let first = accept.claim((SessionId(7), CONTENT), me(1), FROM).expect("it is free");
@@ -246,7 +246,7 @@ mod tests {
     const OTHER: TransferId = TransferId([2; 16]);
 
     #[test]
-    fn one_receiver_of_a_host_owns_a_content() {
+    fn only_one_receiver_of_a_host_owns_each_content() {
         let accept = SessionFilter::default();
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let first = accept.claim((SessionId(7), CONTENT), me(1), FROM).expect("it is free");

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_cover_the_list_and_relays_forward_them() {
+    fn slices_cover_all_withdrawn_files_and_relays_forward_them() {
         let (mut source, mut relay) = (Slices::default(), Slices::default());
         assert_eq!(source.next(), Slice::default());
         for count in [3, 3, 40, 41] {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_slice_is_not_stored() {
+    fn invalid_slice_of_withdrawn_files_is_not_stored() {
         let mut relay = Slices::default();
         for (first, count) in [(1, 3), (0, SLICE as u32 + 1), (u32::MAX - 7, 3), (0, 0)] {
             let part = WithdrawnPart { total: count, first, signature: [0; 64] };

@@ -516,7 +516,7 @@ mod tests {
     use faircast_core::time::Span;
 
     #[test]
-    fn every_name_stands_for_its_protocol() {
+    fn every_protocol_is_found_by_its_name() {
         for entry in CATALOGUE {
             let protocol: Protocol = entry.name.parse().expect("it is listed");
             assert_eq!(protocol.name(), entry.name);
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn options_change_the_preset() {
+    fn options_override_the_preset() {
         let expected = tcp::Config {
             delayed_ack: Some(Span::from_millis(100)),
             ecn: Switch::On,
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_options_read_back_as_the_same_protocol() {
+    fn written_option_values_parse_to_the_same_protocol() {
         for entry in CATALOGUE {
             let first: Protocol = entry.name.parse().expect("listed");
             for preset in first.presets() {
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_stay_small() {
+    fn sender_and_sink_have_a_bounded_size() {
         assert!(size_of::<AnySender>() <= 288, "{}", size_of::<AnySender>());
         assert!(size_of::<AnySink>() <= 64, "{}", size_of::<AnySink>());
     }

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn with_losses_at_random_it_has_the_formulas_rate() {
+    fn rate_with_random_losses_matches_the_formula() {
         let mut pipe = pipe(100.0, 50);
         pipe.lose_at_random(0.01);
         pipe.run_until(Time::from_secs_f64(200.0));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_takes_the_rate_down_to_nearly_nothing() {
+    fn rate_falls_to_nearly_zero_without_feedback() {
         let mut pipe = pipe(1000.0, 50);
         pipe.run_until(Time::from_secs_f64(9.0));
         pipe.judge = Box::new(|_, _, _| Fate::Dropped);

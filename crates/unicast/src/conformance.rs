@@ -273,7 +273,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 50, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_contract_holds_for_any_sequence(ops in vec(op(), 0..250)) {
+    fn sender_contract_holds_for_any_sequence_of_operations(ops in vec(op(), 0..250)) {
         for name in PROTOCOLS {
             let mut world = World::new(name);
             world.sender.start(&mut cx!(world));
@@ -282,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn tcp_delivers_all_once_the_network_does(ops in vec(op(), 0..150)) {
+    fn tcp_delivers_everything_when_losses_end(ops in vec(op(), 0..150)) {
         for name in PROTOCOLS.iter().filter(|name| name.starts_with("tcp")) {
             let mut world = World::new(name);
             world.sender.start(&mut cx!(world));
@@ -295,7 +295,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_leaves_before_the_start_or_without_a_supply() {
+fn nothing_is_sent_before_the_start_or_without_data() {
     for name in PROTOCOLS {
         let mut world = World::new(name);
         world.sender.supply(10, world.now);

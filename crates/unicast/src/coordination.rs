@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_stands_for_its_way() {
+    fn every_coordination_is_found_by_its_name() {
         for entry in CATALOGUE {
             assert_eq!(entry.name.parse::<Coordination>().expect(entry.name).name(), entry.name);
         }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn options_change_the_open_values_of_the_chapter() {
+    fn options_select_the_values_that_the_chapter_leaves_open() {
         let it: Coordination = "cocoon,covers=cut,again=once,start=alone".parse().expect("these are options");
         let expected = cocoon::Config {
             covers: Covers::CutMembers,

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn without_loss_each_round_trip_adds_a_packet_per_round_trip() {
+    fn rate_grows_by_a_packet_per_round_trip_without_loss() {
         for name in ["rap", "rap,fine"] {
             let mut pipe = pipe(name, 1000.0, 50);
             pipe.run_until(Time::from_secs_f64(10.0));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_one_round_trip_halve_the_rate_once() {
+    fn losses_in_one_round_trip_halve_the_rate_once() {
         let mut pipe = pipe("rap", 1000.0, 50);
         pipe.lose_once(&[1000, 1001, 1003, 1010]);
         let (mut peak, mut low) = (0.0_f64, f64::MAX);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_makes_the_rate_fall() {
+    fn rate_falls_without_feedback() {
         let mut pipe = pipe("rap", 1000.0, 50);
         pipe.run_until(Time::from_secs_f64(10.0));
         let before = window(&pipe);

@@ -114,7 +114,7 @@ fn one_more(coordinator: &mut Coordinator, beside: MemberId, view: View) -> (Mem
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
 #[test]
-fn the_kernel_cuts_other_members_as_the_coordinator_does() {
+fn kernel_and_coordinator_cut_other_members_equally() {
     for event in of_kind("applied", 100) {
         let f = event.get("reference") as f64;
         let lossy = View { flight: f, ..View::in_packets(BASE, BASE + 1, f, f64::INFINITY) };
@@ -150,7 +150,7 @@ fn own(event: &Event<'_>, timeout: bool) -> OwnReaction {
 }
 
 #[test]
-fn the_kernel_halves_after_a_loss_as_the_coordinator_does() {
+fn kernel_and_coordinator_halve_equally_after_a_loss() {
     for (kind, least) in [("loss", 20), ("timeout", 1)] {
         for event in of_kind(kind, least) {
             let OwnReaction::Cut { ssthresh, .. } = own(&event, kind == "timeout") else {
@@ -163,14 +163,14 @@ fn the_kernel_halves_after_a_loss_as_the_coordinator_does() {
 }
 
 #[test]
-fn the_kernel_ignores_losses_below_the_watermark_and_no_others() {
+fn kernel_ignores_only_losses_that_the_coordinator_covers() {
     for event in of_kind("ignored", 20) {
         assert_eq!(own(&event, false), OwnReaction::Covered, "{}", event.at());
     }
 }
 
 #[test]
-fn kernel_and_coordinator_begin_connections_alike() {
+fn kernel_and_coordinator_start_connections_equally() {
     let starts = of_kind("start", 20);
     assert!(starts.iter().any(|event| event.get("of") == 0), "no connection began alone");
     for event in starts {
@@ -190,7 +190,7 @@ fn kernel_and_coordinator_begin_connections_alike() {
 }
 
 #[test]
-fn every_cut_that_was_applied_was_published_by_another_member() {
+fn every_applied_cut_was_published_by_another_member() {
     let name = |event: &Event<'_>| (event.trace.to_owned(), event.get("group"), event.get("generation"));
     let mut published = BTreeMap::new();
     for event in events() {

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_arrive_and_are_read_at_their_times() {
+    fn stream_bytes_can_be_read_and_written_only_at_their_times() {
         let mut streams = Streams::new(1, Clock::new(), false);
         let mut rng = Rng::new(2, 2);
         let inputs = streams.begin(2, Time::ZERO, Time::ZERO, &mut rng);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_several_stream_files_counts() {
+    fn newest_of_several_stream_files_is_checked_for_its_end() {
         let out = tempfile::tempdir().expect("a directory");
         let mut streams = Streams::new(1, Clock::new(), false);
         let mut rng = Rng::new(3, 3);

@@ -34,7 +34,7 @@ fn outcome(seed: u64, kind: Option<Kind>, mistake: Option<Mutation>) -> Outcome 
 }
 
 #[test]
-fn random_worlds_violate_no_promise() {
+fn simulated_worlds_violate_no_promise() {
     let mended = MENDED.into_iter().map(|seed| (Kind::Files, seed)).chain(MENDED_OTHERS);
     let mended = mended.map(|(kind, seed)| outcome(seed, Some(kind), None));
     let found: Vec<String> = (0..BUDGET)
@@ -47,7 +47,7 @@ fn random_worlds_violate_no_promise() {
 }
 
 #[test]
-fn each_kind_of_world_has_a_fair_share_of_the_seeds() {
+fn each_kind_of_world_gets_its_share_of_seeds() {
     for (kind, part) in Kind::ALL {
         let count = (0..2_000).filter(|seed| Kind::of(*seed) == kind).count() as u64;
         assert!((part * 15..=part * 25).contains(&count), "{count} of 2000 are {kind:?}");
@@ -82,7 +82,7 @@ fn found(mistake: Mutation, likely: impl Fn(&Plan) -> bool) -> Outcome {
 }
 
 #[test]
-fn mistakes_are_found_in_worlds_of_every_kind() {
+fn injected_faults_are_found_in_worlds_of_each_kind() {
     let wrong = "what has its name is what was sent";
     let wrong_stream = "what comes out of a stream is what was written, in order";
     let endless = "once trouble is over";
@@ -100,13 +100,13 @@ fn mistakes_are_found_in_worlds_of_every_kind() {
 }
 
 #[test]
-fn other_bytes_on_a_disk_are_found() {
+fn wrong_bytes_on_a_disk_are_detected() {
     let found = found(Mutation::Spoilt, |_| true);
     assert_eq!(found.finding.expect("it was found").promise, "what has its name is what was sent");
 }
 
 #[test]
-fn source_that_ignores_requests_is_found() {
+fn source_that_ignores_requests_is_detected() {
     let found = found(Mutation::Deaf, |plan| plan.has(Trouble::Loss));
     let promise = found.finding.expect("it was found").promise;
     // Receivers never become complete, or layers are sent to them indefinitely.

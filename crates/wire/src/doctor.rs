@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_under_different_keys_do_not_open() {
+    fn messages_open_only_with_their_own_key() {
         let (a, b) = (GroupKey::generate().expect("a key"), GroupKey::generate().expect("a key"));
         let keys = [Key::of(Some(&a)), Key::of(Some(&b)), Key::of(None)];
         let mut bytes = Vec::new();

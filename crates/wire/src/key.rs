@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relays_key_has_the_groups_id_and_is_no_group_key() {
+    fn hop_key_has_the_id_of_its_group_key_but_differs() {
         let group: GroupKey = LINE.parse().expect("a key");
         assert_eq!(group.id(), group.hop().id());
         assert_ne!(group.hop().bytes(), &group.0.0);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_holds_the_new_key_and_the_old_one() {
+    fn key_ring_contains_the_new_and_the_old_key() {
         let (new, old) = (GroupKey::from_bytes([1; 32]), GroupKey::from_bytes([2; 32]));
         let text = format!("# from Monday on\n{}\n{}\n", *new.to_line(), *old.to_line());
         let both: KeyRing = text.parse().expect("two keys");
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_key_file_is_refused_with_the_place() {
+    fn bad_key_file_is_refused_with_the_line() {
         assert_eq!(read(""), Err(KeyError::NoKey { tag: GROUP }));
         assert_eq!(ring("# nothing"), Err(KeyError::NoKey { tag: GROUP }));
         assert_eq!(read("\nfaircast-group-3 00"), Err(KeyError::UnknownLine { line: 2, tag: GROUP }));

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_follow_each_other_by_address_or_by_port() {
+    fn layers_have_consecutive_addresses_or_ports() {
         let (by_address, by_port) = (Spacing::Address, Spacing::Port);
         assert_eq!(group("239.255.70.1:5777", 0, by_address).as_deref(), Some("239.255.70.1:5777"));
         assert_eq!(group("239.255.70.254:5777", 3, by_address).as_deref(), Some("239.255.71.1:5777"));

@@ -759,7 +759,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_in_a_tree_is_cut_at_a_character_and_cleaned() {
+    fn tree_node_name_is_cut_between_characters_and_sanitized() {
         let name = |text: &str| {
             let host = TreeNode::cut(text);
             let address = SocketAddr::from(([10, 0, 0, 1], 1));

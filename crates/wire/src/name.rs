@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_cut_at_a_character() {
+    fn long_name_is_cut_between_characters() {
         let text = "é".repeat(40);
         assert_eq!(Name::clipped(&text).as_str(), "é".repeat(31));
         assert_eq!(Name::new(&text), Err(NameTooLong { len: 80 }));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_between_words_and_cleaned() {
+    fn long_text_is_cut_between_words_and_sanitized() {
         assert_eq!(Words::clipped(&"é".repeat(125)).as_str(), "é".repeat(125));
         assert_eq!(Words::clipped(&"é".repeat(200)).as_str(), "é".repeat(123) + "…");
         let cut = Words::clipped(&"what you want ".repeat(20));

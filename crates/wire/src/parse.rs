@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_gives_the_checksums_of_the_rfc() {
+    fn bitwise_checksum_matches_the_values_of_rfc_3720() {
         let rising: Vec<u8> = (0..32).collect();
         let falling: Vec<u8> = (0..32).rev().collect();
         // RFC 3720, B.4 writes them with the lowest octet first.
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_of_all_lengths_are_those_of_the_definition() {
+    fn checksums_of_all_lengths_equal_the_bitwise_checksum() {
         let bytes: Vec<u8> = (0..2_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for len in HEADER_LEN + CRC_LEN..bytes.len() {
             let mut without = bytes[..len].to_vec();

@@ -74,7 +74,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_first_number_may_be_any() {
+    fn replay_window_accepts_any_first_number() {
         let mut window = ReplayWindow::<3>::new();
         assert!(window.is_new(u64::MAX));
         window.mark(1 << 40);
@@ -100,7 +100,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_window_agrees_with_a_plain_list(start in 0..1_000_u64, steps in prop::collection::vec(-140..200_i64, 1..400)) {
+        fn replay_window_equals_a_plain_list(start in 0..1_000_u64, steps in prop::collection::vec(-140..200_i64, 1..400)) {
             let mut window = ReplayWindow::<3>::new();
             let mut seen = Vec::new();
             let mut seq = start + 200;

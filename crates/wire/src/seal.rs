@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_differ_by_epoch_and_sender_and_have_a_bounded_use() {
+    fn packet_keys_differ_by_epoch_and_sender() {
         let (key, salt) = (GroupKey::from_bytes([1; 32]), [2; 16]);
         let secret = Secret::new(&key.hop(), SessionId(5), &salt);
         let member = |id, boot| KeyOwner::Member(ReceiverId::new(id).expect("not zero"), boot);
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn use_of_one_key_is_below_the_bound_of_quic() {
+    fn usage_of_one_key_is_below_the_limit_of_quic() {
         // RFC 9001, B.1.1: 2^35 blocks of the cipher. A datagram has at most 2^16 bytes. A symbol has at most 2^11 in a block of
         // the maximum number of symbols.
         let cipher_blocks = |packets: u64, bytes: u64| packets * bytes.div_ceil(16);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_those_of_the_rfc() {
+    fn keys_match_the_test_vector_of_rfc_8032() {
         // RFC 8032, 7.1, test 1.
         let seed = "faircast-sign-2 9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
         let public = "faircast-verify-2 d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_have_several_public_keys_and_one_private_one() {
+    fn key_file_has_one_private_key_or_several_public_keys() {
         let public = [1, 2].map(|seed| key(seed).verify_key());
         let text = public.map(|key| key.to_line()).join("\n");
         assert!(text.parse::<VerifyKeys>().expect("two keys").iter().eq(&public));
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_key_file_is_refused_with_the_place() {
+    fn bad_key_file_is_refused_with_the_line() {
         let read = |text: &str| text.parse::<SigningKey>().map(|_| ());
         let line = key(1).to_line();
         assert_eq!(read("# nothing"), Err(KeyError::NoKey { tag: SIGN }));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn new_keys_differ_and_are_not_printed_for_debugging() {
+    fn new_keys_differ_and_debug_output_hides_them() {
         let [a, b] = [(); 2].map(|()| SigningKey::generate().expect("the system has random bytes"));
         assert_ne!(a.verify_key(), b.verify_key());
         let shown = format!("{a:?}");
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_no_root_and_belongs_to_one_session_and_place() {
+    fn page_signature_is_bound_to_type_session_and_position() {
         let (key, about, hashes) = (key(1), about(), [[1; 32], [2; 32]]);
         let (public, signature) = (key.verify_key(), key.sign_page(&about, 5, &hashes));
         assert!(public.verifies_page(&about, 5, &hashes, &signature));
@@ -493,7 +493,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_changed_bit_of_a_page_is_found(
+        fn every_changed_bit_of_a_hash_page_is_detected(
             first in any::<u32>(),
             hashes in proptest::collection::vec(any::<[u8; 32]>(), 1..40),
             at in any::<prop::sample::Index>(),

@@ -25,33 +25,33 @@ fn replay(target: &str, entry: impl Fn(&[u8])) {
 }
 
 #[test]
-fn the_corpus_of_parse_is_harmless() {
+fn corpus_of_fuzz_target_parse_causes_no_panic() {
     replay("parse", entries::parse);
 }
 
 #[test]
-fn the_corpus_of_source_open_is_harmless() {
+fn corpus_of_fuzz_target_source_open_causes_no_panic() {
     replay("source_open", entries::source_open);
 }
 
 #[test]
-fn the_corpus_of_receiver_open_is_harmless() {
+fn corpus_of_fuzz_target_receiver_open_causes_no_panic() {
     replay("receiver_open", entries::receiver_open);
 }
 
 #[test]
-fn the_corpus_of_key_file_is_harmless() {
+fn corpus_of_fuzz_target_key_file_causes_no_panic() {
     replay("key_file", entries::key_file);
 }
 
 #[test]
-fn the_corpus_of_doctor_is_harmless() {
+fn corpus_of_fuzz_target_doctor_causes_no_panic() {
     replay("doctor", entries::doctor);
 }
 
 /// With `FAIRCAST_BLESS=1` they are written: one message of each kind, some longer than they have to be, one cut.
 #[test]
-fn every_message_of_doctors_is_in_the_corpus() {
+fn every_doctor_message_is_in_the_corpus() {
     let path = |name: &str| folder("doctor").join(name);
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -73,7 +73,7 @@ fn every_message_of_doctors_is_in_the_corpus() {
 
 /// With `FAIRCAST_BLESS=1` the initial inputs are written: every sample, alone and as a datagram.
 #[test]
-fn every_sample_is_in_the_corpus() {
+fn corpus_contains_every_generated_sample() {
     for (name, message) in common::all() {
         let bytes = common::bytes_of(&message);
         let feedback = message.from().is_some();

@@ -139,7 +139,7 @@ fn every_sample_is_shown_with_its_fields() {
 }
 
 #[test]
-fn packets_on_another_port_are_recognised() {
+fn packets_on_another_port_are_recognised_by_the_heuristic() {
     if !has_tshark() {
         return;
     }
@@ -156,7 +156,7 @@ fn packets_on_another_port_are_recognised() {
 }
 
 #[test]
-fn the_port_is_a_preference() {
+fn dissector_port_is_a_preference() {
     if !has_tshark() {
         return;
     }
@@ -180,7 +180,7 @@ fn the_port_is_a_preference() {
 }
 
 #[test]
-fn sealed_packets_show_their_header_and_how_much_is_sealed() {
+fn sealed_packets_show_their_header_and_sealed_length() {
     if !has_tshark() {
         return;
     }
@@ -196,7 +196,7 @@ fn sealed_packets_show_their_header_and_how_much_is_sealed() {
 }
 
 #[test]
-fn cut_packets_are_marked_malformed() {
+fn truncated_packets_are_marked_malformed() {
     if !has_tshark() {
         return;
     }

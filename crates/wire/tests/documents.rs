@@ -5,6 +5,6 @@ mod common;
 use faircast_wire::fields;
 
 #[test]
-fn the_format_page_is_fresh() {
+fn wire_format_documentation_is_current() {
     common::agree("../../docs/wire.md", fields::markdown());
 }

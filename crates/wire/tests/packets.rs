@@ -41,7 +41,7 @@ fn every_message_reads_back() {
 }
 
 #[test]
-fn the_field_table_covers_every_byte() {
+fn field_table_covers_every_byte() {
     for (name, message) in all() {
         let bytes = bytes_of(&message);
         let feedback = if peek(&bytes).expect(name).kind.is_feedback() { 4 } else { 0 };
@@ -194,7 +194,7 @@ fn every_single_bit_flip_is_an_error() {
 }
 
 #[test]
-fn bytes_behind_the_message_are_an_error() {
+fn trailing_bytes_are_an_error() {
     for (name, message) in all() {
         let mut bytes = bytes_of(&message);
         bytes.push(0);
@@ -208,7 +208,7 @@ fn bytes_behind_the_message_are_an_error() {
 }
 
 #[test]
-fn packet_of_another_protocol_is_named() {
+fn packet_of_another_protocol_is_refused_with_the_reason() {
     let bytes = bytes_of(&Message::Status(status()));
     let with = |at: usize, value: u8| {
         let mut bytes = bytes.clone();
@@ -254,7 +254,7 @@ fn unknown_options_are_skipped_unless_they_must_be_understood() {
 }
 
 #[test]
-fn a_data_header_keeps_its_length_within_a_kind_of_mark() {
+fn data_header_length_is_predicted_for_every_mark() {
     for (name, mark) in marks() {
         let mut packet = data(1, mark);
         for (rate, saved) in [(0.0, 2), (1e9, 0)] {
@@ -271,7 +271,7 @@ fn a_data_header_keeps_its_length_within_a_kind_of_mark() {
 }
 
 #[test]
-fn a_packet_size_that_holds_no_packet_is_no_announcement() {
+fn announcement_with_too_small_a_packet_size_is_refused() {
     let mut bytes = bytes_of(&Message::Announce(announce()));
     bytes[114..116].copy_from_slice(&57_u16.to_be_bytes());
     correct(&mut bytes);
@@ -311,7 +311,7 @@ fn oversized_values_are_refused_and_leave_the_buffer_unchanged() {
 }
 
 #[test]
-fn lists_of_a_status_share_the_limit() {
+fn lists_of_a_status_share_the_length_limit() {
     let long = Status {
         scheduled: (0..1_000).map(|block| Scheduled { block, symbols: 1 }).collect(),
         confirmed: (1..1_000).map(receiver).collect(),
@@ -339,7 +339,7 @@ fn lists_of_a_status_share_the_limit() {
 }
 
 #[test]
-fn numbers_are_unwrapped_from_the_newest() {
+fn numbers_are_unwrapped_relative_to_the_newest() {
     let mut packet = data(0x3_0000_0005, Mark::None);
     packet.data.sent_at = Time::from_nanos(5_000_000_000_000_000);
     let mut out = Vec::new();
@@ -358,7 +358,7 @@ fn newest_numbers_never_decrease() {
 }
 
 #[test]
-fn extreme_newest_numbers_do_no_harm() {
+fn extreme_newest_numbers_cause_no_error() {
     for (_, message) in from_source() {
         let newest = Newest { seq: Seq(u64::MAX), sent_at: Time::NEVER };
         assert!(parse(&bytes_of(&message), &newest).is_ok());
@@ -404,7 +404,7 @@ proptest! {
     }
 
     #[test]
-    fn marks_round_within_the_stated_error(mean in 1e3..1e12_f32, deviation in 1e3..1e12_f32, rtt_max in 1e-5..1e3_f32) {
+    fn rounding_of_marks_is_within_the_stated_error(mean in 1e3..1e12_f32, deviation in 1e3..1e12_f32, rtt_max in 1e-5..1e3_f32) {
         let mut out = Vec::new();
         encode_data(&mut out, SESSION, &data(1, Mark::Representative { id: None, mean, deviation, rtt_max })).expect("it fits");
         let (_, read) = parse(&out, &Newest::default()).expect("whole");

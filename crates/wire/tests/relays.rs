@@ -50,7 +50,7 @@ fn symbol_altered_by_a_relay_is_detected_by_its_child() {
 }
 
 #[test]
-fn forwarded_packet_keeps_its_length_and_names_the_relay() {
+fn forwarded_packet_has_unchanged_length_and_names_the_relay() {
     let key = key();
     let mut source = source(Some(&key));
     let (mut above, mut relay) = relay(&mut source, &key);
@@ -133,7 +133,7 @@ fn relay_seals_each_forwarded_number_once() {
 }
 
 #[test]
-fn messages_of_an_agent_are_sealed_by_itself_and_open_once() {
+fn agent_seals_its_own_messages_and_they_open_once() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));

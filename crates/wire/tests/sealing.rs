@@ -22,7 +22,7 @@ use std::slice;
 const HEADER_LEN: usize = 12;
 
 #[test]
-fn longest_messages_have_the_stated_length() {
+fn longest_messages_have_the_declared_length() {
     let key = key();
     let mut source = source(Some(&key));
     let long = Name::new(&"n".repeat(Name::MAX)).expect("it fits");
@@ -54,7 +54,7 @@ fn longest_messages_have_the_stated_length() {
 }
 
 #[test]
-fn number_of_entries_fills_a_datagram_exactly() {
+fn request_with_the_maximum_of_needs_fills_a_datagram() {
     let (key, me) = (key(), receiver(7));
     for limit in 400..500 {
         let mut codec = joined(&mut source(Some(&key)), Some(&key));
@@ -126,7 +126,7 @@ fn every_message_of_a_receiver_opens_at_the_source() {
 }
 
 #[test]
-fn a_sealed_packet_shows_nothing_of_its_body() {
+fn sealed_packet_reveals_nothing_of_its_body() {
     let key = key();
     let bytes = encoded(&mut source(Some(&key)), &Message::Data(numbered(1)));
     assert!(!bytes.windows(6).any(|window| window == b"twenty"));
@@ -171,7 +171,7 @@ fn every_bit_flip_and_truncation_of_a_sealed_packet_is_refused() {
 }
 
 #[test]
-fn another_groups_key_opens_nothing_and_is_named() {
+fn key_of_another_group_opens_nothing_and_is_reported() {
     let (ours, theirs) = (key(), GroupKey::from_bytes([1; 32]));
     let mut sealing = source(Some(&ours));
     let mut stranger = listener(Some(&theirs));
@@ -208,7 +208,7 @@ fn receivers_open_both_keys_during_a_key_change() {
 }
 
 #[test]
-fn announcement_from_another_address_is_refused_without_trace() {
+fn announcement_from_another_address_leaves_no_state() {
     for key in [None, Some(key())] {
         let mut source = source(key.as_ref());
         let mut receiver = listener(key.as_ref());
@@ -251,7 +251,7 @@ fn repeated_symbol_has_equal_bytes_in_a_new_packet() {
 }
 
 #[test]
-fn streams_of_layers_are_sealed_with_distinct_nonces() {
+fn layers_of_a_live_stream_are_sealed_with_distinct_nonces() {
     let key = key();
     let mut codec = SourceCodec::new(SESSION, Some(&key), common::SALT);
     let streams = Announce { flags: Announce::LIVE, manifest_len: 0, ..announce() };
@@ -288,7 +288,7 @@ fn sealed_symbol_does_not_open_in_another_packet() {
 }
 
 #[test]
-fn key_at_one_end_only_is_an_error_at_both() {
+fn key_at_one_endpoint_only_is_an_error_at_both() {
     let key = key();
     let (mut open, mut sealing) = (source(None), source(Some(&key)));
     let (mut without, mut with) = (joined(&mut open, None), joined(&mut sealing, Some(&key)));
@@ -480,7 +480,7 @@ fn announcement_received_before_the_join_is_sufficient() {
 }
 
 #[test]
-fn only_announcements_of_other_sessions_are_accepted() {
+fn other_sessions_are_refused_except_for_announcements() {
     for key in [None, Some(key())] {
         let mut ours = source(key.as_ref());
         let mut receiver = joined(&mut ours, key.as_ref());
@@ -496,7 +496,7 @@ fn only_announcements_of_other_sessions_are_accepted() {
 }
 
 #[test]
-fn an_announcement_from_another_time_is_stale() {
+fn announcement_outside_the_clock_tolerance_is_stale() {
     let key = key();
     let mut source = source(Some(&key));
     let bytes = encoded(&mut source, &Message::Announce(announce()));
@@ -517,7 +517,7 @@ fn an_announcement_from_another_time_is_stale() {
 }
 
 #[test]
-fn a_second_source_in_the_same_session_is_noticed() {
+fn second_source_in_the_same_session_is_reported() {
     for key in [None, Some(key())] {
         let mut ours = source(key.as_ref());
         let mut receiver = joined(&mut ours, key.as_ref());
@@ -528,7 +528,7 @@ fn a_second_source_in_the_same_session_is_noticed() {
 }
 
 #[test]
-fn each_end_sends_its_own_kinds_and_in_its_own_name() {
+fn each_endpoint_encodes_only_its_own_kinds_and_identity() {
     let mut out = Vec::new();
     let mut source = source(None);
     let mut codec = joined(&mut source, None);
@@ -553,7 +553,7 @@ fn each_end_sends_its_own_kinds_and_in_its_own_name() {
 }
 
 #[test]
-fn batch_of_sealed_packets_opens_piece_by_piece() {
+fn sealed_packets_of_a_batch_open_one_by_one() {
     for key in [None, Some(key())] {
         let mut source = source(key.as_ref());
         let mut receiver = joined(&mut source, key.as_ref());
@@ -569,7 +569,7 @@ fn batch_of_sealed_packets_opens_piece_by_piece() {
 }
 
 #[test]
-fn a_sealed_status_keeps_to_the_limit() {
+fn sealed_status_fits_the_length_limit() {
     let key = key();
     let mut source = source(Some(&key));
     let long = Status { confirmed: (1..1_000).map(receiver).collect(), ..status() };
@@ -590,7 +590,7 @@ fn message_from_receiver_zero_is_refused() {
 }
 
 #[test]
-fn the_receivers_counter_is_carried_over_the_edge_of_32_bits() {
+fn receiver_unwraps_packet_numbers_beyond_32_bits() {
     let mut source = source(None);
     let mut receiver = joined(&mut source, None);
     for seq in [0x7fff_ffff, 0xffff_ffff, 0x1_0000_0000, 0x1_7fff_fff0] {

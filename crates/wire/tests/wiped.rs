@@ -23,16 +23,16 @@ fn before_and_after<T>(value: T) -> (usize, usize) {
 }
 
 #[test]
-fn a_groups_key_is_wiped() {
+fn group_key_is_wiped_from_memory() {
     assert_eq!(before_and_after(GroupKey::from_bytes(SECRET)), (29, 0));
 }
 
 #[test]
-fn the_seed_of_a_signing_key_is_wiped() {
+fn seed_of_a_signing_key_is_wiped_from_memory() {
     assert_eq!(before_and_after(SigningKey::from_seed(SECRET)), (29, 0));
 }
 
 #[test]
-fn secret_left_in_memory_is_found() {
+fn unwiped_secret_is_found_in_memory() {
     assert_eq!(before_and_after(SECRET), (29, 29), "the test can fail");
 }

@@ -97,7 +97,7 @@ fn late_joiner_opens_a_status_after_wraps_despite_forgeries() {
 }
 
 #[test]
-fn data_numbers_wrap_across_key_epochs_also_reordered() {
+fn reordered_data_numbers_wrap_across_key_epochs() {
     let key = key();
     for key in [None, Some(&key)] {
         for start in [TURN, 3 * TURN, WRAP / 2, WRAP, 5 * WRAP] {

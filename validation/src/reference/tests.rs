@@ -68,7 +68,7 @@ const NAMES: &[&str] = &[
 ];
 
 #[test]
-fn every_value_of_a_row_is_a_value_of_its_case() {
+fn every_case_has_all_values_of_its_row() {
     for section in sections().iter().filter(|section| section.name != "Ours") {
         let rows = rows(&section.place);
         for case in &section.cases {
@@ -95,7 +95,7 @@ fn failure(ns2: &str, queues: &str, supplement: &str) -> String {
 }
 
 #[test]
-fn an_unknown_key_is_an_error_with_its_place() {
+fn unknown_key_is_reported_with_its_position() {
     let section = NS2_TEXT.replacen("\"a_single_flow\"", "\"z_section\"", 1);
     let text = failure(&section, QUEUES_TEXT, EMPTY);
     assert!(text.contains(NS2) && text.contains("z_section") && text.contains("line "), "{text}");
@@ -111,7 +111,7 @@ fn an_unknown_key_is_an_error_with_its_place() {
 }
 
 #[test]
-fn a_supplement_for_a_case_that_is_not_there_is_an_error() {
+fn supplement_for_an_unknown_case_is_an_error() {
     let reason = r#"{"case": "One flow: Cubic", "quantities": [], "why": "", "shown_by": null}"#;
     let supplement = EMPTY.replace("\"reasons\": []", &format!("\"reasons\": [{reason}]"));
     assert!(failure(NS2_TEXT, QUEUES_TEXT, &supplement).contains("Cubic"));

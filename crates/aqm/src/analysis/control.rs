@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pi_is_designed_as_in_the_paper() {
+    fn designed_pi_has_the_published_constants() {
         // The paper's example; ns-2's defaults are its constants with four digits: 1.822e-5 and 1.816e-5.
         let flows = Flows { count: 60.0, rtt: Span::from_millis(246), packets_per_second: 3750.0 };
         let found = pi(&flows, 1.0 / 170.0);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_designed_pi_has_gain_one_where_it_was_designed_to() {
+    fn designed_pi_has_the_specified_crossover_frequency() {
         let flows = Flows { count: 60.0, rtt: Span::from_millis(246), packets_per_second: 3750.0 };
         let margins = pi(&flows, 1.0 / 170.0).open.margins();
         let expected = 2.0 * 60.0 / (0.246 * 0.246 * 3750.0);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_designed_red_is_slow_enough_and_a_fast_one_swings() {
+    fn designed_red_is_stable_and_a_fast_one_is_not() {
         let flows = Flows { count: 60.0, rtt: Span::from_millis(246), packets_per_second: 3750.0 };
         let found = red(&flows, (150.0, 700.0), 0.1);
         // The paper rounds the pole to 0.005 rad/s, a weight of 1.33e-6.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn margins_of_a_delayed_integrator_are_known() {
+    fn margins_of_a_delayed_integrator_match_the_formulas() {
         let open = Loop { gain: 1.0, zeros: Vec::new(), poles: Vec::new(), integrators: 1, delay: 1.0 };
         let margins = open.margins();
         assert!((margins.phase_deg - (90.0 - 1f64.to_degrees())).abs() < 1e-6, "{margins:?}");

@@ -71,7 +71,7 @@ fn nothing_is_dropped_before_an_interval_above_the_target() {
 }
 
 #[test]
-fn drops_come_nearer_by_the_square_root_of_their_number() {
+fn drop_intervals_shrink_with_the_square_root_of_the_count() {
     let mut bench = Bench::new(Config::default());
     bench.fill(1000, Time::ZERO, false);
     // 105, then 100 / sqrt(1) = 100 later, then 100 / sqrt(2) = 70.7, 57.7, 50, 44.7, 40.8: rounded up to whole packets.
@@ -81,7 +81,7 @@ fn drops_come_nearer_by_the_square_root_of_their_number() {
 }
 
 #[test]
-fn a_packet_that_waited_less_ends_the_drops() {
+fn packet_below_the_target_delay_ends_the_drops() {
     let mut bench = Bench::new(Config::default());
     bench.fill(111, Time::ZERO, false);
     assert_eq!(bench.events(0, 108), [105]);
@@ -95,7 +95,7 @@ fn a_packet_that_waited_less_ends_the_drops() {
 }
 
 #[test]
-fn a_queue_of_one_packet_is_never_too_long() {
+fn single_queued_packet_never_causes_a_drop() {
     let mut bench = Bench::new(Config::default());
     // Each has a delay of a second, but only one remains in the queue. A standing queue needs more than the largest packet.
     bench.fill(2, Time::ZERO, false);
@@ -106,7 +106,7 @@ fn a_queue_of_one_packet_is_never_too_long() {
 }
 
 #[test]
-fn drops_begin_where_they_ended_when_that_was_not_long_ago() {
+fn drops_resume_at_the_former_count_after_a_short_pause() {
     let mut bench = Bench::new(Config::default());
     bench.fill(480, Time::ZERO, false);
     assert_eq!(bench.events(0, 470).len(), 7);
@@ -119,7 +119,7 @@ fn drops_begin_where_they_ended_when_that_was_not_long_ago() {
 }
 
 #[test]
-fn drops_restart_after_sixteen_intervals() {
+fn drop_count_restarts_after_sixteen_intervals() {
     let mut bench = Bench::new(Config::default());
     bench.fill(480, Time::ZERO, false);
     bench.events(0, 470);
@@ -141,7 +141,7 @@ fn ecn_marks_packets_at_the_times_of_drops() {
 }
 
 #[test]
-fn a_late_departure_makes_up_for_several_drops() {
+fn late_departure_performs_all_overdue_drops() {
     let mut bench = Bench::new(Config::default());
     bench.fill(1000, Time::ZERO, false);
     bench.events(0, 106);
@@ -154,7 +154,7 @@ fn a_late_departure_makes_up_for_several_drops() {
 }
 
 #[test]
-fn a_full_buffer_drops_what_comes() {
+fn full_buffer_drops_arrivals() {
     let mut bench = Bench::new(Config { limit: Limit::Bytes(2_500), ..Config::default() });
     let decisions = [0, 0, 0].map(|now| bench.enqueue(millis(now), true));
     assert_eq!(decisions, [Decision::Accept, Decision::Accept, Decision::Drop(DropCause::Overflow)]);

@@ -56,7 +56,7 @@ const MANY: Limit = Limit::Packets(1000);
 
 /// Figures 2 and 3 of the paper: a quantum of 500; queue 1 holds 200, 750 and 20 bytes, queue 2 500 and 500.
 #[test]
-fn turns_are_as_in_the_paper() {
+fn turns_follow_the_example_of_the_paper() {
     let mut bench = Bench::new(500, MANY);
     for size in [200, 750, 20] {
         bench.enqueue(1, size);
@@ -96,7 +96,7 @@ fn flows_of_small_and_large_packets_send_equal_bytes() {
 }
 
 #[test]
-fn a_quantum_below_a_packet_takes_several_turns() {
+fn quantum_below_the_packet_size_takes_several_turns() {
     let mut bench = Bench::new(100, MANY);
     bench.enqueue(1, 1000);
     bench.enqueue(2, 150);
@@ -127,7 +127,7 @@ fn the_buffer_has_a_limit_in_bytes() {
 }
 
 #[test]
-fn an_emptied_queue_restarts() {
+fn emptied_queue_is_served_again_after_an_arrival() {
     let mut bench = Bench::new(500, Limit::Packets(1));
     bench.enqueue(1, 400);
     bench.enqueue(2, 400);
@@ -139,7 +139,7 @@ fn an_emptied_queue_restarts() {
 }
 
 #[test]
-fn flows_with_numbers_in_a_row_do_not_meet() {
+fn consecutive_flow_numbers_use_different_queues() {
     let drr = Drr::new(Config::default());
     for first in [0, 1 << 31, 4711] {
         let mut queues: Vec<u32> = (first..first + 512).map(|flow| drr.queue_of(flow)).collect();

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_optimum_is_not_beaten_by_a_grid() {
+    fn no_grid_point_has_a_lower_cost_than_the_exact_optimum() {
         let mut rng = Rng::new(1, 5);
         for round in 0..600 {
             let problem = draw(&mut rng, [0.0, 0.1, 1.0][round % 3]);
@@ -122,7 +122,7 @@ mod tests {
     /// The specification's computation with 100,000 draws: the printed cases miss the optimum in about half of
     /// them.
     #[test]
-    fn the_printed_cases_are_often_not_the_optimum() {
+    fn printed_cases_often_miss_the_optimum() {
         let mut rng = Rng::new(3, 5);
         let missed = (0..20_000).filter(|_| {
             let problem = draw(&mut rng, 0.0);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_printed_solution_rewards_drops_with_weights() {
+    fn printed_solution_drops_more_with_weights() {
         let problem = Problem { x: 10.0, y: 5.0, f: (40.0, 40.0), b: (0.0, 0.0) };
         for solution in [Solution::Exact, Solution::Clamp, Solution::Literal] {
             assert_eq!(problem.solve(solution), (10.0, 5.0), "(5.10)");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_that_divides_by_zero_as_printed_drops_a_number() {
+    fn printed_solution_is_finite_at_a_zero_divisor() {
         let problem = Problem { x: 10.0, y: 5.0, f: (40.0, 40.0), b: (0.0, 0.25) };
         let (one, two) = problem.solve(Solution::Literal);
         assert!(one.is_finite() && two.is_finite());

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_are_predicted_by_the_last_one() {
+    fn last_value_is_predicted_from_few_values() {
         for predictor in [Predictor::Lmmse, Predictor::Adaptive] {
             assert_eq!(fed(predictor, [5.0, 7.0].into_iter()).predict(), (7.0, 7.0));
             assert_eq!(fed(predictor, [].into_iter()).predict(), (0.0, 0.0));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_traffic_and_none_are_predicted_as_they_are() {
+    fn constant_and_absent_traffic_are_predicted_exactly() {
         for value in [0.0, 30.0] {
             let (one, two) = fed(Predictor::Lmmse, std::iter::repeat_n(value, 150)).predict();
             assert!((one - value).abs() < 1e-9 && (two - value).abs() < 1e-9, "{value}: {one} {two}");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn prediction_beats_the_last_value_for_correlated_traffic() {
+    fn predictors_beat_the_last_value_for_correlated_traffic() {
         let mut rng = Rng::new(2, 2);
         let mut errors = [0.0; 3];
         let predictors = [Predictor::Lmmse, Predictor::Adaptive, Predictor::Last];

@@ -9,7 +9,7 @@ fn with(solution: Solution) -> Config {
 
 /// Figure 5.6's law: zero below, one above, and a line between.
 #[test]
-fn the_probability_has_three_regions() {
+fn drop_probability_is_zero_then_linear_then_one() {
     for solution in [Solution::Clamp, Solution::Exact, Solution::Literal] {
         let p = |queue: f64| probability(&with(solution), queue, (60.0, 60.0), 50.0);
         assert_eq!(p(9.0), 0.0, "below C + Q_opt - f1 = 10");
@@ -19,12 +19,12 @@ fn the_probability_has_three_regions() {
 }
 
 #[test]
-fn without_traffic_nothing_is_dropped() {
+fn nothing_is_dropped_without_traffic() {
     assert_eq!(probability(&Config::default(), 100.0, (0.5, 0.5), 50.0), 0.0);
 }
 
 #[test]
-fn the_next_interval_alone_decides_unless_a_bound_is_in_the_way() {
+fn bound_of_the_second_interval_changes_the_exact_solution() {
     // f2 < C: the second interval needs no drops, so the first may leave a part of its excess to it.
     let p = |solution| probability(&with(solution), 30.0, (60.0, 40.0), 50.0);
     assert!((p(Solution::Clamp) - 20.0 / 60.0).abs() < 1e-12);
@@ -34,7 +34,7 @@ fn the_next_interval_alone_decides_unless_a_bound_is_in_the_way() {
 
 /// A queue with service at the link's rate and random arrivals above it.
 #[test]
-fn the_queue_comes_to_its_target() {
+fn queue_converges_to_its_target() {
     let mut paqm = Paqm::new(Config { limit: 1000, ..Config::default() }, RATE);
     let (mut rng, mut queue, mut sum) = (Rng::new(4, 4), 0u32, 0.0);
     for interval in 0..2000 {
@@ -53,7 +53,7 @@ fn the_queue_comes_to_its_target() {
 }
 
 #[test]
-fn arrivals_count_before_they_are_dropped() {
+fn dropped_packets_count_as_arrivals() {
     let mut paqm = Paqm::new(Config { limit: 1, predictor: Predictor::Last, ..Config::default() }, RATE);
     let mut rng = Rng::new(1, 1);
     for _ in 0..30 {
@@ -64,7 +64,7 @@ fn arrivals_count_before_they_are_dropped() {
 }
 
 #[test]
-fn bursts_silence_and_bytes_give_probabilities() {
+fn probability_is_valid_after_bursts_and_idle_time() {
     for bytes in [false, true] {
         let mut paqm = Paqm::new(Config { bytes, ..Config::default() }, RATE);
         let mut rng = Rng::new(7, 7);

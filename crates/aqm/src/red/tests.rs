@@ -53,7 +53,7 @@ fn every_arrival_moves_the_average_by_the_weight() {
 }
 
 #[test]
-fn idle_time_counts_as_empty_arrivals() {
+fn idle_time_counts_as_arrivals_at_an_empty_queue() {
     let mut red = with_average(Config { w_q: 0.25, ..frozen() }, 16.0);
     let idle =
         Offer { now: Time::from_nanos(5_900_000), idle_since: Some(Time::from_nanos(4_000_000)), ..busy(0) };
@@ -62,7 +62,7 @@ fn idle_time_counts_as_empty_arrivals() {
 }
 
 #[test]
-fn a_long_silence_empties_the_average() {
+fn long_idle_time_resets_the_average() {
     let mut red = with_average(frozen(), 100.0);
     red.config.w_q = 0.002;
     let idle = Offer { now: Time::from_secs_f64(1e6), idle_since: Some(Time::ZERO), ..busy(0) };
@@ -71,7 +71,7 @@ fn a_long_silence_empties_the_average() {
 }
 
 #[test]
-fn the_gentle_slope_has_no_step_at_either_end() {
+fn gentle_probability_is_continuous() {
     let p = |average| with_average(frozen(), average).probability();
     let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} {b}");
     near(p(5.0), 0.0);
@@ -84,7 +84,7 @@ fn the_gentle_slope_has_no_step_at_either_end() {
 }
 
 #[test]
-fn without_gentle_the_probability_jumps_to_one() {
+fn probability_without_gentle_jumps_to_one() {
     let config = Config { gentle: false, ..frozen() };
     assert!(with_average(config, 14.999).probability() < 0.1);
     assert_eq!(with_average(config, 15.0).probability(), 1.0);
@@ -106,7 +106,7 @@ fn gaps_between_drops_are_uniform() {
 }
 
 #[test]
-fn with_wait_gaps_are_uniform_between_once_and_twice_the_mean() {
+fn gaps_with_wait_are_uniform_between_one_and_two_over_p() {
     let gaps = gaps(&decisions(with_average(frozen(), 10.0), busy(10), 800_000)); // p = 0.05
     assert!(gaps.iter().all(|gap| (20..=40).contains(gap)));
     let mean = gaps.iter().sum::<usize>() as f64 / gaps.len() as f64;
@@ -114,18 +114,18 @@ fn with_wait_gaps_are_uniform_between_once_and_twice_the_mean() {
 }
 
 #[test]
-fn the_first_packet_above_the_lower_threshold_always_passes() {
+fn first_packet_above_the_lower_threshold_is_accepted() {
     let config = Config { wait: false, max_p: 1.0, ..frozen() };
     assert_eq!(decisions(with_average(config, 14.999), busy(10), 1), [Decision::Accept]);
 }
 
 #[test]
-fn a_nearly_empty_queue_drops_nothing_whatever_the_average() {
+fn nearly_empty_queue_drops_nothing_at_any_average() {
     assert!(decisions(with_average(frozen(), 100.0), busy(1), 100).iter().all(|d| *d == Decision::Accept));
 }
 
 #[test]
-fn an_average_of_twice_the_upper_threshold_leaves_no_choice() {
+fn average_above_twice_the_upper_threshold_drops_everything() {
     let capable = Offer { ecn: true.into(), ..busy(10) };
     let config = Config { ecn: true, ..frozen() };
     let all = decisions(with_average(config, 30.1), capable, 100);
@@ -133,7 +133,7 @@ fn an_average_of_twice_the_upper_threshold_leaves_no_choice() {
 }
 
 #[test]
-fn a_full_buffer_drops_what_would_have_been_marked() {
+fn full_buffer_drops_even_ecn_capable_packets() {
     let capable = Offer { ecn: true.into(), ..busy(10) };
     let config = Config { ecn: true, limit: 10, ..frozen() };
     let all = decisions(with_average(config, 14.0), capable, 100);
@@ -141,7 +141,7 @@ fn a_full_buffer_drops_what_would_have_been_marked() {
 }
 
 #[test]
-fn capable_packets_are_marked_and_others_dropped() {
+fn ecn_capable_packets_are_marked_and_others_dropped() {
     let config = Config { ecn: true, ..frozen() };
     let is_a = |decision: Decision| move |d: &&Decision| **d == decision;
     let capable = decisions(with_average(config, 10.0), Offer { ecn: true.into(), ..busy(10) }, 10_000);
@@ -152,14 +152,14 @@ fn capable_packets_are_marked_and_others_dropped() {
 }
 
 #[test]
-fn above_the_marking_probability_packets_are_dropped() {
+fn packets_are_dropped_above_the_marking_probability() {
     let config = Config { ecn: true, mark_p: 0.05, ..frozen() };
     let all = decisions(with_average(config, 11.0), Offer { ecn: true.into(), ..busy(10) }, 10_000); // p = 0.06
     assert!(all.contains(&Decision::Drop(DropCause::Early)) && !all.contains(&Decision::Mark));
 }
 
 #[test]
-fn in_bytes_small_packets_are_dropped_less_often() {
+fn small_packets_are_dropped_less_often_in_byte_mode() {
     let config = Config { bytes: true, wait: false, ..frozen() };
     let drops = |size| {
         let all = decisions(with_average(config, 10_000.0), Offer { size, ..busy(10) }, 100_000);
@@ -170,13 +170,13 @@ fn in_bytes_small_packets_are_dropped_less_often() {
 }
 
 #[test]
-fn in_bytes_thresholds_and_limit_count_mean_packets() {
+fn thresholds_and_limit_count_mean_packets_in_byte_mode() {
     let red = red(Config { bytes: true, mean_packet_size: 500, limit: 20, ..Config::red_parameters() });
     assert_eq!((red.thresholds(), red.limit), ((2_500.0, 7_500.0), 10_000.0));
 }
 
 #[test]
-fn a_link_chooses_thresholds_and_weight() {
+fn automatic_thresholds_and_weight_follow_from_the_link() {
     // 45 Mbit/s are 5625 packets per second: 14 of them in 2.5 ms.
     let red = Red::new(Config::auto(), Rate::from_mbps(45.0), Span::from_millis(50));
     assert_eq!(red.thresholds(), (14.0625, 42.1875));
@@ -188,13 +188,13 @@ fn a_link_chooses_thresholds_and_weight() {
 }
 
 #[test]
-fn given_values_are_stored() {
+fn configured_values_are_used() {
     let red = red(Config::experiments_e2e(60));
     assert_eq!((red.thresholds(), red.weight(), red.limit), ((10.0, 30.0), 0.002, 60.0));
 }
 
 #[test]
-fn links_without_a_usable_rate_do_no_harm() {
+fn zero_and_unlimited_rates_give_a_finite_weight() {
     for rate in [Rate::ZERO, Rate::UNLIMITED] {
         let mut red = Red::new(Config::auto(), rate, Span::ZERO);
         let idle = Offer { now: Time::from_secs_f64(1.0), idle_since: Some(Time::ZERO), ..busy(0) };
@@ -216,13 +216,13 @@ fn adapted(average: f64, times: u64) -> f64 {
 }
 
 #[test]
-fn an_average_in_the_middle_is_left_alone() {
+fn average_near_the_middle_leaves_the_probability_unchanged() {
     assert_eq!(adapted(9.1, 10), 0.1);
     assert_eq!(adapted(10.9, 10), 0.1);
 }
 
 #[test]
-fn the_probability_follows_the_queue_length() {
+fn probability_is_adapted_to_the_queue_length() {
     assert!((adapted(11.1, 3) - 0.13).abs() < 1e-12);
     assert!((adapted(8.9, 3) - 0.0729).abs() < 1e-12);
 }
@@ -234,12 +234,12 @@ fn the_adapted_probability_stays_within_bounds() {
 }
 
 #[test]
-fn without_adaptation_there_is_no_timer() {
+fn red_without_adaptation_has_no_timer() {
     assert!(red(Config::auto()).timer().is_never());
 }
 
 #[test]
-fn a_step_marks_above_its_threshold_and_drops_without_ecn() {
+fn step_red_marks_at_its_threshold_and_drops_without_ecn() {
     let step = Config { min_th: 65.0, max_th: 65.0, w_q: 1.0, gentle: false, ecn: true, ..frozen() };
     let marked = |waiting| Offer { ecn: true.into(), ..busy(waiting) };
     assert!(step.check().is_ok());

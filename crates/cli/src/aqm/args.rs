@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_carry_their_options() {
+    fn queue_disciplines_are_parsed_with_their_options() {
         let all = queues("droptail,100,codel,target=10ms,ecn,fq_codel").expect("they exist");
         assert_eq!(all.0, ["droptail,100", "codel,target=10ms,ecn", "fq_codel"]);
         assert!(queues("nosuch").expect_err("it does not exist").contains("nosuch"));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn all_selects_every_queue_discipline() {
+    fn value_all_selects_every_queue_discipline() {
         let Queues(all) = queues("all").expect("they exist");
         assert_eq!(all.len(), QueueSpec::known().len());
         assert!(all.iter().all(|text| text.parse::<QueueSpec>().is_ok()), "{all:?}");

@@ -568,7 +568,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_definition_is_consistent() {
+    fn definition_of_the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 }

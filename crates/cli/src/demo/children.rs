@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_process_goes_on_when_its_guard_is_dropped() {
+    fn stopped_process_continues_when_its_guard_is_dropped() {
         let (words, _) = mpsc::channel();
         let process = Process::start(Path::new("sleep"), &["60".into()], 0, words).expect("it starts");
         becomes(&process, "S");

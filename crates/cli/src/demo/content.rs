@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_makes_the_same_content_and_another_one_another() {
+    fn equal_seeds_give_equal_content_and_other_seeds_do_not() {
         let made = |seed| {
             let directory = tempfile::tempdir().expect("a temporary directory");
             make(directory.path(), 100_000, seed, "marker").expect("it is ours");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_changed_byte_is_noticed() {
+    fn single_changed_byte_changes_the_hashes() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         make(directory.path(), 1_000, 1, "marker").expect("it is ours");
         let before = hashes(directory.path()).expect("it was just made");

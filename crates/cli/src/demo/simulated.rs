@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_scenario_takes_any_number_of_receivers() {
+    fn embedded_scenario_accepts_every_group_size() {
         for receivers in GROUPS {
             let layout = scenario(receivers).layout(0, 1);
             assert_eq!(layout.receivers(), receivers as usize + 1);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn simulation_shares_the_bottleneck_and_writes_one_page() {
+    fn simulated_flows_share_the_bottleneck_and_yield_one_page() {
         let few = one(GROUPS[0], &AtomicBool::new(false)).expect("nobody stops it");
         let total = few.multicast_bps + few.tcp_bps;
         assert!(total > 3.2e6 && total < 4.0e6, "{total}");

@@ -21,7 +21,7 @@ fn good(place: &Path) -> (Vec<ProcessOutput>, Hashes) {
 const SEALED: CaptureCounts = CaptureCounts { sealed: 5, open: 0, readable: 0 };
 
 #[test]
-fn demonstration_succeeds_with_sealed_complete_receivers() {
+fn demonstration_with_complete_receivers_and_sealing_succeeds() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (mut reported, hashes) = good(place.path());
     reported[3].stopped = Some(Duration::from_secs(3));
@@ -49,7 +49,7 @@ fn receiver_with_wrong_bytes_fails_the_demonstration() {
 }
 
 #[test]
-fn one_readable_packet_fails_the_demonstration() {
+fn unencrypted_or_missing_packets_fail_the_demonstration() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (reported, hashes) = good(place.path());
     for seen in [
@@ -62,7 +62,7 @@ fn one_readable_packet_fails_the_demonstration() {
 }
 
 #[test]
-fn a_process_that_died_is_named_with_its_reason() {
+fn failed_process_is_named_with_its_reason() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (mut reported, hashes) = good(place.path());
     reported[1] = ProcessOutput { error: Some("no route".into()), ended: true, ..ProcessOutput::default() };

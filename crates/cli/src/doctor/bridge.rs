@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_that_snoops_without_a_querier_is_named() {
+    fn bridge_with_snooping_but_without_a_querier_is_reported() {
         let verdict = |snooping, querier, flood| bridge(snooping, querier, flood).expect("it is a bridge").0;
         assert_eq!(verdict(0, 0, 1), Verdict::Ok);
         assert_eq!(verdict(1, 1, 1), Verdict::Ok);

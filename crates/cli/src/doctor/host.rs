@@ -145,13 +145,13 @@ mod tests {
                          4\teth0      :     1      V2\n\t\t\t\t010000E0     1 0:00000000\t\t0\n";
 
     #[test]
-    fn unset_clock_is_a_note_only() {
+    fn unset_clock_is_reported_as_a_note() {
         assert_eq!(clock_at(0).verdict, Verdict::Note);
         assert_eq!(clock_at(EARLIEST).verdict, Verdict::Ok);
     }
 
     #[test]
-    fn the_version_of_an_interface_is_found() {
+    fn igmp_version_of_an_interface_is_found() {
         assert_eq!(igmp_version(TABLE, "lo").as_deref(), Some("V3"));
         assert_eq!(igmp_version(TABLE, "eth0").as_deref(), Some("V2"));
         assert_eq!(igmp_version(TABLE, "eth1"), None);

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_an_object_a_check_and_a_done_line() {
+    fn json_report_has_an_object_per_check_and_a_done_line() {
         let text = reported(true);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_route_that_refuses_the_group_is_reported() {
+    fn only_routes_that_block_the_group_are_reported() {
         let group = IpAddr::from([239, 255, 70, 1]);
         let found = |line: &str| refused_by(line, "blackhole", group);
         assert_eq!(found("blackhole 224.0.0.0/4 ").as_deref(), Some("blackhole 224.0.0.0/4"));

@@ -62,7 +62,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn a_pair_is_two_files_of_which_one_is_the_owners_alone() {
+    fn private_key_file_of_a_pair_is_accessible_only_to_its_owner() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.sign");
         let public = directory.path().join("lab.sign.pub");

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_stop_only_one_session_at_the_branches() {
+    fn kernel_rules_block_only_one_session_at_the_branches() {
         let (source, group) = ("10.1.0.1:4000", "239.255.70.1:5777");
         let exits = ["eth1".to_owned(), "a\" drop".to_owned()];
         let text = rules("t", source.parse().expect("an address"), group.parse().expect("a group"), &exits);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_protocols_is_fresh() {
+    fn generated_protocol_page_is_up_to_date() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tcp.md");
         if std::env::var_os("FAIRCAST_BLESS").is_some() {
             std::fs::write(&path, markdown()).expect("docs/ is writable");

@@ -66,7 +66,7 @@ fn hosts_get_unicast_only_unless_a_group_or_interface_is_given() {
 }
 
 #[test]
-fn the_packaged_service_takes_an_output_directory() {
+fn options_of_the_packaged_service_are_valid() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/faircast-recv.service");
     let unit = std::fs::read_to_string(unit).expect("the unit is there");
     let line =
@@ -81,12 +81,12 @@ fn the_packaged_service_takes_an_output_directory() {
 }
 
 #[test]
-fn option_open_suppresses_the_warning() {
+fn no_key_option_suppresses_the_warning() {
     assert!(sending(&["send", "Cargo.toml", "--no-key"]).expect("fine").warnings.is_empty());
 }
 
 #[test]
-fn layers_are_at_addresses_in_a_row_or_at_ports() {
+fn layers_use_consecutive_addresses_or_ports() {
     let spacing = |flags: &[&str]| {
         let line = [&["send", "Cargo.toml", "--cc", "rlc"][..], flags].concat();
         sending(&line).expect("fine").config.spacing
@@ -109,7 +109,7 @@ fn recv_without_options_waits_and_writes_to_the_current_folder() {
 }
 
 #[test]
-fn contradictions_are_refused_with_the_reason() {
+fn contradictory_arguments_are_refused_with_a_reason() {
     assert!(matches!(sending(&["send", "-", "Cargo.toml"]), Err(Usage::StdinAndPaths)));
     assert!(matches!(sending(&["send", "Cargo.toml", "--name", "x"]), Err(Usage::NameWithoutStdin)));
     assert!(matches!(sending(&["send", "no/such/file"]), Err(Usage::NoSuchPath(_))));
@@ -193,7 +193,7 @@ fn json_always_ends_with_a_done_line() {
 }
 
 #[test]
-fn a_receiver_without_everything_makes_the_send_fail_by_name() {
+fn incomplete_receiver_fails_the_send_and_is_named() {
     let report = SendReport {
         receivers: 2,
         verified: 1,
@@ -208,7 +208,7 @@ fn a_receiver_without_everything_makes_the_send_fail_by_name() {
 }
 
 #[test]
-fn headline_has_no_rate_for_content_without_a_receiver() {
+fn headline_has_no_rate_if_no_receiver_is_complete() {
     let report = SendReport {
         receivers: 1,
         bytes: 314_572_800,
@@ -228,7 +228,7 @@ fn headline_has_no_rate_for_content_without_a_receiver() {
 }
 
 #[test]
-fn join_time_is_reported_apart_from_the_transfer_time() {
+fn join_time_and_transfer_time_are_reported_separately() {
     let report = |until_data, waited| SendReport {
         ok: true,
         receivers: 2,
@@ -285,7 +285,7 @@ fn stopped_send_reports_its_state_in_the_last_line() {
 }
 
 #[test]
-fn dropped_slow_receiver_has_its_own_exit_code() {
+fn dropped_slow_receiver_causes_its_own_exit_code() {
     let report =
         SendReport { receivers: 3, verified: 2, dropped: vec!["lab-07".into()], ..SendReport::default() };
     let line = ["send", "Cargo.toml", "--no-key", "--slow", "drop:5M"];
@@ -304,7 +304,7 @@ fn dropped_slow_receiver_has_its_own_exit_code() {
 }
 
 #[test]
-fn unreadable_file_is_named_and_is_no_success() {
+fn unreadable_file_is_named_and_fails_the_send() {
     let unread = LeftOut { path: "a/secret".into(), reason: "no permission to read; change its mode".into() };
     let report = SendReport {
         receivers: 2,
@@ -325,7 +325,7 @@ fn unreadable_file_is_named_and_is_no_success() {
 }
 
 #[test]
-fn report_separates_layers_from_repairs() {
+fn report_distinguishes_layers_from_repairs() {
     let report = |layers| SendReport {
         ok: true,
         receivers: 1,
@@ -349,7 +349,7 @@ fn quiet_prints_nothing_on_success() {
 }
 
 #[test]
-fn a_source_specific_group_without_a_source_is_warned_of() {
+fn source_specific_group_without_a_source_causes_a_warning() {
     let warnings = |typed: &[&str]| receiving(typed).expect("it makes sense").warnings;
     for group in ["232.1.1.1", "[ff3e::8000:1]:5777"] {
         let reported = warnings(&["recv", "--group", group]);

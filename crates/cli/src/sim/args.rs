@@ -486,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_are_a_number_a_list_or_a_range() {
+    fn seeds_are_parsed_as_a_number_a_list_or_a_range() {
         assert_eq!(seeds("3"), Ok(Seeds(vec![1, 2, 3])));
         assert_eq!(seeds("7,9"), Ok(Seeds(vec![7, 9])));
         assert_eq!(seeds("9001..9003, 7"), Ok(Seeds(vec![9001, 9002, 9003, 7])));
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn shard_is_an_index_and_a_count() {
+    fn shard_is_parsed_as_an_index_and_a_count() {
         assert_eq!(shard("2/8"), Ok(Shard { index: 2, of: 8 }));
         for bad in ["0/8", "9/8", "2", "a/b"] {
             assert!(shard(bad).is_err(), "{bad:?}");
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_to_compare_carry_their_options() {
+    fn compared_schemes_are_parsed_with_their_options() {
         let texts = |text: &str| {
             let Contenders(all) = contenders(text).expect("they exist");
             all.iter().map(|one| one.text().to_owned()).collect::<Vec<_>>()
@@ -535,14 +535,14 @@ mod tests {
     }
 
     #[test]
-    fn round_trip_times_have_a_unit_or_are_seconds() {
+    fn round_trip_time_is_in_seconds_unless_it_has_a_unit() {
         assert_eq!(round_trip("280ms"), Ok(Span::from_millis(280)));
         assert_eq!((round_trip("0.28"), round_trip("0.28s")), (round_trip("280ms"), round_trip("280 ms")));
         assert!(["0", "x", "200", "-1ms"].iter().all(|bad| round_trip(bad).is_err()));
     }
 
     #[test]
-    fn numbers_and_intervals_are_above_zero() {
+    fn zero_and_negative_numbers_and_intervals_are_refused() {
         assert_eq!((above_zero("0.5"), interval("0.02")), (Ok(0.5), Ok(0.02)));
         for bad in ["0", "-1", "x", "inf", "NaN"] {
             assert!(above_zero(bad).is_err() && interval(bad).is_err(), "{bad}");
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_a_key_and_a_value() {
+    fn setting_is_parsed_as_a_key_and_a_value() {
         assert_eq!(setting("a.b = 3"), Ok(("a.b".into(), "3".into())));
         assert!(setting("a").is_err() && setting("=3").is_err());
     }

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_not_there_is_named_with_those_that_are() {
+    fn error_names_the_unknown_flow_and_the_existing_flows() {
         let text = template("dumbbell").expect("it exists");
         let error = flow(text, Some("nosuch")).expect_err("it does not exist");
         assert!(error.to_string().contains("`nosuch`; its flows are: multicast, tcp"), "{error}");

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forecast_names_runs_time_packets_and_memory() {
+    fn forecast_states_runs_time_packets_and_memory() {
         let forecast = Forecast {
             runs: 12,
             stored: 2,

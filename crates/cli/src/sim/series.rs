@@ -190,7 +190,7 @@ mod tests {
     const PACKETS: [(u32, u32); 4] = [(0, 100), (9_999, 50), (10_001, 1500), (1_030_500, 60)];
 
     #[test]
-    fn packets_and_bytes_are_counted_in_either_byte_order() {
+    fn packets_and_bytes_are_read_from_captures_of_any_byte_order() {
         for write in [u32::to_le_bytes, u32::to_be_bytes] {
             let bytes = capture(&PACKETS, write);
             assert!(is_capture(&bytes));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_is_refused_or_ends_between_packets() {
+    fn truncated_capture_is_refused_unless_cut_between_packets() {
         let bytes = capture(&PACKETS, u32::to_le_bytes);
         for have in 0..bytes.len() {
             let found = read(&bytes[..have], &SeriesContent::Packets(0.01));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused() {
+    fn unsupported_and_oversized_captures_are_refused() {
         assert_eq!(read(b"time,packets\n", &SeriesContent::Packets(0.01)), Err(NoSeries::NoCapture));
         assert_eq!(read(&MAGIC_NEXT, &SeriesContent::Packets(0.01)), Err(NoSeries::NextGeneration));
         let far = capture(&[(0, 1), (4_000_000_000, 1)], u32::to_le_bytes);

@@ -50,7 +50,7 @@ fn a_new_scenario_can_be_checked_and_is_not_overwritten() {
 }
 
 #[test]
-fn without_a_file_a_new_scenario_goes_to_standard_output() {
+fn new_scenario_without_an_output_file_is_printed() {
     let typed = SimNew { template: Some("star".to_owned()), out: None, list: false, force: false };
     let text = reported(SimCommand::New(typed)).expect("it is printed");
     assert!(Scenario::parse(&text, "star.toml").is_ok(), "{text}");
@@ -105,7 +105,7 @@ fn run_prints_the_rate_of_every_group_and_the_files() {
 }
 
 #[test]
-fn packets_cannot_be_captured_where_no_link_is_tapped() {
+fn packet_capture_without_a_tapped_link_is_refused() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let mut run = short_run(place.path().join("lab.toml"), place.path().join("results"));
@@ -115,7 +115,7 @@ fn packets_cannot_be_captured_where_no_link_is_tapped() {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_a_usage_error() {
+fn setting_with_unknown_key_or_invalid_value_is_a_usage_error() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let changes = [("flow.nosuch.scheme".to_owned(), "ormcc".to_owned())];
@@ -126,7 +126,7 @@ fn a_key_that_is_not_there_is_a_usage_error() {
 }
 
 #[test]
-fn the_parts_of_a_run_can_be_merged_into_the_whole() {
+fn shards_of_a_run_are_merged_only_if_all_are_present() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let mut parts = Vec::new();

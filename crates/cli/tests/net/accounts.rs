@@ -30,7 +30,7 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 
 /// Kernel: a signal stops one process while others run.
 #[test]
-fn a_stopped_sender_reports_each_receiver_and_its_state() {
+fn stopped_source_reports_each_receiver_and_its_state() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 20_000_000);
@@ -56,7 +56,7 @@ fn a_stopped_sender_reports_each_receiver_and_its_state() {
 
 /// Kernel: a signal stops one process while another runs.
 #[test]
-fn daemon_stopped_during_a_session_exits_with_1() {
+fn daemon_stopped_during_a_session_ends_with_exit_code_1() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 20_000_000);
@@ -76,7 +76,7 @@ fn daemon_stopped_during_a_session_exits_with_1() {
 
 /// Kernel: the reader of a pipe closes it.
 #[test]
-fn closed_reader_leaves_no_rate_in_the_headline() {
+fn headline_has_no_rate_if_the_only_reader_closes_its_pipe() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 30_000_000);
@@ -118,7 +118,7 @@ fn waiting_source_starts_on_request_and_names_the_missing_host() {
 
 /// Kernel: three processes with keys in files.
 #[test]
-fn a_host_with_another_key_is_reported_as_refused() {
+fn host_with_another_key_appears_as_refused_in_the_report() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 100_000);

@@ -83,7 +83,7 @@ fn filter_closed_for_one_role_is_named_and_repaired() {
 
 /// Kernel: routes and reverse path filters.
 #[test]
-fn routes_and_path_filters_that_lose_multicast_are_named() {
+fn routes_and_path_filters_that_drop_multicast_are_named() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().company(Company::Shared).build(&root));
     let node = lab.receiver(0);
@@ -97,7 +97,7 @@ fn routes_and_path_filters_that_lose_multicast_are_named() {
 
 /// Kernel: the rules of a packet filter.
 #[test]
-fn rules_are_read_by_a_root_without_sbin_in_the_path() {
+fn filter_rules_are_read_by_root_without_sbin_in_its_path() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().company(Company::Shared).build(&root));
     let ended = must(lab.receiver(0).run("env", &["PATH=/nowhere", FAIRCAST, "doctor"], WITHIN));
@@ -106,7 +106,7 @@ fn rules_are_read_by_a_root_without_sbin_in_the_path() {
 
 /// Kernel: two hosts answer ARP for one address.
 #[test]
-fn an_address_that_two_hosts_have_is_named() {
+fn duplicate_address_of_two_hosts_is_reported() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().company(Company::Shared).build(&root));
     let (node, other) = (lab.receiver(0), lab.sender());
@@ -134,7 +134,7 @@ fn an_address_that_two_hosts_have_is_named() {
 
 /// Kernel: hosts lose their IPv4 addresses.
 #[test]
-fn hosts_without_ipv4_meet_with_no_option() {
+fn hosts_without_ipv4_use_the_ipv6_group_without_options() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let hosts = [stage.lab.sender(), stage.lab.receiver(0)];
@@ -172,7 +172,7 @@ fn hosts_without_ipv4_meet_with_no_option() {
 
 /// Kernel: nftables admits one port.
 #[test]
-fn doctors_of_two_hosts_use_the_ports_of_sessions() {
+fn doctors_of_two_hosts_use_the_session_ports() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().company(Company::Shared).build(&root));
     let (here, there) = (lab.sender(), lab.receiver(0));
@@ -205,7 +205,7 @@ fn doctors_of_two_hosts_use_the_ports_of_sessions() {
 
 /// Kernel: a bridge snoops IGMP and forgets a member.
 #[test]
-fn a_switch_that_forgets_members_is_named_in_the_session() {
+fn receiver_warns_of_a_switch_that_forgets_members() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().forwarding(Forwarding::ToMembers));
     let node = stage.lab.receiver(0);

@@ -86,7 +86,7 @@ fn feedback(stage: &Stage, name: &str, receivers: &[usize], agents: &[usize]) ->
 
 /// Kernel: agents are processes, and their feedback is counted in datagrams.
 #[test]
-fn feedback_does_not_grow_with_the_receivers_behind_agents() {
+fn feedback_does_not_grow_with_more_receivers_behind_agents() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(8));
     let agents = [agent(&stage, 0), agent(&stage, 1)];
@@ -158,7 +158,7 @@ fn agent_repairs_the_losses_of_its_receivers() {
 
 /// Kernel: a process is killed.
 #[test]
-fn children_of_a_killed_agent_complete() {
+fn receivers_of_a_killed_agent_get_the_complete_content() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, eight());
     let (ended, _) = session(&stage, "image", 16_000_000, true);
@@ -168,7 +168,7 @@ fn children_of_a_killed_agent_complete() {
 
 /// Kernel: agents are processes with sockets.
 #[test]
-fn an_agent_below_another_one_may_have_no_receivers() {
+fn agent_without_receivers_is_served_by_another_agent() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let file = stage.file("image", 7_500_000);

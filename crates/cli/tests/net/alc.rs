@@ -125,7 +125,7 @@ fn a_faircast_receiver_fetches_files_from_flute_alc() {
 
 /// Kernel: packets are captured and dissected.
 #[test]
-fn tree_arrives_through_losses_with_raptorq() {
+fn tree_arrives_with_raptorq_despite_losses() {
     let Some(root) = require_root() else { return };
     let plan = plan(2).damage([0], Damage::loss(0.1)).damage([1], Damage::loss(0.3));
     let stage = Stage::shared(&root, plan);
@@ -150,7 +150,7 @@ fn tree_arrives_through_losses_with_raptorq() {
 
 /// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
-fn receivers_get_layers_at_the_rate_of_their_bottlenecks() {
+fn alc_receivers_get_layers_at_the_rates_of_their_bottlenecks() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan()
         .receivers(2)

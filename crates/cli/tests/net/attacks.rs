@@ -408,7 +408,7 @@ fn phantom_members_do_not_slow_any_scheme() {
 ///
 /// Kernel: the program reads foreign datagrams.
 #[test]
-fn packets_of_an_older_version_are_named() {
+fn format_version_of_older_packets_is_named() {
     let Some(root) = require_root() else { return };
     let stage = stage_with_an_outsider(&root);
     let mut receiver = stage.recv(0, "r0", &["--join-timeout", "4"]);

@@ -103,7 +103,7 @@ fn a_file_reaches_sixteen_receivers() {
 
 /// Kernel: IPv6 scopes.
 #[test]
-fn a_file_travels_by_ipv6_site_wide_and_on_the_link() {
+fn file_arrives_over_site_local_and_link_local_ipv6_groups() {
     let Some(root) = require_root() else { return };
     let mut stage = Stage::shared(&root, Lab::plan().receivers(2));
     for group in ["[ff15::7:1]:5801", "[ff12::7:1]:5802"] {
@@ -117,7 +117,7 @@ fn a_file_travels_by_ipv6_site_wide_and_on_the_link() {
 
 /// Kernel: sockets share a port and a group.
 #[test]
-fn several_receivers_on_one_host_each_get_everything() {
+fn each_of_several_receivers_on_one_host_gets_all_data() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 5_000_000);
@@ -134,7 +134,7 @@ fn several_receivers_on_one_host_each_get_everything() {
 
 /// Kernel: the output of two processes.
 #[test]
-fn text_output_states_the_facts_of_json() {
+fn text_output_reports_success_on_standard_error() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     must(std::fs::write(stage.path("note"), noise("note", 1_000_000)));

@@ -7,7 +7,7 @@ use std::io::Write;
 
 /// Kernel: a file grows while the program reads it.
 #[test]
-fn file_that_grows_is_left_out_and_everything_else_arrives() {
+fn growing_file_is_withdrawn_and_all_other_files_arrive() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let tree = stage.path("tree");
@@ -52,7 +52,7 @@ fn file_that_grows_is_left_out_and_everything_else_arrives() {
 
 /// Kernel: a file changes while the program reads it.
 #[test]
-fn strict_source_ends_when_a_file_changes() {
+fn source_with_option_strict_ends_when_a_file_changes() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let (first, second) = (stage.file("first", 4_000_000), stage.file("second", 4_000_000));

@@ -51,7 +51,7 @@ fn through(receivers: u16, at_receivers: Damage, at_source: Option<Damage>) -> (
 
 /// Kernel: the program's own sockets, timers and disk under loss.
 #[test]
-fn a_loss_of_one_in_a_hundred_is_repaired() {
+fn loss_of_one_percent_is_repaired() {
     if require_root().is_none() {
         return;
     }
@@ -63,7 +63,7 @@ fn a_loss_of_one_in_a_hundred_is_repaired() {
 
 /// Kernel: the program's own sockets, timers and disk under loss.
 #[test]
-fn repairs_of_one_in_twenty_losses_are_near_the_minimum() {
+fn repairs_of_five_percent_loss_are_near_the_minimum() {
     if require_root().is_none() {
         return;
     }
@@ -75,7 +75,7 @@ fn repairs_of_one_in_twenty_losses_are_near_the_minimum() {
 
 /// Kernel: the program's own sockets, timers and disk under loss.
 #[test]
-fn repairs_of_one_in_five_losses_are_near_the_minimum() {
+fn repairs_of_twenty_percent_loss_are_near_the_minimum() {
     if require_root().is_none() {
         return;
     }
@@ -99,7 +99,7 @@ fn reordered_packets_are_not_counted_as_lost() {
 
 /// Kernel: the program's own sockets, timers and disk while packets are repeated.
 #[test]
-fn duplicated_packets_change_nothing() {
+fn duplicate_packets_cause_no_repairs_and_no_extra_bytes() {
     if require_root().is_none() {
         return;
     }
@@ -110,7 +110,7 @@ fn duplicated_packets_change_nothing() {
 
 /// Kernel: the program's own sockets, timers and disk while packets are damaged.
 #[test]
-fn damaged_packets_are_refused_and_repaired() {
+fn damaged_packets_are_refused_and_their_content_is_repaired() {
     if require_root().is_none() {
         return;
     }
@@ -120,7 +120,7 @@ fn damaged_packets_are_refused_and_repaired() {
 
 /// Kernel: the program's own sockets and timers at both ends.
 #[test]
-fn damaged_feedback_ends_no_session() {
+fn damaged_feedback_does_not_end_the_session() {
     if require_root().is_none() {
         return;
     }

@@ -20,7 +20,7 @@ const FAR_APART: &str = "
 
 /// Kernel: the program and the emulator in separate processes.
 #[test]
-fn distant_group_gets_its_file_through_loss_and_a_bottleneck() {
+fn distant_receivers_get_a_file_despite_loss_and_a_bottleneck() {
     let Some(root) = require_root() else { return };
     let lab = must(EmulatedLab::shared(&root, FAR_APART));
     let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());

@@ -31,7 +31,7 @@ impl Drop for Mounted {
 
 /// Kernel: a file system is full.
 #[test]
-fn full_disk_is_named_at_both_ends_and_delays_no_other() {
+fn full_disk_is_named_at_both_ends_and_delays_no_other_receiver() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 8_000_000);
@@ -109,7 +109,7 @@ fn host_without_a_network_warns_that_it_sends_through_lo() {
 
 /// Kernel: the permissions of a directory.
 #[test]
-fn a_directory_that_may_not_be_written_is_named() {
+fn unwritable_output_directory_is_named() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 100_000);
@@ -144,7 +144,7 @@ fn a_directory_that_may_not_be_written_is_named() {
 
 /// Kernel: a directory cannot be created.
 #[test]
-fn impossible_output_directory_fails_before_the_wait() {
+fn receiver_refuses_an_impossible_output_directory_at_once() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 10);
@@ -154,7 +154,7 @@ fn impossible_output_directory_fails_before_the_wait() {
 
 /// Kernel: an interface is down.
 #[test]
-fn an_interface_that_is_down_or_unknown_is_named() {
+fn unknown_interface_and_interface_that_is_down_are_named() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 10);
@@ -214,7 +214,7 @@ fn datagram_over_the_mtu_is_refused_with_both_sizes() {
 
 /// Kernel: the MTU of every link.
 #[test]
-fn large_datagrams_pass_where_every_link_carries_them() {
+fn large_datagrams_arrive_if_every_link_has_a_large_mtu() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().mtu(9_000).offloads(Offloads::Off));
     let file = stage.file("image", 3_000_000);

@@ -46,7 +46,7 @@ fn schemes() -> Vec<String> {
 
 /// Kernel: nftables admits one port.
 #[test]
-fn one_rule_at_each_end_is_enough_for_every_scheme() {
+fn one_filter_rule_at_each_end_suffices_for_every_scheme() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     admit_group_only(&stage);
@@ -65,7 +65,7 @@ fn one_rule_at_each_end_is_enough_for_every_scheme() {
 
 /// Kernel: nftables admits one port.
 #[test]
-fn one_filter_rule_is_enough_with_ipv6_and_other_receivers() {
+fn one_filter_rule_suffices_for_ipv6_and_several_receivers() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     for group in [stage.group.clone(), format!("[ff15::7:1]:{}", port(&stage))] {
@@ -98,7 +98,7 @@ fn one_filter_rule_is_enough_with_ipv6_and_other_receivers() {
 
 /// Kernel: two sockets of one host cannot have one port.
 #[test]
-fn a_second_sender_on_one_host_reports_its_port() {
+fn second_source_on_one_host_reports_the_port_in_use() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let (file, port) = (stage.file("image", 2_000_000), port(&stage));
@@ -135,7 +135,7 @@ fn a_second_sender_on_one_host_reports_its_port() {
 
 /// Kernel: nftables admits one port.
 #[test]
-fn a_named_port_is_used_and_a_closed_one_is_named() {
+fn chosen_port_is_used_and_a_blocked_port_is_named() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 500_000);
@@ -150,7 +150,7 @@ fn a_named_port_is_used_and_a_closed_one_is_named() {
 
 /// Kernel: nftables admits one port.
 #[test]
-fn a_relay_receives_answers_on_the_groups_port() {
+fn relay_receives_feedback_on_the_port_of_its_group() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let below = format!("239.255.71.9:{}", port(&stage));
@@ -176,7 +176,7 @@ fn a_relay_receives_answers_on_the_groups_port() {
 
 /// Kernel: nftables admits one port.
 #[test]
-fn receivers_by_unicast_need_the_rule_of_the_page() {
+fn unicast_receivers_need_the_documented_firewall_rule() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let (file, there) = (stage.file("image", 500_000), stage.lab.receiver(1));

@@ -60,7 +60,7 @@ fn enhancement_layer_reaches_receivers_with_enough_capacity() {
 
 /// Kernel: named pipes.
 #[test]
-fn live_pipes_come_out_of_standard_output_and_a_named_pipe() {
+fn live_layers_arrive_on_standard_output_and_a_named_pipe() {
     let Some(stage) = stage() else { return };
     let (in_pipe, out_pipe, base, upper) =
         (stage.text("in"), stage.text("out"), stage.text("base.out"), stage.text("upper.out"));

@@ -118,7 +118,7 @@ fn rlc_receivers_get_their_own_rates_and_send_no_reports() {
 
 /// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
-fn gmcc_receivers_get_their_own_rates_and_some_report() {
+fn gmcc_receivers_get_their_own_rates_and_some_send_reports() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 2_000_000);
     let capture =
@@ -131,12 +131,12 @@ fn gmcc_receivers_get_their_own_rates_and_some_report() {
 
 /// Kernel: memberships end with the process.
 #[test]
-fn a_receiver_killed_under_rlc_leaves_no_group_joined() {
+fn killed_rlc_receiver_leaves_every_group() {
     a_killed_receiver_leaves_no_group("rlc");
 }
 
 /// Kernel: memberships end with the process.
 #[test]
-fn a_receiver_killed_under_gmcc_leaves_no_group_joined() {
+fn killed_gmcc_receiver_leaves_every_group() {
     a_killed_receiver_leaves_no_group("gmcc");
 }

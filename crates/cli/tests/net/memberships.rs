@@ -85,31 +85,31 @@ fn layers_are_memberships(group: &str, from: impl Fn(&Stage) -> Option<String>) 
 
 /// Kernel: memberships of a host by IGMP.
 #[test]
-fn layers_of_any_source_are_memberships_by_ipv4() {
+fn layers_are_joined_by_any_source_memberships_over_ipv4() {
     layers_are_memberships("239.255.71.1:5901", |_| None);
 }
 
 /// Kernel: memberships of one source by IGMP.
 #[test]
-fn layers_of_one_source_are_memberships_by_ipv4() {
+fn layers_are_joined_by_source_specific_memberships_over_ipv4() {
     layers_are_memberships("232.1.71.9:5902", |stage| Some(stage.lab.sender().ipv4().to_string()));
 }
 
 /// Kernel: memberships of a host by MLD.
 #[test]
-fn layers_of_any_source_are_memberships_by_ipv6() {
+fn layers_are_joined_by_any_source_memberships_over_ipv6() {
     layers_are_memberships("[ff15::71:1]:5903", |_| None);
 }
 
 /// Kernel: memberships of one source by MLD.
 #[test]
-fn layers_of_one_source_are_memberships_by_ipv6() {
+fn layers_are_joined_by_source_specific_memberships_over_ipv6() {
     layers_are_memberships("[ff35::71:1]:5904", |stage| Some(stage.lab.sender().ipv6().to_string()));
 }
 
 /// Kernel: memberships of a host by IGMP.
 #[test]
-fn layers_by_port_are_one_membership() {
+fn layers_on_separate_ports_share_one_membership() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 8_000_000);
@@ -153,7 +153,7 @@ fn stopped_and_killed_receivers_leave_every_group() {
 
 /// Kernel: a link fails.
 #[test]
-fn receiver_with_a_failed_link_leaves_groups_and_reports_bytes() {
+fn receiver_with_a_failed_link_leaves_every_group_at_timeout() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 20_000_000);
@@ -167,7 +167,7 @@ fn receiver_with_a_failed_link_leaves_groups_and_reports_bytes() {
 
 /// Kernel: another socket has the port.
 #[test]
-fn layer_with_a_taken_port_is_skipped_and_named() {
+fn layer_whose_port_is_in_use_is_skipped_and_named() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 4_000_000);
@@ -190,7 +190,7 @@ fn layer_with_a_taken_port_is_skipped_and_named() {
 
 /// Kernel: a pipe.
 #[test]
-fn pipe_gets_content_of_layers() {
+fn content_of_layers_arrives_in_a_pipe() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 4_000_000);

@@ -116,7 +116,7 @@ fn control_characters_in_names_follow_the_name_policy() {
 
 /// Kernel: symbolic links of a file system.
 #[test]
-fn links_out_of_a_tree_are_named_and_followed_on_request() {
+fn links_that_leave_a_tree_are_named_and_followed_if_requested() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(1));
     must(fs::create_dir_all(stage.path("hub/blobs")));

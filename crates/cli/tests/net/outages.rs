@@ -115,7 +115,7 @@ fn receiver_survives_ten_seconds_without_its_interface() {
 
 /// Kernel: an interface is deleted.
 #[test]
-fn recreated_interfaces_are_found_on_both_sides() {
+fn recreated_interfaces_are_detected_at_both_ends() {
     let Some(under) = OutageStage::of_two_hosts() else { return };
     let lab = &under.stage.lab;
     for node in [lab.receiver(1), lab.sender()] {
@@ -131,7 +131,7 @@ fn recreated_interfaces_are_found_on_both_sides() {
 
 /// Kernel: an interface is deleted, and its memberships with it.
 #[test]
-fn layers_are_joined_again_on_an_interface_that_is_made_again() {
+fn layers_are_rejoined_on_a_recreated_interface() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 12_000_000);
@@ -152,7 +152,7 @@ fn layers_are_joined_again_on_an_interface_that_is_made_again() {
 
 /// Kernel: an interface gets another address.
 #[test]
-fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
+fn receivers_follow_an_open_or_sealed_source_to_its_new_address() {
     for sealed in [false, true] {
         let Some(root) = require_root() else { return };
         let stage = Stage::shared(&root, Lab::plan().receivers(2));
@@ -202,7 +202,7 @@ fn receiver_survives_a_new_address_in_both_families() {
 
 /// Kernel: an interface goes down, and its IPv6 address with it.
 #[test]
-fn an_ipv6_session_survives_its_sources_interface() {
+fn ipv6_session_survives_an_outage_of_its_source_interface() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2)).with_group("[ff15::70:9]:5933");
     let under = OutageStage::way(stage, 15_000_000, &[]);
@@ -214,7 +214,7 @@ fn an_ipv6_session_survives_its_sources_interface() {
 
 /// Kernel: a bridge's ports go down.
 #[test]
-fn temporarily_unplugged_cable_ends_no_session() {
+fn temporary_link_failure_does_not_end_the_session() {
     let Some(under) = OutageStage::of_two_hosts() else { return };
     let (bridge, port) = (under.stage.lab.bridge(), under.stage.lab.sender().port());
     ip(bridge, &format!("link set {port} down"));
@@ -291,7 +291,7 @@ fn source_without_answers_names_the_return_path() {
 ///
 /// Kernel: an interface goes down.
 #[test]
-fn sources_of_other_formats_wait_for_their_interface_too() {
+fn pgm_and_alc_sources_wait_for_their_interface() {
     let Some(root) = require_root() else { return };
     for (wire, more) in [
         ("pgm", ["--cc", "le-sbcc,rtt=0.005", "--max", "4M", "--join-timeout", "2"]),

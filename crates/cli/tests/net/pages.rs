@@ -191,7 +191,7 @@ fn commands_of_the_researcher_tutorial_work() {
 
 /// Kernel: none; the parser of pages is tested next to the tests that use it.
 #[test]
-fn commands_of_a_page_are_read_by_host() {
+fn page_parser_reads_commands_with_their_hosts() {
     let page = "# A\n```sh\nno$ thing\n```\n```console\npc1$ recv --out \\\n  here\nready: yes\n\nmaster$ send a\n...\npc1$ ^C\n```\n";
     let read = commands(page);
     let brief: Vec<_> = read.iter().map(|c| (c.line, &*c.host, &*c.text, c.printed.len())).collect();
@@ -200,7 +200,7 @@ fn commands_of_a_page_are_read_by_host() {
 
 /// Kernel: none; the parser of pages is tested next to the tests that use it.
 #[test]
-fn words_are_compared_in_their_order_and_numbers_are_not() {
+fn page_comparison_checks_words_in_order_and_ignores_numbers() {
     let page: Vec<String> =
         ["pc1 has everything at 3.2 Mbit/s", "...", "12 %"].into_iter().map(str::to_owned).collect();
     assert!(unprinted(&page, "first\npc1 has all but everything, at 9 Gbit/s in 700 s\n").is_empty());

@@ -159,7 +159,7 @@ pub fn finish(task: Task, within: u64) {
 
 /// Kernel: OpenPGM uses kernel sockets and timers.
 #[test]
-fn plain_openpgm_gets_units_and_fragments_through_losses() {
+fn openpgm_receives_units_and_fragments_despite_losses() {
     let Some(stage) = Stage::set() else { return };
     let lab = must(EmulatedLab::shared(&stage.root, LOSSY));
     let (content, lines) = stage.lines("file", 1_000_000);
@@ -226,7 +226,7 @@ fn messages_of_a_zeromq_publisher_arrive_in_order() {
 
 /// Kernel: packets are captured and dissected.
 #[test]
-fn two_faircasts_speak_pgm_with_a_scheme_that_has_two_ends() {
+fn two_faircast_endpoints_use_pgm_with_ormcc_and_pgmcc() {
     let Some(stage) = Stage::set() else { return };
     let lab = must(EmulatedLab::shared(&stage.root, LOSSY));
     let (content, _) = stage.lines("file", 2_000_000);

@@ -18,7 +18,7 @@ fn keys(stage: &Stage, hosts: &[&str]) -> String {
 
 /// Kernel: four processes, and keys and receipts in files.
 #[test]
-fn receipts_of_a_daemon_and_behind_a_relay_verify_later() {
+fn receipts_from_a_daemon_and_behind_a_relay_verify_later() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let keys = keys(&stage, &["r0", "r1"]);

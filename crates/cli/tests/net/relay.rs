@@ -129,7 +129,7 @@ fn restarted_relay_completes_its_session() {
 
 /// Kernel: a relay joins the groups of layers.
 #[test]
-fn relay_forwards_a_session_in_layers_at_one_rate() {
+fn relay_forwards_a_layered_session_at_one_rate() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..2, Damage::loss(0.01)));
     let file = stage.file("image", 3_000_000);

@@ -106,7 +106,7 @@ pub const KINDS: [&str; 2] = ["raccoom", "rmanp"];
 
 /// Kernel: a process is killed while nftables queues packets to it.
 #[test]
-fn killed_router_leaves_the_session_to_the_kernel() {
+fn kernel_forwards_the_session_after_its_router_is_killed() {
     let Some(root) = require_root() else { return };
     for kind in KINDS {
         let stage = Stage::new(&root, Company::Shared);
@@ -152,7 +152,7 @@ fn killed_router_leaves_the_session_to_the_kernel() {
 
 /// Kernel: active routers read packets through nftables and smcroute.
 #[test]
-fn sealed_sessions_pass_routers_of_two_schemes() {
+fn routers_of_two_schemes_forward_sealed_sessions() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Company::Shared);
     let [group_key, hop_key] = ["lab.key", "relay.key"].map(|name| stage.text(name));

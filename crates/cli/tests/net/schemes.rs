@@ -36,7 +36,7 @@ fn schemes() -> Vec<String> {
 
 /// Kernel: a token bucket paces real sockets.
 #[test]
-fn every_scheme_of_one_rate_carries_a_file_through_a_bottleneck() {
+fn every_single_rate_scheme_sends_a_file_through_a_bottleneck() {
     let Some(root) = require_root() else { return };
     let lab = must(EmulatedLab::shared(&root, FORK));
     let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());

@@ -6,7 +6,7 @@ use faircast_testkit::{Lab, require_root};
 
 /// Kernel: processes start and end while another one runs.
 #[test]
-fn daemon_receives_successive_sessions_and_survives_sources() {
+fn daemon_receives_further_sessions_after_a_stopped_source() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let (small, image) = (stage.file("small", 200_000), stage.file("image", 3_000_000));

@@ -27,7 +27,7 @@ fn code(ended: &Ended) -> i32 {
 
 /// Kernel: unread pipes.
 #[test]
-fn unread_json_stalls_neither_sender_nor_receiver() {
+fn unread_json_stalls_neither_source_nor_receiver() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let (file, group) = (stage.file("image", 3_000_000), stage.group.clone());
@@ -68,7 +68,7 @@ fn unread_lines_stall_neither_a_stream_nor_a_daemon() {
 
 /// Kernel: an unread pipe.
 #[test]
-fn unread_json_stalls_no_relay() {
+fn unread_json_does_not_stall_the_relay() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let (file, group) = (stage.file("image", 1_000_000), stage.group.clone());

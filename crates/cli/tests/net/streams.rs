@@ -5,7 +5,7 @@ use faircast_testkit::{Damage, Lab, require_root};
 
 /// Kernel: pipes.
 #[test]
-fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
+fn piped_content_of_unknown_length_reaches_a_file_and_a_pipe() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let (file, group) = (stage.file("tar", 10_000_000), stage.group.clone());
@@ -27,7 +27,7 @@ fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
 
 /// Kernel: a pipe.
 #[test]
-fn a_file_of_known_length_can_go_to_standard_output() {
+fn file_of_known_length_arrives_on_standard_output() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().damage([0], Damage::loss(0.02)));
     let (file, copy) = (stage.file("image", 3_000_000), stage.text("copy"));

@@ -39,7 +39,7 @@ fn send(stage: &Stage, key: &str, file: &str, more: &str) -> Running {
 
 /// Kernel: a pseudo-terminal.
 #[test]
-fn enter_starts_a_session_that_waits_for_more_receivers() {
+fn enter_key_starts_a_session_that_waits_for_receivers() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);
@@ -52,7 +52,7 @@ fn enter_starts_a_session_that_waits_for_more_receivers() {
 
 /// Kernel: a pseudo-terminal that is stopped.
 #[test]
-fn a_terminal_that_is_stopped_stalls_no_session() {
+fn stopped_terminal_does_not_stall_the_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 3_000_000);

@@ -44,7 +44,7 @@ fn shape(relays: &Value) -> Vec<(u64, String, u64, u64)> {
 
 /// Kernel: relays' control sockets.
 #[test]
-fn the_source_and_every_relay_show_the_tree_below_them() {
+fn source_and_every_relay_show_their_downstream_tree() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(6));
     let file = stage.file("image", 12_000_000);
@@ -155,7 +155,7 @@ fn nearest_relay_is_found_and_replaced_when_killed() {
 
 /// Kernel: relays are processes that are searched by multicast.
 #[test]
-fn full_relay_is_not_found_and_a_named_parent_is_the_fallback() {
+fn full_relay_is_not_found_and_the_named_parent_is_used() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let file = stage.file("image", 2_000_000);
@@ -183,7 +183,7 @@ fn full_relay_is_not_found_and_a_named_parent_is_the_fallback() {
 
 /// Kernel: both families on one relay.
 #[test]
-fn a_relay_joins_groups_and_a_host_by_unicast_over_ipv6() {
+fn ipv6_relay_serves_a_group_and_unicast_children() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(4).damage([0], Damage::loss(0.02));
     let stage = Stage::shared(&root, plan).with_group("[ff15::70:21]:5941");

@@ -193,7 +193,7 @@ fn waiting_hosts_continue_with_a_restarted_source() {
 
 /// Kernel: unicast and multicast on one socket.
 #[test]
-fn hosts_can_ask_a_source_that_also_sends_multicast() {
+fn source_serves_unicast_children_and_multicast_members() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 4_000_000);
@@ -220,7 +220,7 @@ fn hosts_can_ask_a_source_that_also_sends_multicast() {
 
 /// Kernel: hosts have no multicast route.
 #[test]
-fn a_stream_goes_to_hosts_without_multicast() {
+fn stream_reaches_hosts_without_multicast() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     without_multicast(&stage.lab);
@@ -246,7 +246,7 @@ fn a_stream_goes_to_hosts_without_multicast() {
 
 /// Kernel: both families on one socket.
 #[test]
-fn hosts_of_both_families_are_on_one_list() {
+fn one_host_list_serves_both_address_families() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     without_multicast(&stage.lab);

@@ -83,7 +83,7 @@ impl World {
 }
 
 #[test]
-fn hosts_behind_one_queue_come_together_and_others_stay_apart() {
+fn hosts_behind_one_queue_are_grouped_and_others_are_not() {
     let mut it = World::new(&[
         ("10.1.1.1", 48.0, 0),
         ("10.1.2.1", 49.0, 0),
@@ -103,7 +103,7 @@ fn hosts_behind_one_queue_come_together_and_others_stay_apart() {
 }
 
 #[test]
-fn one_address_in_two_namespaces_is_two_hosts() {
+fn equal_addresses_in_two_namespaces_are_two_hosts() {
     let mut it = World::new(&[("10.1.1.1", 48.0, 0), ("10.1.1.1", 48.0, 0)]);
     it.hosts[1].key.netns = 2;
     it.run(30, 60.0);
@@ -131,7 +131,7 @@ fn a_silent_host_expires_and_rejoins_its_group() {
 }
 
 #[test]
-fn all_members_return_when_measurement_ends() {
+fn all_hosts_leave_measured_groups_when_measurement_ends() {
     let mut it = World::new(&[("10.1.1.1", 48.0, 0), ("2001:db8::1", 48.0, 0)]);
     it.run(1, 60.0);
     let back = it.fates.everybody_back();

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_agrees_with_tolerance_one() {
+    fn in_order_agrees_with_gaps_of_tolerance_one() {
         let (mut rng, mut gaps, mut in_order) =
             (crate::rng::Rng::new(5, 5), Gaps::new(1), InOrder::default());
         let mut seq = 17;
@@ -250,12 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn without_tolerance_a_gap_is_lost_at_once_and_once() {
+    fn gap_without_tolerance_is_lost_immediately_and_only_once() {
         assert_eq!(losses(1, &[0, 4, 5]), [0, 3, 0]);
     }
 
     #[test]
-    fn three_higher_packets_make_a_loss() {
+    fn packet_is_lost_after_three_higher_packets() {
         assert_eq!(losses(3, &[0, 2, 3, 4, 5]), [0, 0, 0, 1, 0]);
     }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_is_late_and_counts_for_nothing() {
+    fn duplicate_is_late_and_does_not_count_as_loss() {
         let mut gaps = Gaps::new(3);
         gaps.on_arrival(Seq(0));
         assert!(gaps.on_arrival(Seq(0)).late);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn every_second_packet_lost_is_counted_exactly() {
+    fn loss_of_every_second_packet_is_counted_exactly() {
         let mut gaps = Gaps::new(3);
         (0..10_000).for_each(|seq| _ = gaps.on_arrival(Seq(seq * 2)));
         assert_eq!(gaps.lost(), 9_997, "the two newest gaps wait");

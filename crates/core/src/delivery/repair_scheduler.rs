@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn source_symbols_go_first_and_in_order() {
+    fn source_symbols_are_sent_first_and_in_order() {
         let mut scheduler = RepairScheduler::new(0);
         scheduler.push(2);
         scheduler.push(1);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn repairs_are_fresh_symbols_every_time() {
+    fn repairs_always_use_new_symbols() {
         let (mut scheduler, mut seq) = sent_once(3);
         assert!(scheduler.request(1, 2, Seq(seq)));
         assert_eq!(drain(&mut scheduler, &mut seq).iter().map(|p| p.symbol).collect::<Vec<_>>(), [10, 11]);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn many_receivers_cost_as_much_as_the_neediest() {
+    fn repairs_of_a_block_equal_the_largest_request() {
         let (mut scheduler, mut seq) = sent_once(3);
         for need in [1, 3, 2, 3] {
             scheduler.request(2, need, Seq(seq));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_from_before_the_repairs_is_answered_by_them() {
+    fn repairs_in_flight_are_subtracted_from_earlier_requests() {
         let (mut scheduler, mut seq) = sent_once(3);
         let before = Seq(seq - 1);
         scheduler.request(1, 3, before);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lagging_receiver_counts_all_batches_in_flight_to_it() {
+    fn all_batches_in_flight_are_subtracted_from_a_late_request() {
         let (mut scheduler, mut seq) = sent_once(3);
         let before = Seq(seq - 1);
         for needed in [3, 1, 1, 1, 1] {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_mostly_missing_is_sent_again_after_the_front() {
+    fn mostly_missing_block_is_sent_again_after_new_blocks() {
         let (mut scheduler, mut seq) = sent_once(3);
         scheduler.push(10);
         assert!(scheduler.request(2, 10, Seq(seq)));
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_describe_the_content_are_always_urgent() {
+    fn manifest_blocks_are_repaired_before_new_blocks_are_sent() {
         let (mut scheduler, mut seq) = sent_once(3);
         scheduler.push(10);
         scheduler.request(0, 10, Seq(seq));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_ahead_of_the_front_or_out_of_range_are_ignored() {
+    fn requests_for_unsent_or_unknown_blocks_are_ignored() {
         let mut scheduler = RepairScheduler::new(0);
         scheduler.push(10);
         assert!(!scheduler.request(0, 10, Seq(0)));
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn the_front_skips_symbols_withdrawn_before_transmission() {
+    fn unsent_symbols_of_forgotten_blocks_are_skipped() {
         let mut scheduler = RepairScheduler::new(0);
         (0..3).for_each(|_| scheduler.push(2));
         scheduler.sent(scheduler.pick().expect("nothing was sent"), Seq(0));
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn renewed_block_sends_no_symbol_again() {
+    fn renewed_block_repeats_no_symbol() {
         let (mut scheduler, mut seq) = sent_once(2);
         assert!(scheduler.request(0, 3, Seq(seq)));
         let before = drain(&mut scheduler, &mut seq);
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn withdrawn_blocks_are_passed_and_sent_on_request() {
+    fn withdrawn_blocks_are_skipped_until_they_are_requested() {
         let (mut scheduler, mut seq) = sent_once(1);
         (0..3).for_each(|_| scheduler.push(4));
         scheduler.withdraw(2);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_before_the_delay() {
+    fn no_request_is_sent_before_the_backoff_ends() {
         let (mut needs, mut rng) = needs();
         needs.arm(Time::ZERO, &mut rng);
         assert!(needs.deadline() <= Time::ZERO + Span::from_millis(4));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_repeated_only_after_an_answer_could_have_come() {
+    fn requests_are_repeated_after_two_and_then_four_round_trips() {
         let (mut needs, mut rng) = needs();
         needs.arm(Time::ZERO, &mut rng);
         let first = needs.deadline();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn when_nothing_is_missing_there_is_no_deadline() {
+    fn no_deadline_is_set_when_nothing_is_missing() {
         let (mut needs, mut rng) = needs();
         needs.arm(Time::ZERO, &mut rng);
         let now = needs.deadline();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_lacks_everything_asks_in_turns() {
+    fn number_of_blocks_in_a_request_is_limited() {
         let (mut needs, mut rng) = needs();
         needs.arm(Time::ZERO, &mut rng);
         let all: Vec<_> = (0..10_000).map(|block| (block, 9)).collect();

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_measured_from_the_old_mean() {
+    fn deviation_is_measured_from_the_old_mean() {
         let mut average = Ewma::new(0.125);
         average.add(8.0, 0.0);
         average.add(16.0, 0.0);

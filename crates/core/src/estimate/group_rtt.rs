@@ -183,31 +183,31 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_sample_the_assumed_one_stands_in() {
+    fn assumed_rtt_is_used_before_the_first_sample() {
         assert_eq!(GroupRtt::new(ASSUMED, None).get(), ASSUMED);
         assert_eq!(group(&[]).get(), ASSUMED);
         assert!(!group(&[]).is_known() && group(&[(1, 20)]).is_known());
     }
 
     #[test]
-    fn one_late_answer_counts_nothing() {
+    fn single_late_sample_is_ignored() {
         assert_eq!(group(&[(1, 20), (1, 21), (1, 2000)]).get(), Span::from_millis(21));
         assert_eq!(group(&[(1, 20), (2, 2000), (1, 22), (3, 25)]).get(), Span::from_millis(20));
         assert_eq!(group(&[(1, 2000), (1, 22)]).get(), Span::from_millis(22));
     }
 
     #[test]
-    fn the_first_answers_of_several_members_count_with_their_median() {
+    fn first_samples_of_several_members_give_their_median() {
         assert_eq!(group(&[(1, 20), (2, 2000), (3, 25)]).get(), Span::from_millis(25));
     }
 
     #[test]
-    fn the_farthest_member_counts_once_it_has_confirmed() {
+    fn rtt_of_the_farthest_member_counts_after_its_second_sample() {
         assert_eq!(group(&[(1, 20), (2, 200), (1, 20), (2, 190)]).get(), Span::from_millis(190));
     }
 
     #[test]
-    fn a_path_that_got_longer_counts_after_two_samples() {
+    fn longer_rtt_counts_after_two_samples() {
         assert_eq!(group(&[(1, 20), (1, 20), (1, 80)]).get(), Span::from_millis(20));
         assert_eq!(group(&[(1, 20), (1, 20), (1, 80), (1, 81)]).get(), Span::from_millis(80));
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_memory_the_maximum_sample_never_expires() {
+    fn maximum_sample_never_expires_without_a_memory() {
         let mut group = GroupRtt::new(ASSUMED, None);
         for (millis, now) in [(20, 1), (500, 2), (20, 90_000)] {
             group.add(member(1), Span::from_millis(millis), at(now));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_samples_is_taken() {
+    fn rtt_follows_decreasing_samples_with_one_sample_delay() {
         let mut group = group(&[]);
         for turn in 1..100 {
             group.add(member(1), Span::from_millis(1000 - turn), at(turn));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_series_leaves_nothing_to_predict() {
+    fn constant_series_is_predicted_without_error() {
         let mut found = [1.0; 6];
         let mut weights = [0.0; 5];
         assert_eq!(levinson(&found, &mut weights), 0.0);
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn covariances_are_as_by_hand() {
+    fn covariances_match_a_calculation_by_hand() {
         let mut found = [0.0; 4];
         covariances(&[1.0, 3.0, 2.0], 2.0, &mut found);
         assert_eq!(found, [2.0 / 3.0, -1.0 / 3.0, 0.0, 0.0]);
     }
 
     #[test]
-    fn an_adaptive_predictor_finds_a_first_order_process() {
+    fn adaptive_predictor_learns_a_first_order_process() {
         let (mut rng, mut adaptive) = (Rng::new(9, 1), Adaptive::new(3, 0.002));
         let mut past = [0.0; 3];
         for _ in 0..200_000 {

@@ -94,7 +94,7 @@ mod tests {
 
     /// T-OR-5.
     #[test]
-    fn the_hold_at_the_receiver_is_no_part_of_the_round_trip() {
+    fn delay_at_the_receiver_is_excluded_from_the_rtt() {
         let mut history = SendHistory::new(1);
         let seq = history.record(Time::from_secs_f64(1.0));
         let answer = echo(seq.0, Span::from_millis(30));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_an_old_and_a_contradictory_packet_give_no_sample() {
+    fn future_old_and_contradictory_echoes_give_no_rtt_sample() {
         let mut history = SendHistory::new(1);
         for nanos in 0..5000 {
             history.record(Time::from_nanos(nanos));

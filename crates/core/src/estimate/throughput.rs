@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_window_is_measured_by_fine_buckets() {
+    fn rate_over_a_short_window_is_measured_within_0_3_percent() {
         let worst = worst_error(Span::from_millis(5), 0.00001, 0.0);
         assert!(worst < 0.003, "{worst}");
     }
 
     #[test]
-    fn merging_buckets_keeps_every_byte() {
+    fn merged_buckets_lose_no_byte() {
         let mut throughput = Throughput::new();
         for millis in 1..=6 {
             throughput.record(Time::ZERO + Span::from_millis(millis), 1000);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_four_packets_span_four_gaps() {
+    fn latest_four_packets_span_four_intervals() {
         let mut throughput = Throughput::new();
         let mut now = Time::ZERO;
         for arrivals in 1..=7 {

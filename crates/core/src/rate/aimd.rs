@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_cuts_to_a_part_of_the_level_and_never_raises() {
+    fn congestion_cuts_to_part_of_the_level_or_leaves_the_rate() {
         let level = |mbps| Congestion { level: Rate::from_mbps(mbps), keep: 0.75 };
         assert_eq!(Aimd.on_congestion(AT, level(0.8)), Rate::from_mbps(0.8) * 0.75);
         assert_eq!(Aimd.on_congestion(AT, level(8.0)), AT.rate);

@@ -63,21 +63,21 @@ mod tests {
     const EVENT: Congestion = Congestion { level: AT.rate, keep: 0.5 };
 
     #[test]
-    fn without_exponents_on_the_increase_it_is_aimd() {
+    fn binomial_with_exponents_0_and_1_equals_aimd() {
         let mut binomial = Binomial { k: 0.0, l: 1.0 };
         assert_eq!(binomial.on_tick(AT), Aimd.on_tick(AT));
         assert_eq!(binomial.on_congestion(AT, EVENT), Aimd.on_congestion(AT, EVENT));
     }
 
     #[test]
-    fn square_roots_move_by_the_root_of_the_window() {
+    fn sqrt_policy_changes_depend_on_the_root_of_the_window() {
         let mut sqrt = Binomial::SQRT;
         assert_eq!(sqrt.on_tick(AT), AT.rate + Rate::from_bps(80_000.0 / 4.0));
         assert_eq!(sqrt.on_congestion(AT, EVENT), Rate::from_bps((16.0 - 2.0) * 80_000.0));
     }
 
     #[test]
-    fn additive_decrease_takes_half_a_packet_whatever_the_window() {
+    fn iiad_decreases_by_half_a_packet_at_any_window() {
         let mut iiad = Binomial::IIAD;
         assert_eq!(iiad.on_congestion(AT, EVENT), Rate::from_bps(15.5 * 80_000.0));
     }

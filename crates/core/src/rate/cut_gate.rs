@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gate_opens_again_after_the_window() {
+    fn cut_gate_reopens_after_the_window() {
         let mut gate = CutGate::default();
         let (window, cut) = (Span::from_millis(100), Time::from_secs_f64(5.0));
         assert!(gate.is_open(Time::ZERO, window));

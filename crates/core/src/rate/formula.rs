@@ -55,14 +55,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_percent_over_a_tenth_of_a_second_is_a_megabit() {
+    fn one_percent_loss_at_100_ms_gives_0_9_mbit() {
         // 0.1 sqrt(0.02 / 3) + 0.4 * 3 sqrt(0.03 / 8) * 0.01 * 1.0032 = 8.902 ms per packet
         let rate = Path::new(1000, Span::from_millis(100)).tcp_rate(0.01).bps();
         assert!((rate / 898_680.0 - 1.0).abs() < 1e-3, "{rate}");
     }
 
     #[test]
-    fn the_loss_at_a_rate_gives_the_rate_back() {
+    fn loss_at_a_rate_is_the_inverse_of_the_tcp_rate() {
         let path = Path::new(500, Span::from_millis(60));
         for loss in [1e-5, 0.003, 0.04, 0.3] {
             let found = path.loss_at(path.tcp_rate(loss));

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_on_an_absolute_schedule() {
+    fn packets_are_sent_on_an_absolute_schedule() {
         let mut pacer = pacer();
         for (now, next) in [(0, 8), (8, 16), (19, 24), (24, 32)] {
             pacer.book(at(now), 1000, RTT);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_rate_rescales_the_wait_that_is_left() {
+    fn rate_change_rescales_the_remaining_wait() {
         let mut pacer = pacer();
         pacer.book(at(0), 1000, RTT);
         pacer.set_rate(Rate::from_mbps(2.0), at(4));

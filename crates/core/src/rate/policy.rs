@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_policy_has_a_name_that_gives_it_back() {
+    fn every_policy_is_parsed_from_its_own_name() {
         let read = |name| Form::read_any(PolicyChoice::FORMS, name);
         for name in ["aimd", "binomial:0.5:0.5", "binomial:1:0", "equation", "equation:rfc5348"] {
             assert_eq!(read(name).map(|choice| choice.to_string()).as_deref(), Some(name));

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_arrives_doubles_the_rate() {
+    fn rate_doubles_after_a_fully_received_round() {
         let mut start = starting();
         let (end, _) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
         assert_eq!(
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn two_slow_rounds_end_the_start() {
+    fn slow_start_ends_after_two_slow_rounds() {
         let mut start = starting();
         let (end, at) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
         assert_eq!(
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_answer_that_comes_late_lowers_the_rate_again() {
+    fn later_report_of_a_slower_receiver_lowers_the_rate_again() {
         let mut start = starting();
         let (end, _) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
         assert_eq!(
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_ends_the_start() {
+    fn loss_ends_slow_start() {
         let mut start = starting();
         let (end, _) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
         assert_eq!(
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_the_rate_is_halved_round_by_round() {
+    fn rate_is_halved_in_each_round_without_reports() {
         let mut start = starting();
         let (mut rate, mut seq, mut at) = (mbps(4.0), Seq(0), Time::ZERO);
         for _ in 0..10 {
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_round_is_flagged_again_when_no_answer_comes() {
+    fn end_of_a_round_is_flagged_again_if_no_report_arrives() {
         let mut start = starting();
         let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
         let (again, later) = round(&mut start, mbps(4.0), at + Span::from_millis(1), end.next());
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_lasts_until_the_last_of_a_small_group_has_answered() {
+    fn round_lasts_until_all_members_of_a_small_group_report() {
         let mut start = starting();
         start.set_group(2);
         let (end, _) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_waits_for_members_until_they_are_given_up() {
+    fn rate_is_constant_until_silent_members_are_given_up() {
         let mut start = starting();
         start.set_group(2);
         let (mut seq, mut at) = (Seq(0), Time::ZERO);
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_held_up_does_not_slow_the_start() {
+    fn delayed_source_host_does_not_lower_the_slow_start_rate() {
         let mut start = starting();
         start.on_departure(Seq(0), 1000, mbps(4.0), Time::ZERO, RTT);
         let (end, _) = round(&mut start, mbps(4.0), Time::ZERO + Span::from_millis(60), Seq(1));
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_slower_before_the_first_answer() {
+    fn packets_slow_down_while_the_first_report_is_awaited() {
         let mut start = starting();
         assert_eq!(start.pace(), 1.0);
         let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));

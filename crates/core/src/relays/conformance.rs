@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_relay_keeps_its_promises(ops in prop::collection::vec(op(), 1..120)) {
+    fn every_relay_fulfils_its_contract(ops in prop::collection::vec(op(), 1..120)) {
         for entry in CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports) {
             let scheme: Scheme = entry.name.parse().expect("listed");
             if scheme.layers() == 1 {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_report_about_a_packet_passes_and_later_ones_do_not() {
+    fn only_the_first_report_of_a_packet_is_forwarded() {
         let mut router = router();
         assert_eq!(router.news(SESSION, at(10), 7, 1), Some((7, 1)));
         assert_eq!(router.news(SESSION, at(20), 7, 1), None);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_says_something_new_is_cut_down_to_that() {
+    fn partly_new_report_is_reduced_to_its_new_packets() {
         let mut router = router();
         assert_eq!(router.news(SESSION, at(10), 5, 2), Some((5, 2)));
         assert_eq!(router.news(SESSION, at(11), 4, 5), Some((4, 5)), "new at both ends");

@@ -36,7 +36,7 @@ mod tests {
     use crate::time::Span;
 
     #[test]
-    fn a_round_passes_only_worse_answers() {
+    fn only_worse_reports_are_forwarded_within_a_round() {
         let mut answers = Answers::default();
         let stated = |seq, rate, loss| {
             let echo = Echo { seq: Seq(seq), hold: Span::ZERO };

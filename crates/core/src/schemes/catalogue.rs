@@ -465,12 +465,12 @@ mod tests {
     use crate::schemes::ormcc;
 
     #[test]
-    fn a_name_alone_is_the_transport_preset() {
+    fn scheme_name_alone_selects_the_transport_preset() {
         assert_eq!("ormcc".parse(), Ok(Scheme::Ormcc(ormcc::Config::transport(1400))));
     }
 
     #[test]
-    fn schemes_of_layers_have_sixteen_at_most() {
+    fn layered_schemes_have_at_most_sixteen_layers() {
         for name in ["gmcc", "rlc", "smcc"] {
             let scheme: Scheme = format!("{name},layers=16").parse().expect("sixteen can be told about");
             assert_eq!(scheme.layers(), 16, "{name}");
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn options_change_the_preset() {
+    fn options_override_the_preset() {
         let scheme: Scheme = "ormcc,preset=published,beta=0.7,start=doubling".parse().expect("valid");
         let mut expected = ormcc::Config { beta: 0.7, ..ormcc::Config::published() };
         expected.sending.start = Start::Doubling(Doubling::default());
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_takes_its_own_value_and_refuses_nonsense() {
+    fn every_option_accepts_its_own_value_and_refuses_nonsense() {
         for entry in CATALOGUE {
             for preset in ["published", "transport"] {
                 let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("listed");
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_a_scheme_gives_about_itself_gives_it_back() {
+    fn every_scheme_is_parsed_from_its_own_text() {
         for entry in CATALOGUE {
             for preset in ["published", "transport"] {
                 let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("listed");
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_can_be_taken_away_and_not_added() {
+    fn layers_can_be_removed_but_not_added() {
         let layers = |scheme: &str, layers| {
             let scheme = scheme.parse::<Scheme>().expect("it is in the catalogue").with_layers(layers);
             (scheme.layers(), scheme.options())
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn another_packet_size_keeps_the_lowest_packet_rate() {
+    fn packet_size_change_preserves_the_minimum_packet_rate() {
         let scheme = Scheme::Ormcc(ormcc::Config::transport(1000)).with_packet_size(500);
         let sending = scheme.sending();
         assert_eq!((sending.packet_size, sending.bounds.min.bps()), (500, 500.0));

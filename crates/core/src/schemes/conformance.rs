@@ -542,7 +542,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_source_keeps_its_promises(
+    fn every_source_fulfils_its_contract(
         ops in prop::collection::vec(source_op(), 1..120),
         probes in prop_oneof![2 => Just(0u8), 1 => 1u8..40],
     ) {
@@ -554,7 +554,7 @@ proptest! {
     }
 
     #[test]
-    fn every_receiver_keeps_its_promises(packets in prop::collection::vec(packet(), 1..400)) {
+    fn every_receiver_fulfils_its_contract(packets in prop::collection::vec(packet(), 1..400)) {
         for scheme in schemes() {
             let trace = receiver_trace(&scheme, &packets, Spurious::No);
             prop_assert_eq!(trace, receiver_trace(&scheme, &packets, Spurious::No), "the same again");

@@ -403,7 +403,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_router_keeps_its_promises(ops in prop::collection::vec(op(), 1..100)) {
+    fn every_router_fulfils_its_contract(ops in prop::collection::vec(op(), 1..100)) {
         keeps_its_promises(&aggregation::Config { hold: Span::from_secs(1) }, LOSSES, &ops);
         keeps_its_promises(&acknowledgements::Config, ACKNOWLEDGEMENTS, &ops);
         // No session of the test expires by silence, because packet numbers may restart after that.

@@ -24,7 +24,7 @@ fn used(star: &mut Star, receiver: usize, from: f64, to: f64) -> f64 {
 }
 
 #[test]
-fn slow_start_reaches_half_a_path_and_never_twice_its_rate() {
+fn slow_start_reaches_half_but_never_twice_the_path_rate() {
     const TENTH: Span = Span::from_millis(100);
     let paths = [
         (path(1.0, 20, 50_000), 2.0, 2.0),
@@ -58,7 +58,7 @@ fn slow_start_reaches_half_a_path_and_never_twice_its_rate() {
 }
 
 #[test]
-fn paths_of_all_kinds_are_used_after_start_up() {
+fn all_kinds_of_paths_are_used_after_slow_start() {
     for (scheme, size, until, least) in [("ormcc", 1400, 15.0, 0.78), ("le-sbcc", 1000, 25.0, 0.55)] {
         for path in [
             path(1.0, 20, 15_000),
@@ -105,7 +105,7 @@ fn the_slowest_receiver_is_followed_and_sets_the_rate() {
 
 /// T-OR-10.
 #[test]
-fn the_source_switches_to_a_path_that_becomes_slower() {
+fn source_follows_a_receiver_whose_path_becomes_slower() {
     let rows = [
         ("ormcc,preset=published", 50_000, 66.0, 0.5e6),
         ("mca-plus,preset=published", 200_000, 70.0, 0.4e6),

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_all_layers_come_in_the_order_of_their_arrival() {
+    fn datagrams_of_all_layers_are_read_in_arrival_order() {
         let (groups, mut joined, source) = three(47_281);
         let mut order = 0x9e37_79b9_u32;
         for number in 0..120 {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_read_until_their_layer_is_left() {
+    fn datagrams_received_before_a_layer_is_left_are_read() {
         let (groups, mut joined, source) = three(47_282);
         (0..30).for_each(|number| send(&source, number, groups[2]));
         assert!(joined.differ_from(&groups[1..2]) && !joined.differ_from(&groups[1..]));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_layer_is_named_and_lower_layers_are_joined() {
+    fn layer_that_fails_to_join_is_named_and_lower_ones_are_joined() {
         let (groups, mut joined, source) = three(47_283);
         joined.join(&[]).expect("leaving works");
         let _taken = std::net::UdpSocket::bind((groups[2].ip(), 47_284)).expect("the port is free");

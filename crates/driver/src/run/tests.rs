@@ -84,7 +84,7 @@ fn several_sources_and_receivers_share_one_thread() {
 }
 
 #[test]
-fn stop_of_one_endpoint_ends_all_of_its_request() {
+fn stop_request_before_the_start_ends_the_source() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("file");
     fs::write(&file, [7; 100]).expect("room for it");
@@ -98,7 +98,7 @@ fn stop_of_one_endpoint_ends_all_of_its_request() {
 }
 
 #[test]
-fn loop_ends_with_its_last_endpoint() {
+fn loop_ends_when_its_last_endpoint_ends() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("file");
     fs::write(&file, [7; 100]).expect("room for it");

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wait_ends_with_a_datagram() {
+    fn each_wait_ends_when_a_datagram_arrives() {
         runtime().block_on(async {
             let (mut reactor, (socket, other)) = (Reactor::new().expect("in a runtime"), pair());
             for _ in 0..3 {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn reused_descriptor_is_a_new_socket() {
+    fn reused_descriptor_is_registered_as_a_new_socket() {
         runtime().block_on(async {
             let mut reactor = Reactor::new().expect("in a runtime");
             let (first, other) = pair();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn writability_is_awaited_only_on_request() {
+    fn writability_is_awaited_only_if_requested() {
         runtime().block_on(async {
             let mut reactor = Reactor::new().expect("in a runtime");
             let (mut socket, mut other) = UnixStream::pair().expect("a pair of sockets");

@@ -49,7 +49,7 @@ const DUMBBELL: &str = "
     link east right2 delay=1ms";
 
 #[test]
-fn a_packet_takes_transmission_and_propagation() {
+fn packet_delay_is_transmission_plus_propagation_time() {
     let mut net = pair("rate=8M delay=10ms");
     assert_eq!(net.enter(micros(5), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
     assert_eq!(net.next(), micros(11_005));
@@ -58,7 +58,7 @@ fn a_packet_takes_transmission_and_propagation() {
 }
 
 #[test]
-fn overhead_takes_time_but_is_not_delivered() {
+fn overhead_adds_transmission_time_but_no_bytes() {
     let mut net = net("overhead 38\nhost left 10.9.0.1\nhost right 10.9.0.2\nlink left right rate=8M");
     let packet = udp(LEFT, RIGHT, 0, 1000);
     assert_eq!(net.enter(Time::ZERO, 0, &packet), Ok(()));
@@ -66,7 +66,7 @@ fn overhead_takes_time_but_is_not_delivered() {
 }
 
 #[test]
-fn delays_of_hops_add_up_however_late_the_driver_is() {
+fn delays_of_hops_add_up_even_with_a_late_driver() {
     let mut net = net(DUMBBELL);
     for at in [0, 100, 5_000] {
         assert_eq!(net.enter(micros(at), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
@@ -76,7 +76,7 @@ fn delays_of_hops_add_up_however_late_the_driver_is() {
 }
 
 #[test]
-fn jitter_is_bounded_and_reorders_nothing() {
+fn jitter_is_bounded_and_does_not_reorder_packets() {
     let mut net = pair("delay=10ms jitter=2ms");
     for at in 0..500 {
         assert_eq!(net.enter(micros(at * 100), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
@@ -105,7 +105,7 @@ fn flows_of_two_hosts_share_the_queue() {
 }
 
 #[test]
-fn the_reverse_path_is_another_link() {
+fn reverse_path_is_a_separate_link() {
     let mut net = pair("rate=8M back rate=80M");
     assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
     assert_eq!(net.enter(Time::ZERO, 1, &udp(RIGHT, LEFT, 0, 1000)), Ok(()));
@@ -129,7 +129,7 @@ const TREE: &str = "
     link low d";
 
 #[test]
-fn multicast_is_copied_where_ways_part_and_reaches_members_only() {
+fn multicast_is_copied_at_branches_and_reaches_only_members() {
     let mut net = net(TREE);
     assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, GROUP, 0, 1000)), Ok(()));
     assert_eq!(arrivals(&mut net), [(1, 6_000.0), (2, 12_000.0), (3, 13_000.0)]);
@@ -137,7 +137,7 @@ fn multicast_is_copied_where_ways_part_and_reaches_members_only() {
 }
 
 #[test]
-fn a_member_that_sends_does_not_hear_itself() {
+fn sending_member_does_not_receive_its_own_packets() {
     let mut net = net(TREE);
     assert_eq!(net.enter(Time::ZERO, 2, &udp([10, 9, 0, 3], GROUP, 0, 1000)), Ok(()));
     let hosts: Vec<_> = arrivals(&mut net).iter().map(|(host, _)| *host).collect();
@@ -145,7 +145,7 @@ fn a_member_that_sends_does_not_hear_itself() {
 }
 
 #[test]
-fn unnamed_groups_reach_hosts_that_accept_all() {
+fn packets_to_unlisted_groups_reach_hosts_that_accept_all() {
     let mut net = net(TREE);
     assert_eq!(net.enter(Time::ZERO, 1, &udp([10, 9, 0, 2], [239, 9, 9, 9], 0, 1000)), Ok(()));
     let hosts: Vec<_> = arrivals(&mut net).iter().map(|(host, _)| *host).collect();
@@ -165,7 +165,7 @@ fn ecn_of_arrivals(net: &mut Net) -> Vec<u8> {
 }
 
 #[test]
-fn red_marks_packets_that_allow_it() {
+fn red_marks_ecn_capable_packets() {
     let mut net = pair(KEEN);
     for _ in 0..50 {
         assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 2, 1000)), Ok(()));
@@ -176,7 +176,7 @@ fn red_marks_packets_that_allow_it() {
 }
 
 #[test]
-fn red_drops_packets_that_do_not() {
+fn red_drops_packets_without_ecn() {
     let mut net = pair(KEEN);
     for _ in 0..50 {
         assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
@@ -190,7 +190,7 @@ fn red_drops_packets_that_do_not() {
 }
 
 #[test]
-fn a_queue_that_holds_packets_carries_them_as_drop_tail_does() {
+fn queue_that_holds_packets_behaves_like_drop_tail() {
     let through = |queue: &str| {
         let mut net = net(&DUMBBELL.replace("droptail,3", queue));
         let mut all = Vec::new();
@@ -218,7 +218,7 @@ fn a_queue_that_holds_packets_carries_them_as_drop_tail_does() {
 }
 
 #[test]
-fn a_hosts_own_link_may_queue_and_the_driver_may_be_late() {
+fn queue_on_a_hosts_link_works_with_a_late_driver() {
     let mut net = pair("rate=8M delay=10ms queue=codel");
     for at in [0, 100, 5_000] {
         assert_eq!(net.enter(micros(at), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
@@ -243,7 +243,7 @@ fn codel_marks_or_drops_at_departure() {
 }
 
 #[test]
-fn a_fair_queue_lets_both_hosts_through() {
+fn fair_queue_serves_both_hosts() {
     let mut net = net(&DUMBBELL.replace("droptail,3", "drr,limit=10"));
     for _ in 0..50 {
         assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
@@ -257,7 +257,7 @@ fn a_fair_queue_lets_both_hosts_through() {
 }
 
 #[test]
-fn a_mark_in_one_branch_is_not_seen_in_the_other() {
+fn mark_in_one_branch_does_not_affect_the_other() {
     let text = format!(
         "host source 10.9.0.1\nhost a 10.9.0.2 groups=all\nhost b 10.9.0.3 groups=all\nrouter r\n\
          link source r\nlink r a {KEEN}\nlink r b"
@@ -293,7 +293,7 @@ fn undeliverable_packets_are_counted_by_reason() {
 }
 
 #[test]
-fn hosts_are_no_routers() {
+fn hosts_do_not_forward_packets() {
     let mut net =
         net("host left 10.9.0.1\nhost mid 10.9.0.3\nhost right 10.9.0.2\nlink left mid\nlink mid right");
     assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 40)), Err(Ignored::NoWay));
@@ -310,7 +310,7 @@ fn plans_without_hosts_and_with_equal_addresses_are_refused() {
 }
 
 #[test]
-fn memory_is_used_again() {
+fn packet_memory_is_reused() {
     let mut net = pair("rate=8M");
     for round in 0..1_000 {
         let now = micros(round * 10_000);
@@ -322,7 +322,7 @@ fn memory_is_used_again() {
 
 proptest! {
     #[test]
-    fn deliveries_come_in_the_order_of_their_times(
+    fn deliveries_are_in_order_of_time(
         sent in prop::collection::vec((0..3_000u64, 0..4usize, 0..4usize, 28..1500u16), 1..200),
         step in 1..5_000u64,
     ) {
@@ -352,7 +352,7 @@ proptest! {
 }
 
 #[test]
-fn a_plan_beyond_its_memory_is_refused_with_the_reason() {
+fn plan_that_exceeds_memory_is_refused_with_the_reason() {
     // 20,000 hosts have 400 million paths, which would take 1.6 GB, and as many nodes of trees.
     let mut text = String::from("router r\n");
     (0..20_000).for_each(|host| text += &format!("host h{host}\nlink h{host} r\n"));
@@ -366,7 +366,7 @@ fn a_plan_beyond_its_memory_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_queue_without_an_end_holds_no_more_than_the_memory_allows() {
+fn unlimited_queue_is_bounded_by_the_memory_limit() {
     let text = "host left 10.9.0.1\nhost right 10.9.0.2\nlink left right rate=1k";
     let plan = EmulationPlan::parse(text).expect("each line is right");
     let mut net = Net::new(&EmulationPlan { memory: 2_000_000, ..plan }).expect("it fits");

@@ -27,7 +27,7 @@ mod tests {
 
     /// Analysis A7.
     #[test]
-    fn most_delays_are_long() {
+    fn most_delays_are_close_to_the_maximum() {
         let law = TruncatedExponential::new(10.0);
         let near =
             |value: f64, expected: f64| assert!((value - expected).abs() < 5e-4, "{value} not {expected}");
@@ -42,7 +42,7 @@ mod tests {
 
     /// Analysis A6: in a large group few receivers answer early.
     #[test]
-    fn the_number_of_early_answers_is_the_computed_one() {
+    fn number_of_early_answers_matches_the_formula() {
         let (law, mut rng, receivers) = (TruncatedExponential::new(10.0), Rng::new(8, 8), 1000);
         let (mut answers, mut computed) = (0.0, 0.0);
         for _ in 0..300 {

@@ -28,7 +28,7 @@ mod tests {
 
     /// Analysis A2.
     #[test]
-    fn the_original_filter_passes_one_receivers_losses() {
+    fn original_lprf_passes_a_fraction_of_one_receivers_losses() {
         for (n, receivers) in [(10.0, 1000), (10.0, 10), (1000.0, 1000)] {
             let mut counts = vec![n; receivers - 1];
             counts.push(10.0 * n);
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_original_filter_passes_at_most_the_worst_losses() {
+    fn original_lprf_passes_no_more_losses_than_max_lprf() {
         for counts in [&[3.0, 1.0, 4.0, 1.0, 5.0][..], &[7.0], &[2.0, 2.0], &[]] {
             assert!(lprf_passes(counts) <= max_lprf_passes(counts) + 1e-12);
         }
@@ -51,7 +51,7 @@ mod tests {
 
     /// Analysis A11.
     #[test]
-    fn seven_deviations_cover_a_step_of_the_round_trip() {
+    fn seven_deviations_cover_a_step_of_the_round_trip_time() {
         let deviations = deviations_that_cover_a_step(0.125);
         assert_eq!(deviations, 7.0);
         let mut rtt = Ewma::new(0.125);

@@ -35,7 +35,7 @@ mod tests {
 
     /// Analysis A8.
     #[test]
-    fn the_constant_is_the_fourth_root_of_two_at_any_loss_rate() {
+    fn rlc_constant_is_the_fourth_root_of_two_at_any_loss_rate() {
         for points in [1e-7, 3.3e-4, 0.01, 0.02, 0.5] {
             let constant = rlc_constant(points);
             assert!((constant / 2f64.powf(0.25) - 1.0).abs() < 0.005, "{constant} at {points}");

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probabilities_balance_at_every_state() {
+    fn window_probabilities_are_stationary_in_every_state() {
         for (p, largest) in [(0.3, 1), (0.2, 2), (0.05, 7), (0.01, 40), (0.01, 41), (0.003, 200)] {
             let stationary = windows(p, largest);
             assert_near(stationary.iter().sum(), 1.0, 1e-12);
@@ -139,7 +139,7 @@ mod tests {
 
     /// Analysis A1: the numbers of the first model.
     #[test]
-    fn independent_losses_are_up_to_a_quarter_more_than_loss_events() {
+    fn independent_losses_exceed_loss_events_by_up_to_a_quarter() {
         let ratios = [
             (0.001, 1.024),
             (0.005, 1.051),
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn six_thousand_packets_have_the_published_loss_events() {
+    fn loss_events_of_6000_packets_match_published_numbers() {
         for (p, events) in [(0.04, 212.0), (0.1, 507.0), (0.2, 983.0)] {
             assert_near(6000.0 * point(Losses::Independent, p, 100).events, events, 0.005);
         }
     }
 
     #[test]
-    fn mean_windows_are_as_computed() {
+    fn mean_windows_match_computed_values() {
         for (p, window) in [(0.01, 12.43), (0.02, 8.60), (0.1, 3.525), (0.2, 2.395)] {
             assert_near(point(Losses::Independent, p, 100).window, window, 0.005);
         }
@@ -182,7 +182,7 @@ mod tests {
 
     /// Analysis A1: the numbers of the second model, whose loss rates have at most three digits.
     #[test]
-    fn bursts_of_losses_are_many_lost_packets_for_each_event() {
+    fn bursty_losses_have_many_lost_packets_for_each_loss_event() {
         let points = [
             (400, 0.0001, 0.0076, 76.8),
             (400, 0.0003, 0.0132, 44.5),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_loss_of_a_burst_is_the_sum_that_is_printed() {
+    fn mean_loss_of_a_burst_equals_the_printed_sum() {
         for (x, p) in [(1, 0.5), (7, 0.1), (50, 0.01)] {
             let sum: f64 = (0..=x).map(|i| (x - i) as f64 * (1.0f64 - p).powi(i as i32) * p).sum();
             assert_near(lost_in_burst(x, p), sum, 1e-12);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extremes_are_no_trouble() {
+    fn extreme_loss_rates_give_finite_results() {
         assert_eq!(point(Losses::Independent, 1.0, 100).ratio(), 1.0);
         assert_eq!(windows(0.5, 1), [1.0]);
         assert!(point(Losses::Bursty, 1e-9, 1000).ratio().is_finite());

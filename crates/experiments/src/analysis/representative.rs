@@ -147,7 +147,7 @@ mod tests {
 
     /// Analysis A3.
     #[test]
-    fn throughput_at_congestion_is_what_the_flows_share() {
+    fn throughput_at_congestion_matches_computed_values() {
         let growth = growth(1000, Span::from_millis(500));
         assert_eq!(growth, 32_000.0);
         let level = MEGABIT.throughput_at_congestion(Rate::from_mbps(0.5), growth);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_standing_has_the_lowest_throughput() {
+    fn lowest_standing_means_lowest_throughput_at_congestion() {
         let (mut rng, growth, rate) = (Rng::new(3, 1), 32_000.0, Rate::from_mbps(0.5));
         let mut any = || Bottleneck {
             rate: Rate::from_mbps(0.5 + 5.0 * rng.unit()),
@@ -174,7 +174,7 @@ mod tests {
 
     /// Analysis A4: identity C.10.
     #[test]
-    fn the_change_of_the_ratio_is_the_printed_product() {
+    fn change_of_the_ratio_equals_the_printed_product() {
         let mut rng = Rng::new(3, 2);
         for _ in 0..1000 {
             let (w, x, d) = (1e6, 1e5 + 8e5 * rng.unit(), 1e5 * rng.unit());
@@ -193,7 +193,7 @@ mod tests {
 
     /// Analysis A4: the fair decrease factor is in the range that the thesis recommends.
     #[test]
-    fn with_the_fair_factor_the_shares_come_together() {
+    fn shares_converge_with_the_fair_decrease_factor() {
         let (w, growth) = (1e6, 32_000.0);
         let path = Bottleneck { others: 1.0, ..MEGABIT };
         let time = path.time_to_overflow(growth).as_secs_f64();
@@ -223,7 +223,7 @@ mod tests {
 
     /// Analysis A6.
     #[test]
-    fn reports_are_those_of_one_receiver_and_a_few_at_each_change() {
+    fn report_counts_match_one_receiver_plus_few_at_each_change() {
         let session = Span::from_secs(1000);
         assert_near(FEEDBACK.in_session(0.01, session), 429.9, 0.0005);
         assert_near(FEEDBACK.in_session(0.0, session), 417.0, 1e-9);

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_timeouts_the_constant_is_1_22() {
+    fn tcp_constant_without_timeouts_is_1_22() {
         assert!((window(1.0, 1.0) - 1.22).abs() < 0.005);
         // The window is a sawtooth between half and full: its mean is three quarters, and there is one loss in 3/8 of its square.
         let largest = window_at_loss(0.001, 1.0);
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formulas_agree_where_losses_are_rare() {
+    fn both_formulas_agree_at_small_loss_rates() {
         let rtt = Span::from_millis(100);
         let (with, without) = (Path::new(1000, rtt).tcp_rate(1e-5), rate_without_timeouts(1000, rtt, 1e-5));
         assert!((with.bps() / without.bps() - 1.0).abs() < 0.01);
@@ -42,7 +42,7 @@ mod tests {
 
     /// Analysis A10: 32 loss events in 167,762 packets, at the round-trip time of paper 000, figure 2.5, give the fair share.
     #[test]
-    fn the_numbers_of_figure_2_6_fit_together() {
+    fn numbers_of_figure_2_6_are_consistent() {
         let queueing = Rate::from_mbps(5.0).span_of(125 * 560);
         let rtt = Span::from_millis(280) + queueing;
         assert_eq!(rtt, Span::from_millis(392));

@@ -6,7 +6,7 @@ use crate::run::{RunOptions, Silent};
 use crate::scenario::Scenario;
 
 #[test]
-fn every_load_is_a_scenario_under_any_queue() {
+fn every_load_is_a_valid_scenario_with_several_queues() {
     for set in [Set::Rfc7928, Set::Three, Set::Multicast] {
         for load in set.loads() {
             let queues = ["droptail,100", "fq_codel"].map(|queue| (queue.to_owned(), marking(queue)));
@@ -29,7 +29,7 @@ fn queues_mark_only_if_configured() {
 }
 
 #[test]
-fn a_run_says_whether_the_queue_acted() {
+fn rows_record_whether_the_queue_acted() {
     let settings = Settings {
         set: Set::Three,
         queues: ["droptail,100", "droptail,100000", "codel", "drr"].map(str::to_owned).to_vec(),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_receivers_and_flows_share_an_axis() {
+    fn selected_receivers_and_flows_share_one_panel() {
         let (scenario, results) = results();
         let wanted =
             ["multicast:leaf2", "multicast", "tcp:leaf5"].map(|text| Curve::from_str(text).expect("a curve"));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_written_as_it_is_read() {
+    fn curve_names_round_trip_as_text() {
         for text in ["multicast", "multicast:leaf 1"] {
             let curve: Curve = text.parse().expect("any text is one");
             assert_eq!(curve.to_string(), text);

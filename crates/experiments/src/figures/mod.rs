@@ -420,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_of_traces_has_a_band_where_there_are_two() {
+    fn mean_has_a_band_at_times_with_several_traces() {
         let (mean, band) = mean_of(&[vec![(1.0, 2.0), (2.0, 4.0)], vec![(1.0, 4.0)]]);
         assert_eq!(mean, [(1.0, 3.0), (2.0, 4.0)]);
         assert_eq!(band.len(), 1);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn panels_of_queues_name_their_setting() {
+    fn queue_panels_have_their_setting_in_the_title() {
         let text = crate::scenario::template("dumbbell").expect("there is one");
         let text = text.replace("\"100 s\"", "\"3 s\"").replace("\"20 s\"", "\"1 s\"")
             + "\n[sweep]\nqueue = { set = \"topology.bottleneck.queue\", to = [\"20 packets\", \"40 packets\"] }\n";
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn each_chosen_metric_has_a_panel_with_a_series_per_setting() {
+    fn each_selected_metric_has_a_panel_with_a_series_per_setting() {
         let text = crate::scenario::template("dumbbell").expect("there is one");
         let text = text.replace("\"100 s\"", "\"3 s\"").replace("\"20 s\"", "\"1 s\"");
         let sweep = "\n[sweep]\n\"topology.leaves\" = [5, 6, 7]\n\"topology.bottleneck.delay\" = [\"5 ms\", \"9 ms\"]\n";
@@ -461,13 +461,13 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_receiver_is_at_the_end_of_its_name() {
+    fn receiver_number_is_read_from_the_end_of_its_name() {
         assert_eq!(node_number("leaf2.17"), 17.0);
         assert!(node_number("root").is_nan());
     }
 
     #[test]
-    fn units_keep_digits_few() {
+    fn units_are_chosen_by_magnitude() {
         assert_eq!(Unit::of(415e3).name, "kbit/s");
         assert_eq!(Unit::of(2.5e6).name, "Mbit/s");
         assert_eq!(Unit::of(4e9).name, "Gbit/s");

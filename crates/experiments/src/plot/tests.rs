@@ -19,7 +19,7 @@ fn figure() -> Figure {
 }
 
 #[test]
-fn the_same_figure_gives_the_same_bytes() {
+fn equal_figures_give_equal_bytes() {
     assert_eq!(figure().svg(), figure().svg());
     let mut other = figure();
     other.title.push('!');
@@ -27,7 +27,7 @@ fn the_same_figure_gives_the_same_bytes() {
 }
 
 #[test]
-fn a_figure_is_well_formed_and_says_everything_it_was_given() {
+fn svg_is_well_formed_and_contains_all_texts_of_the_figure() {
     let svg = figure().svg();
     for text in
         ["Rates over time", "one run", "time (s)", "rate (kbit/s)", "multicast", "TCP &amp; co", "fair share"]
@@ -48,7 +48,7 @@ fn a_line_has_a_gap_where_a_value_is_missing() {
 }
 
 #[test]
-fn bars_stand_on_zero_side_by_side_with_their_numbers() {
+fn bars_start_at_zero_side_by_side_with_their_values() {
     let bars = |name: &str, colour, y| Layer::Bars {
         name: name.into(),
         colour: Colour::Series(colour),
@@ -85,7 +85,7 @@ fn panels_share_a_range_by_default() {
 }
 
 #[test]
-fn nothing_to_show_is_still_a_figure() {
+fn figure_without_points_is_valid() {
     let panel = Panel { layers: vec![Layer::line("none", 0, Vec::new())], ..Panel::default() };
     let svg = Figure::new("Empty", "", [panel]).svg();
     assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{svg}");
@@ -101,7 +101,7 @@ fn ticks_are_round_and_within_the_range() {
 }
 
 #[test]
-fn numbers_have_the_digits_that_are_needed() {
+fn labels_have_only_the_necessary_digits() {
     assert_eq!(tick_label(0.5, 0.5), "0.5");
     assert_eq!(tick_label(0.25, 0.25), "0.25");
     assert_eq!(tick_label(20_000.0, 5_000.0), "20\u{202f}000");
@@ -113,7 +113,7 @@ fn numbers_have_the_digits_that_are_needed() {
 }
 
 #[test]
-fn names_that_would_overlap_move_apart_and_stay_inside() {
+fn overlapping_labels_are_moved_apart_inside_the_range() {
     let places = draw::spread(&[100.0, 101.0, 102.0, 200.0], 0.0, 202.0);
     assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 14.9), "{places:?}");
     assert!(places.iter().all(|&place| (0.0..=202.0).contains(&place)), "{places:?}");

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_needs_nothing_beside_itself() {
+    fn html_page_loads_no_external_resources() {
         let page = page("a < b", &paragraph("x & y"));
         assert!(page.contains("<title>a &lt; b</title>") && page.contains("<p>x &amp; y</p>"));
         for word in ["http://", "https://", "<script", "<link", "url("] {

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_escapes_bars_and_html_colours_verdicts() {
+    fn markdown_escapes_bars_and_html_has_classes_for_verdicts() {
         assert!(grid().markdown().starts_with("| flow | rate |  |\n|---|---:|---|\n| a\\|b | 9 | holds |\n"));
         assert!(grid().html().contains("<td class=\"n\">9</td><td class=\"holds\">holds</td>"));
     }

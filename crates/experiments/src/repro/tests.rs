@@ -63,7 +63,7 @@ fn every_figure_and_table_with_results_has_a_claim() {
 }
 
 #[test]
-fn every_entry_runs_and_all_its_claims_have_values() {
+fn every_entry_runs_and_measures_all_its_claims() {
     let mut all = Vec::new();
     for entry in entries() {
         let mut done = reproduce(entry, &quick(), &Silent).expect("it runs");
@@ -115,7 +115,7 @@ fn a_reproduction_is_deterministic_with_any_number_of_threads() {
 }
 
 #[test]
-fn every_alternative_of_a_choice_is_a_scenario() {
+fn every_alternative_is_a_valid_scenario_that_changes_something() {
     for entry in entries() {
         let Some(embedded) = &entry.scenario else { continue };
         let scenario = embedded.scenario(&Settings::default()).expect("it is read");
@@ -187,7 +187,7 @@ alternative = [
 "#;
 
 #[test]
-fn a_verdict_states_choices_and_contradictions() {
+fn verdicts_distinguish_choices_and_contradictions() {
     let scenario = Scenario::parse(OPEN, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let results = run(&scenario, &RunOptions::default(), &Silent).expect("it runs");
     let verdicts: Vec<Verdict> = judge(&scenario, &results).iter().map(|claim| claim.verdict).collect();
@@ -206,7 +206,7 @@ fn alternatives_are_run_and_listed_with_the_main_run() {
 }
 
 #[test]
-fn an_existing_key_changes_and_an_unknown_one_is_an_error() {
+fn settings_change_existing_keys_and_refuse_unknown_keys() {
     let entry = find("000/fig-3.10").expect("it exists");
     let embedded = entry.scenario.as_ref().expect("it is simulated");
     let set = |key: &str, value: &str| {
@@ -219,7 +219,7 @@ fn an_existing_key_changes_and_an_unknown_one_is_an_error() {
 }
 
 #[test]
-fn finished_runs_are_stored_and_only_changed_ones_repeat() {
+fn finished_runs_are_stored_and_only_changed_runs_are_repeated() {
     let place = tempfile::tempdir().expect("a directory");
     let kept = || Some(StoredResults::at(place.path()).expect("it can be written"));
     let of = |text: &str| Scenario::parse(text, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -264,7 +264,7 @@ fn finished_runs_are_stored_and_only_changed_ones_repeat() {
 }
 
 #[test]
-fn an_entry_knows_its_chapter() {
+fn chapter_of_an_entry_follows_from_its_id() {
     let chapter = |id| find(id).expect("it exists").chapter();
     assert_eq!(chapter("000/fig-2.10"), "chapter 2");
     assert_eq!(chapter("000/sec-3.3.5"), "chapter 3");
@@ -306,7 +306,7 @@ fn reports_state_published_and_measured_values_and_choices() {
 }
 
 #[test]
-fn a_summary_names_claims_that_there_are() {
+fn summaries_refer_to_existing_claims() {
     for entry in entries() {
         for line in &entry.restates {
             let of = find(&line.entry).expect("it exists");
@@ -323,7 +323,7 @@ fn a_summary_names_claims_that_there_are() {
 }
 
 #[test]
-fn a_line_of_a_summary_holds_when_all_holds_that_it_sums_up() {
+fn summary_line_holds_when_all_its_claims_hold() {
     let line = Restated { name: "better".into(), entry: "x".into(), claims: vec!["a".into(), "b".into()] };
     let of = |verdicts: [Verdict; 3]| {
         let claims = ["a 1", "b", "c"].into_iter().zip(verdicts).map(|(name, verdict)| {

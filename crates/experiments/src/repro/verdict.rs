@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_the_documented_keys_and_no_others() {
+    fn json_has_exactly_the_documented_keys() {
         let mut claims = vec![
             Judged::measured("a".into(), Some(2.0), Tolerance::Relative(0.5), &[1.0, 3.0]),
             Judged::open("b".into(), None, Tolerance::Between(Some(1.0), None)),

@@ -81,7 +81,7 @@ mod tests {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
     #[test]
-    fn written_tables_read_back() {
+    fn parquet_tables_read_back_unchanged() {
         let columns = vec![
             ("seed".to_owned(), Column::Whole(vec![1, u64::MAX])),
             ("rate".to_owned(), Column::Number(vec![0.1, f64::NAN])),

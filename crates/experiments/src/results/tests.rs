@@ -134,7 +134,7 @@ fn feedback_is_counted_per_session_and_per_receiver() {
 }
 
 #[test]
-fn counts_cover_the_window_and_goodput_the_lifetime_of_flows() {
+fn counts_cover_the_window_and_goodput_the_flows_lifetime() {
     assert!((metric("t.loss") - 1.0 / 11.0).abs() < 1e-12);
     assert_eq!(metric("t.timeouts"), 2.0, "what happens at the end of the run belongs to it");
     assert_eq!(metric("t.timeouts@early"), 1.0, "what happens at the end of a window is behind it");
@@ -149,7 +149,7 @@ fn counts_cover_the_window_and_goodput_the_lifetime_of_flows() {
 }
 
 #[test]
-fn goodput_of_late_flows_adds_up_to_at_most_the_rate_of_a_link() {
+fn goodput_of_late_flows_totals_at_most_the_link_rate() {
     let text = r#"
         title = "Flows that start late"
         duration = "12 s"
@@ -182,7 +182,7 @@ fn links_are_measured_between_two_samples() {
 }
 
 #[test]
-fn a_link_whose_queue_acts_is_a_bottleneck_without_a_probe() {
+fn links_that_drop_or_mark_are_bottlenecks_without_a_probe() {
     // 6 s at 400 kbit/s, over a link of 1 Mbit/s.
     assert_eq!((metric("links.bottlenecks"), metric("links.others")), (1.0, 1.0));
     assert!((metric("links.others.utilisation") - 0.4).abs() < 1e-12);
@@ -201,7 +201,7 @@ fn a_link_whose_queue_acts_is_a_bottleneck_without_a_probe() {
 }
 
 #[test]
-fn a_representative_is_as_expected_while_the_timetable_names_it() {
+fn representative_is_compared_with_the_expected_timetable() {
     // The expected times are 1 to 5 s (leaf1, always correct) and 6 to 10 s (leaf2, correct from 9 s on).
     assert!((metric("m.representative.as_expected") - 5.0 / 8.0).abs() < 1e-12);
     assert_eq!(metric("m.switches"), 1.0);
@@ -209,7 +209,7 @@ fn a_representative_is_as_expected_while_the_timetable_names_it() {
 }
 
 #[test]
-fn averages_are_over_all_time_so_far() {
+fn averages_cover_all_time_since_the_start() {
     let tables = measured().tables;
     let averages = tables.iter().find(|table| table.name == "averages").expect("always there");
     let Some(Column::Number(values)) = averages.column("average") else { panic!("a number") };
@@ -218,7 +218,7 @@ fn averages_are_over_all_time_so_far() {
 }
 
 #[test]
-fn numbers_are_written_so_that_they_read_back() {
+fn written_numbers_read_back_unchanged() {
     let mut rows = Rows::new("t");
     let mut push = |name, count, value| {
         rows.push(&[("name", Text(name)), ("count", Whole(count)), ("value", Number(value))]);
@@ -231,7 +231,7 @@ fn numbers_are_written_so_that_they_read_back() {
 }
 
 #[test]
-fn stacked_tables_begin_with_point_axes_and_seed() {
+fn stacked_tables_begin_with_columns_for_point_axes_and_seed() {
     let axes = [
         Axis { name: "n".into(), values: vec![Setting::Number(1.0), Setting::Number(2.0)] },
         Axis { name: "q".into(), values: vec![Setting::Text("red".into())] },

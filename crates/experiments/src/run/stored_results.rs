@@ -176,7 +176,7 @@ taps = ["hub->leaf1"]
     }
 
     #[test]
-    fn captured_packets_are_stored_with_a_run() {
+    fn captured_packets_are_stored_with_their_run() {
         let place = tempfile::tempdir().expect("a directory");
         let options = RunOptions {
             kept: Some(StoredResults::at(place.path()).expect("writable")),

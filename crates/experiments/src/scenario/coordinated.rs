@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_share_all_by_name_or_by_receiver() {
+    fn groups_are_formed_by_names_of_flows_or_by_receivers() {
         let both = "way = \"cocoon\"\nflows = [\"near\", \"far\"]\n";
         assert_eq!(groups(both), [0; 6]);
         assert_eq!(groups(&format!("{both}groups = \"flows\"")), [0, 0, 0, 0, 1, 1]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_cannot_share_are_reported_with_their_place() {
+    fn invalid_coordination_of_flows_is_refused_with_a_reason() {
         let refusal = |coordinate: &str| {
             Scenario::parse(&text(coordinate), "t.toml").expect_err("it is wrong").to_string()
         };

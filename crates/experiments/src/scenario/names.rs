@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_found_by_pattern_and_by_number() {
+    fn numbered_nodes_are_found_by_pattern_and_number() {
         let names = names();
         assert_eq!(names.find("leaf3"), Ok(vec![5]));
         assert_eq!(names.find("leaf[2-4]"), Ok(vec![4, 5, 6]));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_name_finds_its_node() {
+    fn every_node_is_found_by_its_name() {
         let names = names();
         for node in 0..names.len() {
             assert_eq!(names.exact(&names.name(node)), Some(node));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_known_ones() {
+    fn unknown_name_is_refused_with_a_suggestion() {
         let names = names();
         assert_eq!(names.find("leaf13"), Err(Nothing::Beyond("leaf1 to leaf12".into())));
         assert_eq!(names.find("hup"), Err(Nothing::Unknown(Some("hub".into()))));

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_knows_its_place() {
+    fn every_value_has_its_position_in_the_text() {
         let text = "a = 1\n[b]\nc = \"x\"\n";
         let tree = Node::parse(text).expect("valid");
         let c = tree.get("b").and_then(|b| b.get("c")).expect("present");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_through_names_and_numbers() {
+    fn paths_select_tables_by_name_or_number() {
         let mut tree = Node::parse("[[flow]]\nname = \"a\"\n[[flow]]\nname = \"b\"\n").expect("valid");
         let five = Node { span: 0..0, value: Value::Number(5.0) };
         tree.set("flow.b.count", &five).expect("leads somewhere");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_knows_values_and_no_places() {
+    fn fingerprints_depend_on_values_but_not_on_positions() {
         let of = |text: &str| Node::parse(text).expect("valid").fingerprint(&["title"]);
         let one = of("title = \"x\"\na = 1\n[b]\nc = [1, \"2\"]\n");
         assert_eq!(one, of("# more\na   = 1.0\n\n[b]\nc = [ 1, \"2\" ]\n"));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_written_as_it_was_read() {
+    fn values_round_trip_as_text() {
         for text in ["\"a b\"", "5", "0.25", "true", "[\"1 Mbit/s\", 2]", "{ a = 1, \"b.c\" = [\"x\"] }"] {
             let read = |text: &str| Node::parse(&format!("key = {text}")).expect("valid");
             let written = read(text).get("key").expect("present").toml();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn several_mistakes_are_found_at_once() {
+    fn several_syntax_errors_are_reported_together() {
         assert!(Node::parse("a = \nb = 1\nc = [\n").expect_err("invalid").len() >= 2);
     }
 }

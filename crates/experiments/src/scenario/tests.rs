@@ -21,7 +21,7 @@ fn star(more: &str) -> String {
 }
 
 #[test]
-fn every_template_is_right() {
+fn every_template_is_valid() {
     for template in TEMPLATES {
         let scenario =
             Scenario::parse(template.text, template.name).unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -33,7 +33,7 @@ fn every_template_is_right() {
 }
 
 #[test]
-fn an_unknown_key_is_answered_with_the_one_that_was_meant() {
+fn unknown_key_is_refused_with_a_suggestion() {
     assert_eq!(
         refusal(&star("warmpu = 3")),
         "test.toml:3:1: a scenario has no key `warmpu`; did you mean `warmup`?"
@@ -50,7 +50,7 @@ fn a_caret_points_at_the_error() {
 }
 
 #[test]
-fn useless_nodes_and_joins_after_the_end_are_refused() {
+fn unused_nodes_and_joins_after_the_end_of_a_run_are_refused() {
     let dangling = format!("{}\n[[link]]\nfrom = \"hubb\"\nto = \"leaf1\"\n", star(""));
     let reported = refusal(&dangling);
     assert!(reported.contains("hubb hangs on one link, and no flow begins or ends there"), "{reported}");
@@ -63,7 +63,7 @@ fn useless_nodes_and_joins_after_the_end_are_refused() {
 }
 
 #[test]
-fn all_errors_are_reported_at_once_in_order() {
+fn all_errors_are_reported_together_in_order() {
     let text = star("warmup = []\nseeds = -1\nabout = 3");
     let wrong = Scenario::parse(&text, "test.toml").expect_err("three things are wrong");
     let lines: Vec<usize> = wrong.iter().map(|diagnostic| wrong.position(diagnostic).0).collect();
@@ -71,7 +71,7 @@ fn all_errors_are_reported_at_once_in_order() {
 }
 
 #[test]
-fn names_that_do_not_exist_are_answered_with_those_that_do() {
+fn unknown_names_are_refused_with_existing_names() {
     let text = star("").replace("leaf*", "leaf[1-9]");
     assert!(refusal(&text).ends_with("no node is called \"leaf[1-9]\"; there are leaf1 to leaf4"));
     let text = star("").replace("src1", "scr1");
@@ -81,7 +81,7 @@ fn names_that_do_not_exist_are_answered_with_those_that_do() {
 }
 
 #[test]
-fn schemes_protocols_and_queues_have_their_own_names() {
+fn misspelled_schemes_protocols_and_queues_are_refused() {
     assert!(refusal(&star("").replace("\"ormcc\"", "\"omrcc\"")).contains("did you mean `ormcc`?"));
     assert!(refusal(&star("").replace("\"ormcc\"", "\"ormcc,beta=7\"")).contains("beta"));
     let tcp = star("").replace("session", "tcp-rino").replace("scheme = \"ormcc\"\n", "");
@@ -91,7 +91,7 @@ fn schemes_protocols_and_queues_have_their_own_names() {
 }
 
 #[test]
-fn flows_that_fit_no_ends_are_refused() {
+fn flows_with_invalid_endpoints_are_refused() {
     let two = star("").replace("leaves = 4", "leaves = 4\nsources = 2").replace("\"src1\"", "\"src*\"");
     assert!(refusal(&two).contains("2 senders for 4 receivers"), "{}", refusal(&two));
     let itself = star("").replace("\"leaf*\"", "[\"leaf*\", \"src1\"]");
@@ -106,7 +106,7 @@ fn flows_that_fit_no_ends_are_refused() {
 }
 
 #[test]
-fn a_number_without_a_unit_is_answered_with_both_spellings() {
+fn number_without_a_unit_is_refused_with_two_suggestions() {
     let leaf = |key: &str| refusal(&star("").replace("leaves = 4", &format!("leaves = 4\nleaf.{key}")));
     for (key, reported) in [
         ("queue = 40", "`queue = 40` has no unit; write `\"40 packets\"` or `\"40 kB\"`"),
@@ -123,7 +123,7 @@ fn a_number_without_a_unit_is_answered_with_both_spellings() {
 }
 
 #[test]
-fn windows_lie_within_the_run() {
+fn windows_outside_the_run_are_refused() {
     assert!(refusal(&star("warmup = \"10 s\"")).contains("must lie within the run"));
     assert!(
         refusal(&star("[[window]]\nname = \"w\"\nfrom = \"2 s\"\nto = \"11 s\""))
@@ -132,7 +132,7 @@ fn windows_lie_within_the_run() {
 }
 
 #[test]
-fn a_link_between_neighbours_changes_only_its_own_keys() {
+fn link_entry_changes_only_the_keys_that_it_sets() {
     let text = star("") + "[[link]]\nfrom = \"hub\"\nto = \"leaf[2-3]\"\ndelay = \"70 ms\"\n";
     let layout = parse(&text).layout(0, 1);
     assert_eq!(layout.links(), 10, "four leaves and a source, both ways");
@@ -147,7 +147,7 @@ fn a_link_between_neighbours_changes_only_its_own_keys() {
 }
 
 #[test]
-fn links_alone_make_a_network() {
+fn network_can_consist_of_link_entries_only() {
     let text = "title = \"t\"\nduration = \"1 s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n[[link]]\nfrom = \"b\"\n\
                 to = \"c[1-3]\"\nrate = [\"1 Mbit/s\", \"2 Mbit/s\"]\n[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\n\
                 from = \"a\"\nto = \"c*\"\n";
@@ -159,7 +159,7 @@ fn links_alone_make_a_network() {
 }
 
 #[test]
-fn topologies_have_the_nodes_that_the_reference_names() {
+fn topologies_have_the_documented_node_names() {
     let names = |topology: &str, ends: &str| {
         let text = format!(
             "title = \"t\"\nduration = \"1 s\"\n[topology]\n{topology}\n[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\n{ends}\n"
@@ -176,7 +176,7 @@ fn topologies_have_the_nodes_that_the_reference_names() {
 }
 
 #[test]
-fn children_of_a_router_are_numbered_in_a_row() {
+fn children_of_a_router_have_consecutive_numbers() {
     let text = "title = \"t\"\nduration = \"1 s\"\n[topology]\nkind = \"tree\"\nfanout = [2, 3]\n[[flow]]\nname = \"t\"\n\
                 kind = \"tcp-reno\"\nalong = \"r1.2->leaf*\"\n";
     let layout = parse(text).layout(0, 1);
@@ -218,7 +218,7 @@ fn clocks_are_exact_unless_their_errors_are_listed_or_drawn() {
 }
 
 #[test]
-fn an_error_of_a_clock_moves_packets_and_an_exact_clock_none() {
+fn clock_errors_change_the_run_and_exact_clocks_do_not() {
     let digest = |line: &str| {
         let text = star("").replace("name = \"m\"", &format!("name = \"m\"\n{line}"));
         let options = faircast_sim::Options { until: Time::from_secs_f64(5.0), ..Default::default() };
@@ -229,7 +229,7 @@ fn an_error_of_a_clock_moves_packets_and_an_exact_clock_none() {
 }
 
 #[test]
-fn a_million_receivers_share_names_and_specs() {
+fn million_receivers_need_at_most_four_link_specs() {
     let layout = parse(&star("").replace("leaves = 4", "leaves = 1000000")).layout(0, 1);
     assert_eq!(layout.receivers(), 1_000_000);
     assert!(layout.specs.len() <= 4);
@@ -237,7 +237,7 @@ fn a_million_receivers_share_names_and_specs() {
 }
 
 #[test]
-fn a_sweep_is_all_combinations_and_the_last_axis_is_the_fastest() {
+fn sweep_has_all_combinations_and_the_last_axis_varies_fastest() {
     let scenario = parse(
         &(star("")
             + "[sweep]\n\"topology.leaves\" = [1, 2]\nsize = { set = [\"flow.m.packet\"], to = [\"500 B\", 1000] }\n"),
@@ -256,7 +256,7 @@ fn a_sweep_is_all_combinations_and_the_last_axis_is_the_fastest() {
 }
 
 #[test]
-fn a_mistake_on_an_axis_is_shown_on_the_axis() {
+fn errors_in_values_of_an_axis_are_reported() {
     let text = star("") + "[sweep]\n\"topology.leaves\" = [1, \"two\"]\n";
     assert!(refusal(&text).contains("`leaves` takes a whole number"), "{}", refusal(&text));
     let text = star("") + "[sweep]\n\"flow.x.count\" = [1]\n";
@@ -266,7 +266,7 @@ fn a_mistake_on_an_axis_is_shown_on_the_axis() {
 }
 
 #[test]
-fn claims_are_about_points_that_exist() {
+fn claims_about_missing_sweep_points_are_refused() {
     let sweep = "[sweep]\n\"topology.leaves\" = [1, 2]\n";
     let claim =
         |at: &str| star("") + sweep + "[[claim]]\nname = \"c\"\nof = \"m.rate\"\nlow = 1\nat = " + at + "\n";
@@ -279,7 +279,7 @@ fn claims_are_about_points_that_exist() {
 }
 
 #[test]
-fn a_claim_has_a_range() {
+fn range_of_a_claim_follows_from_its_tolerance_or_limits() {
     let claim = Claim { published: Some(-10.0), tolerance: Some(0.2), ..Claim::default() };
     assert_eq!(claim.range(), (-12.0, -8.0));
     assert_eq!(Claim { low: Some(1.0), ..Claim::default() }.range(), (1.0, f64::INFINITY));
@@ -288,7 +288,7 @@ fn a_claim_has_a_range() {
 }
 
 #[test]
-fn a_timetable_of_representatives_names_members() {
+fn expected_representatives_are_read_as_members() {
     let text = star("")
         + "expected = [{ from = 0, is = \"leaf2\" }, { from = \"5 s\", is = [\"leaf3\", \"leaf4\"] }]\n";
     let expected = parse(&text).layout(0, 1).flows[0].expected.clone();
@@ -297,7 +297,7 @@ fn a_timetable_of_representatives_names_members() {
 }
 
 #[test]
-fn hostile_texts_are_refused_without_harm() {
+fn hostile_texts_are_refused() {
     for text in [
         "",
         "[[[",
@@ -358,7 +358,7 @@ fn receivers_may_join_and_leave_repeatedly() {
 }
 
 #[test]
-fn a_session_may_end_after_some_packets_or_pause() {
+fn sessions_end_after_a_number_of_packets_or_pause() {
     let sent = |more: &str| {
         let scenario = parse(&(star("start_jitter = 0\n") + more));
         let options = faircast_sim::Options { until: Time::from_secs_f64(10.0), ..Default::default() };
@@ -370,7 +370,7 @@ fn a_session_may_end_after_some_packets_or_pause() {
 }
 
 #[test]
-fn a_tree_node_has_sixteen_children_or_the_configured_number() {
+fn tree_nodes_with_too_many_children_are_refused() {
     let text = |leaves, more| {
         format!(
             "title = \"t\"\nduration = \"1 s\"\n[topology]\nkind = \"star\"\nleaves = {leaves}\n[[flow]]\nname = \"t\"\n\
@@ -387,7 +387,7 @@ fn a_tree_node_has_sixteen_children_or_the_configured_number() {
 }
 
 #[test]
-fn nodes_that_aggregate_may_be_none() {
+fn list_of_aggregating_nodes_may_be_empty() {
     let nodes = |more: &str| parse(&star(more)).layout(0, 1).aggregators.len();
     assert_eq!(nodes("aggregate = []"), 0);
     assert_eq!(nodes("aggregate = [\"hub\", \"leaf*\"]\naggregate_for = \"2 s\""), 5);
@@ -398,7 +398,7 @@ fn nodes_that_aggregate_may_be_none() {
 }
 
 #[test]
-fn the_schema_knows_every_key_that_the_templates_use() {
+fn schema_contains_every_key_of_the_templates() {
     let schema: serde_json::Value = serde_json::from_str(&schema()).expect("JSON");
     for template in TEMPLATES {
         for entry in Node::parse(template.text).expect("TOML").entries() {
@@ -411,7 +411,7 @@ fn the_schema_knows_every_key_that_the_templates_use() {
 /// Tests that the reference in `docs/scenarios.md` equals the one in the code. To update it: `FAIRCAST_BLESS=1 cargo test -p
 /// faircast-experiments reference`.
 #[test]
-fn the_reference_in_the_documentation_is_current() {
+fn scenario_reference_in_the_documentation_is_current() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
     let text = std::fs::read_to_string(&path).expect("the page is there");
     let mark = "says how to renew it. -->\n\n";
@@ -427,7 +427,7 @@ fn the_reference_in_the_documentation_is_current() {
 }
 
 #[test]
-fn claims_are_about_metrics_that_runs_have() {
+fn claims_about_unknown_metrics_are_refused() {
     let claim = |of: &str| star("") + &format!("[[claim]]\nname = \"c\"\nof = \"{of}\"\nlow = 1\n");
     assert!(refusal(&claim("m.rat")).contains("did you mean `m.rate`?"), "{}", refusal(&claim("m.rat")));
     assert!(refusal(&claim("tpc.rate")).contains("no metric is called `tpc.rate`"));
@@ -443,7 +443,7 @@ fn claims_are_about_metrics_that_runs_have() {
 }
 
 #[test]
-fn a_metric_of_one_point_of_a_sweep_is_enough() {
+fn claims_may_use_a_metric_that_one_sweep_point_has() {
     let text = star("")
         + "[sweep]\n\"flow.m.scheme\" = [\"ormcc\", \"gmcc\"]\n"
         + "[[claim]]\nname = \"c\"\nof = \"m.layers\"\nat = { scheme = \"gmcc\" }\nlow = 1\n";
@@ -451,7 +451,7 @@ fn a_metric_of_one_point_of_a_sweep_is_enough() {
 }
 
 #[test]
-fn the_schema_lists_the_metrics() {
+fn schema_lists_the_metrics() {
     let schema: serde_json::Value = serde_json::from_str(&schema()).expect("JSON");
     let metrics = schema["x-metrics"].as_array().expect("a list");
     assert!(metrics.iter().any(|metric| metric["name"] == "G.loss" && metric["over"] == "window"));
@@ -459,7 +459,7 @@ fn the_schema_lists_the_metrics() {
 
 /// Tests that every TOML example of the page is a scenario or part of one.
 #[test]
-fn the_examples_in_the_documentation_are_right() {
+fn toml_examples_in_the_documentation_are_valid() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
     let text = std::fs::read_to_string(path).expect("the page is there");
     let whole = text.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
@@ -470,7 +470,7 @@ fn the_examples_in_the_documentation_are_right() {
 }
 
 #[test]
-fn parts_name_receivers_of_their_flow() {
+fn parts_contain_receivers_of_their_flow_only() {
     let with = |parts: &str| star("") + parts + "\n";
     let layout = parse(&with("parts = [{ name = \"a\", receivers = \"leaf[1-2]\" }]")).layout(0, 1);
     assert_eq!(layout.parts[0][0].len(), 2);
@@ -487,7 +487,7 @@ fn parts_name_receivers_of_their_flow() {
 }
 
 #[test]
-fn a_fit_wants_a_partner_for_each_metric() {
+fn fit_needs_one_value_for_each_metric() {
     let with = |against: &str| {
         star("") + "[[fit]]\nname = \"f\"\nof = [\"m.rate\", \"m.loss\"]\nagainst = " + against + "\n"
     };
@@ -497,7 +497,7 @@ fn a_fit_wants_a_partner_for_each_metric() {
 }
 
 #[test]
-fn a_claim_is_about_a_ratio_or_a_trend() {
+fn claims_are_about_either_a_ratio_or_a_trend() {
     let with = |more: &str| star("") + "[[claim]]\nname = \"c\"\nof = \"m.rate\"\nlow = 0\n" + more;
     let scenario = parse(&with("against = \"m.loss\"\nfit = \"r2\"\nscale = \"log\"\n"));
     let trend = scenario.claims()[0].trend.clone().expect("it has one");
@@ -536,7 +536,7 @@ to = "b"
 "#;
 
 #[test]
-fn a_network_of_single_links_does_not_forward_through_hosts() {
+fn hosts_of_written_topologies_do_not_forward_packets() {
     let scenario = Scenario::parse(WRITTEN, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let outcome = scenario.network(0, 1).run(&faircast_sim::Options::default()).expect("it is sound");
     let offered: Vec<bool> = outcome.links.iter().map(|link| link.counts.offered > 0).collect();
@@ -548,7 +548,7 @@ fn a_network_of_single_links_does_not_forward_through_hosts() {
 }
 
 #[test]
-fn the_emulator_reads_the_networks_of_scenarios() {
+fn emulator_reads_networks_of_scenarios() {
     for text in
         [WRITTEN, template("dumbbell").expect("there is one"), template("star").expect("there is one")]
     {

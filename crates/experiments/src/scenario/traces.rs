@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_of_rates_is_read_with_heading_comments_and_spaces() {
+    fn rate_traces_may_have_headings_comments_and_spaces() {
         let read = rates("time,rate\n0, 2e6\n# slower\n1.5,1e6 # now\n3,4e6\n", Span::from_millis(100));
         let expected = [(0.0, 2e6), (1.5, 1e6), (3.0, 4e6)]
             .map(|(at, rate)| (Span::from_secs_f64(at), Rate::from_bps(rate)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn mahimahis_opportunities_become_rates_that_carry_as_much() {
+    fn mahimahi_traces_become_rates_that_carry_as_many_bytes() {
         // 10 in the first 100 ms, none in the next two, and 5 in the remainder, which ends at 400 ms.
         let mut text: String = (1..=10).map(|n| format!("{}\n", n * 9)).collect();
         text.push_str("310\n320\n330\n340\n400\n");
@@ -223,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_of_a_source_is_read() {
+    fn source_trace_is_read() {
         let read = sends("0,1500\n0,300\n0.25,9000");
         assert_eq!(read, Ok(vec![(Span::ZERO, 1500), (Span::ZERO, 300), (Span::from_millis(250), 9000)]));
     }
 
     #[test]
-    fn a_trace_has_a_million_entries_at_most() {
+    fn traces_have_at_most_a_million_entries() {
         let text = "1,1500\n".repeat(MAX_ENTRIES);
         assert_eq!(sends(&text).map(|trace| trace.len()), Ok(MAX_ENTRIES));
         assert_eq!(sends(&(text + "1,1500")), Err(TraceError::TooLong));

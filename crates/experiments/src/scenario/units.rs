@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_a_unit_are_refused_where_it_decides() {
+    fn numbers_without_a_required_unit_are_refused() {
         let number = |value: f64| Node { span: 0..0, value: Value::Number(value) };
         for value in [number(40.0), text("40")] {
             assert_eq!((time(&value), rate(&value), limit(&value)), (None, None, None));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_beyond_every_link_are_refused() {
+    fn rates_above_1000_tbit_per_s_are_refused() {
         assert_eq!(rate(&text("1000 Tbit/s")), Some(1e15));
         assert_eq!((rate(&text("1001 Tbit/s")), rate(&text("1e308 bit/s"))), (None, None));
     }
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_are_fast_or_slow_by_a_tenth_at_most() {
+    fn clock_errors_above_a_tenth_are_refused() {
         assert_eq!(clock_error(&text("10 ppm")), Some(1e-5));
         assert_eq!(clock_error(&text("-20 ppm")), Some(-2e-5));
         assert_eq!(clock_error(&text("1 %")), Some(0.01));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn laws_read_like_words() {
+    fn distributions_are_read_from_words() {
         assert_eq!(law(&text("pareto 60 s"), LawOf::Times), Some(Law::Pareto { mean: 60.0, shape: 1.5 }));
         assert_eq!(
             law(&text("pareto 20 shape 1.2"), LawOf::Counts),

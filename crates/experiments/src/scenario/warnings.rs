@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bottleneck_that_the_file_does_not_state_is_named() {
+    fn warning_names_a_bottleneck_at_a_default_rate() {
         let reported = warnings(DUMBBELL, &tcp("tcp-cubic"));
         assert!(
             reported.contains("the bottleneck of \"f\" is src1->left") && reported.contains("100 Mbit/s"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_names_an_ecn_tcp_at_queues_that_never_mark() {
+    fn warning_names_ecn_tcp_with_queues_that_never_mark() {
         let queue = |queue: &str| {
             let topology = DUMBBELL.replace("10 Gbit/s\"", &format!("10 Mbit/s\", queue = \"{queue}\""));
             warnings(&topology, &tcp("tcp-prague"))
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_names_trees_without_agents_and_the_reverse() {
+    fn warning_names_trees_without_agents_and_agents_without_trees() {
         let star = "kind = \"star\"\nleaves = 40";
         let session = |scheme: &str, more: &str| {
             let flow =
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_of_a_sweep_names_the_first_point_at_which_it_holds() {
+    fn warning_of_a_sweep_names_the_first_point_that_causes_it() {
         let sweep = "\n[sweep]\nscheme = { set = \"flow.f.scheme\", to = [\"mtcp,preset=published\", \"ormcc\", \"smcc\"] }";
         let flow = format!(
             "kind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\nfan_out = 4{sweep}"

@@ -65,7 +65,7 @@ fn every_truncation_is_an_error_or_a_shorter_symbol() {
 }
 
 #[test]
-fn all_sizes_of_identifiers_are_read() {
+fn identifiers_of_all_sizes_are_parsed() {
     for (s, o, h) in (0..2u8).flat_map(|s| (0..4).flat_map(move |o| (0..2).map(move |h| (s, o, h)))) {
         for c in 0..4u8 {
             let (cci, tsi, toi) = (4 * (c + 1), 4 * s + 2 * h, 4 * o + 2 * h);
@@ -143,7 +143,7 @@ fn congestion_information_of_rlc_has_the_documented_layout() {
 }
 
 #[test]
-fn blocks_are_as_equal_as_can_be() {
+fn block_lengths_differ_by_at_most_one_symbol() {
     let oti = Oti { transfer_length: 10_001, symbol_size: 100, params: Params::NoCode { max_block: 30 } };
     let blocks = oti.blocks().expect("it can be cut");
     // 101 symbols in four blocks: one block of 26, three blocks of 25.
@@ -169,7 +169,7 @@ const OTHERS: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 </fdt:FDT-Instance>"#;
 
 #[test]
-fn the_table_of_another_program_is_read() {
+fn table_of_another_implementation_is_parsed() {
     let fdt = Fdt::parse(OTHERS.as_bytes()).expect("it is a table");
     assert_eq!((fdt.expires, fdt.complete, fdt.files.len()), (3_900_000_000, true, 2));
     let [first, second] = fdt.files.as_slice() else { panic!("two files") };
@@ -197,7 +197,7 @@ fn invalid_file_delivery_table_is_refused_with_a_reason() {
 }
 
 #[test]
-fn entities_of_a_document_are_not_expanded() {
+fn document_with_xml_entities_is_refused() {
     let bomb = "<!DOCTYPE x [<!ENTITY a 'aaaaaaaa'>]><FDT-Instance><File TOI='1' Content-Location='&a;'/></FDT-Instance>";
     assert!(matches!(Fdt::parse(bomb.as_bytes()), Err(FdtError::Xml(_))));
 }
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn a_table_that_is_written_reads_the_same(
+    fn written_table_reads_back_unchanged(
         expires in any::<u64>(),
         complete in any::<bool>(),
         layering in proptest::option::of(("[a-z,=0-9&<\"']{1,20}", any::<u16>(), any::<bool>())),
@@ -291,7 +291,7 @@ proptest! {
     }
 
     #[test]
-    fn blocks_hold_every_symbol_once(oti in oti()) {
+    fn every_symbol_is_in_exactly_one_block(oti in oti()) {
         let Some(blocks) = oti.blocks() else { return Ok(()) };
         let near = (0..blocks.count().min(300)).chain(blocks.count().saturating_sub(3)..blocks.count());
         for block in near {

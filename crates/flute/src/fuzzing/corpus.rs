@@ -9,13 +9,13 @@ mod replay;
 use replay::{assert_harmless_when_changed, replay};
 
 #[test]
-fn the_corpus_of_alc_is_harmless() {
+fn corpus_of_fuzz_target_alc_causes_no_panic() {
     replay("alc", alc::alc);
     assert_harmless_when_changed("alc", alc::alc);
 }
 
 #[test]
-fn the_corpus_of_alc_receiver_is_harmless() {
+fn corpus_of_fuzz_target_alc_receiver_causes_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     replay("alc_receiver", |input| super::receiver(input, scratch.path()));
 }

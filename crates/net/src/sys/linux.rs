@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_message_with_an_absurd_length_ends_the_reading() {
+    fn control_message_with_an_invalid_length_ends_parsing() {
         for len in [0, 1, CONTROL_HEADER - 1, 1 << 40, usize::MAX] {
             let mut bytes = everything();
             bytes[..size_of::<usize>()].copy_from_slice(&len.to_ne_bytes());

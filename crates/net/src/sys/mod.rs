@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_both_families_are_read_back() {
+    fn addresses_of_both_families_round_trip() {
         for text in ["192.0.2.1:7000", "[fe80::1%3]:7001"] {
             let address: SocketAddr = text.parse().expect("a literal address");
             let raw = SockAddr::from(address);

@@ -9,12 +9,12 @@ use replay::{assert_stored, replay};
 use std::sync::Arc;
 
 #[test]
-fn the_corpus_of_manifest_is_harmless() {
+fn corpus_of_fuzz_target_manifest_causes_no_panic() {
     replay("manifest", super::manifest);
 }
 
 #[test]
-fn the_corpus_of_journal_is_harmless() {
+fn corpus_of_fuzz_target_journal_causes_no_panic() {
     replay("journal", super::journal);
 }
 
@@ -46,7 +46,7 @@ fn manifest_with_metadata() -> Vec<u8> {
 
 /// If `FAIRCAST_BLESS` is 1, writes the samples instead of comparing them.
 #[test]
-fn every_sample_is_in_the_corpus() {
+fn corpus_contains_every_generated_sample() {
     assert_stored("manifest", "tree", &manifest());
     assert_stored("manifest", "metadata", &manifest_with_metadata());
     assert_stored("journal", "records", &(0..=255).cycle().take(40 * 9 + 17).collect::<Vec<u8>>());

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_complete_when_all_source_symbols_are_there() {
+    fn block_is_complete_when_all_source_symbols_are_present() {
         let mut assembly = Assembly::new(T, 1 << 20);
         assert_eq!(assembly.add(7, 3, 2, &symbol(2)), Added::Kept);
         assert_eq!(assembly.needed(7), Some(2));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn late_returned_memory_is_reused() {
+    fn memory_that_is_returned_late_is_reused() {
         let mut assembly = Assembly::new(T, 1 << 20);
         let complete = |assembly: &mut Assembly, block| {
             assert_eq!(assembly.gather(block, 1, 0, &symbol(0)), Added::Complete);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symbol_of_the_wrong_size_or_block_shape_is_useless() {
+    fn symbol_of_wrong_size_or_block_shape_is_ignored() {
         let mut assembly = Assembly::new(T, 1 << 20);
         assert_eq!(assembly.add(1, 2, 0, &[0; 3]), Added::Useless);
         assert_eq!(assembly.add(1, 0, 0, &symbol(0)), Added::Useless);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_newest_block_gives_way() {
+    fn memory_limit_evicts_the_newest_block_before_the_current_one() {
         let mut assembly = Assembly::new(T, 3 * 2 * T);
         for block in 0..10 {
             assembly.add(block, 2, 0, &symbol(0));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn quota_is_spent_completely_or_not_at_all() {
+    fn amount_over_the_quota_is_refused_and_spends_nothing() {
         let quota = Quota::new(Some(10));
         quota.spend(6).expect("there is room");
         quota.spend(5).expect_err("one too many");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_bound_everything_is_written() {
+    fn unlimited_quota_admits_all_bytes() {
         let slow = Slow::default();
         Quota::new(None).limit(Box::new(slow.clone())).write_all(&[1; 1_000]).expect("there is room");
         assert_eq!(slow.0.lock().expect("nobody panics").len(), 1_000);

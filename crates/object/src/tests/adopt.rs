@@ -59,7 +59,7 @@ fn unchanged_files_are_not_sent_again() {
 }
 
 #[test]
-fn second_interrupted_run_resumes_with_adopted_blocks() {
+fn adopted_blocks_survive_a_second_interruption() {
     let at = Scratch::new();
     begun(&at);
     at.file("tree/a", &content(3100, 9));

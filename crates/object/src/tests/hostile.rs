@@ -20,7 +20,7 @@ fn forged(entries: &[(&str, u8)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_manifest_has_these_bytes() {
+fn manifest_is_encoded_as_the_expected_bytes() {
     let entries = vec![
         entry("dir", Kind::Dir),
         entry("dir/file", Kind::File { size: 300 }),
@@ -53,7 +53,7 @@ fn every_truncation_of_a_manifest_is_an_error() {
 }
 
 #[test]
-fn paths_that_lead_elsewhere_are_refused() {
+fn unsafe_manifest_paths_are_refused() {
     for (path, why) in [
         ("", PathError::Empty),
         ("/etc/passwd", PathError::Absolute),
@@ -102,7 +102,7 @@ fn checking_a_hostile_manifest_takes_bounded_time() {
 }
 
 #[test]
-fn entry_below_a_file_is_found_in_any_order() {
+fn manifest_entry_below_a_file_is_refused_in_any_order() {
     let file = |path: &str| entry(path, Kind::File { size: 1 });
     let refused = |paths: &[&str], entry, above: &str| {
         let found = Manifest::new(paths.iter().map(|path| file(path)).collect());
@@ -116,7 +116,7 @@ fn entry_below_a_file_is_found_in_any_order() {
 }
 
 #[test]
-fn duplicates_disorder_and_files_as_directories_are_refused() {
+fn duplicates_wrong_order_and_entries_below_files_are_refused() {
     let refused = |entries: &[(&str, u8)]| Manifest::decode(&forged(entries));
     assert_eq!(refused(&[("b", 0), ("a", 0)]), Err(ManifestError::Order { entry: 1 }));
     let below = ManifestError::BelowFile { entry: 2, above: "a".into() };
@@ -133,7 +133,7 @@ fn duplicates_disorder_and_files_as_directories_are_refused() {
 }
 
 #[test]
-fn numbers_that_promise_too_much_are_refused() {
+fn manifest_with_out_of_range_numbers_is_refused() {
     assert_eq!(Manifest::decode(&[1, 0xff, 0xff, 0xff, 0x7f]), Err(ManifestError::TooMany(0xfff_ffff)));
     assert_eq!(Manifest::decode(&[3]), Err(ManifestError::Version(3)));
     let sizes = |n| entry(n, Kind::File { size: u64::MAX >> 1 });
@@ -154,7 +154,7 @@ fn forged_object(bytes: &[u8]) -> (TransferId, Geometry, Vec<(Vec<u8>, Hash)>) {
 }
 
 #[test]
-fn a_forged_manifest_stops_the_receiver() {
+fn forged_manifest_is_refused_by_the_receiver() {
     let at = Scratch::new();
     let (transfer, geometry, blocks) = forged_object(&forged(&[("../escaped", 0)]));
     let mut store = Store::open(&at.path("out"), transfer, geometry, None).expect("opened");
@@ -167,7 +167,7 @@ fn a_forged_manifest_stops_the_receiver() {
 }
 
 #[test]
-fn links_out_of_the_tree_are_recognised() {
+fn links_that_lead_outside_the_tree_are_recognised() {
     for (path, target) in [("l", "a/b"), ("d/l", "../a"), ("d/e/l", "../../a/./b"), ("l", "."), ("l", "...")]
     {
         assert!(stays_inside(path, target), "{path} -> {target}");
@@ -185,7 +185,7 @@ fn links_out_of_the_tree_are_recognised() {
 }
 
 #[test]
-fn a_link_that_leads_outside_is_skipped_and_named() {
+fn link_that_leads_outside_the_tree_is_skipped_and_named() {
     let at = Scratch::new();
     at.file("tree/file", b"1");
     symlink("/etc", at.path("tree/etc")).expect("linked");
@@ -218,7 +218,7 @@ fn existing_link_is_not_followed() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_file_is_replaced_and_not_followed() {
+fn link_in_place_of_a_file_is_replaced_without_following_it() {
     let at = Scratch::new();
     let source = at.file("source/file", b"new");
     let victim = at.file("victim", b"old");
@@ -257,13 +257,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_a_manifest_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_decode_to_a_manifest_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         fuzz(&bytes);
         fuzz(&[&[1][..], &bytes].concat());
     }
 
     #[test]
-    fn a_changed_manifest_is_a_manifest_or_an_error(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+    fn changed_manifest_decodes_to_a_manifest_or_an_error(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let mut bytes = Manifest::new(vec![
             entry("some/dir", Kind::Dir),
             entry("some/dir/file", Kind::File { size: 1_000_000 }),
@@ -275,7 +275,7 @@ proptest! {
     }
 
     #[test]
-    fn a_manifest_survives_its_encoding(
+    fn manifest_round_trips_through_its_encoding(
         names in proptest::collection::btree_set("[a-c]{1,3}(/[a-cé]{1,2}){0,3}", 0..20), mtime in any::<i64>(), size in 0u64..1 << 50,
     ) {
         let all = names.iter().map(|name| {

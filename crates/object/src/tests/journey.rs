@@ -14,7 +14,7 @@ fn file_of_any_size_arrives() {
 }
 
 #[test]
-fn a_tree_arrives_with_modes_times_links_and_empty_things() {
+fn tree_arrives_with_modes_times_links_and_empty_entries() {
     let at = Scratch::new();
     at.file("tree/empty", b"");
     at.file("tree/späße/数据 \\ x\n.txt", &content(300, 2));
@@ -59,7 +59,7 @@ fn ten_thousand_small_files_arrive() {
 }
 
 #[test]
-fn blocks_may_come_in_any_order() {
+fn blocks_can_be_stored_in_any_order() {
     let at = Scratch::new();
     let source = at.file("tree/one", &content(3000, 6));
     at.file("tree/two", &content(2000, 7));
@@ -88,7 +88,7 @@ fn blocks_may_come_in_any_order() {
 }
 
 #[test]
-fn several_paths_arrive_side_by_side() {
+fn several_paths_arrive_in_one_directory() {
     let at = Scratch::new();
     let paths = [at.file("x/one", b"1"), at.file("y/two/three", b"3").parent().expect("it has one").into()];
     let object = ObjectStream::open(&paths, T, K).expect("the sources can be read");
@@ -182,7 +182,7 @@ fn stream(at: &Scratch, content: Vec<u8>) -> ObjectStream {
 }
 
 #[test]
-fn a_stream_arrives_as_a_file_and_can_be_read_twice() {
+fn stream_arrives_as_a_file_and_its_blocks_can_be_reread() {
     for len in [0, 1, 219, 440, 4000] {
         let at = Scratch::new();
         let mut object = stream(&at, content(len, 10));
@@ -201,7 +201,7 @@ fn a_stream_arrives_as_a_file_and_can_be_read_twice() {
 }
 
 #[test]
-fn a_late_joiner_of_a_stream_gets_the_head_afterwards() {
+fn earlier_stream_block_can_be_read_after_a_later_block() {
     let at = Scratch::new();
     let mut ahead = stream(&at, content(2000, 1));
     let mut object = stream(&at, content(2000, 1));
@@ -214,7 +214,7 @@ fn a_late_joiner_of_a_stream_gets_the_head_afterwards() {
 }
 
 #[test]
-fn a_stream_ends_at_one_place_only() {
+fn contradictory_stream_lengths_are_refused() {
     let at = Scratch::new();
     let mut object = stream(&at, content(1000, 11));
     let open_geometry = object.geometry();
@@ -233,7 +233,7 @@ fn a_stream_ends_at_one_place_only() {
 }
 
 #[test]
-fn a_sink_writes_in_order_within_its_memory() {
+fn sink_writes_blocks_in_order_within_its_memory_limit() {
     let mut sink = StreamSink::new(Vec::new(), 0, 2, 5);
     assert_eq!(sink.put(2, b"ef".to_vec()).expect("kept"), SinkResult::Kept);
     assert_eq!(sink.put(1, b"cd".to_vec()).expect("kept"), SinkResult::Kept);

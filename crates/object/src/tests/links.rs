@@ -57,7 +57,7 @@ fn links_are_sent_as_links_unless_they_are_followed() {
 }
 
 #[test]
-fn the_content_behind_followed_links_arrives() {
+fn content_of_followed_links_arrives() {
     let at = tree();
     let mut object = read(&at, FollowLinks::Unsafe);
     let blocks = blocks(&mut object);
@@ -72,7 +72,7 @@ fn the_content_behind_followed_links_arrives() {
 }
 
 #[test]
-fn links_without_their_targets_are_named_with_their_number() {
+fn links_to_unsent_targets_are_named_and_counted() {
     let at = tree();
     let stray = read(&at, FollowLinks::Never).stray_links();
     let outside = stray.outside.expect("two lead out");

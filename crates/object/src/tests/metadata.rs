@@ -79,7 +79,7 @@ fn acl() -> Vec<u8> {
 }
 
 #[test]
-fn a_manifest_with_owners_and_attributes_has_these_bytes() {
+fn owners_and_attributes_are_encoded_as_the_expected_bytes() {
     let sent = Owner { uid: 300, gid: 5, user: "ann".into(), group: String::new() };
     let attributes = Some(set("user.a", b"v"));
     let entries = vec![
@@ -104,7 +104,7 @@ fn a_manifest_with_owners_and_attributes_has_these_bytes() {
 }
 
 #[test]
-fn plain_manifest_has_exactly_the_old_encoding() {
+fn manifest_without_metadata_has_only_the_old_encoding() {
     let manifest = Manifest::new(vec![file("a")]).expect("it is sound");
     let mut bytes = manifest.encode();
     assert_eq!(bytes[0], 1);
@@ -132,7 +132,7 @@ fn hard_links_point_to_files_of_the_same_manifest_only() {
 }
 
 #[test]
-fn owners_and_attributes_that_no_system_has_are_refused() {
+fn impossible_owners_and_attributes_are_refused() {
     let refused =
         |e: Entry, why| assert_eq!(Manifest::new(vec![e]), Err(ManifestError::Metadata { entry: 0, why }));
     refused(Entry { owner: Some(owner(u32::MAX, 0)), ..file("a") }, MetadataError::NoId);
@@ -157,7 +157,7 @@ fn owners_and_attributes_that_no_system_has_are_refused() {
 }
 
 #[test]
-fn sizes_and_numbers_of_attributes_and_owners_have_bounds() {
+fn size_and_number_of_attributes_and_owners_are_bounded() {
     let value = |len| Attributes::new(vec![("user.a".into(), vec![0; len])]);
     assert!(value(MAX_VALUE).is_ok());
     assert_eq!(value(MAX_VALUE + 1), Err(MetadataError::TooLong));
@@ -335,7 +335,7 @@ fn hostile_manifest_sets_no_special_bits_owners_or_attributes() {
 }
 
 #[test]
-fn root_restores_owners() {
+fn receiver_that_runs_as_root_restores_owners() {
     if !is_root() {
         eprintln!("skipped: giving files away takes root");
         return;
@@ -376,12 +376,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_of_version_2_are_a_manifest_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn version_2_bytes_decode_to_a_manifest_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         fuzz(&[&[2][..], &bytes].concat());
     }
 
     #[test]
-    fn a_changed_manifest_of_version_2_is_a_manifest_or_an_error(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+    fn changed_version_2_manifest_decodes_to_one_or_to_an_error(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let attributes = Some(set("user.a", b"value"));
         let mut bytes = Manifest::new(vec![
             Entry { owner: Some(owner(7, 8)), attributes: attributes.clone(), ..entry("dir", Kind::Dir) },
@@ -395,7 +395,7 @@ proptest! {
     }
 
     #[test]
-    fn a_manifest_of_version_2_survives_its_encoding(
+    fn version_2_manifest_round_trips_through_its_encoding(
         names in proptest::collection::btree_set(proptest::collection::vec(0x80u8..=0xff, 1..4), 1..20),
         owners in proptest::collection::vec(0u32..3, 20), values in proptest::collection::vec(0u8..3, 20),
         modes in proptest::collection::vec(0u32..=0o7777, 20),

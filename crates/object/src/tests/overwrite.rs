@@ -67,7 +67,7 @@ const EARLY: u64 = 1_000_000_000_000_000_000;
 const LATE: u64 = EARLY + 1_500_000_000;
 
 #[test]
-fn older_session_is_refused_with_both_times() {
+fn older_session_is_refused_with_both_start_times_in_the_error() {
     let (_at, old, new, out) = versions();
     assert_eq!(receive(&old, &out, EARLY, OverwritePolicy::Refuse).expect("nothing was there"), [""; 0]);
     receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("it is newer");
@@ -94,7 +94,7 @@ fn refused_session_writes_no_part_of_a_file() {
 }
 
 #[test]
-fn accepted_older_session_resets_the_required_age() {
+fn accepted_older_session_lowers_the_required_start_time() {
     let (at, old, new, out) = versions();
     receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     receive(&old, &out, EARLY, OverwritePolicy::Accept).expect("the user wants it");
@@ -113,7 +113,7 @@ fn equal_content_is_always_accepted() {
 }
 
 #[test]
-fn unknown_names_are_free_and_directories_have_own_records() {
+fn new_names_are_accepted_and_directories_have_own_records() {
     let (at, _, new, out) = versions();
     receive(&new, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");
     let tree = at.path("tree");
@@ -166,7 +166,7 @@ fn repeated_publication_is_recorded() {
 }
 
 #[test]
-fn content_of_another_source_is_refused_with_both_names() {
+fn content_of_another_source_is_refused_naming_both_sources() {
     let (_at, old, new, out) = versions();
     let from = |origin| Admission { origin, ..session(EARLY) };
     receive_in(&old, &out, from(origin("lab1", 1, false))).expect("nothing was there");
@@ -186,7 +186,7 @@ fn content_of_another_source_is_refused_with_both_names() {
 }
 
 #[test]
-fn a_source_is_known_by_its_address_or_its_name() {
+fn source_is_recognised_by_its_address_or_name() {
     let same = [
         (origin("lab1", 1, false), origin("renamed", 1, false)),
         (origin("lab1", 1, true), origin("lab1", 2, true)),
@@ -209,7 +209,7 @@ fn a_source_is_known_by_its_address_or_its_name() {
 }
 
 #[test]
-fn answering_source_may_have_an_old_clock() {
+fn source_that_answers_may_have_a_slow_clock() {
     let (at, old, new, out) = versions();
     let answered = |began, now| Admission { began, now, replay_policy: ReplayPolicy::Answer, ..session(1) };
     receive(&old, &out, LATE, OverwritePolicy::Refuse).expect("nothing was there");

@@ -28,7 +28,7 @@ fn go_on(at: &Scratch, object: &ObjectStream, blocks: &[(Vec<u8>, Hash)]) {
 }
 
 #[test]
-fn part_with_a_hard_link_is_not_written() {
+fn part_file_with_a_hard_link_is_not_written() {
     let at = Scratch::new();
     let (object, blocks) = begun(&at);
     let other = at.file("other", b"of somebody else");
@@ -42,7 +42,7 @@ fn part_with_a_hard_link_is_not_written() {
 }
 
 #[test]
-fn part_that_gets_a_hard_link_later_is_an_error() {
+fn hard_link_to_an_open_part_file_is_an_error() {
     let at = Scratch::new();
     let (object, blocks) = begun(&at);
     let mut store = open(&at.path("out"), &object).expect("opened again");

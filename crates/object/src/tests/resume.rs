@@ -27,7 +27,7 @@ fn finish(at: &Scratch, mut store: Store, object: &ObjectStream, blocks: &[(Vec<
 const ONE: &str = "parts/2";
 
 #[test]
-fn killed_receiver_resumes_at_its_position() {
+fn reopened_receiver_resumes_after_its_stored_blocks() {
     let (at, object, blocks, out) = prepared();
     for stop in [0, 1, 2, 20, blocks.len()] {
         let mut store = open(&out, &object).expect("opened");
@@ -46,7 +46,7 @@ fn killed_receiver_resumes_at_its_position() {
 const DIE_IN: &str = "FAIRCAST_TEST_DIE_IN";
 
 #[test]
-fn suddenly_killed_receiver_keeps_every_stored_block() {
+fn suddenly_killed_receiver_loses_no_stored_block() {
     if let Some(at) = std::env::var_os(DIE_IN).map(PathBuf::from) {
         let mut object = object(&at.join("tree"));
         let mut store = open(&at.join("out"), &object).expect("opened");
@@ -65,7 +65,7 @@ fn suddenly_killed_receiver_keeps_every_stored_block() {
 }
 
 #[test]
-fn a_published_transfer_without_its_manifest_starts_over() {
+fn published_transfer_without_its_manifest_restarts() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
@@ -129,7 +129,7 @@ fn damaged_content_is_found_and_received_again() {
 }
 
 #[test]
-fn a_lost_part_is_received_again() {
+fn deleted_part_file_is_received_again() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
@@ -141,7 +141,7 @@ fn a_lost_part_is_received_again() {
 }
 
 #[test]
-fn another_geometry_starts_over() {
+fn transfer_with_another_geometry_restarts() {
     let (_at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
@@ -197,7 +197,7 @@ fn steps_after_publication_are_repeated() {
 }
 
 #[test]
-fn stream_resumes_with_its_end() {
+fn resumed_stream_retains_its_known_length() {
     let at = Scratch::new();
     let reader = Box::new(std::io::Cursor::new(content(2000, 3)));
     let mut object = ObjectStream::from_reader(reader, "stream", 1, &at.0, T, K).expect("it can be kept");
@@ -213,7 +213,7 @@ fn stream_resumes_with_its_end() {
 }
 
 #[test]
-fn two_receivers_of_one_transfer_need_two_directories() {
+fn second_receiver_of_one_directory_is_refused() {
     let (at, object, _, out) = prepared();
     let first = open(&out, &object).expect("opened");
     assert!(matches!(open(&out, &object), Err(ObjectError::Busy { path }) if path == out));
@@ -242,7 +242,7 @@ fn finish_requires_all_blocks_and_the_right_root() {
 }
 
 #[test]
-fn a_block_of_another_content_or_length_is_refused() {
+fn block_with_other_content_or_wrong_length_is_refused() {
     let (_at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..5]);
@@ -305,7 +305,7 @@ fn content_in_the_last_block_of_the_manifest_is_replaced() {
 }
 
 #[test]
-fn distrust_of_blocks_of_this_run_drops_all() {
+fn distrust_without_earlier_blocks_drops_all_blocks() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     for index in 0..blocks.len() {

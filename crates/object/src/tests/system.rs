@@ -27,7 +27,7 @@ impl Drop for Small {
 }
 
 #[test]
-fn a_full_disk_is_reported_at_the_start() {
+fn disk_that_is_too_small_is_reported_at_the_start() {
     let Some(small) = Small::mount("size=1m") else { return };
     let at = Scratch::new();
     let source = at.file("file", &content(2 << 20, 1));
@@ -44,7 +44,7 @@ fn a_full_disk_is_reported_at_the_start() {
 }
 
 #[test]
-fn a_disk_without_inodes_is_no_disk_without_bytes() {
+fn error_distinguishes_missing_inodes_from_missing_bytes() {
     let Some(small) = Small::mount("size=8m,nr_inodes=12") else { return };
     let at = Scratch::new();
     for n in 0..10 {
@@ -164,9 +164,9 @@ fn missing_permissions_are_named() {
 }
 
 #[test]
-fn an_ordinary_user_can_publish_and_replace_read_only_things() {
+fn ordinary_user_can_publish_and_replace_read_only_entries() {
     if is_root() {
-        return again_as_ordinary_user("an_ordinary_user_can_publish_and_replace_read_only_things");
+        return again_as_ordinary_user("ordinary_user_can_publish_and_replace_read_only_entries");
     }
     let at = Scratch::new();
     at.file("tree/dir/file", &content(1000, 1));

@@ -96,7 +96,7 @@ fn captured_last_spm_has_the_fin_option() {
 }
 
 #[test]
-fn a_captured_nak_names_its_packets_and_belongs_to_the_source() {
+fn captured_nak_has_its_packet_numbers_and_the_sources_tsi() {
     let read = stock("nak of one");
     let packet = parse(&read).expect("captured");
     assert_eq!(packet.body, Body::Nak(Nak { sqn: 0x13, source: SOURCE, group: GROUP }));
@@ -110,7 +110,7 @@ fn a_captured_nak_names_its_packets_and_belongs_to_the_source() {
 }
 
 #[test]
-fn a_captured_confirmation_differs_from_its_nak_in_the_type() {
+fn captured_ncf_differs_from_its_nak_only_in_the_type() {
     let read = stock("ncf of four");
     let packet = parse(&read).expect("captured");
     assert_eq!(packet.body, Body::Ncf(Nak { sqn: 0x13, source: SOURCE, group: GROUP }));
@@ -126,7 +126,7 @@ fn a_captured_confirmation_differs_from_its_nak_in_the_type() {
 
 /// Bytes laid out by hand after RFC 3208, 8 and 9, for packets that were not captured.
 #[test]
-fn packets_have_the_layout_of_the_rfc() {
+fn packets_have_the_layout_of_rfc_3208() {
     let fragment = Options {
         fragment: Some(Fragment { first: 5, offset: 1000, len: 2500 }),
         syn: true,
@@ -153,7 +153,7 @@ fn packets_have_the_layout_of_the_rfc() {
 }
 
 #[test]
-fn unknown_option_is_skipped_unless_it_forbids_that() {
+fn unknown_option_is_skipped_unless_its_bits_forbid_it() {
     let with = |extensibility: u8| {
         let options = Options { fin: true, syn: true, ..Options::default() };
         let mut packet = written(&Packet { options, ..down(Body::Spmr) });
@@ -170,7 +170,7 @@ fn unknown_option_is_skipped_unless_it_forbids_that() {
 }
 
 #[test]
-fn damage_is_noticed() {
+fn damaged_packets_are_refused() {
     for (name, _) in STOCK {
         let whole = stock(name);
         for at in (0..whole.len()).filter(|at| !(6..8).contains(at)) {
@@ -182,7 +182,7 @@ fn damage_is_noticed() {
 }
 
 #[test]
-fn data_without_a_checksum_is_refused_and_the_rest_is_not() {
+fn only_data_packets_require_a_checksum() {
     let (mut odata, mut spm) = (stock("odata"), stock("spm"));
     odata[6..8].fill(0);
     spm[6..8].fill(0);
@@ -199,7 +199,7 @@ fn a_checksum_is_never_zero() {
 }
 
 #[test]
-fn a_wrong_length_or_version_or_type_is_refused() {
+fn invalid_length_version_or_type_is_refused() {
     let change = |at: usize, byte: u8| {
         let mut packet = stock("odata");
         packet[at] = byte;
@@ -230,7 +230,7 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
-fn a_nak_names_63_packets_at_most() {
+fn nak_contains_at_most_63_packet_numbers() {
     let more = [[0; 4]; SEQUENCES_PER_NAK];
     let nak = |more| {
         let options = Options { nak_list: NakList(more), ..Options::default() };
@@ -244,7 +244,7 @@ fn a_nak_names_63_packets_at_most() {
 }
 
 #[test]
-fn unsupported_packets_are_not_encoded() {
+fn oversized_and_unsupported_packets_are_not_encoded() {
     let long = vec![0; 65_536];
     let packet = Packet { payload: &long, ..down(Body::Odata(Data { sqn: 0, trail: 0 })) };
     assert_eq!(encode(&mut Vec::new(), &packet), Err(EncodeError::TooLong(65_536)));
@@ -294,7 +294,7 @@ fn samples() -> Vec<Packet<'static>> {
 }
 
 #[test]
-fn the_length_of_data_is_known_before_it_is_written() {
+fn length_of_a_data_packet_is_predicted() {
     for packet in samples().iter().filter(|packet| !packet.payload.is_empty()) {
         assert_eq!(written(packet).len(), data_len(&packet.options, packet.payload.len()));
     }
@@ -427,7 +427,7 @@ fn captured_messages_of_zeromq_are_parsed() {
 }
 
 #[test]
-fn a_message_of_254_bytes_has_the_long_form() {
+fn message_of_254_bytes_has_a_long_length_field() {
     let frame = |len: usize| {
         let mut out = Vec::new();
         put_message(&mut out, &vec![0; len]);
@@ -438,7 +438,7 @@ fn a_message_of_254_bytes_has_the_long_form() {
 }
 
 #[test]
-fn after_a_loss_the_next_whole_message_is_found() {
+fn unframer_resumes_at_the_next_complete_message_after_a_loss() {
     let all: Vec<Vec<u8>> = (0..50u8).map(|n| vec![n; 30]).collect();
     let (mut unframer, mut messages) = (Unframer::new(1 << 20), Messages::default());
     for (number, packet) in packets(&all, 100).iter().enumerate() {
@@ -465,7 +465,7 @@ fn invalid_framing_is_refused() {
 
 proptest! {
     #[test]
-    fn messages_pass_in_packets_of_any_size(
+    fn messages_pass_through_packets_of_any_size(
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..20), size in 1..700usize,
     ) {
         let (mut unframer, mut got) = (Unframer::new(1 << 20), Messages::default());

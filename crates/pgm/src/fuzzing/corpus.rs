@@ -9,22 +9,22 @@ mod replay;
 use replay::{assert_harmless_when_changed, replay};
 
 #[test]
-fn the_corpus_of_pgm_is_harmless() {
+fn corpus_of_fuzz_target_pgm_causes_no_panic() {
     replay("pgm", pgm::pgm);
 }
 
 #[test]
-fn the_corpus_of_pgm_receiver_is_harmless() {
+fn corpus_of_fuzz_target_pgm_receiver_causes_no_panic() {
     replay("pgm_receiver", super::receiver);
 }
 
 #[test]
-fn the_corpus_of_pgm_source_is_harmless() {
+fn corpus_of_fuzz_target_pgm_source_causes_no_panic() {
     replay("pgm_source", super::source);
 }
 
 #[test]
-fn changed_inputs_of_pgm_are_harmless() {
+fn changed_inputs_of_fuzz_targets_of_pgm_cause_no_panic() {
     assert_harmless_when_changed("pgm_receiver", super::receiver);
     assert_harmless_when_changed("pgm_source", super::source);
 }

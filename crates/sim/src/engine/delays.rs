@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_kept_apart_and_moved_arrivals_count_as_moved() {
+    fn delays_are_separated_by_span_and_use_shifted_arrivals() {
         let mut delays = Delays::new(vec![1_000_000], 100_000);
         delays.expect(0, 600_000);
         delays.expect(500_000, 2_100_000);

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_join_travels_to_the_first_router_with_the_layer() {
+    fn join_travels_to_the_first_router_that_has_the_layer() {
         let (mut gates, mut calendar) = fork();
         gates.ask(2, 0, &mut calendar);
         assert_eq!(run(&mut gates, &mut calendar, 1000), [(10, 2, true), (20, 1, true), (30, 0, true)]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_flows_until_the_leave_delay_of_the_last_member() {
+    fn layer_is_forwarded_until_the_last_members_leave_delay_ends() {
         let (mut gates, mut calendar) = fork();
         gates.open_at_start(2);
         gates.open_at_start(3);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejoin_within_the_leave_delay_keeps_the_layer() {
+    fn rejoin_within_the_leave_delay_preserves_the_layer() {
         let (mut gates, mut calendar) = fork();
         gates.open_at_start(2);
         gates.release(2, 50, &mut calendar);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejoin_before_pruning_reaches_one_router() {
+    fn rejoin_before_upstream_pruning_reaches_one_router() {
         let (mut gates, mut calendar) = fork();
         gates.open_at_start(2);
         gates.release(2, 0, &mut calendar);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leave_before_the_join_took_effect_lasts_the_leave_delay() {
+    fn layer_left_during_its_join_is_pruned_after_the_leave_delay() {
         let (mut gates, mut calendar) = fork();
         gates.ask(2, 0, &mut calendar);
         gates.release(2, 5, &mut calendar);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_visit_sends_no_join_if_leaves_are_faster() {
+    fn short_membership_sends_no_join_if_leaves_are_faster() {
         let branch = Branch { children: (0, 0), ..Branch::new(0, 0, NONE) };
         let (mut gates, mut calendar) = (MulticastForwarding::new(NEVER), Calendar::default());
         gates.build(&mut [branch], 0, 2, 100, 0);

@@ -80,13 +80,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_that_touch_become_one() {
+    fn adjacent_spans_are_merged() {
         assert_eq!(merged(&[(5, 9), (0, 2), (8, 20), (2, 3)], 0, 0), [(0, 3), (5, 20)]);
         assert_eq!(merged(&[(5, 9), (0, 2)], 1, 10), [(0, 19)]);
     }
 
     #[test]
-    fn the_schedule_knows_present_members_and_periods() {
+    fn schedule_counts_present_members_and_lists_periods() {
         let stays = MembershipSchedule::Some(vec![vec![(0, 10), (20, 30)], vec![(5, 12)], vec![(40, NEVER)]]);
         assert_eq!(*stays.together(), [(0, 12), (20, 30), (40, NEVER)]);
         assert_eq!([5, 11, 12, 20, 50].map(|at| stays.how_many(at)), [2, 1, 0, 1, 1]);

@@ -58,7 +58,7 @@ mod tests {
     use faircast_core::rng::Rng;
 
     #[test]
-    fn the_winner_is_the_first_of_the_earliest() {
+    fn winner_is_the_first_agent_with_the_earliest_deadline() {
         for count in [1, 2, 3, 17, 64] {
             let mut deadlines: Vec<u64> = (0..count).map(|n| 10 + n).collect();
             let mut tournament = Tournament::new(deadlines.iter().copied());

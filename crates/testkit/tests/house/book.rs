@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_pages_and_lines_of_the_summary_are_found() {
+    fn pages_and_summary_lines_without_a_counterpart_are_found() {
         let directory = tempfile::tempdir().expect("there is room");
         std::fs::write(directory.path().join("SUMMARY.md"), "- [A](a.md)\n- [B](b.md)\n")
             .expect("there is room");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_pages_and_code_are_no_prose() {
+    fn generated_pages_and_code_do_not_count_as_prose() {
         let pages = [
             page(
                 "docs/a.md",
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_is_listed_by_the_readme_of_its_folder() {
+    fn decision_without_a_link_in_its_readme_is_reported() {
         let directory = tempfile::tempdir().expect("there is room");
         std::fs::write(directory.path().join("SUMMARY.md"), "- [Archive](decisions/README.md)\n")
             .expect("there is room");

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_name_one_another_are_a_circle() {
+    fn circular_references_between_files_are_found() {
         let circle = [
             ("a.rs", "use crate::{b::{B, self}, c as d};"),
             ("b.rs", "fn f(_: super::a::A) {}"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_tests_and_comments_form_no_circles() {
+    fn parent_test_and_comment_references_form_no_circle() {
         let parents = [("a/mod.rs", "use self::b::B;"), ("a/b.rs", "use super::A;")];
         assert!(of(&parents).is_empty());
         let tests = [

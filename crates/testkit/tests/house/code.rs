@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn comments_strings_and_characters_are_taken_out() {
+    fn comments_and_contents_of_literals_are_removed() {
         let text = "a(\"b \\\" c\", '\\'', 'd', r#\"e\"f\"#); // g\n/* h */ fn i<'j>() {}";
         assert_eq!(without_comments_and_strings(text), "a(\"\", '', '', \"\"); \n fn i<'j>() {}");
     }
 
     #[test]
-    fn items_and_files_of_tests_are_taken_out() {
+    fn test_items_and_test_files_are_removed() {
         let root = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\npub(crate) use a::{c, d};\n#[cfg(test)]\nmod e { f(); }\ng();";
         let sources = [
             source("lib.rs", root),

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_through_other_files_of_a_folder_is_found() {
+    fn folder_circle_through_different_files_is_found() {
         let files = [
             ("a/mod.rs", ""),
             ("a/one.rs", "use crate::b::{One, two::Two};"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_between_folders_below_a_folder_is_found() {
+    fn circle_between_nested_folders_is_found() {
         let files = [
             ("r/mod.rs", "mod a; mod b;"),
             ("r/a/mod.rs", ""),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_single_files_and_tests_make_no_knot() {
+    fn parents_single_files_and_tests_form_no_folder_circle() {
         let files = [
             ("lib.rs", "mod a; use crate::a::one::One;"),
             ("a/mod.rs", "#[cfg(test)]\nmod tests;"),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_use_of_the_host_is_found() {
+    fn uses_of_files_threads_and_clocks_are_found() {
         let numbers = |code: &str| HostUses::of(code).numbers();
         assert_eq!(
             numbers("use std::fs;\nuse std::fs::{self, File};\nfs::read(rustix::fs::open(p))"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_are_summed_by_folder_without_tests() {
+    fn host_uses_are_summed_by_folder_without_tests() {
         let files = [
             ("lib.rs", "fs::a()"),
             ("a.rs", "fs::a()"),

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_found_as_whole_words() {
+    fn format_names_are_found_as_whole_words() {
         for code in ["use x::pgm::Y;", "AlcSend", "const ALC_PREFIX", "\"over FLUTE\"", "is_pgm()"] {
             assert!(names_one(code), "{code}");
         }
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_tests_do_not_count() {
+    fn format_names_in_comments_and_tests_are_ignored() {
         let text = "// pgm\nfn a() {} // ALC\nlet pgm = 1;\n#[cfg(test)]\nmod tests { use alc; }\n";
         let source = |path: &str, text: &str| Source {
             path: format!("crates/x/src/{path}").into(),

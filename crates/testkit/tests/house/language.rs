@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_goes_on_over_lines_and_ends_before_a_space() {
+    fn sentence_continues_over_lines_and_ends_before_a_space() {
         let words = |count: usize| vec!["word"; count].join(" ");
         let text = format!("// {}\n// {} 3.1.5\n", words(20), words(15));
         assert_eq!(of("a.rs", &text).long, 1);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_read_by_paragraph_item_and_cell_without_code() {
+    fn pages_are_checked_by_paragraph_item_and_cell_without_code() {
         let text = "- Who comes late\n\n| Who waits | So many |\n\n```\nWhat is code\n```\nWhatever fails\n";
         let found = of("a.md", text);
         assert_eq!((found.clauses, found.so_many), (3, 1));

@@ -185,12 +185,12 @@ fn every_implemented_section_is_cited() {
 }
 
 #[test]
-fn the_list_of_sections_is_well_formed() {
+fn list_of_paper_sections_is_well_formed() {
     assert_none("papers/papers.toml", &papers().faults());
 }
 
 #[test]
-fn the_gaps_in_the_code_are_the_listed_ones() {
+fn gaps_in_the_code_match_the_listed_gaps() {
     let listed = papers().gaps;
     let mut unlisted = Vec::new();
     let mut met = vec![false; listed.len()];
@@ -213,7 +213,7 @@ fn the_gaps_in_the_code_are_the_listed_ones() {
 }
 
 #[test]
-fn dependencies_point_one_way() {
+fn crates_have_only_allowed_dependencies() {
     let mut wrong = Vec::new();
     for package in packages() {
         let name = package["name"].as_str().expect("cargo names every package");
@@ -262,7 +262,7 @@ const LIBRARIES: [&str; 18] = [
 const PROGRAMS: [&str; 2] = ["cli", "cocoon-bpf"];
 
 #[test]
-fn no_files_name_one_another_in_a_new_circle() {
+fn no_new_circular_references_between_files_exist() {
     let sources = rust_sources();
     let crates = LIBRARIES.iter().chain(&PROGRAMS);
     let found: Vec<String> = crates.flat_map(|krate| circles::circles(krate, &sources)).collect();
@@ -280,7 +280,7 @@ fn no_files_name_one_another_in_a_new_circle() {
 const KNOTS: &[(&str, usize)] = &[];
 
 #[test]
-fn folders_use_one_another_in_no_new_circle() {
+fn no_new_circular_uses_between_folders_exist() {
     let sources = rust_sources();
     let found = LIBRARIES.iter().chain(&PROGRAMS).flat_map(|krate| folders::knots(krate, &sources));
     let found: BTreeMap<_, _> = found.map(|knot| (knot.folders, knot.uses)).collect();
@@ -420,7 +420,7 @@ fn published_packages_have_the_fields_of_registries() {
 }
 
 #[test]
-fn every_crate_without_a_clock_forbids_clocks() {
+fn clippy_forbids_clocks_in_every_crate_without_a_clock() {
     let read = |name: &str| std::fs::read_to_string(root().join("crates").join(name).join("clippy.toml"));
     let model = read("core").expect("the core forbids clocks");
     let wrong = CLOCKLESS.iter().filter(|name| read(name).ok().as_ref() != Some(&model));
@@ -429,7 +429,7 @@ fn every_crate_without_a_clock_forbids_clocks() {
 }
 
 #[test]
-fn the_readme_promises_the_rust_version_of_the_workspace() {
+fn readme_states_the_rust_version_of_the_workspace() {
     let packages = packages();
     let promised = packages[0]["rust_version"].as_str().expect("every package promises a version");
     let readme = std::fs::read_to_string(root().join("README.md")).expect("there is one");
@@ -449,7 +449,7 @@ fn no_source_file_is_too_long() {
 }
 
 #[test]
-fn no_file_names_a_path_of_one_machine() {
+fn no_file_contains_a_machine_specific_path() {
     let needles =
         [concat!("/wo", "rk/"), concat!("/tmp/", "target"), concat!("/root", "/."), concat!("/fa", "rm/")];
     let text_files = ["rs", "toml", "md", "py", "sh", "c", "h", "csv", "json", "yml", "run", "Makefile"];
@@ -484,7 +484,7 @@ const EMBEDDED: [&str; 15] = [
 ];
 
 #[test]
-fn libraries_name_no_flag_of_the_command_line() {
+fn libraries_mention_no_command_line_option() {
     let ours =
         |source: &Source| EMBEDDED.iter().any(|name| source.path.starts_with(format!("crates/{name}/src")));
     let is_test = |source: &Source| {
@@ -502,7 +502,7 @@ fn libraries_name_no_flag_of_the_command_line() {
 }
 
 #[test]
-fn nothing_is_left_to_be_written() {
+fn source_files_contain_no_stubs() {
     let needles =
         [concat!("to", "do!("), concat!("unimpl", "emented!("), concat!("FIX", "ME"), concat!("TO", "DO")];
     let mut found = Vec::new();
@@ -535,13 +535,13 @@ fn packages_in(manifest: &Path) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn the_book_has_every_page_once() {
+fn book_lists_every_page_once() {
     let faults = book::faults_of_the_list(&root().join("docs"), &book::pages(&root()));
     assert_none("pages that are not in the book's list, or lines of it without a page", &faults);
 }
 
 #[test]
-fn rust_code_of_tutorials_is_that_of_examples() {
+fn rust_code_of_tutorials_matches_the_examples() {
     let examples: Vec<Source> = rust_sources()
         .into_iter()
         .filter(|source| source.path.starts_with("crates/faircast/examples"))
@@ -568,7 +568,7 @@ fn every_link_leads_to_an_existing_file_and_heading() {
 }
 
 #[test]
-fn every_bound_that_is_promised_has_its_test() {
+fn every_documented_bound_has_a_test() {
     let is_name = |word: &str| word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let sources = rust_sources();
     for (page, least) in [("docs/limits.md", 20), ("docs/threats.md", 20), ("docs/reliability.md", 8)] {
@@ -592,7 +592,7 @@ fn prose() -> Vec<Source> {
 
 /// `cargo test -p faircast-testkit --test house language -- --nocapture` prints the counts by crate.
 #[test]
-fn the_language_of_no_file_becomes_harder_to_read() {
+fn no_file_exceeds_its_recorded_language_counts() {
     let path = root().join("crates/testkit/tests/house/language.txt");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let (record, prose) = (language::record(&text), prose());
@@ -618,7 +618,7 @@ fn the_language_of_no_file_becomes_harder_to_read() {
 }
 
 #[test]
-fn the_list_of_messages_is_complete() {
+fn generated_list_of_messages_is_up_to_date() {
     let path = root().join("crates/testkit/tests/house/messages.txt");
     let list = format!(
         "# Messages that a user can see, by file (messages.rs). FAIRCAST_BLESS=1 writes this list.\n{}",

@@ -66,7 +66,7 @@ fn messages(text: &str, all: bool) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn messages_are_found_among_other_literals() {
+fn user_messages_are_found_among_other_literals() {
     let text = concat!(
         "#[error(\"no {0}\")]\nA(u8),\nlet a = \"cannot read \\\n    {path}\";\nb.expect(\"it is there now\");\n",
         "assert!(c, \"not for a user\"); let d = \"one two\";"

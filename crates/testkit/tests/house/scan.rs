@@ -231,24 +231,24 @@ mod tests {
     }
 
     #[test]
-    fn appendices_and_lists_are_citations() {
+    fn appendix_and_list_references_are_citations() {
         assert_eq!(cited("Paper 000, appendix B.1"), ["paper 000, B.1"]);
         assert_eq!(cited("paper 000, 3.1.2 and 3.1.3, which"), ["paper 000, 3.1.2", "paper 000, 3.1.3"]);
     }
 
     #[test]
-    fn a_document_alone_or_a_figure_is_no_section() {
+    fn paper_or_figure_reference_is_no_section_citation() {
         assert!(cited("paper 000 says; paper 000, figure 3.4; random seed 7").is_empty());
     }
 
     #[test]
-    fn a_gap_is_read_to_the_end_of_its_paragraph() {
+    fn gap_comment_is_read_to_the_end_of_its_paragraph() {
         let text = concat!("x // Paper ", "gap: one\n    // two\n    //\n    // three\n");
         assert_eq!(gaps(text), ["one two"]);
     }
 
     #[test]
-    fn a_crate_is_named_by_code_and_not_by_comments_or_longer_names() {
+    fn crate_use_is_found_in_code_but_not_in_comments() {
         assert!(names_crate("let x = toml::from_str(y);", "toml"));
         assert!(names_crate("    pub use toml as t;", "toml"));
         assert!(!names_crate("/// See [`toml::Table`].\nuse my_toml::Table;\nlet toml = 1;", "toml"));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_two_dashes_and_a_word() {
+    fn command_line_option_is_two_dashes_and_a_word() {
         for flag in ["--key", "give its --key", "(`--datagram 1200`)"] {
             assert!(names_flag(flag), "{flag}");
         }
@@ -275,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_listing_matches_only_its_own_gap() {
+    fn shortened_gap_text_matches_only_its_own_gap() {
         assert!(same_start("one two", "one two three"));
         assert!(!same_start("one three", "one two three"));
         assert!(!same_start("", "one"));
     }
 
     #[test]
-    fn a_subsection_lies_in_its_section_and_not_in_its_neighbour() {
+    fn subsection_belongs_only_to_its_own_section() {
         assert!(Section::new("000", "3.1.5").lies_in(&Section::new("000", "3.1")));
         assert!(!Section::new("002", "3.10").lies_in(&Section::new("002", "3.1")));
     }

@@ -17,31 +17,31 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
 
 #[test]
-fn the_corpus_of_sessions_is_harmless() {
+fn corpus_of_fuzz_target_sessions_causes_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     replay("sessions", |input| sessions::sessions(input, scratch.path()));
 }
 
 #[test]
-fn the_corpus_of_relays_is_harmless() {
+fn corpus_of_fuzz_target_relays_causes_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     replay("relays", |input| sessions::relays(input, scratch.path()));
 }
 
 #[test]
-fn the_corpus_of_layers_is_harmless() {
+fn corpus_of_fuzz_target_layers_causes_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     replay("layers", |input| sessions::layers(input, scratch.path()));
 }
 
 #[test]
-fn changed_inputs_of_relays_are_harmless() {
+fn changed_inputs_of_fuzz_target_relays_cause_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     assert_harmless_when_changed("relays", |input| sessions::relays(input, scratch.path()));
 }
 
 #[test]
-fn changed_inputs_of_layers_are_harmless() {
+fn changed_inputs_of_fuzz_target_layers_cause_no_panic() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     assert_harmless_when_changed("layers", |input| sessions::layers(input, scratch.path()));
 }
@@ -185,7 +185,7 @@ fn leaping_stream() -> Vec<u8> {
 
 /// With `FAIRCAST_BLESS=1`, writes the initial inputs.
 #[test]
-fn every_sample_is_in_the_corpus() {
+fn corpus_contains_every_generated_sample() {
     for (name, input) in journeys() {
         stored("sessions", name, &input);
     }

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn relay_confirms_a_completion_only_after_its_source_does() {
+    fn relay_confirms_a_completion_only_after_its_source_confirms() {
         let mut members = Members::default();
         members.report_ids();
         relay(&mut members, 1, 2);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn receiver_restarted_behind_a_relay_keeps_its_first_id() {
+    fn receiver_restarted_behind_a_relay_counts_once_by_first_id() {
         let mut members = Members::of_relay();
         let mut report = |number, state, secs| {
             let host = Name::clipped("lab1");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn only_relays_report_completions_and_their_number_is_bounded() {
+    fn completions_are_accepted_only_from_relays_and_up_to_a_limit() {
         let mut members = Members::default();
         report(&mut members, 5, (0, MemberState::Receiving), 1);
         assert!(confirms(&mut members, 5, &[11]).is_empty() && confirms(&mut members, 6, &[11]).is_empty());

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_tree_reports_are_bounded() {
+    fn stored_entries_of_forged_tree_reports_are_bounded() {
         let mut members = Members::default();
         joins(&mut members, 1, RELAYS);
         joins(&mut members, 2, 0);

@@ -54,7 +54,7 @@ const SPREAD: Span = Span::from_millis(10);
 const IDLE_TIMEOUT: Span = Span::from_secs(10);
 
 #[test]
-fn restart_replaces_the_receivers_old_entry() {
+fn restarted_receiver_replaces_its_old_entry() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
@@ -65,7 +65,7 @@ fn restart_replaces_the_receivers_old_entry() {
 }
 
 #[test]
-fn a_finished_receiver_that_restarts_counts_once() {
+fn finished_receiver_counts_once_after_a_restart() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 3, 'b', MemberState::Joined, at(0));
@@ -102,7 +102,7 @@ fn receiver_that_moves_to_another_parent_leaves_and_may_rejoin() {
 }
 
 #[test]
-fn two_live_receivers_of_one_host_both_count() {
+fn two_live_receivers_of_one_host_are_both_counted() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
@@ -123,7 +123,7 @@ fn receiver_of_another_host_replaces_no_entry() {
 }
 
 #[test]
-fn the_counts_follow_every_change() {
+fn member_counts_follow_every_state_change() {
     let mut members = Members::default();
     for number in 1..=4 {
         assert_eq!(report(&mut members, number, 'a', MemberState::Joined, at(0)), Change::Joined);
@@ -157,7 +157,7 @@ fn receiver_is_slow_after_reporting_a_low_rate_for_a_second() {
 }
 
 #[test]
-fn few_receivers_of_an_unknown_group_report_early() {
+fn few_first_reports_are_early_if_the_group_size_is_unknown() {
     let mut rng = Rng::new(1, 1);
     let turns: Vec<Span> = (0..10_000).map(|_| first_turn(SPREAD, &mut rng)).collect();
     let early = turns.iter().filter(|turn| **turn < onset(SPREAD).scaled(0.5)).count();
@@ -166,7 +166,7 @@ fn few_receivers_of_an_unknown_group_report_early() {
 }
 
 #[test]
-fn turn_moves_with_the_spread() {
+fn report_turn_is_rescaled_when_the_spread_changes() {
     let (one, ten) = (Span::from_millis(10), Span::from_millis(100));
     let turn = at(1) + one;
     assert_eq!(stretched(turn, at(1), one, ten), at(1) + ten);
@@ -200,7 +200,7 @@ fn simultaneous_keepalives_do_not_delay_other_members() {
 }
 
 #[test]
-fn large_group_reports_in_turns() {
+fn reports_of_a_large_group_are_spread_over_seconds() {
     let mut members = Members::default();
     for number in 1..=5_000 {
         assert_eq!(report(&mut members, number, 'a', MemberState::Joined, at(0)), Change::Joined);
@@ -209,7 +209,7 @@ fn large_group_reports_in_turns() {
 }
 
 #[test]
-fn receiver_overrides_a_forged_state() {
+fn newer_report_of_the_receiver_replaces_a_forged_state() {
     let mut members = Members::default();
     let now = Time::ZERO + Span::from_secs(1);
     let say = |members: &mut Members, state, seq| numbered(members, 1, 'a', (state, seq), now);
@@ -283,7 +283,7 @@ fn count_of_unanswered_requests_matches_the_queue() {
 }
 
 #[test]
-fn relay_whose_only_receiver_failed_reports_no_completion() {
+fn relay_with_a_failed_receiver_reports_no_completion() {
     let mut members = Members::default();
     let report_of = |state, done| Report { done, ..because(RELAYS, 1, state) };
     let place = SocketAddr::from(([192, 0, 2, 1], 1));
@@ -338,7 +338,7 @@ fn receivers_behind_a_restarted_relay_count_once() {
 }
 
 #[test]
-fn expired_restarted_receiver_is_not_incomplete() {
+fn expired_process_of_a_restarted_receiver_is_not_counted() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
@@ -358,7 +358,7 @@ fn has(members: &mut Members, number: u64, before: u64, next: u64, now: Time) {
 }
 
 #[test]
-fn only_members_that_receive_the_source_take_turns() {
+fn only_members_that_receive_the_source_get_report_turns() {
     let mut members = Members::default();
     for number in 1..=100 {
         has(&mut members, number, 50, 50, at(0));
@@ -380,7 +380,7 @@ fn only_members_that_receive_the_source_take_turns() {
 }
 
 #[test]
-fn number_of_stored_askers_is_bounded() {
+fn number_of_stored_asking_receivers_is_bounded() {
     let mut members = Members::default();
     for number in 1..=100_000 {
         members.on_asking(id(number), Seq(number));
@@ -389,7 +389,7 @@ fn number_of_stored_askers_is_bounded() {
 }
 
 #[test]
-fn receiver_reports_only_itself() {
+fn receiver_cannot_report_other_receivers() {
     let mut members = Members::default();
     let place = SocketAddr::from(([192, 0, 2, 1], 1));
     let report_of = |state| Report { receivers: 9, done: 9, ..because(0, 1, state) };

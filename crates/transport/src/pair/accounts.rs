@@ -27,7 +27,7 @@ fn ended(net: &mut Net, source: usize) -> (SendReport, f64) {
 }
 
 #[test]
-fn join_timeout_is_spent_once() {
+fn source_waits_for_the_join_timeout_only_once() {
     for entry in CATALOGUE {
         let mut net = net(1);
         net.receivers(2, path(), path());
@@ -87,7 +87,7 @@ fn start_request_before_any_join_waits_for_the_first_receiver() {
 }
 
 #[test]
-fn a_receiver_that_fails_during_the_wait_is_counted_once() {
+fn receiver_that_fails_before_the_start_is_counted_once() {
     for entry in CATALOGUE {
         let mut net = net(4);
         net.receivers(2, path(), path());
@@ -109,7 +109,7 @@ fn a_receiver_that_fails_during_the_wait_is_counted_once() {
 }
 
 #[test]
-fn a_host_with_another_key_is_refused_and_not_absent() {
+fn host_with_another_key_is_reported_as_refused() {
     let keys = [7, 8].map(|byte| GroupKey::from_bytes([byte; 32]));
     let mut net = net(5);
     for key in &keys {
@@ -131,7 +131,7 @@ fn a_host_with_another_key_is_refused_and_not_absent() {
 }
 
 #[test]
-fn report_without_members_names_the_hosts_that_refuse() {
+fn start_error_without_receivers_names_refusing_hosts() {
     let keys = [7, 8].map(|byte| GroupKey::from_bytes([byte; 32]));
     let mut net = net(6);
     net.receivers_with(1, path(), path(), None, Some(keys[1].clone()));

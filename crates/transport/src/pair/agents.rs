@@ -63,7 +63,7 @@ fn only_the_agent_repairs_the_loss_of_its_child() {
 }
 
 #[test]
-fn sealed_sessions_go_through_agents_that_cannot_read_them() {
+fn agents_forward_sealed_sessions_that_they_cannot_read() {
     let key = GroupKey::from_bytes([7; 32]);
     let mut grove = two_agents(3, offer(6).sealed(key), 0.02);
     grove.start();
@@ -128,7 +128,7 @@ fn orphaned_agent_moves_to_the_source_with_its_children() {
 }
 
 #[test]
-fn agents_that_name_each_other_both_join_the_source() {
+fn agents_with_each_other_as_parent_join_the_source() {
     let mut grove = Net::of(14, offer(2));
     let first = std::net::SocketAddr::from(([10, 2, 0, 1], 5778));
     let second = std::net::SocketAddr::from(([10, 2, 0, 2], 5778));
@@ -177,12 +177,12 @@ fn dies_when_one_is_done(place: usize, network: impl Fn(u64) -> Net) {
 }
 
 #[test]
-fn completed_child_of_a_dying_agent_counts_once() {
+fn completed_child_counts_once_after_its_agent_fails() {
     dies_when_one_is_done(0, |seed| two_agents(100 + seed, offer(6), 0.0));
 }
 
 #[test]
-fn completed_child_counts_once_if_the_agents_parent_dies() {
+fn completed_child_counts_once_after_its_agents_parent_fails() {
     dies_when_one_is_done(0, |seed| {
         let mut grove = Net::of(200 + seed, offer(4));
         let top = grove.agent(&[], 16, lan());
@@ -196,7 +196,7 @@ fn completed_child_counts_once_if_the_agents_parent_dies() {
 }
 
 #[test]
-fn dead_agent_without_receivers_delays_no_session() {
+fn dead_agent_without_receivers_does_not_delay_a_session() {
     let mut grove = Net::of(16, offer(2));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
@@ -212,7 +212,7 @@ fn dead_agent_without_receivers_delays_no_session() {
 }
 
 #[test]
-fn agent_without_receivers_stays_with_its_parent() {
+fn agent_without_receivers_does_not_leave_its_parent() {
     let mut grove = Net::of(17, Offer::bytes(12_000_000).by("mtcp").expect(1));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
@@ -245,7 +245,7 @@ fn late_child_gets_the_whole_content() {
 }
 
 #[test]
-fn distant_receiver_gets_a_status_every_second_round_trip() {
+fn distant_receiver_gets_one_status_per_two_round_trips() {
     let mut grove = Net::of(15, Offer::bytes(4_000_000).by("mtcp").expect(1));
     let far = Link::millis(40).mbps(8.0).fifo(60_000);
     grove.children(&[], 1, far);
@@ -271,7 +271,7 @@ fn child_refused_by_a_full_agent_joins_the_source() {
 }
 
 #[test]
-fn slow_child_moves_and_the_others_continue() {
+fn slow_child_is_served_separately_and_others_are_faster() {
     let slow = Link::millis(2).mbps(1.0).fifo(60_000);
     let run = |localized: bool| {
         let mut grove = Net::of(9, Offer::bytes(2_000_000).by("mtcp,local-high=0.01,local-hold=1").expect(4));
@@ -327,7 +327,7 @@ fn forged_and_replayed_reports_of_a_child_change_nothing() {
 }
 
 #[test]
-fn orders_of_unknown_hosts_are_ignored() {
+fn orders_from_unknown_hosts_are_ignored() {
     let mut grove = two_agents(12, offer(6), 0.0);
     grove.recorded = Some(Vec::new());
     grove.start();
@@ -358,7 +358,7 @@ fn orders_of_unknown_hosts_are_ignored() {
 }
 
 #[test]
-fn other_congestion_controls_have_no_agents() {
+fn agents_do_not_serve_sessions_of_other_schemes() {
     let mut grove = Net::of(11, Offer::bytes(6_000_000).expect(1));
     let agent = grove.agent(&[], 16, lan());
     let agent = grove.agents[agent].address;

@@ -35,7 +35,7 @@ fn assert_agreed(scheme: &'static str, mut net: Net, key: Option<GroupKey>, head
 }
 
 #[test]
-fn both_ends_run_the_same_scheme_for_packets_of_the_same_size() {
+fn source_and_receiver_agree_on_scheme_and_packet_size() {
     for entry in CATALOGUE.iter().filter(|entry| entry.wires.contains(&Wire::Native)) {
         for key in [None, Some(key())] {
             assert_agreed(entry.name, Net::new(21), key.clone(), 28);
@@ -64,7 +64,7 @@ fn session_with_an_impossible_packet_size_is_not_joined() {
 }
 
 #[test]
-fn packets_for_a_source_are_not_reported_as_another_key() {
+fn receiver_does_not_mistake_feedback_for_another_key() {
     let mut net = Net::new(26);
     let all = net.receivers(1, Link::millis(5), Link::millis(5));
     let seen = |net: &Net| net.receivers[all.start].session.as_ref().and_then(|session| session.seen());

@@ -49,7 +49,7 @@ fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Ti
 }
 
 #[test]
-fn mtu_black_hole_ends_the_session_with_advice_on_the_path() {
+fn mtu_black_hole_ends_the_session_with_advice_to_check_path() {
     for entry in CATALOGUE {
         let mut net = Net::new(1);
         let all = net.receivers(2, hole(), Link::millis(5));
@@ -79,7 +79,7 @@ fn mtu_black_hole_during_a_transfer_ends_the_session() {
 }
 
 #[test]
-fn member_in_a_black_hole_is_named_while_others_finish() {
+fn member_in_a_black_hole_is_reported_and_others_finish() {
     for entry in CATALOGUE {
         let mut net = Net::new(3);
         let well = net.receivers(2, path(), Link::millis(5));
@@ -100,7 +100,7 @@ fn member_in_a_black_hole_is_named_while_others_finish() {
 
 /// The member in the black hole requests everything repeatedly.
 #[test]
-fn member_in_a_black_hole_delays_others_little() {
+fn member_in_a_black_hole_barely_delays_others() {
     let time_of_others = |lost: usize| {
         let mut net = Net::new(6);
         let well = net.receivers(2, path(), Link::millis(5));
@@ -134,7 +134,7 @@ fn session_survives_a_temporary_mtu_black_hole() {
 }
 
 #[test]
-fn good_path_causes_no_warning_of_loss() {
+fn moderate_losses_cause_no_warning() {
     for entry in CATALOGUE {
         let mut net = Net::new(5);
         let all = net.receivers(3, path().losing(0.02), Link::millis(5).losing(0.1));
@@ -150,7 +150,7 @@ fn good_path_causes_no_warning_of_loss() {
 
 /// A kernel that forwards multicast loses packets that are sent several at a time. This network imitates it.
 #[test]
-fn packets_leave_singly_after_losses_of_bursts() {
+fn source_sends_single_packets_after_bursts_were_lost() {
     for entry in CATALOGUE {
         let mut net = Net::new(5);
         net.receivers(2, Link::millis(2).mbps(200.0).fifo(500_000), Link::millis(2));

@@ -241,7 +241,7 @@ fn unchanged_files_arrive_despite_random_changes() {
 }
 
 #[test]
-fn withdrawn_files_pass_relays_with_every_scheme() {
+fn withdrawals_reach_receivers_behind_relays_with_every_scheme() {
     for name in schemes() {
         let mut tree = Net::of(26, Offer::bytes(1).by(name).expect(4).at_most_mbps(4.0).in_blocks_of(32));
         let link = || Link::millis(3).mbps(20.0).fifo(100_000).losing(0.01);
@@ -264,7 +264,7 @@ fn withdrawn_files_pass_relays_with_every_scheme() {
 }
 
 #[test]
-fn withdrawn_files_pass_routers() {
+fn withdrawals_reach_receivers_behind_routers() {
     for (name, kind) in [("raccoom", RouterKind::Raccoom), ("rmanp", RouterKind::Rmanp)] {
         let mut tree = Net::of(27, Offer::bytes(1).by(name).expect(3).at_most_mbps(4.0).in_blocks_of(32));
         let link = || Link::millis(3).mbps(20.0).fifo(100_000).losing(0.01);
@@ -284,7 +284,7 @@ fn withdrawn_files_pass_routers() {
 }
 
 #[test]
-fn withdrawn_files_pass_agents() {
+fn withdrawals_reach_receivers_behind_agents() {
     let key = GroupKey::from_bytes([7; 32]);
     for key in [None, Some(key)] {
         let offer = Offer::bytes(1).by("mtcp").expect(4).at_most_mbps(4.0).in_blocks_of(32);

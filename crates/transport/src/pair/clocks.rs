@@ -40,7 +40,7 @@ fn receiver_with_a_wrong_clock_receives_normally() {
 }
 
 #[test]
-fn replay_check_by_a_wrong_clock_warns_within_five_seconds() {
+fn replay_check_with_a_wrong_clock_warns_within_five_seconds() {
     for key in keys() {
         for clock in WRONG {
             let (net, _) = run(key.clone(), clock, ReplayPolicy::Clock, secs(5));
@@ -57,7 +57,7 @@ fn replay_check_by_a_wrong_clock_warns_within_five_seconds() {
 }
 
 #[test]
-fn replay_check_by_clock_tolerates_five_minutes() {
+fn clock_based_replay_check_tolerates_five_minutes_of_error() {
     for key in keys() {
         for clock in [UNIX_SECS - 300, UNIX_SECS + 300] {
             let (net, source) = run(key.clone(), clock, ReplayPolicy::Clock, secs(25));

@@ -21,12 +21,12 @@ fn fingerprint(seed: u64, spurious: Option<Span>) -> String {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_datagrams_at_the_same_moments() {
+fn same_seed_gives_the_same_datagrams_at_the_same_times() {
     assert_eq!(fingerprint(1, None), fingerprint(1, None));
 }
 
 #[test]
-fn another_seed_gives_another_run() {
+fn different_seeds_give_different_runs() {
     assert_ne!(fingerprint(1, None), fingerprint(2, None));
 }
 

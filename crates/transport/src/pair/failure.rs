@@ -33,7 +33,7 @@ fn source_without_feedback_slows_down_and_names_silent_hosts() {
 }
 
 #[test]
-fn receivers_of_a_silent_source_end_and_keep_verified_blocks() {
+fn receivers_of_a_silent_source_end_and_report_verified_bytes() {
     let mut net = Net::new(2).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers(2, Link::millis(5), Link::millis(5));
     net.source(Offer::bytes(40_000_000).expect(2));
@@ -53,7 +53,7 @@ fn receivers_of_a_silent_source_end_and_keep_verified_blocks() {
 }
 
 #[test]
-fn outage_of_seconds_costs_only_its_duration() {
+fn transfer_completes_soon_after_an_outage_of_four_seconds() {
     let mut net = Net::new(3).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers(2, Link::millis(5), Link::millis(5));
     let source = net.source(Offer::bytes(30_000_000).expect(2));

@@ -72,7 +72,7 @@ fn feedback_of_receivers_with_independent_losses_is_bounded() {
 }
 
 #[test]
-fn slow_hosts_advertise_windows_in_turns() {
+fn window_advertisements_of_many_slow_hosts_are_bounded() {
     const RECEIVERS: usize = 120;
     let mut held = 0;
     for (scheme, is_of_one_rate) in schemes() {

@@ -57,7 +57,7 @@ fn flooded_receiver_gets_the_content_at_the_rate_of_its_link() {
 }
 
 #[test]
-fn no_flood_warning_where_routers_prune_groups() {
+fn no_flood_warning_is_given_if_routers_prune_groups() {
     for scheme in layered() {
         let (mut net, source, fast, slow) = two(scheme, Network::Snoops);
         net.run_to_end(secs(300));
@@ -70,7 +70,7 @@ fn no_flood_warning_where_routers_prune_groups() {
 
 /// The link of the complaining receiver is too slow for the base layer itself, so slowing other receivers down does not help it.
 #[test]
-fn unfounded_complaint_costs_others_seconds_only() {
+fn unfounded_flood_complaint_delays_others_by_seconds_only() {
     let time_of_fast = |slow: usize| {
         let mut net = Net::new(3);
         let fast = net.receivers(1, Link::millis(5).mbps(40.0).fifo(60_000), Link::millis(5));

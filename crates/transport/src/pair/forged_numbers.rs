@@ -131,28 +131,28 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn forged_far_packet_numbers_of_the_source_change_nothing() {
+fn forged_far_packet_numbers_do_not_delay_an_open_session() {
     assert_harmless(names(), None, &FAR, 0.1);
 }
 
 #[test]
-fn forged_far_packet_numbers_of_a_member_change_nothing() {
+fn far_packet_numbers_forged_by_a_member_do_not_delay_a_session() {
     assert_harmless(names(), Some(&key()), &FAR, 0.1);
 }
 
 #[test]
-fn forged_far_packet_numbers_of_layers_change_nothing() {
+fn forged_far_packet_numbers_do_not_delay_layered_sessions() {
     assert_harmless(LAYERED.into_iter(), None, &FAR, 0.1);
     assert_harmless(LAYERED.into_iter(), Some(&key()), &FAR, 0.1);
 }
 
 #[test]
-fn forged_near_packet_numbers_cost_seconds_only() {
+fn forged_near_packet_numbers_delay_a_session_by_seconds_only() {
     assert_harmless(names(), None, &NEAR, 3.0);
     assert_harmless(names(), Some(&key()), &NEAR, 3.0);
 }
 
 #[test]
-fn forged_near_packet_numbers_of_layers_cost_seconds_only() {
+fn forged_near_packet_numbers_delay_layers_by_seconds_only() {
     assert_harmless(LAYERED.into_iter(), None, &NEAR, 3.0);
 }

@@ -158,7 +158,7 @@ fn honest_at(net: &mut Net, limit: u64) -> f64 {
 }
 
 #[test]
-fn forged_congestion_reports_respect_the_rate_floor() {
+fn rate_floor_holds_despite_forged_congestion_reports() {
     for scheme in schemes() {
         let offer = || Offer::bytes(BYTES).by(scheme).at_least_mbps(FLOOR).expect(3);
         let alone = honest_at(&mut three(offer(), None), 300);
@@ -170,7 +170,7 @@ fn forged_congestion_reports_respect_the_rate_floor() {
 }
 
 #[test]
-fn forged_reports_slow_a_session_within_the_slow_policy() {
+fn slow_receiver_policy_bounds_the_effect_of_forged_reports() {
     for lie in [Lie::Congested, Lie::Full] {
         for scheme in schemes() {
             let seconds = |slow: SlowReceiverPolicy| {
@@ -241,7 +241,7 @@ fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> 
 }
 
 #[test]
-fn reports_without_loss_respect_the_maximum_rate() {
+fn maximum_rate_holds_despite_forged_reports_without_loss() {
     for scheme in schemes() {
         let honest = reached(scheme, 1, 6.0, None);
         let (alone, beside) =
@@ -257,7 +257,7 @@ fn reports_without_loss_respect_the_maximum_rate() {
 /// A source at its rate floor warns of congestion and continues, so a receiver can only leave. Here the rate floor exceeds the
 /// network's capacity.
 #[test]
-fn source_at_its_rate_floor_ignores_congestion_warnings() {
+fn source_at_its_rate_floor_does_not_slow_down_for_congestion() {
     let mut net = Net::new(41);
     net.trace.off = true;
     net.receivers(1, Link::millis(20).mbps(4.0).fifo(40_000), Link::millis(20));

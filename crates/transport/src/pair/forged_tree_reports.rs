@@ -19,7 +19,7 @@ fn at_the_floor() -> f64 {
 }
 
 #[test]
-fn forged_reports_to_an_agent_respect_the_rate_floor() {
+fn rate_floor_holds_despite_forged_reports_to_an_agent() {
     for lie in LIES {
         let offer = Offer::bytes(BYTES).by("mtcp").at_least_mbps(FLOOR).at_most_mbps(6.0).expect(3);
         let mut grove = Net::of(71, offer);
@@ -63,7 +63,7 @@ fn honest_at(tree: &mut Net, honest: &[usize]) -> f64 {
 }
 
 #[test]
-fn forged_reports_to_a_router_respect_the_rate_floor() {
+fn rate_floor_holds_despite_forged_reports_to_a_router() {
     for kind in RouterKind::ALL {
         for lie in LIES {
             let mut tree = two_routers(kind, 5);
@@ -80,7 +80,7 @@ fn forged_reports_to_a_router_respect_the_rate_floor() {
 }
 
 #[test]
-fn forged_reports_of_routers_respect_the_rate_floor() {
+fn rate_floor_holds_despite_forged_reports_of_routers() {
     for kind in RouterKind::ALL {
         for lie in LIES {
             let mut tree = two_routers(kind, 3);
@@ -98,7 +98,7 @@ fn forged_reports_of_routers_respect_the_rate_floor() {
 
 /// The malicious router forwards only messages without content.
 #[test]
-fn routers_that_withhold_data_respect_the_rate_floor() {
+fn rate_floor_holds_despite_routers_that_withhold_data() {
     for kind in RouterKind::ALL {
         let offer = Offer::bytes(BYTES).by(kind.scheme()).at_least_mbps(FLOOR).at_most_mbps(6.0).expect(3);
         let mut tree = Net::of(79, offer);

@@ -114,18 +114,18 @@ fn assert_harmless(key: Option<GroupKey>, attacks: &[(&str, Attack)]) {
 }
 
 #[test]
-fn outsider_cannot_change_a_sealed_session() {
+fn outsider_cannot_disturb_a_sealed_session() {
     let attacks = [("replayed", Attack::Replay), ("damaged", Attack::Damage), ("invented", Attack::Invent)];
     assert_harmless(Some(key()), &attacks);
 }
 
 #[test]
-fn damaged_datagrams_do_not_change_an_open_session() {
+fn damaged_datagrams_do_not_disturb_an_open_session() {
     assert_harmless(None, &[("damaged, open", Attack::Damage)]);
 }
 
 #[test]
-fn unsealed_session_survives_replayed_datagrams() {
+fn open_session_completes_despite_replayed_datagrams() {
     let ((seconds, ..), (took, ..)) = (run(None, Attack::None), run(None, Attack::Replay));
     println!("replayed, open: {took:.2} s (else {seconds:.2})");
     assert!(took < 2.0 * seconds);
@@ -160,7 +160,7 @@ fn far_away(net: &mut Net, source: usize, number: u32) {
 }
 
 #[test]
-fn forged_round_trip_time_does_not_delay_repairs_of_others() {
+fn forged_round_trip_time_does_not_delay_repairs_for_others() {
     let run = |lies: bool| {
         let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
         let all = net.receivers(2, Link::millis(5).losing(0.05), Link::millis(5));

@@ -62,7 +62,7 @@ fn layer_events_match_the_counts_of_the_report() {
 }
 
 #[test]
-fn content_arrives_through_the_disk_with_little_memory() {
+fn receivers_with_little_memory_complete_by_spilling_to_disk() {
     let mut net = Net::new(2);
     let all = net.receivers(2, fast().losing(0.01), Link::millis(5));
     for (receiver, memory) in [(0, 0), (1, 200_000)] {
@@ -83,7 +83,7 @@ fn content_arrives_through_the_disk_with_little_memory() {
 }
 
 #[test]
-fn receivers_resume_with_a_restarted_source_of_layers() {
+fn receivers_resume_with_a_restarted_layered_source() {
     let mut net = Net::new(3);
     let all = net.receivers(2, fast(), Link::millis(5));
     let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(2));
@@ -122,7 +122,7 @@ fn stopped_receiver_leaves_all_layers_at_once() {
 }
 
 #[test]
-fn host_that_cannot_join_a_layer_stays_below_and_warns_once() {
+fn receiver_uses_lower_layers_and_warns_once_if_a_join_fails() {
     let mut net = Net::new(5);
     let all = net.receivers(1, fast(), Link::millis(5));
     net.receivers[0].refuses = Some(Layer(2));
@@ -138,7 +138,7 @@ fn host_that_cannot_join_a_layer_stays_below_and_warns_once() {
 }
 
 #[test]
-fn layers_are_sealed() {
+fn receiver_without_the_key_joins_no_sealed_layer() {
     let key = GroupKey::from_bytes([9; 32]);
     let mut net = Net::new(6);
     let all = net.receivers_with(2, fast().losing(0.01), Link::millis(5), None, Some(key.clone()));
@@ -153,7 +153,7 @@ fn layers_are_sealed() {
 
 /// The receiver gets only the symbols of enhancement layers, as if it had just left them. Its own buffer overflows as well.
 #[test]
-fn scheme_ignores_symbols_of_layers_that_are_not_joined() {
+fn scheme_ignores_symbols_of_unjoined_layers() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let offer = Offer::bytes(300_000).by(RLC).expect(1);
     let mut source = SourceNode::new(1, 0, offer, dir.path().join("in").join("content"));

@@ -303,7 +303,7 @@ fn offer() -> Offer {
 const CROWD: usize = 10_000;
 
 #[test]
-fn ten_thousand_expected_receivers_join_in_turns() {
+fn join_reports_of_ten_thousand_expected_receivers_are_bounded() {
     let run = run(CROWD, offer().expect(CROWD as u32).wait_secs(60), 0.001);
     run.print("10,000 expected");
     assert_eq!(run.source.report().verified, CROWD as u64);
@@ -338,7 +338,7 @@ fn ten_thousand_distant_receivers_do_not_flood_the_source() {
 }
 
 #[test]
-fn hundred_receivers_are_confirmed_within_moments() {
+fn hundred_receivers_complete_within_two_seconds() {
     let run = run(100, offer().expect(100), 0.01);
     run.print("100 expected");
     assert_eq!(run.source.report().verified, 100);

@@ -55,7 +55,7 @@ fn slow_receiver_does_not_delay_others() {
 }
 
 #[test]
-fn no_symbol_crosses_twice_and_losses_cost_little() {
+fn receivers_get_few_surplus_symbols_despite_losses() {
     let mut net = Net::new(5);
     let all = net.receivers(3, Link::millis(5).mbps(40.0).fifo(60_000).losing(0.02), Link::millis(5));
     let source = net.source(Offer::bytes(2_000_000).by(RLC).expect(3));

@@ -81,7 +81,7 @@ fn receivers_resume_with_a_restarted_source() {
 }
 
 #[test]
-fn both_sides_can_restart() {
+fn session_resumes_after_source_and_receivers_restart() {
     let mut net = net(4);
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
@@ -98,7 +98,7 @@ fn both_sides_can_restart() {
 }
 
 #[test]
-fn stopped_receiver_is_reported_and_delays_no_other() {
+fn stopped_receiver_is_reported_and_does_not_delay_others() {
     let mut net = net(5);
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0).wait_secs(2));

@@ -104,7 +104,7 @@ fn keys() -> [Option<GroupKey>; 2] {
 /// Packets state their departure time in 32 bits of microseconds: 71.6 minutes. A silence of half of that makes timestamps
 /// ambiguous.
 #[test]
-fn stream_survives_a_silence_beyond_the_range_of_timestamps() {
+fn stream_continues_after_silence_beyond_the_timestamp_range() {
     for scheme in ["ormcc", "tfmcc", "pgmcc", "mca-plus", "le-sbcc"] {
         for key in keys() {
             let mut stream = Stream::new(scheme, key.clone(), 0, Pace::Usual);
@@ -122,7 +122,7 @@ fn stream_survives_a_silence_beyond_the_range_of_timestamps() {
 
 /// Five status messages a second let their number pass the tested value within minutes.
 #[test]
-fn stream_survives_wrapped_numbers_and_new_keys() {
+fn stream_continues_after_counters_wrap_and_keys_change() {
     for key in keys() {
         for at in [TURN, WRAP / 2, WRAP, 2 * WRAP] {
             let mut stream = Stream::new("ormcc", key.clone(), at - 500, Pace::Usual);
@@ -140,15 +140,15 @@ fn stream_survives_wrapped_numbers_and_new_keys() {
 
 /// A simulated day takes seconds: a block every ten minutes, a silence of three hours, and late joiners.
 #[test]
-fn source_serves_old_and_late_receivers_for_a_day() {
+fn source_serves_early_and_late_receivers_for_a_day() {
     days(1, 40_000);
 }
 
 /// The same for 365 days. Run it with `cargo test --release -p faircast-transport --lib -- --ignored
-/// source_serves_old_and_late_receivers_for_a_year --nocapture`.
+/// source_serves_early_and_late_receivers_for_a_year --nocapture`.
 #[test]
 #[ignore = "takes the better part of an hour of a processor"]
-fn source_serves_old_and_late_receivers_for_a_year() {
+fn source_serves_early_and_late_receivers_for_a_year() {
     days(365, 15_000_000);
 }
 

@@ -70,7 +70,7 @@ fn every_source_slows_down_when_only_small_packets_pass() {
 }
 
 #[test]
-fn rate_recovers_to_half_within_two_seconds_of_an_outage() {
+fn rate_recovers_to_half_within_two_seconds_after_an_outage() {
     for scheme in schemes_with_feedback() {
         for outage in [4, 10] {
             let mut net = running(scheme, 20);

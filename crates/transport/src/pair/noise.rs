@@ -28,7 +28,7 @@ fn flood(endpoint: &mut dyn Endpoint, datagram: &[u8], from: SocketAddr, now: Ti
 }
 
 #[test]
-fn sealed_session_drops_noise_without_state() {
+fn sealed_session_drops_damaged_packets_without_storing_state() {
     let key = GroupKey::from_bytes([6; 32]);
     let mut net = Net::new(43);
     net.receivers_with(1, Link::millis(5).mbps(20.0), Link::millis(5), None, Some(key.clone()));

@@ -29,7 +29,7 @@ fn rounds_used(net: &Net, source: usize, receivers: Range<usize>) -> f64 {
 }
 
 #[test]
-fn content_arrives_without_feedback_for_any_scheme() {
+fn one_way_content_arrives_with_every_single_rate_scheme() {
     let one_rate = |name: &&str| name.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() <= 1);
     for scheme in CATALOGUE.iter().map(|entry| entry.name).filter(one_rate) {
         for (seed, loss) in [(1, 0.01), (2, 0.05)] {
@@ -49,7 +49,7 @@ fn content_arrives_without_feedback_for_any_scheme() {
 }
 
 #[test]
-fn late_joiner_is_complete_a_generation_later() {
+fn late_joiner_completes_after_one_more_generation() {
     let mut net = Net::new(3);
     let (key, sign) = (GroupKey::from_bytes([7; 32]), SigningKey::from_seed([5; 32]));
     let source = net.source(
@@ -72,7 +72,7 @@ fn late_joiner_is_complete_a_generation_later() {
 }
 
 #[test]
-fn later_sessions_complete_an_incomplete_one() {
+fn later_sessions_complete_an_incomplete_transfer() {
     // One round completes about half of the blocks at a loss of 11 %.
     for seed in 5..25 {
         let mut net = Net::new(seed);
@@ -144,7 +144,7 @@ fn receiver_resumes_with_a_restarted_source() {
 }
 
 #[test]
-fn heavy_loss_takes_more_generations_and_little_memory() {
+fn heavy_loss_requires_more_generations_but_little_memory() {
     let mut net = Net::new(7);
     let all = receivers(&mut net, 1, 0.3, None);
     net.receivers[0].memory = 500_000;
@@ -157,7 +157,7 @@ fn heavy_loss_takes_more_generations_and_little_memory() {
 }
 
 #[test]
-fn receiver_that_needs_feedback_reports_a_one_way_session() {
+fn receiver_that_needs_feedback_does_not_join_one_way_sessions() {
     let mut net = Net::new(8);
     net.receivers(1, Link::millis(5), Link::millis(5));
     let source = net.source(Offer::bytes(BYTES).one_way_at_mbps(8.0, THRICE));
@@ -168,7 +168,7 @@ fn receiver_that_needs_feedback_reports_a_one_way_session() {
 }
 
 #[test]
-fn source_ends_after_its_duration_or_at_a_stop() {
+fn source_ends_after_its_duration_or_a_stop_request() {
     let mut net = Net::new(9);
     let timed = net
         .source(Offer::bytes(100_000).one_way_at_mbps(8.0, Repeat::For(std::time::Duration::from_secs(5))));
@@ -196,7 +196,7 @@ fn source_ends_after_its_duration_or_at_a_stop() {
 /// Prints the table of `docs/alc.md`.
 #[test]
 #[ignore = "it measures, and takes minutes"]
-fn rounds_needed() {
+fn measure_generations_needed_at_each_loss_rate() {
     for loss in [0.0, 0.001, 0.01, 0.05, 0.1, 0.2] {
         let mut rounds: Vec<f64> = (1..=3)
             .map(|seed| {

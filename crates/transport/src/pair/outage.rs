@@ -45,7 +45,7 @@ fn idle_timeout() -> f64 {
 }
 
 #[test]
-fn outage_of_ten_seconds_ends_no_session() {
+fn ten_second_outage_does_not_end_a_session() {
     for entry in CATALOGUE {
         let (mut net, all, source) = started(entry.name, 2_500_000);
         cut(&mut net, true, true);
@@ -67,7 +67,7 @@ fn outage_of_ten_seconds_ends_no_session() {
 }
 
 #[test]
-fn source_without_feedback_ends_and_warns_of_the_return_path() {
+fn source_without_feedback_ends_and_reports_the_return_path() {
     for entry in CATALOGUE {
         let (mut net, _, source) = started(entry.name, 60_000_000);
         cut(&mut net, false, true);
@@ -159,7 +159,7 @@ fn receivers_follow_a_source_to_a_new_address() {
 }
 
 #[test]
-fn foreign_or_old_announcements_do_not_move_a_session() {
+fn foreign_or_replayed_announcements_do_not_move_a_session() {
     let mut net = Net::new(6);
     let all = net.receivers(2, path(), back());
     let source = net.source(Offer::bytes(6_000_000).expect(2));
@@ -194,7 +194,7 @@ fn foreign_or_old_announcements_do_not_move_a_session() {
 
 /// A recorded announcement repeated from another address misleads no receiver, even if the right key opens it.
 #[test]
-fn recorded_announcement_misleads_no_receiver() {
+fn replayed_announcement_does_not_mislead_receivers() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {
         let mut net = Net::new(8);
         let early = net.receivers_with(1, path(), back(), None, key.clone());
@@ -222,7 +222,7 @@ fn recorded_announcement_misleads_no_receiver() {
 
 /// A recorded session is repeated as a whole from its former address, where no host answers.
 #[test]
-fn a_recorded_session_is_not_followed() {
+fn receivers_do_not_join_a_replayed_session() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {
         let mut net = Net::new(9);
         let first = net.receivers_with(1, path(), back(), None, key.clone());

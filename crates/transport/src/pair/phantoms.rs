@@ -139,7 +139,7 @@ fn phantom_members_do_not_slow_an_open_session() {
 }
 
 #[test]
-fn phantoms_of_a_sealed_member_do_not_slow_a_session() {
+fn phantom_members_of_a_key_holder_do_not_slow_a_session() {
     let key = GroupKey::from_bytes([7; 32]);
     for scheme in schemes() {
         let least = least(scheme, (From::OneHost, 2_000), Some(&key));

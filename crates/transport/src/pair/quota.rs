@@ -20,7 +20,7 @@ fn on_disk(net: &Net, receiver: usize) -> u64 {
 }
 
 #[test]
-fn content_larger_than_the_quota_is_not_started() {
+fn content_larger_than_the_quota_is_not_received() {
     let mut net = Net::new(3);
     let (small, large) = (careful(&mut net, 999_999), careful(&mut net, 1_000_000));
     let source = net.source(Offer::bytes(1_000_000).expect(1));
@@ -31,7 +31,7 @@ fn content_larger_than_the_quota_is_not_started() {
 }
 
 #[test]
-fn live_stream_over_the_quota_fails_and_keeps_received_bytes() {
+fn live_stream_fails_after_the_quota_is_written() {
     let mut net = Net::new(5);
     let receiver = careful(&mut net, 10_000);
     let source = net.source(Offer::live(secs(10), 0).datagrams_of(424).in_blocks_of(2).wait_secs(30));
@@ -50,7 +50,7 @@ fn live_stream_over_the_quota_fails_and_keeps_received_bytes() {
 }
 
 #[test]
-fn streams_in_layers_share_one_quota() {
+fn layered_streams_share_one_quota() {
     let mut net = Net::new(7);
     let receiver = careful(&mut net, 100_000);
     let streams = [LiveInput::live(0.4, 2_000_000), LiveInput::live(0.4, 2_000_000)];

@@ -54,7 +54,7 @@ fn net(seed: u64) -> Net {
 }
 
 #[test]
-fn receipts_of_all_receivers_come_with_every_scheme() {
+fn source_gets_receipts_of_all_receivers_with_every_scheme() {
     for (at, entry) in CATALOGUE.iter().enumerate() {
         let layers = entry.name.parse::<Scheme>().expect("a scheme").layers();
         let mut net = net(500 + at as u64);
@@ -94,7 +94,7 @@ fn lost_receipts_and_answers_are_repeated() {
 }
 
 #[test]
-fn missing_and_foreign_receipts_are_reported_if_required() {
+fn receipts_missing_or_of_unknown_keys_are_reported_if_required() {
     for asked in [false, true] {
         let mut net = net(700);
         net.receivers_with(3, Link::millis(2), Link::millis(2), None, None);
@@ -249,7 +249,7 @@ fn agents_forward_receipts() {
 }
 
 #[test]
-fn receiver_warns_of_a_source_that_takes_no_receipts() {
+fn receiver_warns_if_its_source_accepts_no_receipts() {
     let mut net = net(860);
     net.receivers_with(1, Link::millis(5).mbps(5.0).fifo(20_000), Link::millis(5), None, None);
     signing(&mut net.receivers);
@@ -265,7 +265,7 @@ fn receiver_warns_of_a_source_that_takes_no_receipts() {
 }
 
 #[test]
-fn receipts_add_few_messages_to_completions() {
+fn receipts_add_at_most_three_packets_per_receiver() {
     let answers = |signs: bool| {
         let mut net = net(870);
         net.receivers_with(100, Link::millis(2), Link::millis(2), None, None);

@@ -65,7 +65,7 @@ fn late_relay_fetches_the_blocks_that_its_children_request() {
 }
 
 #[test]
-fn idle_relay_behind_a_relay_delays_no_session() {
+fn idle_relay_behind_a_relay_does_not_delay_a_session() {
     let mut tree = Net::of(42, Offer::bytes(60_000));
     tree.behind(Head::Source(0), 1, link());
     let above = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -77,7 +77,7 @@ fn idle_relay_behind_a_relay_delays_no_session() {
 }
 
 #[test]
-fn page_of_hashes_passes_a_relay_with_small_datagrams() {
+fn relay_forwards_pages_of_hashes_in_small_datagrams() {
     for datagram in [424, 432, 440] {
         let (key, signer) = (GroupKey::from_bytes([1; 32]), SigningKey::from_seed([2; 32]));
         let offer = Offer::bytes(60_000).expect(1).in_blocks_of(4).datagrams_of(datagram);
@@ -92,7 +92,7 @@ fn page_of_hashes_passes_a_relay_with_small_datagrams() {
 }
 
 #[test]
-fn relays_end_with_a_source_that_gets_no_receivers() {
+fn relays_end_when_their_source_ends_without_receivers() {
     let mut tree = Net::of(44, Offer::bytes(60_000).wait_secs(5));
     tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.start();
@@ -124,7 +124,7 @@ fn relay_with_a_silent_source_accepts_no_new_receiver() {
 }
 
 #[test]
-fn relay_joins_a_restarted_source_without_leaving_it() {
+fn relay_joins_a_restarted_source_without_a_leave_message() {
     let mut tree = Net::of(46, Offer::bytes(6_000_000).at_most_mbps(4.0));
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
@@ -145,7 +145,7 @@ fn relay_joins_a_restarted_source_without_leaving_it() {
 }
 
 #[test]
-fn completed_receiver_of_a_dying_relay_counts_once() {
+fn completed_receiver_counts_once_after_its_relay_restarts() {
     // The relay dies either before or after its source knows that the receiver is done.
     for source_knows in [false, true] {
         let mut tree = Net::of(47, Offer::bytes(60_000).expect(2).wait_secs(5));
@@ -166,7 +166,7 @@ fn completed_receiver_of_a_dying_relay_counts_once() {
 }
 
 #[test]
-fn completed_receiver_of_a_dead_relay_reports_to_another() {
+fn completed_receiver_of_a_dead_relay_reports_to_another_relay() {
     for name in schemes() {
         let mut tree = Net::of(48, Offer::bytes(300_000).by(name).expect(3).wait_secs(5));
         let first = tree.relay(Head::Source(0), 1, MEMORY, link());

@@ -268,7 +268,7 @@ fn relay_sends_a_session_at_its_own_rate() {
 }
 
 #[test]
-fn reports_of_children_do_not_reach_the_parents_source() {
+fn relay_does_not_forward_reports_of_children_to_the_source() {
     let scheme: Scheme = "ormcc".parse().expect("a scheme");
     let mut net = Net::new(12).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     net.trace.record = true;

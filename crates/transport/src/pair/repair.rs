@@ -50,21 +50,21 @@ fn assert_frugal(receivers: usize, bound: f64) {
 }
 
 #[test]
-fn repairs_for_one_receiver_hardly_exceed_its_losses() {
+fn sent_symbols_for_one_receiver_barely_exceed_the_minimum() {
     assert_frugal(1, 1.05);
 }
 
 #[test]
-fn repairs_for_four_receivers_hardly_exceed_the_worst() {
+fn sent_symbols_for_four_receivers_barely_exceed_the_minimum() {
     assert_frugal(4, 1.15);
 }
 
 #[test]
-fn repairs_for_sixteen_receivers_hardly_exceed_the_worst() {
+fn sent_symbols_for_16_receivers_barely_exceed_the_minimum() {
     assert_frugal(16, 1.15);
 }
 
 #[test]
-fn repairs_for_sixty_four_receivers_hardly_exceed_the_worst() {
+fn sent_symbols_for_64_receivers_barely_exceed_the_minimum() {
     assert_frugal(64, 1.15);
 }

@@ -22,7 +22,7 @@ fn of<'a>(net: &'a Net, source: usize, host: &str) -> &'a ReceiverReport {
 }
 
 #[test]
-fn failure_of_the_only_receiver_ends_the_wait_with_its_reason() {
+fn session_ends_with_the_reason_if_its_only_receiver_fails() {
     let mut net = net(1);
     net.receivers(1, path(), path());
     let source = net.source(Offer::bytes(2_000_000).expect(1).wait_secs(60));
@@ -42,7 +42,7 @@ fn failure_of_the_only_receiver_ends_the_wait_with_its_reason() {
 }
 
 #[test]
-fn session_starts_with_required_hosts_and_names_absent_ones() {
+fn session_starts_without_absent_required_hosts_and_names_them() {
     let mut net = net(2);
     net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(1_000_000).require(&["HOST1", "host7"]).wait_secs(4));
@@ -78,7 +78,7 @@ fn source_waits_for_a_required_late_joiner() {
 }
 
 #[test]
-fn progress_after_a_resume_counts_bytes_of_this_session() {
+fn progress_after_a_resume_excludes_earlier_bytes() {
     let mut net = net(4);
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));

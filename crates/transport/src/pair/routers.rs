@@ -39,7 +39,7 @@ fn status(tree: &Net, hop: usize) -> HopStatus {
 }
 
 #[test]
-fn sessions_pass_two_routers_of_every_kind() {
+fn two_routers_of_every_kind_forward_sessions() {
     for kind in RouterKind::ALL {
         let mut tree = two_hops(kind, 2, offer(kind, 6), 0.002);
         tree.start();
@@ -61,7 +61,7 @@ fn sessions_pass_two_routers_of_every_kind() {
 }
 
 #[test]
-fn sealed_sessions_pass_routers_with_the_hop_key() {
+fn routers_with_the_hop_key_forward_sealed_sessions() {
     for kind in RouterKind::ALL {
         let mut offer = offer(kind, 3);
         offer.key = Some(GroupKey::from_bytes([9; 32]));
@@ -74,7 +74,7 @@ fn sealed_sessions_pass_routers_with_the_hop_key() {
 }
 
 #[test]
-fn feedback_does_not_grow_with_the_receivers() {
+fn feedback_at_the_source_does_not_grow_with_the_group_size() {
     for kind in RouterKind::ALL {
         let answers = |each: usize| {
             let mut tree = two_hops(kind, each, offer(kind, 3 * each as u32), 0.0);
@@ -168,7 +168,7 @@ fn completed_receiver_of_a_dead_router_reports_to_the_source() {
 }
 
 #[test]
-fn late_router_takes_over() {
+fn late_receiver_behind_a_router_gets_the_whole_content() {
     for kind in RouterKind::ALL {
         let mut tree = Net::of(45, offer(kind, 2));
         let hop = tree.hop(Head::Source(0), kind, 1, lan());
@@ -185,7 +185,7 @@ fn late_router_takes_over() {
 /// A packet that a router has dropped for lack of room is never sent. A receiver that was promised the packet would wait
 /// indefinitely.
 #[test]
-fn routers_with_a_short_cache_end_with_their_source() {
+fn routers_with_a_small_cache_end_when_their_source_ends() {
     // Packets stored and waiting, milliseconds to the source, the slow link in Mbit/s, and whether all receivers behind the
     // second router share that link.
     for (cache, queue, far, slow, all) in
@@ -211,7 +211,7 @@ fn routers_with_a_short_cache_end_with_their_source() {
 }
 
 #[test]
-fn sessions_of_other_schemes_pass_unchanged() {
+fn routers_leave_sessions_of_other_schemes_to_the_kernel() {
     for kind in RouterKind::ALL {
         let mut tree = Net::of(44, Offer::bytes(1_000_000).by("pgmcc").expect(1).at_most_mbps(2.0));
         let hop = tree.hop(Head::Source(0), kind, 1, lan());

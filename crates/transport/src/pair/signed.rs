@@ -113,7 +113,7 @@ fn forge_after_a_gap(net: &mut Net, source: usize, receivers: Range<usize>) {
 }
 
 #[test]
-fn signatures_add_little_to_a_transfer() {
+fn signatures_barely_prolong_a_transfer() {
     for entry in CATALOGUE {
         let run = |signed: bool, seed: u64| {
             let mut net = Net::new(seed);
@@ -158,7 +158,7 @@ fn forged_block_is_dropped_and_the_true_block_arrives() {
 }
 
 #[test]
-fn forged_block_is_found_at_the_end_without_a_public_key() {
+fn receiver_without_a_public_key_finds_a_forged_block_at_end() {
     let mut net = Net::new(4);
     let all = receivers(&mut net, 1, path(), None);
     let source = net.source(offer("ormcc", 1).in_blocks_of(8));
@@ -185,7 +185,7 @@ fn only_wrong_blocks_of_an_earlier_run_are_fetched_again() {
 }
 
 #[test]
-fn lost_pages_are_requested_and_repeated_to_all() {
+fn signed_session_completes_despite_lost_pages_of_hashes() {
     for scheme in ["ormcc", "rlc"] {
         let mut net = Net::new(6);
         let all = receivers(&mut net, 3, path().losing(0.2), Some(trusted()));
@@ -200,7 +200,7 @@ fn lost_pages_are_requested_and_repeated_to_all() {
 }
 
 #[test]
-fn restarted_source_signs_again_and_valid_blocks_stay() {
+fn valid_blocks_remain_valid_after_a_signing_source_restarts() {
     let mut net = Net::new(7);
     let all = receivers(&mut net, 2, path(), Some(trusted()));
     let source = net.source(offer("ormcc", 2).at_most_mbps(5.0));
@@ -213,7 +213,7 @@ fn restarted_source_signs_again_and_valid_blocks_stay() {
 }
 
 #[test]
-fn unsigned_or_foreign_session_is_refused_with_a_reason() {
+fn unsigned_or_wrongly_signed_session_is_refused_with_a_reason() {
     let other = SigningKey::from_seed([6; 32]);
     for (offer, there) in [
         (Offer::bytes(BYTES).sealed(group()).wait_secs(3), JoinObstacle::Unsigned),
@@ -233,7 +233,7 @@ fn unsigned_or_foreign_session_is_refused_with_a_reason() {
 }
 
 #[test]
-fn either_of_two_keys_is_accepted() {
+fn either_of_two_trusted_keys_is_accepted() {
     let both = format!(
         "{}\n{}",
         SigningKey::from_seed([6; 32]).verify_key().to_line(),
@@ -247,7 +247,7 @@ fn either_of_two_keys_is_accepted() {
 }
 
 #[test]
-fn forged_pages_roots_and_ends_change_nothing() {
+fn forged_pages_root_hashes_and_block_counts_are_ignored() {
     let mut net = Net::new(10);
     let all = receivers(&mut net, 2, path(), Some(trusted()));
     let source = net.source(offer("ormcc", 2));

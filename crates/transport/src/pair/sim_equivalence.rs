@@ -695,7 +695,7 @@ fn published_scheme_is_identical_in_simulator_and_transport() {
 }
 
 #[test]
-fn losses_of_links_are_identical_in_simulator_and_transport() {
+fn link_losses_are_identical_in_simulator_and_transport() {
     let mut star = Star::of_three(as_the_seed(), 60);
     star.leaves[0].0.loss = Some(LossSpec::Bernoulli(0.01));
     star.leaves[1].0.loss =
@@ -722,7 +722,7 @@ fn router_is_identical_in_simulator_and_transport() {
 /// Only reports are accepted: the guard against a silent group would treat requests as signs of life, which the simulator does
 /// not have.
 #[test]
-fn transport_scheme_is_identical_with_reports_only() {
+fn transport_scheme_matches_the_simulator_with_reports_only() {
     let scheme = as_shipped(Start::Linear);
     let setting = Setting { received: AcceptedFeedback::Reports, ..Setting::EQUAL };
     assert_busy_twins(&Star::of_three(scheme, 90), setting, 0x5259_f560_3a85_be74);
@@ -730,7 +730,7 @@ fn transport_scheme_is_identical_with_reports_only() {
 
 /// Only reports are accepted, for the same reason as above.
 #[test]
-fn random_stars_are_identical_in_simulator_and_transport() {
+fn random_star_networks_match_in_simulator_and_transport() {
     let (mut lost, mut reports) = (0, 0);
     for seed in 0..24 {
         let trace = assert_twins(

@@ -47,7 +47,7 @@ fn named(net: &Net, source: usize, wanted: SlowAction) -> f64 {
 }
 
 #[test]
-fn policy_follow_takes_the_slowest_rate_and_names_its_host() {
+fn policy_follow_adopts_the_slowest_rate_and_names_the_host() {
     let (net, source) = run(SlowReceiverPolicy::Follow, Some(narrow()));
     net.assert_all_verified(source, 0..4);
     let (named, seconds) =

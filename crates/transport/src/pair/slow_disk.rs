@@ -86,7 +86,7 @@ fn slow_directory_delays_the_start_by_at_most_half_a_second() {
 }
 
 #[test]
-fn data_waits_for_members_that_still_open_files() {
+fn source_waits_for_members_that_are_still_opening_files() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let mut net = beside_a_disk_that_stalls(Span::ZERO, 2.0, 0.0);
         net.receivers[1].disk.opening = Span::from_millis(300);
@@ -120,7 +120,7 @@ fn resumed_session_sends_only_missing_blocks_despite_slow_opens() {
 }
 
 #[test]
-fn slow_open_resumes_with_the_verified_blocks() {
+fn slowly_opened_transfer_resumes_with_its_verified_blocks() {
     let mut net = Net::new(29).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
     net.receivers(1, Link::millis(2).losing(0.01), Link::millis(2));
     net.source(Offer::bytes(3_000_000).in_blocks_of(64).expect(1));
@@ -138,7 +138,7 @@ fn slow_open_resumes_with_the_verified_blocks() {
 }
 
 #[test]
-fn a_session_that_cannot_open_its_journal_fails_once() {
+fn session_fails_once_if_its_journal_cannot_be_opened() {
     let mut net = Net::new(31).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
     net.receivers(1, Link::millis(2), Link::millis(2));
     std::fs::write(net.receivers[0].dir.join(".faircast"), "in the way").expect("a file is written");
@@ -221,7 +221,7 @@ fn stalled_disk_delays_no_datagram_of_a_live_stream() {
 }
 
 #[test]
-fn stalled_disk_delays_no_datagram_of_streams_in_layers() {
+fn stalled_disk_delays_no_datagram_of_layered_streams() {
     for scheme in ["rlc,base=250000,layers=2", "gmcc,layers=2", "smcc,layers=2"] {
         assert_a_stall_changes_no_datagram(scheme, |stall| {
             let mut net = beside_a_disk_that_stalls(stall, 5.0, 0.0);
@@ -322,7 +322,7 @@ fn every_scheme_waits_for_a_receiver_with_slow_renames() {
 }
 
 #[test]
-fn files_get_their_names_although_the_source_is_gone() {
+fn receiver_completes_its_renames_after_the_source_has_ended() {
     for is_killed in [true, false] {
         let mut net = net("ormcc");
         until_it_works(&mut net);
@@ -339,7 +339,7 @@ fn files_get_their_names_although_the_source_is_gone() {
 }
 
 #[test]
-fn receiver_stopped_during_renames_completes_later() {
+fn receiver_stopped_during_renames_completes_after_a_restart() {
     let mut net = net("ormcc");
     until_it_works(&mut net);
     let now = net.now;

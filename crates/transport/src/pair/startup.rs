@@ -5,7 +5,7 @@ use super::*;
 const HALF_SECOND: Span = Span::from_millis(500);
 
 #[test]
-fn half_of_a_fast_long_path_is_used_within_five_seconds() {
+fn rate_reaches_half_of_a_fast_long_path_within_five_seconds() {
     let mut net = Net::new(1).with_trunk(Link::millis(45).mbps(1_000.0).fifo(6_000_000));
     net.receivers(2, Link::millis(5), Link::millis(50));
     let source = net.source(Offer::zeros(1_000_000_000).datagrams_of(8_972).expect(2));
@@ -24,7 +24,7 @@ fn half_of_a_fast_long_path_is_used_within_five_seconds() {
 }
 
 #[test]
-fn slow_start_does_not_overflow_a_short_queue() {
+fn slow_start_does_not_exceed_twice_the_capacity_of_the_path() {
     for (rtt, queue) in [(10, 50_000), (40, 50_000), (100, 50_000)] {
         let mut net = Net::new(2).with_trunk(Link::millis(rtt / 2).mbps(10.0).fifo(queue));
         net.receivers(2, Link::default(), Link::millis(rtt / 2));
@@ -49,7 +49,7 @@ fn slow_start_does_not_overflow_a_short_queue() {
 }
 
 #[test]
-fn two_sessions_share_a_bottleneck() {
+fn two_sessions_share_a_bottleneck_within_a_factor_of_two() {
     for (seed, pause) in [(1, 0), (2, 0), (3, 10), (4, 10)] {
         let mut net = Net::new(seed).with_trunk(Link::millis(10).mbps(20.0).fifo(60_000));
         let offer = || Offer::zeros(200_000_000).expect(2);

@@ -201,7 +201,7 @@ fn rejoined_layer_continues_at_the_live_position() {
 }
 
 #[test]
-fn source_drops_and_counts_blocks_over_the_rate_of_a_layer() {
+fn live_blocks_over_the_rate_of_a_layer_are_dropped_and_counted() {
     let mut net = Net::new(5);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [LiveInput::live(0.9, 1_100_000), LiveInput::live(0.2, 200_000)];
@@ -225,7 +225,7 @@ fn source_drops_and_counts_blocks_over_the_rate_of_a_layer() {
 }
 
 #[test]
-fn streams_of_files_wait_for_their_layers() {
+fn file_streams_wait_for_their_layers() {
     let mut net = Net::new(6);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [LiveInput::file(300_000), LiveInput::file(500_000)];

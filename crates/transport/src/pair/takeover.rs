@@ -92,7 +92,7 @@ fn receivers_resume_after_a_source_restart_at_any_time() {
 }
 
 #[test]
-fn restarted_session_with_an_older_clock_is_followed() {
+fn receivers_follow_a_restarted_source_with_an_older_clock() {
     for key in [None, Some(key())] {
         for other in [false, true] {
             let (mut net, all, source) = started("ormcc", key.as_ref(), secs(2));
@@ -133,7 +133,7 @@ fn replacement_source_needs_the_key_and_the_name() {
 
 /// One host sends two sessions at once, and its network fails for a while.
 #[test]
-fn sessions_of_one_host_do_not_end_each_other_over_an_outage() {
+fn two_sessions_of_one_host_both_continue_after_an_outage() {
     for entry in CATALOGUE {
         let mut net = Net::new(12);
         let all = net.receivers(2, path(), back());
@@ -185,7 +185,7 @@ fn ended(net: &Net, like: impl Fn(&Result<crate::event::ReceiveReport, Error>) -
 }
 
 #[test]
-fn second_receiver_of_a_host_leaves_known_content_to_the_first() {
+fn second_receiver_of_a_host_ignores_content_of_the_first() {
     for entry in CATALOGUE {
         for gap in [200, 1_000, 4_000] {
             let (mut net, source) = served(entry.name);
@@ -200,7 +200,7 @@ fn second_receiver_of_a_host_leaves_known_content_to_the_first() {
 }
 
 #[test]
-fn receiver_is_superseded_by_another_of_its_host() {
+fn receiver_ends_as_superseded_by_another_receiver_of_its_host() {
     for entry in CATALOGUE {
         let (mut net, source) = served(entry.name);
         net.run_for(Span::from_millis(500));
@@ -220,7 +220,7 @@ fn receiver_is_superseded_by_another_of_its_host() {
 
 /// The session is shorter than the delay after which a busy receiver reports to another source.
 #[test]
-fn receiver_names_its_short_session_to_another_source() {
+fn receiver_reports_a_completed_short_session_to_another_source() {
     for entry in CATALOGUE {
         let is_layered = entry.name.parse::<Scheme>().expect("it is in the catalogue").layers() > 1;
         for key in [None, Some(key())] {
@@ -258,7 +258,7 @@ fn receiver_names_its_short_session_to_another_source() {
 }
 
 #[test]
-fn busy_receiver_names_its_session_and_the_other_source() {
+fn busy_receiver_reports_its_session_to_another_source() {
     for entry in CATALOGUE {
         let is_layered = entry.name.parse::<Scheme>().expect("it is in the catalogue").layers() > 1;
         for key in [None, Some(key())] {

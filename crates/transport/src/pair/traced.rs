@@ -191,7 +191,7 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
 }
 
 #[test]
-fn a_cut_states_the_rates_before_and_after_it() {
+fn traced_cut_states_the_rates_before_and_after_it() {
     let mut net = Net::new(62);
     let events = Events::of(|| {
         net.receivers(1, Link::millis(10).mbps(5.0).fifo(20_000), Link::millis(10));
@@ -213,7 +213,7 @@ fn a_cut_states_the_rates_before_and_after_it() {
 }
 
 #[test]
-fn members_that_leave_or_fall_silent_are_traced_with_the_reason() {
+fn members_that_leave_or_become_silent_are_traced_with_a_reason() {
     let mut net = Net::new(63);
     let events = Events::of(|| {
         net.receivers(2, Link::millis(5).mbps(8.0).fifo(40_000), Link::millis(5));
@@ -227,7 +227,7 @@ fn members_that_leave_or_fall_silent_are_traced_with_the_reason() {
 }
 
 #[test]
-fn blocks_that_the_source_has_not_signed_are_traced_as_wrong() {
+fn unsigned_blocks_are_traced_as_wrong() {
     let mut net = Net::new(4);
     let events = Events::of(|| _ = super::signed::run_with_a_forged_block(&mut net, "ormcc"));
     let wrong: Vec<_> = events.all("store", "block wrong").collect();
@@ -235,7 +235,7 @@ fn blocks_that_the_source_has_not_signed_are_traced_as_wrong() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_traced() {
+fn failure_to_create_a_directory_is_traced() {
     let mut net = Net::new(66);
     let out = net.dir.path().join("out0");
     let events = Events::of(|| {

@@ -293,7 +293,7 @@ fn overhead_of(tree: &Net) -> f64 {
 }
 
 #[test]
-fn three_levels_forward_a_sealed_and_signed_session() {
+fn relay_tree_forwards_a_sealed_and_signed_session() {
     let (key, signer) = (GroupKey::generate().expect("random"), SigningKey::generate().expect("random"));
     let offer = Offer::bytes(4_000_000).expect(8).at_most_mbps(20.0).sealed(key).signed(signer.clone());
     let mut tree = Net::of(22, offer);
@@ -311,7 +311,7 @@ fn three_levels_forward_a_sealed_and_signed_session() {
 }
 
 #[test]
-fn sessions_in_layers_have_one_rate_on_each_branch() {
+fn relay_forwards_layered_sessions_to_all_receivers() {
     let all = faircast_core::schemes::CATALOGUE.iter().map(|entry| entry.name);
     let mut in_layers = 0;
     for name in all.filter(|name| schemes().all(|other| other != *name)) {
@@ -412,7 +412,7 @@ fn slow_branch_does_not_delay_other_branches() {
 }
 
 #[test]
-fn cache_file_keeps_a_slow_branch_from_delaying_others() {
+fn cache_file_prevents_delays_by_a_slow_branch() {
     let fast = Link::millis(3).mbps(40.0).fifo(100_000);
     let mut tree = Net::of(29, Offer::bytes(10_000_000).expect(4));
     tree.behind(Head::Source(0), 2, fast);
@@ -446,7 +446,7 @@ fn relay_fetches_evicted_blocks_at_the_rate_of_its_branch() {
 }
 
 #[test]
-fn feedback_at_the_source_does_not_grow_behind_relays() {
+fn receivers_behind_relays_barely_add_feedback_at_the_source() {
     let answers = |each: usize| {
         let mut tree =
             Net::of(25, Offer::bytes(4_000_000).by("ormcc").expect(2 * each as u32).at_most_mbps(8.0));
@@ -464,7 +464,7 @@ fn feedback_at_the_source_does_not_grow_behind_relays() {
 }
 
 #[test]
-fn second_relay_replaces_a_dead_one_without_delay() {
+fn second_relay_replaces_a_dead_relay_without_delay() {
     for name in schemes() {
         let mut tree = Net::of(26, Offer::bytes(6_000_000).by(name).expect(4).at_most_mbps(8.0));
         let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);
@@ -493,7 +493,7 @@ fn second_relay_replaces_a_dead_one_without_delay() {
 }
 
 #[test]
-fn relay_restarted_at_its_address_continues() {
+fn relay_continues_to_serve_after_a_restart_at_its_address() {
     for name in schemes() {
         let mut tree = Net::of(28, Offer::bytes(6_000_000).by(name).expect(2).at_most_mbps(8.0));
         let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);

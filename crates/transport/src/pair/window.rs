@@ -117,7 +117,7 @@ fn dead_receiver_delays_others_for_a_second() {
 }
 
 #[test]
-fn lost_window_advertisements_cost_time_only() {
+fn lost_window_advertisements_cause_no_local_drops() {
     for scheme in schemes() {
         let mut net = Net::new(4);
         net.receivers(2, lan(), Link::millis(1).losing(0.3));
@@ -150,7 +150,7 @@ fn forge(net: &mut Net, source: usize, echo: Seq, limit: Seq) {
 }
 
 #[test]
-fn forged_windows_do_not_stop_a_group() {
+fn forged_windows_do_not_stop_a_session() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 2, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
@@ -172,7 +172,7 @@ fn forged_windows_do_not_stop_a_group() {
 }
 
 #[test]
-fn closed_window_is_named_and_given_up() {
+fn receiver_with_a_closed_window_does_not_block_others() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
@@ -187,7 +187,7 @@ fn closed_window_is_named_and_given_up() {
 }
 
 #[test]
-fn slow_policy_applies_to_windows_as_to_congestion() {
+fn slow_receiver_policy_applies_to_small_windows() {
     for scheme in schemes() {
         for (slow, done) in [
             (SlowReceiverPolicy::Floor(Rate::from_mbps(20.0)), SlowAction::Deferred),
@@ -211,7 +211,7 @@ fn slow_policy_applies_to_windows_as_to_congestion() {
 }
 
 #[test]
-fn only_the_slow_one_of_forty_receivers_advertises_a_window() {
+fn one_slow_receiver_of_forty_causes_few_window_advertisements() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 40, Offer::zeros(1 << 26));
         settle(&mut net, source);

@@ -159,7 +159,7 @@ fn receiver_leaves_an_unhelpful_agent_for_the_source() {
 /// The source is alive and states that it has sent everything, but sends no data. No relay and no other address continues the
 /// session.
 #[test]
-fn receiver_waits_the_idle_timeout_for_an_unhelpful_parent() {
+fn receiver_without_another_parent_fails_if_nothing_is_served() {
     for scheme in schemes() {
         let mut net = Net::new(95);
         let all = net.receivers(1, Link::millis(5).mbps(20.0).fifo(60_000), Link::millis(5));

@@ -64,7 +64,7 @@ fn complete_transfer_with_a_wrong_block_is_fetched_again() {
 }
 
 #[test]
-fn source_on_request_serves_receivers_with_wrong_blocks() {
+fn on_request_source_serves_receivers_that_have_wrong_blocks() {
     let mut net = Net::new(6);
     let all = net.receivers(3, path().0, path().1);
     let source = net.source(Offer::bytes(BYTES).expect(3));

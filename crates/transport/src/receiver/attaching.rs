@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn first_relay_that_answers_is_the_parent() {
+    fn first_relay_that_answers_becomes_the_parent() {
         let mut attaching = Attaching::new(vec![group()], false, Time::ZERO).expect("a group");
         assert!(!attaching.on_token([3; 16], false, host(3), Time::ZERO), "nobody was asked");
         attaching.due(Time::ZERO).expect("the first ring");
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn invitation_without_a_token_gets_one_packet() {
+    fn invitation_without_a_token_gets_one_reply() {
         let mut attaching = Attaching::new(Vec::new(), true, Time::ZERO).expect("it waits");
         let mut now = Time::ZERO + Span::from_secs(1);
         assert_eq!(attaching.deadline(), Time::NEVER);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn flooding_needs_losses_and_unjoined_enhancement_layers() {
+    fn flooding_is_detected_only_with_losses_and_unjoined_layers() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         assert!((0..16).all(|number| second(&mut watch, number, 101, 50).is_none_or(|part| part < 0.05)));
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_an_adaptive_base_layer_are_not_flooding() {
+    fn only_heavy_losses_of_adaptive_base_layers_indicate_flooding() {
         let mut watch = FloodWatch::new(Base::Followed, at(0));
         assert!((0..12).all(|number| second(&mut watch, number, 15, 50).is_none()));
         let seen = (12..24).filter(|&number| second(&mut watch, number, 4, 50).is_some()).count();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_bursts_are_not_flooding() {
+    fn lost_bursts_do_not_indicate_flooding() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         for number in 0..16 {
             for packet in 0..8 {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn outage_is_not_flooding() {
+    fn outage_does_not_indicate_flooding() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         for number in 0..8 {
             assert_eq!(second(&mut watch, number, 1000, 50), None);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn layer_may_arrive_shortly_after_it_was_left() {
+    fn packets_just_after_leaving_a_layer_do_not_indicate_flooding() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         watch.on_status(&[0, 7]);
         watch.on_subscription(1, at(0));

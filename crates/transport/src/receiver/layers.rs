@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_follow_the_subscription() {
+    fn joined_groups_follow_the_subscription() {
         let mut layers = four();
         assert_eq!(layers.subscribe(Layer(2), at(0)), Some(Subscription { joined: 3, of: 4 }));
         assert_eq!(layers.subscribe(Layer(2), at(0)), None);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_may_differ_by_port() {
+    fn groups_of_layers_may_differ_by_port_only() {
         let base = "[ff15::7]:5777".parse().expect("an address");
         let mut layers = Layers::new(base, &announced(3, Announce::LAYERS_BY_PORT), 1);
         layers.subscribe(Layer(2), at(0));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn session_at_one_rate_reports_no_layers() {
+    fn single_rate_session_reports_no_layers() {
         let base = "239.255.70.1:5777".parse().expect("an address");
         let mut layers = Layers::new(base, &announced(1, 0), 1);
         assert!(!layers.is_layered() && layers.report().is_none());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_counted_per_layer_and_restart_at_a_join() {
+    fn loss_counts_per_layer_restart_at_a_join() {
         let mut layers = four();
         layers.subscribe(Layer(1), at(10));
         assert_eq!(lost(&mut layers, 0, 5, at(11)), Some(0));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_layer_is_joined_again_after_the_scheme_leaves_it() {
+    fn failed_join_is_retried_after_the_scheme_left_the_layer() {
         let mut layers = four();
         layers.subscribe(Layer(3), at(0));
         assert!(layers.refuse(Layer(2)));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn new_session_starts_at_the_base_layer_and_keeps_counters() {
+    fn new_session_starts_at_the_base_layer_and_retains_counters() {
         let mut layers = four();
         layers.subscribe(Layer(2), at(0));
         layers.restart("239.255.70.1:5777".parse().expect("an address"), &announced(8, 0));

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn few_objections_leave_for_many_announced_sessions() {
+    fn objections_to_many_announced_sessions_are_bounded() {
         let mut objections = Objections::default();
         let (mut rng, mut times_sent) = (Rng::new(1, 1), 0);
         for millis in (0..500_000).step_by(20) {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn session_gets_an_objection_within_two_seconds_and_one_repeat() {
+    fn objection_is_sent_within_two_seconds_and_repeated_once() {
         let mut objections = Objections::default();
         let (mut rng, mut reported) = (Rng::new(2, 1), Vec::new());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_block_without_a_hash_requests_its_page() {
+    fn page_of_hashes_is_requested_for_a_stored_block_without_hash() {
         let key = SigningKey::from_seed([7; 32]);
         let about =
             Signed { session: SessionId(1), salt: [2; 16], transfer: TransferId([3; 16]), started: 4 };

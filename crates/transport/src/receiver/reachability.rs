@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_data_is_reported_once_after_seconds() {
+    fn missing_data_is_reported_once_after_a_few_seconds() {
         let mut reach = Reach::new(10);
         for second in 0..6 {
             reach.on_next_seq(10 + second * 20, at(second));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn unanswered_receipt_is_repeated_more_slowly_and_given_up() {
+    fn unanswered_receipt_is_retried_more_slowly_and_then_dropped() {
         let me = (ReceiverId::new(9).expect("it is not zero"), u16::MAX);
         let (rtt, spread) = (Span::from_millis(1), Span::from_millis(20));
         let mut outgoing = Outgoing::new(None);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn receipts_of_many_receivers_leave_in_turn_with_own_numbers() {
+    fn relayed_receipts_are_spaced_and_have_distinct_numbers() {
         let me = (ReceiverId::new(9).expect("it is not zero"), 7);
         let mut outgoing = Outgoing::new(None);
         (1..=100).for_each(|number| outgoing.add(receipt(number), me, Time::ZERO));

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_source_gets_a_few_queries_and_then_rare_ones() {
+    fn unresponsive_source_gets_six_queries_and_then_rare_ones() {
         let mut candidates = Candidates::default();
         let mut asked = Vec::new();
         for millis in (0..60_000).step_by(5) {
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn source_that_returns_or_answers_is_asked_promptly() {
+    fn source_that_returns_or_answers_is_queried_promptly() {
         for shows in [false, true] {
             let mut candidates = Candidates::default();
             let mut asked = Vec::new();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn source_without_announcements_gets_no_queries() {
+    fn source_gets_few_queries_after_its_announcements_stop() {
         let mut candidates = Candidates::default();
         receive(&mut candidates, 1, at(0));
         let asked = (0..100_000).step_by(5).map(|millis| candidates.due(at(millis)).len()).sum::<usize>();
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn all_sources_are_asked_and_the_first_answer_wins() {
+    fn all_sources_are_queried_and_the_first_answer_wins() {
         let mut candidates = Candidates::default();
         receive(&mut candidates, 1, at(0));
         receive(&mut candidates, 2, at(1));
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn source_with_a_varying_spread_is_asked() {
+    fn source_that_announces_varying_spreads_is_queried() {
         for first in 1..20 {
             let mut candidates = Candidates::default();
             let asks = |millis: &u64| {

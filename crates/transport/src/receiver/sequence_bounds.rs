@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_far_beyond_the_last_status_are_refused() {
+    fn packet_numbers_far_beyond_the_last_status_are_refused() {
         let numbers = steady(1_000);
         for jump in [5_000, 1 << 20, (1 << 31) - 1, 1 << 31] {
             assert!(!numbers.allows(1_000_u32.wrapping_add(jump), at(1_000)), "{jump}");
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_after_an_outage_are_bounded_by_the_earlier_pace() {
+    fn packet_numbers_after_an_outage_are_bounded_by_earlier_rate() {
         let numbers = steady(1_000);
         assert!(numbers.allows(11_000, at(11_000)), "ten seconds later");
         assert!(!numbers.allows(45_000, at(11_000)));
     }
 
     #[test]
-    fn numbers_of_a_suddenly_fast_source_with_losses_are_allowed() {
+    fn packet_numbers_of_a_fast_source_with_losses_are_allowed() {
         let mut numbers = SequenceBounds::default();
         numbers.on_stated(100, at(0));
         for seq in (100..10_000).step_by(2) {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_status_corrects_the_newest_number() {
+    fn later_status_corrects_the_newest_packet_number() {
         let mut numbers = steady(1_000);
         assert!(numbers.allows(1_050, at(1_000)));
         numbers.on_packet(Seq(1_050), at(1_000));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn late_and_doubled_statuses_change_nothing() {
+    fn lower_status_is_ignored_unless_the_earlier_one_is_old() {
         let mut numbers = steady(1_000);
         assert!(!numbers.on_stated(900, at(1_060)));
         assert_eq!(numbers.newest(), Some((Seq(999), at(999))));

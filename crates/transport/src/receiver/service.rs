@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_unhelpful_or_wrong_parent_is_left() {
+    fn receiver_leaves_only_parents_that_withhold_or_falsify_data() {
         let with = |blocks, symbols, wrong| Reached { blocks, symbols, wrong };
         assert_eq!(left_after(true, |_| (with(3, 7, 0), false)), Some(5), "it withholds");
         assert_eq!(left_after(false, |_| (with(3, 7, 0), false)), Some(20), "it was not asked");

@@ -420,7 +420,7 @@ mod tests {
 
     /// The first packets may arrive before the driver states the size of the buffer.
     #[test]
-    fn window_is_the_whole_buffer_if_packets_precede_its_size() {
+    fn window_is_the_whole_buffer_if_its_size_is_stated_late() {
         let mut late = Window::new(1500, 0.0);
         late.on_status(0, 1, Span::from_millis(1), false);
         for seq in 0..30 {
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_receiver_advertises_more_often() {
+    fn receiver_advertises_more_often_as_its_window_is_used_up() {
         let mut window = window(4);
         window.on_packet(Seq(0), at(0), at(0));
         assert!(window.due(at(0)).is_some());
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_receiver_advertises_less_until_it_keeps_up_again() {
+    fn slow_receiver_advertises_smaller_windows_until_it_recovers() {
         let mut window = window(1);
         let whole = window.room();
         // Each packet waits for 50 ms; one packet is taken out per millisecond.
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn fast_receiver_on_a_long_path_advertises_more_until_a_loss() {
+    fn window_on_a_long_path_grows_until_a_local_drop() {
         let mut window = Window::new(1500, 0.0);
         window.on_status(0, 1, Span::from_millis(100), false);
         let small = Backlog { used: 0, capacity: 425_984, dropped: 0 };
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn status_reopens_the_window_after_losses_at_the_end() {
+    fn status_reopens_the_window_after_the_last_packets_were_lost() {
         let mut window = window(4);
         window.on_packet(Seq(0), at(0), at(0));
         window.due(at(0));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn only_filling_buffers_are_advertised_in_a_large_group() {
+    fn receiver_of_a_large_group_advertises_only_a_filling_buffer() {
         let mut window = window(40);
         window.on_packet(Seq(0), at(0), at(0));
         assert_eq!(window.deadline(), Time::NEVER);
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_per_packet_is_learned_from_the_buffer() {
+    fn memory_per_packet_is_estimated_from_the_buffer_occupancy() {
         let mut window = window(1);
         let first = window.room();
         for round in 1..60 {

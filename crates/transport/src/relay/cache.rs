@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_evicts_blocks_by_their_next_use() {
+    fn bounded_memory_evicts_the_blocks_with_the_latest_next_use() {
         let mut cache = cache(200);
         for block in 0..6 {
             assert_eq!(fill(&mut cache, block), Added::Whole);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_cache_file_evicts_blocks_and_reports_once() {
+    fn failure_of_the_cache_file_evicts_blocks_and_is_reported_once() {
         let Ok(file) = std::fs::File::options().write(true).read(true).open("/dev/full") else { return };
         let mut cache =
             Cache::new(100, Some(SpillFile { disk: Disk::default(), file, path: "/dev/full".into() }));
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn old_blocks_are_evicted() {
+    fn blocks_before_a_given_number_are_dropped() {
         let mut cache = cache(1000);
         (0..4).for_each(|block| assert_eq!(fill(&mut cache, block), Added::Whole));
         cache.forget_before(3);

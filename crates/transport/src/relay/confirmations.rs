@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_reported_in_turn_until_confirmed() {
+    fn completion_ids_are_reported_in_turn_until_confirmed() {
         let mut numbers = Confirmations { confirms: Some(true), ..Confirmations::default() };
         assert!((1..=5).all(|number| !numbers.add(id(number))));
         assert!(numbers.has_unsent());
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_ids_are_bounded() {
+    fn number_of_stored_completion_ids_is_bounded() {
         let mut numbers = Confirmations::default();
         (1..=MAX_IDS as u64).for_each(|number| _ = numbers.add(id(number)));
         assert!(numbers.add(id(MAX_IDS as u64 + 1)), "nobody waits for its confirmation");

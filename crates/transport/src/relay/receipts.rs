@@ -82,7 +82,7 @@ mod tests {
     use faircast_wire::{Name, Signed, SigningKey, TransferId};
 
     #[test]
-    fn repeated_and_differing_receipts_of_a_receiver_are_bounded() {
+    fn receipts_stored_per_receiver_are_bounded() {
         let about =
             Signed { session: SessionId(1), salt: [0; 16], transfer: TransferId([0; 16]), started: 1 };
         let receipt = |receiver: u64, unix_secs| {

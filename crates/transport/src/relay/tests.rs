@@ -114,7 +114,7 @@ fn asks(shared: &SessionHandle, number: u64, from: SocketAddr) -> bool {
 
 /// A host that attaches with another ID each time counts as another process each time, and the earlier process loses its place.
 #[test]
-fn changing_the_receiver_id_takes_no_extra_places() {
+fn host_gets_no_extra_places_by_changing_its_receiver_id() {
     let shared = SessionHandle::new(RelayHandle::default(), 0, 1 << 20, None);
     shared.take_children(2, Default::default());
     shared.lock().announce = Some((SessionId(7), announce(1, 0)));
@@ -169,7 +169,7 @@ fn crowded(shown: crate::places::Standing, take_part: bool) -> Vec<bool> {
 }
 
 #[test]
-fn one_host_with_many_ports_leaves_places_to_others() {
+fn host_without_the_key_cannot_fill_all_places_from_many_ports() {
     use crate::places::Standing::{HasKey, TakesPart};
     assert_eq!(crowded(HasKey, false), [true; 5], "no key was shown");
     assert_eq!(crowded(TakesPart, false), [true; 5]);
@@ -178,7 +178,7 @@ fn one_host_with_many_ports_leaves_places_to_others() {
 }
 
 #[test]
-fn own_relay_limits_its_source_to_the_fastest_host() {
+fn relay_in_the_source_process_limits_it_to_the_fastest_host() {
     let shared = SessionHandle::new(RelayHandle::default(), 2, 64 << 20, None);
     shared.hold_above(10 * 64);
     let mut passing = shared.lock();
@@ -255,7 +255,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn awaited_symbols_are_fetched(steps in steps()) {
+    fn symbols_that_a_branch_waits_for_are_fetched(steps in steps()) {
         let shared = SessionHandle::new(RelayHandle::default(), 1, 1 << 20, None);
         shared.lock().announce = Some((SessionId(1), announce(1, 0)));
         let mut seq = 0;
@@ -348,7 +348,7 @@ fn leaves_on(passing: &mut RelayState, branch: usize, seq: &mut u64) -> Vec<(u32
 }
 
 #[test]
-fn parent_without_confirmations_gets_plain_counts() {
+fn parent_that_sends_no_confirmations_gets_plain_counts() {
     let shared = SessionHandle::new(RelayHandle::default(), 1, 1 << 20, None);
     shared.lock().branches[0].tally = Tally { receivers: 3, done: 2, unnamed: 1, ..Tally::default() };
     let done = ReceiverId::new(7).expect("it is not zero");
@@ -412,7 +412,7 @@ fn block_found_wrong_by_a_child_is_fetched_and_replaced() {
 }
 
 #[test]
-fn wrong_block_waits_for_a_free_fetch() {
+fn wrong_block_is_fetched_when_a_fetch_is_free() {
     let (shared, mut seq) = wrong_blocks(24 * 8, 4);
     let mut passing = shared.lock();
     (1..4).for_each(|block| _ = passing.request(0, block, 4, &asker(seq)));
@@ -444,7 +444,7 @@ fn forged_requests_fetch_at_most_the_missing_blocks() {
 }
 
 #[test]
-fn wrong_block_is_refused_after_the_upstream_session_ended() {
+fn request_for_a_wrong_block_is_refused_after_upstream_ended() {
     let (shared, mut seq) = wrong_blocks(1 << 20, 1);
     shared.end(false);
     let mut passing = shared.lock();

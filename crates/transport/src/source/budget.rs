@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded() {
+    fn number_of_stored_hosts_is_bounded() {
         let mut budget = Budget::default();
         for host in 0..100_000_u32 {
             budget.spend(IpAddr::from(host.to_be_bytes()), 1);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn one_echoed_packet_of_a_burst_is_sufficient() {
+    fn one_echoed_burst_packet_proves_that_bursts_arrive() {
         let (bursts, found) = rounds(100, |seq| if seq / 100 == 18 { seq == 1_894 } else { seq % 10 >= 5 });
         assert_eq!((bursts.most(), found, bursts.state), (MAX_SEGMENTS, None, State::Pass));
     }

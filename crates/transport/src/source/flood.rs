@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn complaint_limits_all_layers_to_the_received_rate() {
+    fn flood_complaint_limits_all_layers_to_the_received_rate() {
         let mut flood = Flood::default();
         let limit = limited(flood.on_complaint(ONE, 0.7, mbps(64.0), BASE, at(1)));
         assert!((16.0..20.0).contains(&limit), "{limit}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_grows_slowly_without_complaints() {
+    fn rate_limit_grows_slowly_without_flood_complaints() {
         let mut flood = Flood::default();
         let limit = limited(flood.on_complaint(ONE, 0.7, mbps(64.0), BASE, at(0)));
         let grown = (1..=60).filter(|&second| flood.grow(mbps(16.0), at(second))).count();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_without_flooding_are_ignored_for_longer_each_time() {
+    fn unfounded_complaints_are_ignored_for_longer_each_time() {
         let mut flood = Flood::default();
         let mut now = 0;
         let cycle = |flood: &mut Flood, mut now: u64| {

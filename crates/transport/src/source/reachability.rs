@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recent_packet_numbers_are_known_by_time() {
+    fn latest_packet_number_before_a_recent_time_is_known() {
         let mut left = SendTimes::default();
         let at = |second| Time::ZERO + Span::from_secs(second);
         assert_eq!(left.before(at(0), UNREACHED_AFTER), Seq(0));

@@ -214,7 +214,7 @@ mod tests {
     use faircast_wire::Name;
 
     #[test]
-    fn refusals_name_a_host_once_and_many_hosts_in_one_line() {
+    fn refusal_warnings_name_each_host_once_up_to_a_limit() {
         let mut refusals = Refusals::default();
         let id = ReceiverId::new(7).expect("not 0");
         let refusal = Refusal::new(id, RefusalReason::OtherKey, KeyId(0xabcd), Name::clipped("b7"));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_host_is_named_with_its_session_and_the_estimated_end() {
+    fn busy_host_is_reported_with_its_session_and_estimated_end() {
         let mut refusals = Refusals::default();
         let id = ReceiverId::new(7).expect("not 0");
         let (source, content) = (Name::clipped("lab1"), Name::clipped("image"));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_do_not_open_are_reported_once_per_host() {
+    fn unreadable_packets_are_reported_once_per_host() {
         let mut refusals = Refusals::default();
         let from = |host: u8| SocketAddr::from(([10, 0, 0, host], 9));
         let version = OpenError::Parse(ParseError::Version(2));

@@ -65,7 +65,7 @@ impl Listener {
 }
 
 #[test]
-fn content_over_the_prepared_blocks_reaches_every_layer() {
+fn content_larger_than_the_prepared_blocks_reaches_every_layer() {
     let (layers, size, symbols) = (5, 16, 128);
     let (object, _dir) = object(100_000, size, symbols);
     let mut source = BlockSource::files(object);
@@ -223,7 +223,7 @@ impl Run {
 }
 
 #[test]
-fn layers_have_own_packet_numbers_and_repeat_no_symbol() {
+fn layers_have_separate_packet_numbers_and_repeat_no_symbol() {
     let mut run = Run::of("rlc,layers=4,base=1000000", 300_000);
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);
@@ -257,7 +257,7 @@ fn layers_have_own_packet_numbers_and_repeat_no_symbol() {
 }
 
 #[test]
-fn rate_limit_silences_upper_layers() {
+fn layers_above_the_rate_limit_send_nothing() {
     let mut run = Run::of("rlc,layers=4,base=1000000", 300_000);
     run.session
         .source

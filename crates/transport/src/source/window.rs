@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_receiver_blocks_for_a_second_until_its_next_window() {
+    fn silent_receiver_blocks_the_source_for_only_one_second() {
         let mut windows = Windows::default();
         windows.on_window(&window(1, 5, 10), Seq(10), at(0));
         windows.on_window(&window(2, 5, 40), Seq(10), at(0));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn many_closed_windows_hold_the_source_no_longer_than_one() {
+    fn many_closed_windows_block_the_source_no_longer_than_one() {
         let mut windows = Windows::default();
         (1..=1_000)
             .for_each(|member| _ = windows.on_window(&window(member, 5, 10 + member % 5), Seq(10), at(0)));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_window_blocks_for_a_few_seconds() {
+    fn closed_window_blocks_the_source_for_five_seconds() {
         let mut windows = Windows::default();
         windows.on_window(&window(1, 5, 6), Seq(10), at(0));
         let given_up = (1..10_000).find_map(|millis| {

@@ -95,7 +95,7 @@ impl World {
 }
 
 #[test]
-fn rtts_that_differ_by_four_milliseconds_make_two_groups() {
+fn rtt_difference_of_four_milliseconds_makes_two_groups() {
     // Figure 4.3: 48 ms, and 48 or 56 ms, over one bottleneck.
     let mut same = World::new(&[place(1, 48.0, 0), place(2, 48.0, 0), place(3, 48.0, 0), place(4, 48.0, 0)]);
     assert_eq!(same.groups(), "abcd");
@@ -120,7 +120,7 @@ fn equal_rtts_over_two_bottlenecks_split_under_congestion() {
 }
 
 #[test]
-fn a_path_that_changes_moves_its_destination_and_does_not_flap() {
+fn destination_changes_groups_with_its_path_without_flapping() {
     let mut it = World::new(&[place(1, 48.0, 0), place(2, 48.0, 0), place(3, 48.0, 0)]);
     it.run(40, 60.0);
     assert_eq!(it.groups(), "aaa");
@@ -150,7 +150,7 @@ fn grouping_costs_at_most_a_fortieth_of_the_acknowledgements() {
 }
 
 #[test]
-fn external_counters_give_the_same_groups_as_acknowledgements() {
+fn external_counters_and_acknowledgements_give_equal_groups() {
     let places = [place(1, 48.0, 0), place(2, 48.0, 0), place(3, 48.0, 1)];
     let mut each = World::new(&places);
     let mut together = World::new(&places);
@@ -204,7 +204,7 @@ fn a_new_destination_joins_the_group_of_its_subnet() {
 }
 
 #[test]
-fn destinations_without_connections_make_room() {
+fn destinations_without_connections_are_removed_for_new_ones() {
     let mut coordinator = Coordinator::new(Rules::published());
     let mut grouping = Grouping::new(Config { max_atoms: 2, ..Config::default() });
     let view = View::in_packets(0, 0, 2.0, 64.0);

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_packets_time_is_that_of_its_last_departure() {
+    fn first_packet_has_the_time_of_its_last_transmission() {
         let mut it = SendTimes::default();
         assert_eq!(it.of_first(), Time::NEVER);
         let at = Time::from_nanos;

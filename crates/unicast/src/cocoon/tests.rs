@@ -30,7 +30,7 @@ fn verdicts(it: &mut Coordinator) -> Vec<(MemberId, Verdict)> {
 }
 
 #[test]
-fn figure_4_2_case_by_case() {
+fn cuts_match_every_case_of_figure_4_2() {
     // f, F_j -> cwnd_j, ssthresh_j, with cwnd_j = F_j and ssthresh_j = 64 before.
     let cases = [
         (10, 10, Some(10.0), 10.0), // equal: no cut, but no slow start
@@ -56,7 +56,7 @@ fn figure_4_2_case_by_case() {
 }
 
 #[test]
-fn windows_in_bytes_are_judged_as_those_in_packets() {
+fn windows_in_bytes_are_cut_like_windows_in_packets() {
     let bytes = |out: u64| View::in_bytes(5000, 5000 + out * 1200, 1200, out * 1200, u64::MAX);
     let (mut it, _, [first, _]) = together(Config::published(), [bytes(10), bytes(1)]);
     assert_eq!(it.on_loss(first, bytes(2), 5000, NOW), OwnReaction::Cut { cwnd: 2400.0, ssthresh: 2400.0 });
@@ -65,7 +65,7 @@ fn windows_in_bytes_are_judged_as_those_in_packets() {
 }
 
 #[test]
-fn losses_of_three_members_in_one_round_trip_are_one_reaction() {
+fn losses_of_three_members_in_one_round_trip_cause_one_reaction() {
     let (mut it, _, [a, b, c]) = together(Config::published(), [with(10), with(12), with(4)]);
     assert!(matches!(it.on_loss(a, with(10), 103, NOW), OwnReaction::Cut { .. }));
     assert_eq!(verdicts(&mut it).len(), 2);
@@ -80,7 +80,7 @@ fn losses_of_three_members_in_one_round_trip_are_one_reaction() {
 }
 
 #[test]
-fn a_watermark_of_a_member_that_was_not_cut_can_be_left() {
+fn option_covers_only_losses_of_members_that_were_cut() {
     let config = Config { covers: Covers::CutMembers, ..Config::published() };
     let (mut it, _, [a, small, large]) = together(config, [with(10), with(2), with(12)]);
     it.on_loss(a, with(10), 100, NOW);
@@ -89,7 +89,7 @@ fn a_watermark_of_a_member_that_was_not_cut_can_be_left() {
 }
 
 #[test]
-fn a_member_in_fast_recovery_goes_on_with_the_threshold() {
+fn cut_in_fast_recovery_sets_the_window_to_the_threshold() {
     let recovering = View { recovery: Recovery::Fast, cwnd: 15.0, ..with(20) };
     let (mut it, _, [first, _]) = together(Config::published(), [with(12), recovering]);
     it.on_loss(first, with(12), 100, NOW);
@@ -98,7 +98,7 @@ fn a_member_in_fast_recovery_goes_on_with_the_threshold() {
 }
 
 #[test]
-fn a_timeout_halves_windows_as_large_and_makes_others_careful() {
+fn timeout_halves_large_windows_and_lowers_small_thresholds() {
     let (mut it, _, [first, ..]) = together(Config::published(), [with(4), with(10), with(4), with(3)]);
     let own = it.on_timeout(first, with(4), 100, at(500), NOW);
     assert_eq!(own, OwnReaction::Cut { cwnd: 1.0, ssthresh: 2.0 });
@@ -108,7 +108,7 @@ fn a_timeout_halves_windows_as_large_and_makes_others_careful() {
 }
 
 #[test]
-fn packets_before_the_timed_out_one_are_resent_once() {
+fn packets_sent_before_the_timed_out_packet_are_resent_once() {
     let sent = |millis: u64| View { una_sent_at: at(millis), ..with(5) };
     let late = View { recovery: Recovery::Timeout, ..sent(350) };
     for (again, times) in [(Again::All, 2), (Again::NotTimedOut, 1), (Again::Nobody, 0)] {
@@ -165,7 +165,7 @@ fn members_share_an_rtt_estimate_but_not_timeout_backoff() {
 }
 
 #[test]
-fn a_member_learns_an_rtt_only_from_other_members() {
+fn member_receives_rtt_estimates_only_from_other_members() {
     let (mut it, _, [a, b]) = together(Config::published(), [with(4), with(4)]);
     let estimate = RttEstimate { mean: Span::from_millis(50), deviation: Span::from_millis(5) };
     assert_eq!(it.news_of_round_trip(a), None);
@@ -175,7 +175,7 @@ fn a_member_learns_an_rtt_only_from_other_members() {
 }
 
 #[test]
-fn a_single_member_gets_no_verdicts() {
+fn single_member_receives_no_verdicts() {
     let (mut it, _, [only]) = together(Config::published(), [with(10)]);
     assert_eq!(it.on_loss(only, with(10), 100, NOW), OwnReaction::Cut { cwnd: 5.0, ssthresh: 5.0 });
     let later = View::in_packets(112, 120, 8.0, 5.0);
@@ -184,7 +184,7 @@ fn a_single_member_gets_no_verdicts() {
 }
 
 #[test]
-fn a_driver_that_comes_late_finds_one_verdict() {
+fn late_driver_receives_one_combined_verdict() {
     let (mut it, _, [a, b, c]) = together(Config::published(), [with(10), with(8), with(20)]);
     it.on_loss(a, with(10), 100, at(10));
     it.on_loss(b, View::in_packets(109, 117, 8.0, 5.0), 109, at(30));
@@ -196,7 +196,7 @@ fn a_driver_that_comes_late_finds_one_verdict() {
 }
 
 #[test]
-fn departed_members_neither_get_nor_cause_verdicts() {
+fn departed_members_neither_receive_nor_cause_verdicts() {
     let (mut it, group, [a, b, c]) = together(Config::published(), [with(10), with(8), with(20)]);
     it.on_loss(a, with(10), 100, NOW);
     it.leave(b);
@@ -210,7 +210,7 @@ fn departed_members_neither_get_nor_cause_verdicts() {
 }
 
 #[test]
-fn groups_have_a_maximum_size() {
+fn size_and_number_of_groups_are_limited() {
     let config = Config { max_members: 2, max_groups: 2, ..Config::published() };
     let (mut it, group, [_, b]) = together(config, [with(1), with(1)]);
     assert_eq!(it.join(group, with(1)), Err(CapacityError::Members(2)));
@@ -237,7 +237,7 @@ fn merged_groups_react_together() {
 }
 
 #[test]
-fn datagrams_get_the_mean_window_and_wait_for_acknowledgements() {
+fn datagrams_share_the_mean_window_and_need_acknowledgements() {
     let (mut it, group, [a, b]) = together(Config::published(), [with(4), with(8)]);
     let sockets = [0, 1].map(|_| it.open_socket(group).expect("there is room"));
     assert_eq!(it.virtual_connection(group), (12.0, 0.0));
@@ -260,7 +260,7 @@ fn datagrams_get_the_mean_window_and_wait_for_acknowledgements() {
 }
 
 #[test]
-fn a_timeout_freezes_datagrams_until_it_is_resolved() {
+fn timeout_stops_datagrams_until_it_is_resolved() {
     for leaves in [false, true] {
         let (mut it, group, [a, b]) = together(Config::published(), [with(4), with(8)]);
         let socket = it.open_socket(group).expect("there is room");
@@ -279,7 +279,7 @@ fn a_timeout_freezes_datagrams_until_it_is_resolved() {
 }
 
 #[test]
-fn datagrams_without_any_tcp_leave_at_the_windows_rate() {
+fn datagrams_without_tcp_are_sent_at_the_default_window_rate() {
     let mut it = Coordinator::new(Config::published());
     let group = it.open_group().expect("there is room");
     let socket = it.open_socket(group).expect("there is room");
@@ -294,7 +294,7 @@ fn datagrams_without_any_tcp_leave_at_the_windows_rate() {
 }
 
 #[test]
-fn numbers_from_nowhere_do_no_harm() {
+fn invalid_numbers_do_no_harm() {
     let mut rng = faircast_core::rng::Rng::new(7, 0);
     let (mut it, group, members) = together(Config::published(), [with(4), with(8), with(2)]);
     let wild = [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, 5.0, f64::NEG_INFINITY];
@@ -327,7 +327,7 @@ fn numbers_from_nowhere_do_no_harm() {
 }
 
 #[test]
-fn an_ensemble_divides_its_windows_and_cuts_no_others() {
+fn ensemble_shares_its_window_and_losses_cut_no_other_member() {
     let mut it = Coordinator::new(Config::rfc9040());
     let group = it.open_group().expect("there is room");
     let new = View::in_packets(0, 0, 3.0, f64::INFINITY);
@@ -342,7 +342,7 @@ fn an_ensemble_divides_its_windows_and_cuts_no_others() {
 }
 
 #[test]
-fn a_loss_halves_all_windows_equal_to_the_losers() {
+fn loss_halves_all_windows_of_the_same_size() {
     let config = Config { compared: Compared::After, ..Config::published() };
     let (mut it, _, [first, _]) = together(config, [with(10), with(10)]);
     it.on_loss(first, with(10), 100, NOW);

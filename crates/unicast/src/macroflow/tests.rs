@@ -59,7 +59,7 @@ fn run(
 }
 
 #[test]
-fn a_connection_resumes_with_the_window_that_its_pause_left() {
+fn idle_connection_resumes_with_a_reduced_window() {
     for law in [Config::integrated(), Config::manager()] {
         let mut it = started(law, 1);
         run(&mut it, 5, |_, _, _| false);
@@ -76,7 +76,7 @@ fn a_connection_resumes_with_the_window_that_its_pause_left() {
 }
 
 #[test]
-fn connections_take_turns_under_one_window_that_doubles() {
+fn connections_share_one_doubling_window_in_turns() {
     let mut it = started(Config::integrated(), 3);
     let all = run(&mut it, 4, |_, _, _| false);
     assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 4, 8]);
@@ -86,7 +86,7 @@ fn connections_take_turns_under_one_window_that_doubles() {
 }
 
 #[test]
-fn losses_on_three_connections_in_one_window_halve_it_once() {
+fn losses_of_three_connections_halve_the_shared_window_once() {
     let mut it = started(Config::integrated(), 3);
     run(&mut it, 6, |_, _, _| false);
     assert_eq!(it.observe(0).window, 64.0);
@@ -118,7 +118,7 @@ fn run_on(it: &mut Macroflow, from: u64) {
 }
 
 #[test]
-fn a_later_acknowledgement_of_another_connection_shows_a_loss() {
+fn later_acks_of_another_connection_indicate_a_loss() {
     let mut it = started(Config::integrated(), 2);
     run(&mut it, 3, |_, _, _| false); // 1, 2, 4
     let sent = leaving(&mut it, at(150));
@@ -138,7 +138,7 @@ fn a_later_acknowledgement_of_another_connection_shows_a_loss() {
 }
 
 #[test]
-fn a_timeout_restarts_all_of_tcp_int_but_one_of_the_manager() {
+fn timeout_affects_all_connections_only_with_tcp_int() {
     for (config, again) in [(Config::integrated(), 2), (Config::manager(), 1)] {
         let mut it = started(config, 2);
         run(&mut it, 3, |_, _, _| false);
@@ -158,7 +158,7 @@ fn a_timeout_restarts_all_of_tcp_int_but_one_of_the_manager() {
 }
 
 #[test]
-fn the_managers_packets_leave_apart() {
+fn manager_grants_one_packet_at_a_time() {
     let mut it = started(Config::manager(), 2);
     run(&mut it, 5, |_, _, _| false);
     let sent = leaving(&mut it, at(300));
@@ -168,7 +168,7 @@ fn the_managers_packets_leave_apart() {
 }
 
 #[test]
-fn fast_start_resumes_with_nearly_the_old_window() {
+fn fast_start_resumes_with_half_of_the_old_window() {
     for (fast_start, expected) in [(FastStart::On, 8.0), (FastStart::Off, 1.0)] {
         let mut it = started(Config { fast_start, ..Config::integrated() }, 1);
         run(&mut it, 4, |_, _, _| false);

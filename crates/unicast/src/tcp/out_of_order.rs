@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_the_newest_of_a_plain_list() {
+    fn sack_blocks_equal_the_newest_ranges_of_a_plain_list() {
         for (seed, width) in [(1, 8), (2, 60), (3, 600)] {
             let mut rng = Rng::new(seed, 7);
             let (mut held, mut list, mut next) = (OutOfOrder::default(), List::default(), 0);

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scoreboard_agrees_with_a_set_of_packets() {
+    fn scoreboard_equals_a_set_of_packets() {
         for seed in 0..20 {
             let mut rng = Rng::new(seed, 3);
             let (mut board, mut arrived) = (Scoreboard::default(), BTreeSet::new());

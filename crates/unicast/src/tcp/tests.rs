@@ -129,7 +129,7 @@ fn random_losses_and_marks_give_the_rate_of_ns_2_35() {
 }
 
 #[test]
-fn standard_sack_repairs_a_hole_per_acknowledgement() {
+fn standard_sack_repairs_all_losses_within_a_round_trip() {
     let mut pipe = Pipe::new(protocol("tcp-sack,preset=rfc"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.trace = Some(Vec::new());
     pipe.lose_once(&[100, 101, 105, 106, 107]);
@@ -170,7 +170,7 @@ fn proportional_rate_reduction_never_stops_sending() {
 }
 
 #[test]
-fn standard_sack_resends_the_last_packet_as_a_rescue() {
+fn standard_sack_repairs_a_lost_last_packet_without_a_timeout() {
     let mut pipe = Pipe::new(protocol("tcp-sack,preset=rfc"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.sender.supply(40, Time::ZERO);
     pipe.lose_once(&[30, 39]);
@@ -180,7 +180,7 @@ fn standard_sack_resends_the_last_packet_as_a_rescue() {
 }
 
 #[test]
-fn reno_goes_as_fast_as_the_formula_says() {
+fn reno_rate_matches_the_formula() {
     for loss in [0.005, 0.01, 0.02, 0.05] {
         let mut pipe = Pipe::new(protocol("tcp-reno"), Rate::from_mbps(1000.0), Span::from_millis(50));
         pipe.lose_at_random(loss);
@@ -192,7 +192,7 @@ fn reno_goes_as_fast_as_the_formula_says() {
 }
 
 #[test]
-fn vegas_alone_keeps_one_to_three_packets_queued() {
+fn single_vegas_flow_queues_one_to_three_packets() {
     let mut pipe = Pipe::new(protocol("tcp-vegas"), Rate::from_mbps(1.0), Span::from_millis(20));
     pipe.run_until(Time::from_secs_f64(20.0));
     let mut seen = (usize::MAX, 0);
@@ -204,7 +204,7 @@ fn vegas_alone_keeps_one_to_three_packets_queued() {
 }
 
 #[test]
-fn a_mark_halves_the_window_and_nothing_is_sent_again() {
+fn mark_halves_the_window_without_retransmission() {
     for name in
         ["tcp-tahoe,ecn", "tcp-reno,ecn", "tcp-newreno,ecn", "tcp-sack,ecn", "tcp-sack,preset=rfc,ecn"]
     {
@@ -226,7 +226,7 @@ fn a_mark_halves_the_window_and_nothing_is_sent_again() {
 }
 
 #[test]
-fn a_receiver_echoes_a_mark_until_the_window_was_reduced() {
+fn receiver_echoes_a_mark_until_the_window_is_reduced() {
     let mut sink = tcp::Sink::new(&Config::ns235(Variant::Reno));
     let mut echoes = |seq: u32, marked: bool, flags: SegmentFlags| {
         let (mut rng, mut effects) = (Rng::new(1, 1), Effects::default());
@@ -247,7 +247,7 @@ fn a_receiver_echoes_a_mark_until_the_window_was_reduced() {
 }
 
 #[test]
-fn the_timeout_doubles_and_resets_after_an_answer() {
+fn timeout_doubles_and_is_reset_by_an_acknowledgement() {
     let mut pipe =
         Pipe::new(protocol("tcp-reno,preset=rfc,window=1"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.trace = Some(Vec::new());
@@ -268,7 +268,7 @@ fn the_timeout_doubles_and_resets_after_an_answer() {
 }
 
 #[test]
-fn delayed_acknowledgements_halve_their_number() {
+fn delayed_acknowledgements_halve_the_acknowledgement_count() {
     let count = |name: &str| {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(10));
         pipe.waiting_limit = 100;
@@ -281,7 +281,7 @@ fn delayed_acknowledgements_halve_their_number() {
 }
 
 #[test]
-fn a_lone_packet_is_acknowledged_after_the_delay() {
+fn single_packet_is_acknowledged_after_the_delay() {
     let protocol = protocol("tcp-reno,delack=0.15,syn=off");
     let mut pipe = Pipe::new(protocol, Rate::from_mbps(10.0), Span::from_millis(10));
     pipe.sender.supply(4, Time::ZERO);
@@ -292,7 +292,7 @@ fn a_lone_packet_is_acknowledged_after_the_delay() {
 }
 
 #[test]
-fn blocks_tell_the_newest_arrival_first() {
+fn sack_blocks_start_with_the_newest_arrival() {
     let mut sink = tcp::Sink::new(&Config::ns235(Variant::Sack));
     let mut ack = |seq: u32| {
         let (mut rng, mut effects) = (Rng::new(1, 1), Effects::default());
@@ -314,7 +314,7 @@ fn blocks_tell_the_newest_arrival_first() {
 }
 
 #[test]
-fn after_an_idle_time_the_window_starts_small() {
+fn window_is_small_after_an_idle_time() {
     for (name, restart) in [("tcp-reno", 1.0), ("tcp-reno,preset=rfc", 3.0)] {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.sender.supply(60, Time::ZERO);
@@ -330,7 +330,7 @@ fn after_an_idle_time_the_window_starts_small() {
 }
 
 #[test]
-fn a_window_that_opens_waits_for_a_random_time() {
+fn jitter_delays_each_burst_by_a_random_time() {
     let mut pipe =
         Pipe::new(protocol("tcp-reno,jitter=0.01"), Rate::from_mbps(1000.0), Span::from_millis(50));
     pipe.trace = Some(Vec::new());
@@ -376,7 +376,7 @@ fn growth(options: &str) -> f64 {
 }
 
 #[test]
-fn delayed_acks_slow_the_growth_unless_packets_are_counted() {
+fn delayed_acks_slow_growth_unless_packets_are_counted() {
     let (acks, packets) = (growth(""), growth(",counting=packets"));
     assert!((1.8..2.2).contains(&(packets / acks)), "{packets} against {acks}");
 }
@@ -386,7 +386,7 @@ const RECOVERING: [&str; 5] =
     ["tcp-reno", "tcp-newreno", "tcp-sack", "tcp-sack,preset=rfc", "tcp-newreno,preset=rfc,ecn"];
 
 #[test]
-fn a_neighbours_loss_reduces_a_window_once_per_window() {
+fn loss_of_a_neighbour_reduces_the_window_once_per_window() {
     for name in RECOVERING.into_iter().chain(["tcp-tahoe", "tcp-vegas"]) {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.run_until(Time::from_secs_f64(0.75));
@@ -408,7 +408,7 @@ fn a_neighbours_loss_reduces_a_window_once_per_window() {
 }
 
 #[test]
-fn a_loss_after_a_neighbours_reduction_is_only_repaired() {
+fn loss_after_a_neighbours_reduction_causes_no_second_cut() {
     for name in RECOVERING {
         let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         pipe.lose_once(&[40]);
@@ -424,7 +424,7 @@ fn a_loss_after_a_neighbours_reduction_is_only_repaired() {
 }
 
 #[test]
-fn a_new_connection_begins_with_its_neighbours_estimates() {
+fn new_connection_starts_with_estimates_of_a_neighbour() {
     for name in ["tcp-reno", "tcp-sack,preset=rfc", "tcp-newreno,syn=off"] {
         let mut old = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
         old.run_until(Time::from_secs_f64(1.0));
@@ -448,7 +448,7 @@ fn a_new_connection_begins_with_its_neighbours_estimates() {
 }
 
 #[test]
-fn no_window_is_moved_beyond_its_limits() {
+fn windows_set_from_outside_are_limited() {
     let mut pipe = Pipe::new(protocol("tcp-reno,window=30"), Rate::from_mbps(10.0), Span::from_millis(50));
     pipe.run_until(Time::from_secs_f64(1.0));
     for (window, threshold, expected) in

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_intervals_have_their_length_as_mean() {
+    fn mean_of_equal_loss_intervals_is_their_length() {
         let mut intervals = Intervals::default();
         assert_eq!(intervals.loss(50.0), 0.0);
         (0..12).for_each(|_| intervals.close(100.0));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_open_interval_discounts_the_closed_ones() {
+    fn long_open_interval_discounts_closed_intervals() {
         let mut intervals = Intervals::default();
         (0..8).for_each(|_| intervals.close(100.0));
         // Weights: 1 for the open interval, 5 for the seven newest closed intervals, halved (RFC 5348, 5.5).

@@ -20,7 +20,7 @@ fn sent_at(name: &str, loss: f64) -> f64 {
 }
 
 #[test]
-fn random_loss_gives_the_rate_that_it_gives_in_ns_2_35() {
+fn rate_with_random_loss_matches_ns_2_35() {
     // ns-2.35: 100 Mbit/s, 50 ms, 2000 s, packets in four runs; 1.5 % and 0.5 % deviation between runs.
     for (loss, theirs) in [(0.005, 350_842.0 + 351_394.0 + 354_023.0 + 362_397.0), (0.02, 665_483.0)] {
         let ours = sent_at("tfrc", loss);
@@ -48,7 +48,7 @@ fn the_rate_follows_the_equation_at_the_loss_event_rate() {
 }
 
 #[test]
-fn a_bottleneck_alone_is_filled_with_few_losses() {
+fn single_flow_fills_a_bottleneck_with_few_losses() {
     // ns-2.35 at 196 s: 24,456 packets, 26 drops.
     for name in ["tfrc", "tfrc,preset=rfc"] {
         let protocol: Protocol = name.parse().expect("a protocol of the catalogue");
@@ -61,7 +61,7 @@ fn a_bottleneck_alone_is_filled_with_few_losses() {
 }
 
 #[test]
-fn reports_come_once_per_round_trip() {
+fn reports_are_sent_once_per_round_trip() {
     let mut pipe = pipe("tfrc", 1);
     pipe.judge = Box::new(|n, _, _| if n % 1000 == 999 { Fate::Dropped } else { Fate::Passes });
     pipe.run_until(Time::from_secs_f64(50.0));
@@ -73,7 +73,7 @@ fn reports_come_once_per_round_trip() {
 }
 
 #[test]
-fn silence_halves_the_rate_again_and_again() {
+fn rate_is_halved_repeatedly_without_feedback() {
     let mut pipe = pipe("tfrc", 1);
     pipe.lose_at_random(0.01);
     pipe.run_until(Time::from_secs_f64(50.0));
@@ -87,7 +87,7 @@ fn silence_halves_the_rate_again_and_again() {
 }
 
 #[test]
-fn an_ecn_mark_counts_as_a_loss_and_costs_no_packet() {
+fn ecn_mark_counts_as_a_loss_without_losing_a_packet() {
     let mut pipe = pipe("tfrc,ecn", 1);
     pipe.judge = Box::new(|n, _, _| if n % 200 == 199 { Fate::Marked } else { Fate::Passes });
     pipe.run_until(Time::from_secs_f64(300.0));
@@ -101,7 +101,7 @@ fn an_ecn_mark_counts_as_a_loss_and_costs_no_packet() {
 }
 
 #[test]
-fn an_idle_flow_keeps_four_packets_per_round_trip() {
+fn idle_flow_retains_a_rate_of_four_packets_per_round_trip() {
     let mut pipe = pipe("tfrc", 1);
     pipe.lose_at_random(0.01);
     pipe.run_until(Time::from_secs_f64(20.0));

@@ -12,7 +12,7 @@ fn near(found: f64, expected: f64) {
 
 /// Independent losses of w' packets, one by one. The first loss halves the window, which the packets before it opened.
 #[test]
-fn the_first_order_model_has_the_slope_of_the_exact_one() {
+fn corrected_model_has_the_slope_of_the_exact_model() {
     for (w, b) in [(2.0, 1.0), (5.0, 2.0), (8.0, 2.0), (30.0, 1.0)] {
         let p = 1e-5;
         let slope = |model| (drift(model, w, w, p, b) - drift(model, w, w, p / 2.0, b)) / (p / 2.0);
@@ -23,7 +23,7 @@ fn the_first_order_model_has_the_slope_of_the_exact_one() {
 }
 
 #[test]
-fn the_equilibrium_of_the_example_is_known_in_both_readings() {
+fn equilibrium_of_the_example_matches_computed_values() {
     let link = example(2.0);
     near(link.equilibrium(Model::Paper).window, 2.5);
     near(link.equilibrium(Model::Paper).loss, 0.142_857);
@@ -36,7 +36,7 @@ fn the_equilibrium_of_the_example_is_known_in_both_readings() {
 }
 
 #[test]
-fn above_a_number_of_flows_there_is_no_equilibrium() {
+fn maximum_number_of_flows_has_an_equilibrium_loss_of_one() {
     for (model, per_ack, share) in [
         (Model::Paper, 1.0, 0.768),
         (Model::Paper, 2.0, 1.0),
@@ -51,7 +51,7 @@ fn above_a_number_of_flows_there_is_no_equilibrium() {
 }
 
 #[test]
-fn figure_6_2_and_the_example_have_these_bounds_of_k2() {
+fn bounds_of_k2_match_figure_6_2_and_the_example() {
     near(example(2.0).max_k2(Model::Paper), 0.5228);
     near(example(1.0).max_k2(Model::Paper), 0.5412);
     let shares = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7];
@@ -67,7 +67,7 @@ fn figure_6_2_and_the_example_have_these_bounds_of_k2() {
 }
 
 #[test]
-fn the_example_has_these_bounds_of_k1() {
+fn bounds_of_k1_match_the_example() {
     let k2 = [0.0, 0.05, 0.1, 0.2, 0.3, 0.4];
     let of_two = [3.97e-4, 5.45e-4, 6.74e-4, 8.58e-4, 9.14e-4, 7.74e-4];
     let of_one = [7.39e-4, 8.82e-4, 1.005e-3, 1.177e-3, 1.219e-3, 1.063e-3];
@@ -81,7 +81,7 @@ fn the_example_has_these_bounds_of_k1() {
 }
 
 #[test]
-fn example_6_2_is_not_stable_for_small_k2() {
+fn example_6_2_is_unstable_at_small_k2() {
     let link = example(2.0);
     assert!(link.max_k1(Model::Paper, 0.035) > 5e-4 && link.max_k1(Model::Paper, 0.033) < 5e-4);
     let margins = |k2| link.open(Model::Paper, Gains { k1: 5e-4, k2 }).margins();
@@ -90,7 +90,7 @@ fn example_6_2_is_not_stable_for_small_k2() {
 }
 
 #[test]
-fn the_examples_loop_has_these_margins() {
+fn margins_of_the_example_match_computed_values() {
     let link = example(2.0);
     let margins = |k1, k2| link.open(Model::Paper, Gains { k1, k2 }).margins();
     let check = |found: crate::analysis::control::Margins, phase: f64, gain: f64| {
@@ -108,7 +108,7 @@ fn the_examples_loop_has_these_margins() {
 }
 
 #[test]
-fn bounds_and_margins_agree() {
+fn bounds_of_k1_separate_positive_and_negative_margins() {
     for model in [Model::Paper, Model::Corrected] {
         for k2 in [0.0, 0.1, 0.3] {
             let k1 = example(2.0).max_k1(model, k2);

@@ -41,13 +41,13 @@ fn mends(nft: &str, iptables: &str) -> Vec<String> {
 }
 
 #[test]
-fn missing_program_differs_from_a_failing_one() {
+fn missing_filter_program_differs_from_a_failing_program() {
     assert_eq!(printed("no-such-packet-filter", &[]), Err(Unsaid::Absent));
     assert_eq!(printed("false", &[]), Err(Unsaid::Refused));
 }
 
 #[test]
-fn a_dropping_rule_is_found_with_its_removal() {
+fn dropping_rule_is_found_with_the_command_that_removes_it() {
     let delete = "nft delete rule inet lab input handle 12".to_owned();
     for rule in [
         "udp dport 5777 drop",
@@ -79,7 +79,7 @@ fn a_dropping_rule_is_found_with_its_removal() {
 }
 
 #[test]
-fn a_closed_filter_needs_the_rule_for_each_role() {
+fn advice_on_a_closed_filter_has_a_rule_for_each_role() {
     let closed = NFT.replace("policy accept", "policy drop");
     let insert = |what: &str| format!("nft insert rule inet lab input {what} accept");
     let (udp, igmp) = (insert("udp dport 5777"), insert("meta l4proto igmp"));
@@ -103,7 +103,7 @@ fn a_closed_filter_needs_the_rule_for_each_role() {
 }
 
 #[test]
-fn chains_of_firewalld_are_followed() {
+fn rules_in_chains_of_firewalld_are_found() {
     let rules = |open: &str| {
         format!(
             "table inet firewalld {{ # handle 2
@@ -172,7 +172,7 @@ fn rules_of_iptables_and_ufw_are_read() {
 }
 
 #[test]
-fn unknown_rules_are_answered_with_the_rule_for_each_filter() {
+fn advice_on_unread_rules_has_a_rule_for_each_filter_program() {
     let group = "239.255.70.1:5777".parse().expect("a group");
     let checks = judged(&Rules::Unread, group, &choice(), false);
     let advice = checks[0].advice.clone().expect("it says what to do");

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn test_is_bounded_in_bytes_datagrams_and_time() {
+    fn doctor_test_is_bounded_in_bytes_datagrams_and_time() {
         let mut stage = Stage::new();
         let token = stage.begin(1, A);
         let (mut bytes, mut to_group) = (0, 0);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_runs_at_a_time_and_a_silent_one_expires() {
+    fn one_doctor_test_runs_at_a_time_and_a_silent_one_expires() {
         let mut stage = Stage::new();
         stage.begin(1, A);
         let Answer::Say(Message { token, .. }, _) = stage.receives(hello(2, 0), HELLO, B) else {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_a_train_and_of_the_group_are_reported() {
+    fn counts_of_packet_trains_and_group_packets_are_reported() {
         let mut stage = Stage::new();
         let token = stage.begin(1, A);
         for number in [0, 1, 3] {

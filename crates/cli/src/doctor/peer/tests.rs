@@ -66,7 +66,7 @@ fn two_doctors_on_one_host_measure_both_directions() {
 }
 
 #[test]
-fn clock_off_by_an_hour_warns_and_fails_with_one_way() {
+fn clock_error_of_an_hour_warns_but_fails_one_way_sessions() {
     let key = Key::of(None);
     for (ahead, one_way, expected, words) in
         [(3_600, true, Verdict::Fail, "ahead of"), (-3_600, false, Verdict::Warn, "behind")]

@@ -162,7 +162,7 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
 
 /// Kernel: another host repeats packets on the same link.
 #[test]
-fn outsider_cannot_replay_the_present_session() {
+fn outsider_cannot_replay_packets_of_the_current_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3).offloads(Offloads::Off));
     let file = stage.file("image", FILE);

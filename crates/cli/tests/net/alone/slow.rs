@@ -34,7 +34,7 @@ fn send(stage: &Stage, file: &str, policy: &str) -> (Running, Vec<Running>) {
 
 /// Kernel: a token bucket at one receiver.
 #[test]
-fn policy_follow_takes_the_rate_of_the_slowest_receiver() {
+fn policy_follow_uses_the_rate_of_the_slowest_receiver() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 10.0);
     let (source, receivers) = send(&stage, &file, "follow");
@@ -54,7 +54,7 @@ fn policy_follow_takes_the_rate_of_the_slowest_receiver() {
 
 /// Kernel: a token bucket at one receiver.
 #[test]
-fn a_slow_receiver_is_served_last_under_a_floor() {
+fn policy_floor_defers_a_slow_receiver() {
     let Some(root) = require_root() else { return };
     let (fast, file) = stage(&root, 100.0);
     let receivers = fast.recv_everywhere(&[]);

@@ -21,7 +21,7 @@ const OVERHEAD: u64 = 24_000_000;
 ///
 /// Kernel: the memory of one process while another one is stopped.
 #[test]
-fn stalled_child_of_a_relay_costs_bounded_memory() {
+fn stalled_child_of_a_relay_occupies_bounded_memory() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(4));
     let (file, len) = (stage.file("image", 80_000_000), 80_000_000.0);

@@ -6,7 +6,7 @@ use faircast_testkit::{Bottleneck, Lab, Offloads, require_root};
 
 /// Kernel: a token bucket at one host.
 #[test]
-fn a_slow_host_slows_no_other() {
+fn slow_unicast_host_does_not_slow_other_hosts() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(2).offloads(Offloads::Off));
     without_multicast(&stage.lab);

@@ -32,7 +32,7 @@ fn departures(layers: u8) -> Vec<Layer> {
 }
 
 #[test]
-fn withdrawn_and_renewed_blocks_leave_the_others_their_share() {
+fn withdrawn_block_is_skipped_and_renewed_block_has_new_symbols() {
     let blocks = blocks(6, 40);
     let mut carousel = fountain(1, 4, &blocks);
     let sent = |carousel: &mut Carousel, count: usize| {
@@ -56,7 +56,7 @@ fn withdrawn_and_renewed_blocks_leave_the_others_their_share() {
 }
 
 #[test]
-fn a_doubled_leading_block_gets_two_shares_of_each_round() {
+fn doubled_leading_block_gets_two_shares_of_each_generation() {
     let mut carousel = Carousel::new(1, K, 1);
     carousel.set_run(288);
     carousel.double_leading();
@@ -128,7 +128,7 @@ fn worst(layers: u8, run: u16, blocks: &[u16], loss: f64) -> f64 {
 }
 
 #[test]
-fn without_loss_every_level_needs_little_more_than_the_content() {
+fn every_level_needs_few_extra_packets_without_loss() {
     for (run, most) in [(1, 1.02), (4, 1.06), (16, 1.25)] {
         let worst = worst(5, run, &blocks(40, 100), 0.0);
         assert!(worst <= most, "run {run}: {worst}");
@@ -136,7 +136,7 @@ fn without_loss_every_level_needs_little_more_than_the_content() {
 }
 
 #[test]
-fn with_loss_every_level_needs_a_few_percent_more() {
+fn every_level_needs_a_few_percent_more_packets_with_loss() {
     for (loss, most) in [(0.01, 1.06), (0.05, 1.07)] {
         let worst = worst(5, 4, &blocks(40, 100), loss);
         assert!(worst <= most, "loss {loss}: {worst}");
@@ -144,19 +144,19 @@ fn with_loss_every_level_needs_a_few_percent_more() {
 }
 
 #[test]
-fn content_of_one_block_is_a_plain_fountain() {
+fn content_of_one_block_needs_no_extra_packets() {
     let ratio = worst(8, 8, &[40], 0.0);
     assert_eq!(ratio, 1.0);
 }
 
 #[test]
-fn a_small_last_block_is_not_late_and_costs_little() {
+fn small_last_block_costs_at_most_six_percent_more_packets() {
     let worst = worst(4, 1, &blocks(3, 5), 0.0);
     assert!(worst <= 1.06, "{worst}");
 }
 
 #[test]
-fn source_symbols_leave_first_and_on_one_layer_in_order() {
+fn source_symbols_are_sent_first_and_in_order_on_one_layer() {
     let mut carousel = fountain(1, 2, &[3, 3]);
     let sent: Vec<_> = (0..10).map(|_| carousel.next(Layer(0)).expect("a block")).collect();
     let of_block =
@@ -168,7 +168,7 @@ fn source_symbols_leave_first_and_on_one_layer_in_order() {
 }
 
 #[test]
-fn the_manifest_leaves_early_and_again_for_late_joiners() {
+fn manifest_is_sent_early_and_again_for_late_joiners() {
     let all = vec![K; 200];
     let mut carousel = fountain(3, 1, &all);
     for _ in 0..2 {
@@ -187,7 +187,7 @@ fn the_manifest_leaves_early_and_again_for_late_joiners() {
 }
 
 #[test]
-fn a_lead_costs_those_who_have_it_no_more_than_its_symbols() {
+fn second_lead_costs_at_most_three_percent_more_packets() {
     let all = vec![K; 100];
     let mut carousel = fountain(1, 1, &all);
     carousel.lead();
@@ -221,7 +221,7 @@ fn a_receiver_that_loses_the_start_gets_the_manifest_first() {
 }
 
 #[test]
-fn blocks_that_appear_later_are_brought_up_soon() {
+fn blocks_added_later_catch_up_within_few_packets() {
     let mut carousel = fountain(2, 4, &[K; 10]);
     let mut counts = vec![[0_u32; 2]; 20];
     let send = |carousel: &mut Carousel, counts: &mut Vec<[u32; 2]>, packets: usize| {
@@ -240,7 +240,7 @@ fn blocks_that_appear_later_are_brought_up_soon() {
 }
 
 #[test]
-fn a_layer_that_was_off_does_not_make_up_for_it() {
+fn layer_that_was_off_sends_all_blocks_evenly() {
     let all = vec![K; 20];
     let mut carousel = fountain(2, 4, &all);
     (0..50_000).for_each(|_| _ = carousel.next(Layer(0)));
@@ -253,7 +253,7 @@ fn a_layer_that_was_off_does_not_make_up_for_it() {
 }
 
 #[test]
-fn ids_start_over_when_they_are_used_up() {
+fn symbol_ids_restart_at_zero_after_the_last_one() {
     let mut carousel = fountain(1, 1, &[4]);
     carousel.blocks[0].next = SYMBOL_LIMIT - 1;
     let ids = [(); 2].map(|()| carousel.next(Layer(0)).expect("a block").symbol);
@@ -261,7 +261,7 @@ fn ids_start_over_when_they_are_used_up() {
 }
 
 #[test]
-fn nothing_leaves_without_blocks_or_on_layers_that_are_not() {
+fn no_symbol_is_sent_without_blocks_or_on_absent_layers() {
     assert_eq!(fountain(2, 1, &[]).next(Layer(0)), None);
     assert_eq!(fountain(2, 1, &[9]).next(Layer(2)), None);
     assert_eq!(fountain(2, 1, &[9]).coming(Layer(2)), None);
@@ -271,7 +271,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn symbols_leave_once_and_levels_stay_even_in_all_layers(
+    fn symbols_are_sent_once_and_evenly_at_all_levels(
         layers in 1..6_u8,
         run in 1..12_u16,
         full in 1..30_usize,
@@ -323,7 +323,7 @@ fn a_generation_sends_each_block_once_with_new_symbols() {
 }
 
 #[test]
-fn blocks_that_come_late_belong_to_the_round() {
+fn blocks_added_during_a_generation_are_sent_in_it() {
     let mut carousel = Carousel::new(1, 100, 1);
     carousel.set_run(113);
     for block in 0..4 {

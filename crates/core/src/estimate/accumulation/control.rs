@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn every_packet_is_a_control_packet_where_they_are_rare() {
+    fn every_packet_is_a_control_packet_at_low_packet_rates() {
         let mut clock = ControlClock::new(Interval::Every(Span::from_millis(50)));
         assert_eq!(controls(&mut clock, 60, (0..5).map(|n| n * 60)), [0, 60, 120, 180, 240]);
     }

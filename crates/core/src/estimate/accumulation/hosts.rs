@@ -127,7 +127,7 @@ fn shown_in_a_minute(measuring: Measuring, mbps: f64, drift: Drift, seed: u64) -
 }
 
 #[test]
-fn the_noise_of_hosts_is_no_congestion() {
+fn timing_noise_of_hosts_is_not_reported_as_congestion() {
     for mbps in [1.0, 10.0, 100.0] {
         for drift in [Drift::ReceiverFast, Drift::ReceiverSlow] {
             for seed in 1..=3 {
@@ -139,14 +139,14 @@ fn the_noise_of_hosts_is_no_congestion() {
 }
 
 #[test]
-fn two_packets_would_be_exceeded_again_and_again() {
+fn published_threshold_is_exceeded_over_60_times_per_minute() {
     let shown = shown_in_a_minute(Measuring::published(), 10.0, Drift::ReceiverFast, 1);
     assert!(shown > 60, "{shown}");
 }
 
 /// The rate grows by a packet per round trip, as in the schemes, until it exceeds that of the path.
 #[test]
-fn a_queue_shows_long_before_50_kilobytes_are_full() {
+fn queue_is_detected_before_it_holds_25_kilobytes() {
     for drift in [Drift::ReceiverFast, Drift::ReceiverSlow] {
         for seed in 1..=10 {
             let mut hosts = Hosts::new(Measuring::transport(), 8.0, 10.0, drift, seed);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_to_the_packet_while_the_ring_wraps() {
+    fn byte_count_is_exact_while_the_ring_wraps() {
         let mut log = ArrivalLog::default();
         for packet in 1..=1000 {
             log.record(1000, at(packet * 10));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_taken_over_the_window_and_not_much_more() {
+    fn rate_ignores_packets_well_before_the_window() {
         let mut log = ArrivalLog { window: Span::from_millis(80), ..ArrivalLog::default() };
         (0..1000).for_each(|packet| log.record(1000, at(1 + packet * 1000)));
         (0..85).for_each(|packet| log.record(1000, at(1_000_001 + packet * 2000)));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_one_moment_are_one_arrival() {
+    fn packets_received_at_the_same_time_are_one_arrival() {
         let mut log = ArrivalLog::default();
         for burst in 1..=20u64 {
             (0..10).for_each(|_| log.record(100, at(burst * 1000)));

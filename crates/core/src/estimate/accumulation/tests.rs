@@ -112,7 +112,7 @@ fn no_remainder_is_carried_without_congestion() {
 
 /// T-MC-5. The detector reports the loss.
 #[test]
-fn a_loss_within_the_accumulation_ends_no_epoch() {
+fn loss_within_an_accumulation_does_not_end_the_epoch() {
     for lost in [false, true] {
         let mut path = Path::synchronised();
         assert_eq!(path.held(3), Reading::Congested(3000));
@@ -129,7 +129,7 @@ fn a_loss_within_the_accumulation_ends_no_epoch() {
 
 /// T-MC-6.
 #[test]
-fn a_lost_control_packet_does_no_harm() {
+fn lost_control_packet_does_not_disturb_the_measurement() {
     let mut path = Path::synchronised();
     (0..4).for_each(|_| assert_eq!(path.packet(20), None));
     path.next += 1; // the control packet is lost
@@ -140,7 +140,7 @@ fn a_lost_control_packet_does_no_harm() {
 }
 
 #[test]
-fn an_older_control_packet_says_nothing() {
+fn older_control_packet_is_ignored() {
     let mut path = Path::synchronised();
     path.interval([20; 5]);
     assert_eq!(path.accumulation.on_control(at(10), RATE, at(90)), Reading::Between(0));
@@ -149,7 +149,7 @@ fn an_older_control_packet_says_nothing() {
 
 /// A receiver's clock that runs 50 millionths fast makes packets appear increasingly late.
 #[test]
-fn drifting_clocks_are_synchronised_now_and_then() {
+fn drifting_clocks_are_resynchronised_at_the_set_interval() {
     let drifting = |resync| {
         let mut accumulation = Accumulation::new(Measuring { resync, ..Measuring::published() });
         let mut worst = 0;
@@ -185,7 +185,7 @@ fn a_longer_route_counts_as_a_queue_by_default() {
 
 /// A queue that is emptied by the source's cuts does not count as a longer route.
 #[test]
-fn a_queue_that_comes_and_goes_is_no_route() {
+fn recurring_queue_is_not_taken_for_a_longer_route() {
     let mut path = Path::with(Measuring { reroute: Some(64), ..Measuring::published() });
     path.packet(20);
     for turn in 0..1000 {

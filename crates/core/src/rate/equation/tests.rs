@@ -49,7 +49,7 @@ fn by_definition(averaging: Averaging, intervals: &[f64], i: usize) -> f64 {
 
 /// T-LE-13.
 #[test]
-fn evenly_spaced_loss_events_give_their_interval() {
+fn loss_event_rate_of_even_losses_is_their_inverse_interval() {
     let mut equation = equation(Averaging::Thesis);
     for _ in 0..400 {
         depart(&mut equation, 50);
@@ -63,7 +63,7 @@ fn evenly_spaced_loss_events_give_their_interval() {
 
 /// T-LE-13.
 #[test]
-fn a_loss_free_run_raises_the_rate_once_its_mean_is_larger() {
+fn open_interval_raises_the_rate_once_it_exceeds_the_mean() {
     let mut equation = after(Averaging::Thesis, [100.0; 30]);
     let rate = equation.on_tick(AT);
     assert_near(rate.bps(), tcp_rate(AT, 0.01).bps(), 1e-9);
@@ -78,7 +78,7 @@ fn a_loss_free_run_raises_the_rate_once_its_mean_is_larger() {
 
 /// T-LE-14: RFC 5348, 5.4, with its sums over all stored intervals and without discounting.
 #[test]
-fn with_the_weights_of_the_rfc_the_mean_is_the_rfcs() {
+fn mean_with_rfc_5348_weights_matches_rfc_5348() {
     let weights = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
     for count in 1..=20usize {
         let intervals: Vec<f64> = (0..count).map(|i| 20.0 + 7.0 * (i * i % 11) as f64).collect();
@@ -93,7 +93,7 @@ fn with_the_weights_of_the_rfc_the_mean_is_the_rfcs() {
 }
 
 #[test]
-fn the_running_sums_are_the_definition() {
+fn running_sums_match_the_definition_of_the_mean() {
     for averaging in [Averaging::Thesis, Averaging::Rfc5348] {
         for count in 1..=60usize {
             let intervals: Vec<f64> = (0..count).map(|i| 10.0 + (i * 37 % 50) as f64).collect();
@@ -107,7 +107,7 @@ fn the_running_sums_are_the_definition() {
 }
 
 #[test]
-fn before_any_loss_the_rate_doubles_while_it_is_low() {
+fn low_rate_doubles_per_tick_before_any_loss() {
     let mut equation = equation(Averaging::Thesis);
     let mut rate = Rate::from_mbps(0.2);
     // 15 packets of 1000 bytes in 100 ms are 1.2 Mbit/s.
@@ -118,7 +118,7 @@ fn before_any_loss_the_rate_doubles_while_it_is_low() {
 }
 
 #[test]
-fn the_first_event_lowers_the_rate_as_the_scheme_would() {
+fn first_loss_event_cuts_the_rate_by_the_factor_of_the_scheme() {
     for keep in [0.5, 0.75] {
         let mut equation = equation(Averaging::Thesis);
         let lowered = equation.on_congestion(AT, Congestion { level: AT.rate, keep });
@@ -129,7 +129,7 @@ fn the_first_event_lowers_the_rate_as_the_scheme_would() {
 }
 
 #[test]
-fn after_a_start_up_in_rounds_the_rate_grows_by_packets() {
+fn rate_grows_by_a_packet_per_rtt_after_doubling_slow_start() {
     let start = Start::Doubling(Doubling::default());
     assert_eq!(Equation::new(Averaging::Thesis, start).on_tick(AT), Rate::from_bps(1_080_000.0));
 }
@@ -148,7 +148,7 @@ fn a_loss_event_never_raises_the_rate_before_the_next_tick() {
 }
 
 #[test]
-fn guesses_that_are_far_too_long_do_not_stay() {
+fn overlong_first_interval_is_forgotten() {
     let mut equation = equation(Averaging::Thesis);
     let mut rate = Rate::from_mbps(100.0);
     for _ in 0..40 {
@@ -176,7 +176,7 @@ fn after_tick_at(equation: &mut Equation, rate: Rate, millis: u64) -> Rate {
 }
 
 #[test]
-fn the_equation_is_tcps_where_timeouts_are_rare() {
+fn equation_matches_tcp_where_timeouts_are_rare() {
     let path = Path { timeout: Span::from_millis(140), ..Path::new(1000, AT.rtt) };
     for loss in [1e-5, 1e-3, 0.02, 0.1, 0.29] {
         assert_near(tcp_rate(AT, loss).bps(), path.tcp_rate(loss).bps(), 1e-6);
@@ -188,7 +188,7 @@ fn the_equation_is_tcps_where_timeouts_are_rare() {
 /// Analysis A10: paper 000, figure 2.6, has 32 loss events in 167,762 packets of 560 bytes. This is the fair share of a megabit
 /// at a round-trip time of 0.392 s.
 #[test]
-fn the_loss_events_of_figure_2_6_are_worth_the_fair_share() {
+fn loss_events_of_figure_2_6_give_the_fair_share() {
     let at =
         Operating { rtt: Span::from_millis(392), deviation: Span::from_millis(294), packet_size: 560, ..AT };
     assert_near(tcp_rate(at, 32.0 / 167_762.0).bps(), 1.014e6, 0.005);

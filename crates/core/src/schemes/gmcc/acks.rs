@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn late_packets_fill_their_place_in_an_acknowledgement() {
+    fn late_packets_set_their_bits_in_the_acknowledgement() {
         let mut arrived = Arrived::default();
         [5, 8, 6].into_iter().for_each(|seq| arrived.note(Seq(seq)));
         let ReportContent::Selective { echo, bitmap, .. } = arrived.acknowledgement(Span::ZERO) else {

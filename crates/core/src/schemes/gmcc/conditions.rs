@@ -66,7 +66,7 @@ mod tests {
 
     /// T-GM-2, (4.1): 1.25 * 2 + 1.64 * sqrt((0.6^2 + (1.25 * 0.4)^2) / 30) = 2.7338...
     #[test]
-    fn a_quarter_and_a_margin_more_replace_the_representative() {
+    fn representative_is_replaced_at_a_quarter_more_plus_margin() {
         let representative = of(2.0, 0.4);
         assert!(!of(2.733, 0.6).replaces(representative));
         assert!(of(2.735, 0.6).replaces(representative));
@@ -82,7 +82,7 @@ mod tests {
 
     /// T-GM-2, (4.3): 1.64 * sqrt((0.1^2 + 0.2^2) / 30) = 0.06695...
     #[test]
-    fn shifting_does_not_hurt_within_the_margin_on_both_sides() {
+    fn rate_shift_is_harmless_within_the_margin_on_both_sides() {
         let steady = of(0.5, 0.1);
         for (mean, like) in [(0.566, true), (0.568, false), (0.434, true), (0.432, false)] {
             assert_eq!(of(mean, 0.2).is_like(steady), like, "{mean}");
@@ -91,7 +91,7 @@ mod tests {
 
     /// T-GM-2, (4.4): 2 + 3.5 * sqrt((0.6^2 + 0.4^2) / 30) = 2.4608...
     #[test]
-    fn more_confidence_and_no_bias_may_elect_a_receiver() {
+    fn receiver_above_the_unbiased_margin_may_become_representative() {
         let representative = of(2.0, 0.4);
         assert!(!of(2.460, 0.6).may_replace(representative));
         assert!(of(2.462, 0.6).may_replace(representative));

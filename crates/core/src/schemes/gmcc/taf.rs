@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_keeps_the_latest_and_divides_by_one_less() {
+    fn ring_stores_the_newest_values_and_uses_sample_deviation() {
         let mut ring = Ring::new(3);
         [9.0, 1.0, 2.0, 6.0].into_iter().for_each(|value| ring.push(value));
         let (mean, deviation) = ring.moments();
@@ -320,7 +320,7 @@ mod tests {
 
     /// T-GM-1: epochs at 1, 3 and 3.5 s.
     #[test]
-    fn factors_are_products_of_means() {
+    fn attenuation_factors_are_products_of_means() {
         let mut taf = taf(|_| {});
         assert_eq!(taf.on_epoch(Some(0.2), none(), at(1.0)), AddedSamples::default(), "no interval yet");
         assert!(taf.on_epoch(Some(0.4), none(), at(3.0)).factor);
@@ -333,7 +333,7 @@ mod tests {
 
     /// T-GM-1, the other reading.
     #[test]
-    fn factors_may_be_products_of_single_samples() {
+    fn attenuation_factors_may_be_products_of_single_samples() {
         let mut taf = taf(|config| config.taf = TafSample::Product);
         taf.on_epoch(Some(0.2), none(), at(1.0));
         taf.on_epoch(Some(0.4), none(), at(3.0));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn individual_factors_differ_by_the_shifted_rate() {
+    fn individual_factors_are_stored_by_the_shift_of_the_rate() {
         let mut taf = taf(|_| {});
         for (signal, itaf) in [(none(), 0.1), (Signal::Gains, 0.2), (Signal::Gives, 0.3)] {
             taf.on_epoch(Some(itaf), signal, at(itaf));
@@ -363,7 +363,7 @@ mod tests {
 
     /// T-GM-4.
     #[test]
-    fn an_assumed_loss_leaves_nothing_behind() {
+    fn assumed_loss_does_not_change_the_state() {
         let mut taf = taf(|_| {});
         for second in 1..=40 {
             taf.on_epoch(Some(0.3), none(), at(f64::from(second)));
@@ -375,12 +375,12 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_never_lost_anything_assumes_nothing() {
+    fn receiver_without_losses_assumes_no_loss() {
         assert_eq!(taf(|_| {}).assumed(1, at(5.0)), Estimate::default());
     }
 
     #[test]
-    fn long_silence_outweighs_old_samples_only_where_it_adds_up() {
+    fn many_assumed_losses_outweigh_old_samples_but_one_does_not() {
         let mut taf = taf(|_| {});
         for second in 1..=40 {
             taf.on_epoch(Some(0.3), none(), at(f64::from(second)));

@@ -173,7 +173,7 @@ fn the_attenuation_factor_uses_a_window_if_times_are_uncertain() {
 
 /// T-GM-3.
 #[test]
-fn a_join_takes_n_samples_and_j_comparisons_in_a_row() {
+fn join_needs_n_samples_and_j_consecutive_comparisons() {
     let mut hand = Hand::new(short());
     let before = hand.losses(0, 6);
     assert_eq!(joins(&before), [], "a loss without an interval, then 4 samples, of them 2 comparisons");
@@ -183,7 +183,7 @@ fn a_join_takes_n_samples_and_j_comparisons_in_a_row() {
 
 /// T-GM-3.
 #[test]
-fn a_contrary_comparison_restarts_the_count() {
+fn contrary_comparison_restarts_the_count_of_comparisons() {
     let mut hand = Hand::new(short());
     hand.losses(0, 6);
     hand.say(0, 0.3);
@@ -194,7 +194,7 @@ fn a_contrary_comparison_restarts_the_count() {
 }
 
 #[test]
-fn a_representative_with_few_samples_is_not_compared_with() {
+fn representative_with_few_samples_is_ignored_in_comparisons() {
     let mut hand = Hand::new(short());
     hand.stand(0, LayerState::Followed);
     assert_eq!(joins(&hand.losses(0, 20)), []);
@@ -202,7 +202,7 @@ fn a_representative_with_few_samples_is_not_compared_with() {
 }
 
 #[test]
-fn a_loss_free_receiver_joins_at_losses_of_the_representative() {
+fn loss_free_receiver_joins_after_losses_of_the_representative() {
     let mut hand = Hand::new(short());
     hand.packet(0, RTT, 0);
     assert_eq!(joins(&hand.others_loss(0)), []);
@@ -213,7 +213,7 @@ fn a_loss_free_receiver_joins_at_losses_of_the_representative() {
 
 /// T-GM-4: an own loss between two losses of the representative is not an assumed loss, and resets nothing.
 #[test]
-fn a_loss_of_its_own_takes_the_place_of_an_assumed_one() {
+fn own_loss_replaces_an_assumed_loss() {
     let mut hand = Hand::new(short());
     hand.packet(0, RTT, 0);
     hand.others_loss(0);
@@ -224,7 +224,7 @@ fn a_loss_of_its_own_takes_the_place_of_an_assumed_one() {
 }
 
 #[test]
-fn old_losses_hold_a_receiver_back_only_if_configured() {
+fn old_losses_prevent_a_join_only_if_configured() {
     for (assumed, joined) in [(Assumed::Once, 0), (Assumed::Each, 1)] {
         let mut hand = Hand::new(Config { assumed, ..short() });
         hand.followed[0].1 = 0.25;
@@ -248,7 +248,7 @@ fn no_layer_is_joined_while_another_one_has_no_representative() {
 
 /// T-GM-5.
 #[test]
-fn a_representative_of_any_layer_joins_none() {
+fn representative_of_any_layer_joins_no_layer() {
     let mut hand = Hand::new(short());
     hand.climb();
     hand.stand(1, LayerState::Settled);
@@ -263,7 +263,7 @@ fn a_representative_of_any_layer_joins_none() {
 
 /// T-GM-5.
 #[test]
-fn a_receiver_that_may_become_a_representative_joins_none() {
+fn possible_representative_joins_no_layer() {
     let mut hand = Hand::new(short());
     hand.climb();
     hand.stand(1, LayerState::Settled);
@@ -275,7 +275,7 @@ fn a_receiver_that_may_become_a_representative_joins_none() {
 }
 
 #[test]
-fn shifts_that_do_not_hurt_make_a_receiver_join() {
+fn receiver_joins_after_harmless_rate_shifts() {
     for (mean, expected) in [(10.0, vec![1]), (0.1, vec![])] {
         let mut hand = Hand::new(Config { comparisons: 200, ..short() });
         hand.stand(1, LayerState::Settled);
@@ -288,7 +288,7 @@ fn shifts_that_do_not_hurt_make_a_receiver_join() {
 }
 
 #[test]
-fn shifts_say_nothing_where_no_layer_is_above() {
+fn rate_shifts_cause_no_join_while_the_next_layer_is_off() {
     let mut hand = Hand::new(Config { comparisons: 200, ..short() });
     hand.losses(0, 4);
     let shifted: Vec<Effect> = (0..8).flat_map(|_| hand.loss_with(0, Signal::Gains)).collect();
@@ -296,7 +296,7 @@ fn shifts_say_nothing_where_no_layer_is_above() {
 }
 
 #[test]
-fn a_layer_that_is_off_is_asked_for_until_its_first_packet() {
+fn joined_layer_is_requested_until_its_first_packet() {
     let mut hand = Hand::new(short());
     hand.packet(0, RTT, 0);
     hand.others_loss(0);
@@ -312,7 +312,7 @@ fn a_layer_that_is_off_is_asked_for_until_its_first_packet() {
 }
 
 #[test]
-fn a_layer_that_never_comes_is_left_and_not_joined_again_soon() {
+fn layer_without_packets_is_left_and_not_rejoined_soon() {
     let mut hand = Hand::new(short());
     hand.climb();
     let effects = hand.wait(Span::from_secs(3));
@@ -328,7 +328,7 @@ fn a_layer_that_never_comes_is_left_and_not_joined_again_soon() {
 
 /// T-GM-7.
 #[test]
-fn a_representative_sends_a_heartbeat_per_rtt_unless_it_lost() {
+fn representative_sends_a_heartbeat_per_rtt_without_losses() {
     let mut hand = Hand::new(short());
     hand.follow(0, Some(ME));
     hand.packet(0, RTT, 0);
@@ -343,7 +343,7 @@ fn a_representative_sends_a_heartbeat_per_rtt_unless_it_lost() {
 }
 
 #[test]
-fn a_source_that_is_gone_gets_no_heartbeats() {
+fn silent_source_gets_no_heartbeats_after_ten_seconds() {
     let mut hand = Hand::new(short());
     hand.follow(0, Some(ME));
     hand.packet(0, RTT, 0);
@@ -353,7 +353,7 @@ fn a_source_that_is_gone_gets_no_heartbeats() {
 }
 
 #[test]
-fn others_report_only_when_they_are_worse_for_sure() {
+fn other_receivers_report_only_if_significantly_worse() {
     let mut hand = Hand::new(short());
     let quiet = hand.losses(0, 6);
     assert_eq!(causes(&quiet), [], "0.2 against 10");
@@ -369,7 +369,7 @@ fn others_report_only_when_they_are_worse_for_sure() {
 }
 
 #[test]
-fn all_receivers_answer_while_no_representative_is_named() {
+fn all_receivers_report_while_no_representative_is_named() {
     let mut hand = Hand::new(short());
     hand.packet(0, RTT, 0);
     hand.follow(0, None);
@@ -384,7 +384,7 @@ fn all_receivers_answer_while_no_representative_is_named() {
 }
 
 #[test]
-fn no_receiver_answers_before_the_first_representative() {
+fn no_heartbeat_is_sent_before_the_first_representative() {
     let mut hand = Hand::new(short());
     hand.followed[0] = (None, f32::INFINITY, 0);
     hand.packet(0, RTT, 0);
@@ -466,7 +466,7 @@ impl Desk {
 }
 
 #[test]
-fn a_layer_grows_by_a_packet_and_halves_at_most_once_per_rtt() {
+fn layer_rate_grows_by_a_packet_and_halves_at_most_once_per_rtt() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(2));
     let before = desk.layer_rate(0);
@@ -491,7 +491,7 @@ fn only_a_significantly_worse_receiver_becomes_representative() {
 }
 
 #[test]
-fn any_receiver_with_samples_replaces_one_without() {
+fn any_receiver_with_samples_replaces_one_without_samples() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     desk.receive(0, OTHER, Cause::Loss, (0.0, 0.0, 0));
@@ -516,7 +516,7 @@ fn a_layer_runs_from_a_join_until_its_members_fall_silent() {
 
 /// T-GM-6: 8, 4 and 20 round-trip times.
 #[test]
-fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
+fn layer_without_reports_asks_then_slows_down_then_stops() {
     let mut desk = Desk::new(Config { sending: crate::rate::Sending::published(), ..Config::published() });
     desk.run_for(Span::from_secs(1));
     desk.receive(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
@@ -538,7 +538,7 @@ fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
 
 /// T-GM-6.
 #[test]
-fn the_base_layer_never_stops_and_grows_after_an_answer() {
+fn base_layer_never_stops_and_recovers_after_a_report() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     desk.receive(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
@@ -552,7 +552,7 @@ fn the_base_layer_never_stops_and_grows_after_an_answer() {
 }
 
 #[test]
-fn layers_are_switched_on_from_below_and_within_the_limit() {
+fn layers_are_switched_on_from_the_lowest_up_to_the_limit() {
     let mut desk = Desk::new(Config { layers: 3, ..Config::published() });
     desk.run_for(Span::from_secs(1));
     for (asked, on) in [(2, 1), (1, 2), (2, 3), (3, 3), (9, 3)] {
@@ -563,7 +563,7 @@ fn layers_are_switched_on_from_below_and_within_the_limit() {
 }
 
 #[test]
-fn a_representative_that_says_farewell_is_replaced_at_once() {
+fn representative_that_leaves_is_replaced_immediately() {
     let mut desk = Desk::new(Config::transport(SIZE));
     desk.run_for(Span::from_secs(1));
     desk.receive(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
@@ -576,7 +576,7 @@ fn a_representative_that_says_farewell_is_replaced_at_once() {
 
 /// T-GM-8.
 #[test]
-fn shifts_move_a_tenth_of_the_rate_in_a_tenth_of_periods() {
+fn rate_shifts_move_a_tenth_of_the_rate_in_a_tenth_of_periods() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     (1..4).for_each(|layer| desk.receive(layer, OTHER, Cause::Joining, (0.0, 0.0, 0)));
@@ -609,7 +609,7 @@ fn shifts_move_a_tenth_of_the_rate_in_a_tenth_of_periods() {
 }
 
 #[test]
-fn a_highest_rate_is_one_of_all_layers_together() {
+fn maximum_rate_limits_the_sum_of_all_layers() {
     let mut desk = Desk::new(Config::published());
     let bounds = Bounds { min: Rate::from_bps(8000.0), max: Rate::from_mbps(1.0) };
     desk.call(|source, cx| source.control(crate::node::SourceControl::Limits(bounds), cx.now));
@@ -622,7 +622,7 @@ fn a_highest_rate_is_one_of_all_layers_together() {
 }
 
 #[test]
-fn other_controls_cut_by_other_rules() {
+fn layer_schemes_cut_by_their_own_factors() {
     for (control, kept) in [(LayerScheme::Aimd, 0.5), (LayerScheme::Ormcc, 0.75 * 0.9)] {
         let mut desk = Desk::new(Config { control, ..Config::published() });
         desk.run_for(Span::from_secs(3));
@@ -666,7 +666,7 @@ fn a_window_is_clocked_by_acknowledgements() {
 }
 
 #[test]
-fn a_window_makes_the_representative_acknowledge_every_packet() {
+fn representative_of_a_window_scheme_acknowledges_every_packet() {
     let mut hand = Hand::new(Config { control: LayerScheme::Pgmcc, ..short() });
     hand.follow(0, Some(ME));
     for _ in 0..5 {
@@ -679,7 +679,7 @@ fn a_window_makes_the_representative_acknowledge_every_packet() {
 }
 
 #[test]
-fn absurd_reports_change_nothing() {
+fn absurd_reports_are_ignored() {
     let mut desk = Desk::new(Config::published());
     desk.run_for(Span::from_secs(1));
     let before = desk.layer_rate(0);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_replaces_the_assumption() {
+    fn first_sample_replaces_the_assumed_round_trip_time() {
         let assumed = after(Config::published(), []);
         assert_eq!((assumed.mean(), assumed.window()), (Span::from_millis(100), Span::from_millis(200)));
         let sampled = after(Config::published(), [20]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn later_samples_have_the_weight_one_eighth_or_the_printed_one() {
+    fn later_samples_weigh_one_eighth_or_seven_eighths_as_printed() {
         let tcp = after(Config::published(), [80, 160]);
         assert_eq!((tcp.mean(), tcp.deviation()), (Span::from_millis(90), Span::from_millis(45)));
         let printed = after(Config { rtt_literal: Part::On, ..Config::published() }, [80, 160]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_became_much_faster_is_believed_in_the_end() {
+    fn much_lower_rtt_is_accepted_after_16_pruned_samples() {
         let samples = |count: usize| std::iter::once(80).chain(std::iter::repeat_n(10, count));
         assert_eq!(after(Config::published(), samples(16)).mean(), Span::from_millis(80));
         assert!(after(Config::published(), samples(17)).mean() < Span::from_millis(80));

@@ -90,7 +90,7 @@ fn nothing_is_sent_for_half_a_round_trip_after_a_reduction() {
 }
 
 #[test]
-fn without_the_last_filter_reductions_follow_without_silence() {
+fn reductions_without_the_last_filter_cause_no_silence() {
     let mut sender = Sender::settled(Config { atf: Part::Off, ..Config::published() });
     let before = sender.rate();
     sender.lost(1, 1, RTT);
@@ -116,7 +116,7 @@ fn the_first_loss_of_a_slow_start_halves_the_rate() {
 }
 
 #[test]
-fn silence_can_be_chosen_and_does_not_go_with_the_equation() {
+fn silence_is_configurable_and_off_by_default_with_the_equation() {
     let equation = PolicyChoice::Equation(Averaging::Thesis);
     for (policy, silence, expected) in [
         (PolicyChoice::Aimd, Silence::Suited, true),
@@ -135,7 +135,7 @@ fn silence_can_be_chosen_and_does_not_go_with_the_equation() {
 
 /// T-LE-5, at the rate.
 #[test]
-fn a_second_event_in_the_epoch_leaves_the_rate_alone() {
+fn second_event_in_an_epoch_does_not_change_the_rate() {
     let mut sender = Sender::settled(Config::published());
     sender.lost(1, 1, RTT);
     let halved = sender.rate();
@@ -148,7 +148,7 @@ fn a_second_event_in_the_epoch_leaves_the_rate_alone() {
 }
 
 #[test]
-fn a_report_of_many_packets_is_as_many_indications() {
+fn report_of_n_lost_packets_counts_as_n_indications() {
     let mut sender = Sender::settled(Config::published());
     sender.lost(3, 40, RTT);
     let tally = sender.source.observe().tally;
@@ -157,7 +157,7 @@ fn a_report_of_many_packets_is_as_many_indications() {
 
 /// T-LE-8, and appendix A: filtered indications are timed as well.
 #[test]
-fn indications_time_the_round_trip_unless_they_are_too_near() {
+fn indications_give_rtt_samples_unless_the_rtt_is_too_short() {
     let mut sender = Sender::settled(Config::published());
     sender.lost(1, 1, RTT);
     sender.lost(1, 1, Span::from_millis(10));
@@ -170,7 +170,7 @@ fn indications_time_the_round_trip_unless_they_are_too_near() {
 }
 
 #[test]
-fn a_repeated_request_is_an_indication_but_no_sample() {
+fn repeated_request_is_an_indication_but_no_rtt_sample() {
     let mut sender = Sender::settled(Config::published());
     let echo = sender.echo(RTT);
     let request = ReportContent::Lost { echo, first: echo.seq, count: 1, loss: 0.0 };
@@ -183,7 +183,7 @@ fn a_repeated_request_is_an_indication_but_no_sample() {
 }
 
 #[test]
-fn reports_that_name_losses_time_each_packet_of_a_burst() {
+fn loss_reports_give_an_rtt_sample_per_packet_of_a_burst() {
     let mut sender = Sender::new(Config { prune: Part::Off, ..Config::published() });
     sender.run_until(at(2.0));
     let first = sender.sent.len() as u64 - 4;
@@ -195,7 +195,7 @@ fn reports_that_name_losses_time_each_packet_of_a_burst() {
 }
 
 #[test]
-fn an_unknown_packet_gives_no_sample_and_a_future_one_no_event() {
+fn unknown_packet_gives_no_sample_and_future_packet_no_event() {
     let mut sender = Sender::settled(Config::published());
     let before = sender.source.observe();
     let lost = |seq, hold| ReportContent::Lost {
@@ -212,7 +212,7 @@ fn an_unknown_packet_gives_no_sample_and_a_future_one_no_event() {
 }
 
 #[test]
-fn foreign_reports_of_loss_and_marks_are_indications() {
+fn congestion_reports_of_losses_and_marks_are_indications() {
     for cause in [Cause::Loss, Cause::Mark] {
         let mut sender = Sender::settled(Config::published());
         let echo = sender.echo(RTT);
@@ -223,7 +223,7 @@ fn foreign_reports_of_loss_and_marks_are_indications() {
 }
 
 #[test]
-fn a_receiver_that_left_is_not_counted_any_longer() {
+fn departed_receiver_is_no_longer_counted() {
     let mut sender = Sender::settled(Config::published());
     (0..3).for_each(|_| {
         sender.lost(1, 1, RTT);
@@ -240,7 +240,7 @@ fn a_receiver_that_left_is_not_counted_any_longer() {
 }
 
 #[test]
-fn counts_decay_by_the_clock_of_the_round_trip() {
+fn counts_decay_every_hundred_round_trips() {
     let mut sender = Sender::settled(Config::published());
     sender.lost(1, 1, RTT);
     sender.run_for(Span::from_millis(500));
@@ -255,14 +255,14 @@ fn counts_decay_by_the_clock_of_the_round_trip() {
 }
 
 #[test]
-fn the_first_rate_can_be_chosen() {
+fn initial_rate_is_configurable() {
     let config = Config { initial_rate: Some(Rate::from_bps(200_000.0)), ..Config::published() };
     assert_eq!(Sender::new(config).rate(), 200_000.0);
     assert_eq!(Sender::new(Config::published()).rate(), 80_000.0, "a packet per assumed round trip");
 }
 
 #[test]
-fn all_receivers_measure_the_rtt_before_the_first_loss() {
+fn rtt_of_any_receiver_counts_before_the_first_loss() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     sender.alive(4, Span::from_millis(40));
@@ -276,7 +276,7 @@ fn all_receivers_measure_the_rtt_before_the_first_loss() {
 }
 
 #[test]
-fn another_group_starts_from_the_initial_state() {
+fn start_again_restores_the_initial_state() {
     let mut sender = Sender::new(Config::transport(1000));
     sender.run_until(at(1.0));
     sender.lost(1, 3, Span::from_millis(300));
@@ -289,7 +289,7 @@ fn another_group_starts_from_the_initial_state() {
 }
 
 #[test]
-fn an_idle_source_slows_down_and_then_sleeps() {
+fn idle_source_slows_down_and_then_sets_no_deadline() {
     let mut sender = Sender::settled(Config::published());
     let mut calls = 0;
     while !sender.source.deadline().is_never() {
@@ -343,7 +343,7 @@ fn transport_reports_name_the_packet_that_revealed_the_loss() {
 }
 
 #[test]
-fn a_congestion_mark_is_reported_of_the_packet_that_carries_it() {
+fn congestion_mark_is_reported_with_its_packet_number() {
     let mut hand = Hand::new(&Config::published());
     let contents = hand.packet(Arrival { size: 1000, marked: true, ..Arrival::default() });
     let echo = Echo { seq: Seq(hand.seq), hold: Span::ZERO };
@@ -370,7 +370,7 @@ fn a_receiver_sends_at_most_200_reports_per_second() {
 }
 
 #[test]
-fn a_spaced_report_states_its_hold_time() {
+fn rate_limited_report_states_its_delay() {
     let mut hand = Hand::new(&Config::transport(1400));
     assert_eq!(hand.after(1).len(), 1);
     let reported_at = hand.now;
@@ -399,7 +399,7 @@ fn reports_back_off_if_configured() {
 }
 
 #[test]
-fn when_too_many_reports_wait_the_first_one_leaves() {
+fn first_waiting_report_is_sent_when_too_many_wait() {
     let mut hand = Hand::new(&Config { backoff: Span::from_secs(10), ..Config::published() });
     let sent: usize = (0..10).map(|_| hand.after(1).len()).sum();
     assert_eq!(sent, 6, "four still wait");
@@ -445,7 +445,7 @@ fn the_equation_is_smoother_than_aimd_at_about_the_same_rate() {
 }
 
 #[test]
-fn the_rate_is_the_slowest_paths() {
+fn rate_follows_the_slowest_path() {
     let mut paths = [path(4.0, 50, 50_000); 16];
     paths[5] = path(1.0, 60, 50_000);
     let mut star = star("le-sbcc,preset=published", &paths, 3);
@@ -456,7 +456,7 @@ fn the_rate_is_the_slowest_paths() {
 }
 
 #[test]
-fn the_cascade_keeps_reductions_to_those_of_one_receiver() {
+fn cascade_gives_32_receivers_the_throughput_of_one() {
     let run = |receivers: usize| {
         let mut star = star("le-sbcc,preset=published", &vec![path(1.0, 50, 50_000); receivers], 3);
         star.run_until(at(200.0));
@@ -468,7 +468,7 @@ fn the_cascade_keeps_reductions_to_those_of_one_receiver() {
 }
 
 #[test]
-fn limits_hold_from_the_first_packet_to_the_last() {
+fn rate_limits_apply_from_the_first_packet_and_after_losses() {
     let mut config = Config::published();
     config.sending.bounds = Bounds { min: mbps(0.3), max: mbps(0.5) };
     assert_eq!(config.sending.start, Start::Linear);

@@ -53,7 +53,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn a_control_packet_leaves_every_interval() {
+fn control_packet_is_sent_in_every_interval() {
     let mut sender = Sender::er();
     sender.run_until(at(10.0));
     let controls = sender.controls().count();
@@ -61,7 +61,7 @@ fn a_control_packet_leaves_every_interval() {
 }
 
 #[test]
-fn the_rate_grows_by_a_packet_per_rtt_but_not_after_a_cut() {
+fn rate_grows_by_a_packet_per_rtt_except_within_an_rtt_of_a_cut() {
     let mut sender = Sender::er();
     sender.run_until(at(2.04));
     assert!(near(sender.rate(), 80_000.0 * 21.0), "20 ticks of 8 s / RTT: {}", sender.rate());
@@ -75,7 +75,7 @@ fn the_rate_grows_by_a_packet_per_rtt_but_not_after_a_cut() {
 
 /// T-MC-7, while less than one event should have passed.
 #[test]
-fn a_binary_cut_takes_off_the_increment_and_a_tenth() {
+fn binary_cut_subtracts_the_increment_and_a_tenth() {
     let mut sender = Sender::bin();
     sender.run_until(at(2.04));
     let before = sender.rate();
@@ -91,7 +91,7 @@ fn on_report(bin: &mut Bin, from: u64, rate: f64, secs: f64, rng: &mut Rng) -> V
 
 /// T-MC-7: the accounting of events that should have passed.
 #[test]
-fn a_late_cut_goes_back_to_the_rate_when_it_was_due() {
+fn late_cut_starts_from_the_rate_at_its_due_time() {
     let (mut bin, mut rng) = (Bin::new(Rate::from_bps(80_000.0)), Rng::new(1, 1));
     let beta = 0.9;
     // P_d is 1 after the first event: due at 1 Mbit/s. The rate is 1.2 Mbit/s when the cut is made.
@@ -121,7 +121,7 @@ fn a_late_cut_goes_back_to_the_rate_when_it_was_due() {
 }
 
 #[test]
-fn a_late_cut_removes_the_growth_once() {
+fn late_cut_with_excess_once_equals_a_timely_cut() {
     let mut rng = Rng::new(1, 1);
     let mut cut_at = |rate| {
         let mut bin = Bin::new(Rate::from_bps(80_000.0));
@@ -146,7 +146,7 @@ fn reports_of_one_receiver_within_a_round_trip_are_one_event() {
 
 /// The number of passed events equals that of the worst receiver.
 #[test]
-fn events_pass_at_the_rate_of_the_worst_receiver() {
+fn number_of_passed_events_equals_that_of_the_worst_receiver() {
     let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
     let (mut passed, mut worst) = (0, 0);
     for turn in 0..40_000u32 {
@@ -160,7 +160,7 @@ fn events_pass_at_the_rate_of_the_worst_receiver() {
 }
 
 #[test]
-fn events_decay_and_those_of_a_departed_receiver_vanish() {
+fn events_decay_and_departed_receivers_are_forgotten() {
     let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
     for event in 0..10 {
         on_report(&mut bin, 1, 1.0, f64::from(event), &mut rng);
@@ -257,7 +257,7 @@ fn a_silent_representative_is_replaced_after_the_rate_grew() {
 }
 
 #[test]
-fn with_a_gate_explicit_rates_cut_once_per_round_trip() {
+fn cut_gate_limits_explicit_rates_to_one_cut_per_round_trip() {
     for (gate, cuts) in [(Gate::Off, 2), (Gate::On, 1)] {
         let mut sender = Sender::new(Config { gate, ..Config::published() });
         sender.run_until(at(3.0));
@@ -269,7 +269,7 @@ fn with_a_gate_explicit_rates_cut_once_per_round_trip() {
 }
 
 #[test]
-fn a_receiver_that_left_is_not_followed_any_longer() {
+fn departed_receiver_is_no_longer_followed() {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
     let leaving = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
     for mode in [Mode::Er, Mode::Bin] {
@@ -345,7 +345,7 @@ fn a_loss_is_reported_once_with_the_first_lost_packet() {
 }
 
 #[test]
-fn congestion_reports_carry_the_egress_rate_once_per_control() {
+fn each_congested_control_packet_reports_the_egress_rate() {
     let mut hand = Hand::new();
     (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
     let mut reported = Vec::new();
@@ -366,7 +366,7 @@ fn congestion_reports_carry_the_egress_rate_once_per_control() {
 }
 
 #[test]
-fn a_pause_restarts_the_egress_rate() {
+fn pause_restarts_the_measurement_of_the_egress_rate() {
     let mut hand = Hand::new();
     (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
     // The next packet is sent three seconds later; the packet after it is lost.
@@ -385,7 +385,7 @@ fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
 
 /// The transport's preset fills paths of all kinds, and loses packets only in start-up.
 #[test]
-fn paths_of_all_kinds_are_used_without_loss_after_start_up() {
+fn all_kinds_of_paths_are_used_without_loss_after_slow_start() {
     for name in ["mca,mode=er", "mca,mode=bin", "mca-plus"] {
         for path in [
             path(1.0, 20, 50_000),

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tenth_packet_is_a_tenth() {
+    fn congestion_of_every_tenth_packet_gives_a_rate_of_one_tenth() {
         let mut rate = CongestionRate::new(1000);
         rate.receive(Seq(7));
         for seq in (10..5000).step_by(10) {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn few_packets_are_no_period() {
+    fn congestion_rate_is_measured_over_at_least_100_packets() {
         let mut rate = CongestionRate::new(1000);
         rate.receive(Seq(0));
         assert_eq!(rate.count(Seq(3)), 0.01);

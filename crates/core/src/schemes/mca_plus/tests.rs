@@ -68,7 +68,7 @@ fn only_slower_receivers_and_the_representative_report() {
 }
 
 #[test]
-fn the_letter_of_the_thesis_silences_the_others() {
+fn literal_thesis_rule_suppresses_slower_receivers() {
     for (suppress, slower, faster) in [(Suppress::Slower, 0, 1), (Suppress::Nobody, 1, 1)] {
         let mut hand = Hand::new(Config { suppress, ..Config::published() });
         hand.mark = followed(8, 1.2e6, 0.1e6);
@@ -79,7 +79,7 @@ fn the_letter_of_the_thesis_silences_the_others() {
 }
 
 #[test]
-fn without_a_representative_reports_back_off_and_state_it() {
+fn reports_without_a_representative_carry_their_backoff() {
     let mut hand = Hand::new(Config::published());
     assert_eq!(hand.loss().len(), 1, "at once in the thesis");
     let mut hand = Hand::new(Config { while_invalid: WhileInvalid::Spread, ..Config::published() });
@@ -98,7 +98,7 @@ fn without_a_representative_reports_back_off_and_state_it() {
 
 /// Paper 000, 5.2.1.1: "the packet which triggered the CI".
 #[test]
-fn a_loss_is_timed_by_the_packet_that_showed_it() {
+fn loss_report_echoes_the_packet_that_revealed_the_loss() {
     let mut hand = Hand::new(Config::published());
     let reports = hand.packet(3, 20);
     let [ReportContent::Congested { echo, cause, .. }] = reports[..] else { panic!("{reports:?}") };
@@ -128,7 +128,7 @@ fn the_congestion_rate_counts_suppressed_reports() {
 }
 
 #[test]
-fn accumulation_precedes_loss_and_loss_wins_in_one_packet() {
+fn accumulation_is_reported_before_loss_and_loss_has_priority() {
     let mut hand = Hand::new(Config::published());
     hand.mark = followed(7, 1e6, 0.0);
     let mut causes = Vec::new();
@@ -147,7 +147,7 @@ fn accumulation_precedes_loss_and_loss_wins_in_one_packet() {
 }
 
 #[test]
-fn a_representative_that_leaves_says_so() {
+fn representative_reports_that_it_leaves() {
     let mut hand = Hand::new(Config::published());
     hand.mark = followed(7, 1e6, 0.0);
     hand.packet(0, 20);
@@ -194,7 +194,7 @@ impl Sender {
 
 /// T-M+-2.
 #[test]
-fn a_period_costs_a_tenth_by_accumulation_a_quarter_by_loss() {
+fn accumulation_cuts_a_tenth_and_loss_a_quarter_once_per_period() {
     for (cause, keep) in [(Cause::Accumulation, 0.9), (Cause::Loss, 0.75), (Cause::Mark, 0.9)] {
         let mut sender = Sender::started();
         let before = sender.rate();
@@ -226,7 +226,7 @@ fn the_rate_grows_by_a_packet_per_period() {
 
 /// T-M+-4.
 #[test]
-fn a_silent_representative_is_absent_after_four_periods() {
+fn silent_representative_is_dropped_after_four_periods() {
     let mut sender = Sender::started();
     sender.accumulation(1, 1.4e6, 0.1e6); // full at 1.8 Mbit/s
     assert_eq!(sender.named().0, Some(1));
@@ -242,7 +242,7 @@ fn a_silent_representative_is_absent_after_four_periods() {
 }
 
 #[test]
-fn a_report_of_the_representative_ends_the_waiting() {
+fn report_of_the_representative_cancels_its_timeout() {
     let mut sender = Sender::started();
     sender.accumulation(1, 1.4e6, 0.1e6);
     while sender.rate() < 1.8e6 {
@@ -275,7 +275,7 @@ fn a_slower_receiver_becomes_representative_with_its_own_mean() {
 }
 
 #[test]
-fn a_representative_that_left_is_not_followed_any_longer() {
+fn departed_representative_is_no_longer_followed() {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
     let leaving = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
     for way in [0, 1, 2] {
@@ -306,7 +306,7 @@ fn absurd_and_repeated_reports_are_dropped() {
 }
 
 #[test]
-fn only_representatives_measure_the_rtt_by_default() {
+fn only_representatives_give_rtt_samples_by_default() {
     for samples in [Samples::Followed, Samples::All] {
         let mut sender = Sender::new(Config { samples, ..Config::published() });
         sender.run_until(at(2.04));
@@ -320,7 +320,7 @@ fn only_representatives_measure_the_rtt_by_default() {
 }
 
 #[test]
-fn another_representative_restarts_the_rtt_estimate() {
+fn new_representative_restarts_or_continues_the_rtt_estimate() {
     for (across_switch, rtt) in [(AcrossSwitch::Restart, 300), (AcrossSwitch::Continue, 125)] {
         let mut sender = Sender::new(Config { across_switch, ..Config::published() });
         sender.run_until(at(2.04));
@@ -337,7 +337,7 @@ fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
 
 /// T-M+-8, without other flows.
 #[test]
-fn sixty_four_receivers_report_hardly_more_than_one() {
+fn sixty_four_receivers_send_few_more_reports_than_one() {
     let scheme: Scheme = "mca-plus,preset=published".parse().expect("a scheme");
     let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 200_000); 64], 5);
     star.run_until(at(200.0));

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_between_the_clocks_changes_no_difference() {
+    fn constant_clock_offset_does_not_change_the_queueing_delay() {
         for offset in [-1_000_000_000_000, -500_000_000, 0, 1_000_000_000_000] {
             let mut delay = RelativeDelay::new(Span::from_secs(300));
             for (number, sample) in [100_000_000, 120_000_000, 200_000_000, 110_000_000].iter().enumerate() {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_delay_is_forgotten_after_its_time() {
+    fn minimum_delay_is_forgotten_after_its_lifetime() {
         let mut delay = RelativeDelay::new(Span::from_secs(300));
         delay.sample(100_000_000, at(1.0));
         for second in 1..330 {

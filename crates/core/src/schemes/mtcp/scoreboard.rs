@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set_of_numbers(ops in prop::collection::vec((0u64..1400, any::<bool>()), 1..200)) {
+        fn scoreboard_agrees_with_a_set_of_numbers(ops in prop::collection::vec((0u64..1400, any::<bool>()), 1..200)) {
             let (mut board, mut known) = (Scoreboard::new(0), BTreeSet::new());
             let mut below = 0;
             for (number, jump) in ops {

@@ -56,7 +56,7 @@ fn followed(id: u64, mean: f32, deviation: f32) -> Mark {
 
 /// T-OR-1.
 #[test]
-fn a_burst_of_losses_is_one_report() {
+fn burst_of_losses_causes_one_report() {
     let mut hand = Hand::new();
     hand.mark = followed(7, 2e6, 0.0);
     for lost in [1, 2, 50] {
@@ -101,7 +101,7 @@ fn a_header_with_a_slower_receiver_cancels_pending_reports() {
 }
 
 #[test]
-fn an_older_packets_header_changes_nothing() {
+fn header_of_an_older_packet_is_ignored() {
     let mut hand = Hand::new();
     hand.mark = followed(7, 1e6, 0.0);
     hand.packet(0);
@@ -111,7 +111,7 @@ fn an_older_packets_header_changes_nothing() {
 }
 
 #[test]
-fn a_delayed_report_says_how_long_it_was_held() {
+fn delayed_report_states_its_delay() {
     let mut hand = Hand::new();
     hand.packet(1);
     let event = hand.now;
@@ -121,7 +121,7 @@ fn a_delayed_report_says_how_long_it_was_held() {
 }
 
 #[test]
-fn a_representative_that_leaves_says_so() {
+fn representative_reports_that_it_leaves() {
     let mut hand = Hand::new();
     hand.mark = followed(7, 1e6, 0.0);
     hand.packet(0);
@@ -158,7 +158,7 @@ const RTT: Span = Span::from_millis(100);
 
 /// T-OR-6.
 #[test]
-fn the_rate_grows_by_a_packet_per_rtt_but_not_after_a_cut() {
+fn rate_grows_by_a_packet_per_rtt_except_within_an_rtt_of_a_cut() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     assert_eq!(sender.rate(), 80_000.0 * 21.0, "one packet per RTT at first, then 20 ticks of 8 s / RTT");
@@ -171,7 +171,7 @@ fn the_rate_grows_by_a_packet_per_rtt_but_not_after_a_cut() {
 
 /// T-OR-7.
 #[test]
-fn a_cut_is_to_a_part_of_the_level_at_most_once_per_round_trip() {
+fn rate_is_cut_below_the_level_at_most_once_per_round_trip() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
@@ -187,7 +187,7 @@ fn a_cut_is_to_a_part_of_the_level_at_most_once_per_round_trip() {
 
 /// T-OR-8.
 #[test]
-fn a_silent_representative_yields_to_a_farther_receiver() {
+fn silent_representative_is_replaced_by_a_distant_receiver() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
@@ -207,7 +207,7 @@ fn a_silent_representative_yields_to_a_farther_receiver() {
 
 /// T-OR-9.
 #[test]
-fn patience_learns_a_constant_response_time() {
+fn report_timeout_adapts_to_a_constant_response_time() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
@@ -239,7 +239,7 @@ fn only_a_slower_receiver_replaces_the_representative() {
 }
 
 #[test]
-fn a_representative_that_left_is_not_followed_any_longer() {
+fn departed_representative_is_no_longer_followed() {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
     let leaving = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
     for way in [0, 1] {
@@ -269,7 +269,7 @@ fn absurd_and_repeated_reports_are_dropped() {
 }
 
 #[test]
-fn a_silent_group_slows_until_a_report_arrives() {
+fn rate_for_a_silent_group_falls_until_a_report_arrives() {
     let mut config = Config::transport(1000);
     config.sending.start = Start::Linear;
     let mut sender = Sender::new(config);
@@ -285,7 +285,7 @@ fn a_silent_group_slows_until_a_report_arrives() {
 }
 
 #[test]
-fn news_of_old_packets_is_no_sign_that_anything_arrives() {
+fn alive_reports_of_old_packets_do_not_stop_the_rate_decrease() {
     let mut config = Config::transport(1000);
     config.sending.start = Start::Linear;
     let mut sender = Sender::new(config);
@@ -300,7 +300,7 @@ fn news_of_old_packets_is_no_sign_that_anything_arrives() {
 }
 
 #[test]
-fn without_its_slow_members_a_group_repeats_slow_start() {
+fn slow_start_is_repeated_after_slow_members_leave() {
     let mut sender = Sender::new(Config::transport(1000));
     sender.run_until(at(0.8));
     sender.congested(1, 1e6, Span::from_millis(300));
@@ -313,7 +313,7 @@ fn without_its_slow_members_a_group_repeats_slow_start() {
 }
 
 #[test]
-fn a_rate_that_is_not_used_does_not_grow() {
+fn unused_rate_does_not_grow() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     let before = sender.source.observe().rate;
@@ -329,7 +329,7 @@ fn a_rate_that_is_not_used_does_not_grow() {
 }
 
 #[test]
-fn an_idle_source_slows_down_and_then_sleeps() {
+fn idle_source_slows_down_and_then_sets_no_deadline() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(3.0));
     assert!(sender.rate() > 2e6);
@@ -362,7 +362,7 @@ fn goodput(report_loss: f64, seed: u64) -> f64 {
 
 /// T-OR-11.
 #[test]
-fn losing_a_tenth_of_the_reports_hardly_changes_the_throughput() {
+fn ten_percent_report_loss_hardly_changes_goodput() {
     let mean = |loss: f64| (1..=4).map(|seed| goodput(loss, seed)).sum::<f64>();
     let ratio = mean(0.1) / mean(0.0);
     assert!((0.9..1.1).contains(&ratio), "{ratio}");
@@ -370,7 +370,7 @@ fn losing_a_tenth_of_the_reports_hardly_changes_the_throughput() {
 
 /// T-OR-12 without background traffic. The factor 2 of the paper's star needs the simulator.
 #[test]
-fn sixty_four_receivers_report_hardly_more_than_one() {
+fn sixty_four_receivers_send_few_more_reports_than_one() {
     let scheme = Scheme::Ormcc(Config::published());
     let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000); 64], 5);
     star.run_until(at(200.0));
@@ -383,7 +383,7 @@ fn sixty_four_receivers_report_hardly_more_than_one() {
 
 /// T-OR-13.
 #[test]
-fn the_source_keeps_no_state_per_receiver() {
+fn source_stores_no_state_per_receiver() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     let before = size_of_val(&sender.source);
@@ -408,7 +408,7 @@ fn start_up_round(hand: &mut Hand, packets: u64, gap_us: u64, rate: f32) {
 }
 
 #[test]
-fn a_receiver_answers_a_round_with_the_rate_at_which_it_came() {
+fn receiver_reports_the_rate_at_which_a_round_arrived() {
     for packets in [4, 5, 40] {
         let mut hand = Hand::new();
         start_up_round(&mut hand, packets, 2000, 4e6);
@@ -422,14 +422,14 @@ fn a_receiver_answers_a_round_with_the_rate_at_which_it_came() {
 }
 
 #[test]
-fn a_round_of_three_packets_is_not_answered() {
+fn receiver_sends_no_report_for_a_round_of_three_packets() {
     let mut hand = Hand::new();
     start_up_round(&mut hand, 3, 2000, 4e6);
     assert!(hand.receiver.deadline().is_never());
 }
 
 #[test]
-fn only_a_receiver_that_got_less_insists_on_its_answer() {
+fn rate_increase_cancels_reports_except_of_slower_receivers() {
     // The packets are sent at 4 Mbit/s; the source continues at 8 Mbit/s.
     for (gap_us, answers) in [(2000, false), (10_000, true)] {
         let mut hand = Hand::new();
@@ -443,7 +443,7 @@ fn only_a_receiver_that_got_less_insists_on_its_answer() {
 }
 
 #[test]
-fn start_up_stops_at_the_slowest_of_many_paths() {
+fn slow_start_ends_at_the_slowest_of_many_paths() {
     let mut paths = [path(100.0, 20, 250_000); 20];
     paths[13] = path(5.0, 40, 50_000);
     let mut star = Star::new(&transport(), 1400, &paths, 2);
@@ -498,7 +498,7 @@ fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
 }
 
 #[test]
-fn few_of_a_large_group_report_a_shared_loss() {
+fn few_receivers_of_a_large_group_report_a_shared_loss() {
     let shipped = Config::transport(1000);
     for receivers in [1, 100, 3_000] {
         let few = who_report_the_same_loss(&shipped, receivers);

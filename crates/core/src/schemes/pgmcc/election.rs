@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn any_loss_beats_none_and_none_does_not_beat_none() {
+    fn only_a_receiver_with_loss_replaces_a_loss_free_acker() {
         assert!(replaces(1e-9, 0.0, 0.75));
         assert!(!replaces(0.0, 0.0, 0.75));
     }

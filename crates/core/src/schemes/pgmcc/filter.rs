@@ -59,7 +59,7 @@ mod tests {
 
     /// T-PG-1.
     #[test]
-    fn a_loss_enters_by_the_gain_and_fades_by_e_in_131_packets() {
+    fn loss_rate_rises_by_the_gain_and_decays_by_e_in_131_packets() {
         let mut filter = filter();
         filter.lost(1);
         assert!((filter.loss() - 0.00763).abs() < 1e-5, "{}", filter.loss());
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_counts_like_its_packets_one_by_one() {
+    fn gap_of_n_packets_counts_as_n_single_losses() {
         let (mut at_once, mut single) = (filter(), filter());
         at_once.lost(37);
         (0..37).for_each(|_| single.lost(1));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_packet_undoes_its_loss() {
+    fn late_packet_removes_its_loss_from_the_loss_rate() {
         let (mut with, mut without) = (filter(), filter());
         for packet in 0..40 {
             if packet == 10 {

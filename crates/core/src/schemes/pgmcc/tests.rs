@@ -65,7 +65,7 @@ fn the_first_candidate_becomes_the_acker() {
 }
 
 #[test]
-fn without_a_token_nothing_leaves_before_an_acknowledgement() {
+fn no_packet_is_sent_without_a_token_until_an_acknowledgement() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     assert_eq!(sender.source.departure(Layer(0)), Departure::AfterReport);
@@ -93,7 +93,7 @@ fn only_clearly_more_loss_changes_the_acker() {
 
 /// T-PG-8.
 #[test]
-fn two_timeouts_ask_all_receivers_again() {
+fn acker_is_dropped_after_two_timeouts() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
@@ -110,7 +110,7 @@ fn two_timeouts_ask_all_receivers_again() {
 }
 
 #[test]
-fn reports_of_others_do_not_keep_an_acker_that_is_gone() {
+fn reports_of_other_receivers_do_not_retain_a_silent_acker() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
@@ -125,7 +125,7 @@ fn reports_of_others_do_not_keep_an_acker_that_is_gone() {
 }
 
 #[test]
-fn an_acker_that_leaves_is_followed_by_an_election() {
+fn departed_acker_causes_an_election() {
     for farewell in [true, false] {
         let mut sender = Sender::new(Config::published());
         sender.burst();
@@ -144,7 +144,7 @@ fn an_acker_that_leaves_is_followed_by_an_election() {
 }
 
 #[test]
-fn absurd_loss_rates_and_unsent_packets_make_no_acker() {
+fn invalid_reports_do_not_elect_an_acker() {
     let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
@@ -154,7 +154,7 @@ fn absurd_loss_rates_and_unsent_packets_make_no_acker() {
 }
 
 #[test]
-fn a_lowest_rate_lets_packets_leave_without_acknowledgements() {
+fn minimum_rate_allows_packets_without_acknowledgements() {
     let mut sender = Sender::new(Config::published());
     let now = sender.now;
     let bounds = Bounds { min: Rate::from_bps(80_000.0), max: Rate::UNLIMITED };
@@ -180,7 +180,7 @@ fn a_maximum_rate_paces_packets_and_limits_the_window() {
 }
 
 #[test]
-fn after_a_pause_at_most_a_small_window_leaves_at_once() {
+fn burst_after_a_pause_is_limited_to_a_small_window() {
     let path = Path { rate: Rate::from_mbps(10.0), rtt: millis(50), buffer: 60_000 };
     let mut star = Star::new(&Scheme::Pgmcc(Config::published()), SIZE, &[path], 1);
     star.run_until(Time::from_secs_f64(20.0));
@@ -234,7 +234,7 @@ fn an_offer_to_acknowledge_is_withdrawn_when_an_acker_is_named() {
 }
 
 #[test]
-fn without_an_acker_every_receiver_offers_itself_within_50_ms() {
+fn every_receiver_offers_itself_within_50_ms_without_an_acker() {
     let mut ear = Ear::new();
     ear.deliver(0, 0, None, PLAIN);
     match ear.wait_for(50)[..] {
@@ -297,7 +297,7 @@ fn a_missing_packet_not_yet_lost_is_reported_as_behind() {
 }
 
 #[test]
-fn losses_within_one_delay_are_one_report() {
+fn losses_within_one_backoff_cause_one_report() {
     let mut ear = Ear::new();
     ear.deliver(0, 0, Some(9), PLAIN);
     let lossy = Arrival { lost: 1, ..PLAIN };
@@ -311,7 +311,7 @@ fn losses_within_one_delay_are_one_report() {
 }
 
 #[test]
-fn the_acker_says_good_bye_and_others_do_not() {
+fn only_the_acker_reports_that_it_leaves() {
     for (acker, reports) in [(2, 1), (9, 0)] {
         let mut ear = Ear::new();
         ear.deliver(0, 0, Some(acker), PLAIN);
@@ -334,7 +334,7 @@ fn mean_rate(config: Config, paths: &[Path], seed: u64) -> f64 {
 
 /// T-PG-11.
 #[test]
-fn changing_between_two_equal_paths_costs_nothing() {
+fn acker_changes_between_equal_paths_cost_under_7_percent() {
     let one = mean_rate(Config::published(), &[bottleneck(2.0, 50, 15)], 1);
     for hysteresis in [0.75, 1.0] {
         let config = Config { hysteresis, ..Config::published() };

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_sets_three_times_itself_then_smooths() {
+    fn timeout_is_three_times_the_first_sample_and_then_smoothed() {
         let mut timeout = published();
         assert_eq!(timeout.span(), Span::from_secs(3));
         timeout.sample(Span::from_millis(100));

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_used_does_not_open() {
+    fn unused_window_does_not_grow() {
         let mut window = flying(10);
         window.acknowledge(A, Seq(0), 1, WindowGrowth::Hold);
         assert_eq!((window.size, window.tokens), (10.0, 1.0));
@@ -346,7 +346,7 @@ mod tests {
 
     /// T-PG-5.
     #[test]
-    fn two_later_packets_do_not_make_a_loss_and_three_do() {
+    fn packet_is_lost_after_three_later_packets_but_not_after_two() {
         let mut window = flying(10);
         assert_eq!(window.acknowledge(A, Seq(1), 0b01, WindowGrowth::Open).lost, 0);
         assert_eq!(window.acknowledge(A, Seq(2), 0b011, WindowGrowth::Open).lost, 0);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_cut_half_a_window_of_acks_sends_nothing() {
+    fn no_packet_is_sent_for_half_a_window_of_acks_after_a_cut() {
         let mut window = flying(16);
         window.acknowledge(A, Seq(3), 0b0111, WindowGrowth::Open);
         assert_eq!((window.size, window.tokens), (8.0, -4.0), "three came, one is lost");
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_letter_of_the_draft_keeps_the_tokens_of_lost_packets() {
+    fn literal_draft_rule_returns_no_tokens_for_lost_packets() {
         let mut window = flying(16);
         window.lost_tokens = Tokens::Kept;
         window.acknowledge(A, Seq(3), 0b0111, WindowGrowth::Open);
@@ -379,7 +379,7 @@ mod tests {
 
     /// T-PG-11, the rule that it tests.
     #[test]
-    fn packets_for_another_acker_are_never_lost_by_this_one() {
+    fn packets_for_another_acker_never_count_as_lost() {
         let mut window = flying(5);
         window.size += 10.0;
         window.tokens += 10.0;
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_beyond_the_bitmap_are_lost_only_if_requested() {
+    fn packets_beyond_the_bitmap_are_lost_only_for_their_acker() {
         for (asked, outcome) in [
             (A, AckOutcome { acknowledged: 1, lost: 2, cut: true }),
             (B, AckOutcome { acknowledged: 1, lost: 0, cut: false }),

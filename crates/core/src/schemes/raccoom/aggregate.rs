@@ -281,7 +281,7 @@ mod tests {
 
     /// Example 3.1: round trips of 8 and 10 packet times; the router forwards the progress of R2.
     #[test]
-    fn the_farther_receiver_is_passed_on() {
+    fn report_of_the_more_distant_receiver_is_forwarded() {
         let mut router = two();
         let mut passed = Vec::new();
         for k in 6..14u64 {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_anywhere_is_passed_on_at_once_and_only_once() {
+    fn loss_of_any_receiver_is_forwarded_immediately_and_only_once() {
         let mut router = two();
         router.on_report(1, ack(1, 5, 0), at(0));
         router.on_report(2, ack(2, 3, 0), at(0));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_receivers_do_not_take_turns() {
+    fn equal_receivers_cause_one_forwarded_report_per_packet() {
         let mut router = two();
         let mut passed = 0;
         for n in 1..100 {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_reports_state_their_hold_time() {
+    fn thinned_reports_state_their_delay() {
         let run = |thins: bool| {
             let mut router = two();
             if thins {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn sparse_acknowledgements_are_aggregated_and_the_last_passes() {
+    fn thinned_acks_are_aggregated_and_the_last_is_forwarded() {
         let mut router = two();
         router.thin();
         let (mut passed, mut last) = (0, 0);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn late_and_doubled_reports_lower_nothing() {
+    fn late_and_duplicate_reports_do_not_lower_the_aggregate() {
         let mut router = two();
         for n in [1, 2, 3, 4, 5, 3, 5, 2] {
             router.on_report(1, ack(1, n, 0), at(n));

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_follows_the_time_between_losses() {
+    fn wanted_queue_follows_the_time_between_losses() {
         let (rtt, mut friendly) = (Span::from_millis(100), Friendly::new(4.0));
         friendly.on_cut(10.0, rtt, at(1.0));
         assert_eq!(friendly.queue(), 4.0, "the first loss ends no period");
@@ -54,14 +54,14 @@ mod tests {
     }
 
     #[test]
-    fn packets_under_way_come_to_one_and_a_half_times_the_period() {
+    fn packets_in_flight_approach_one_and_a_half_times_the_period() {
         let (rtt, mut friendly, expected) = (Span::from_millis(100), Friendly::new(4.0), 10.0);
         (0..60).for_each(|turn| friendly.on_cut(expected, rtt, at(2.0 * f64::from(turn))));
         assert!((friendly.queue() + expected - 1.5 * 20.0).abs() < 1e-3, "{}", friendly.queue());
     }
 
     #[test]
-    fn close_losses_leave_a_queue_of_one_packet() {
+    fn frequent_losses_reduce_the_wanted_queue_to_one_packet() {
         let mut friendly = Friendly::new(4.0);
         (0..9).for_each(|turn| friendly.on_cut(100.0, Span::from_millis(100), at(0.1 * f64::from(turn))));
         assert_eq!(friendly.queue(), 1.0);

@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn as_printed_a_rate_at_rest_stays_at_rest() {
+    fn printed_law_does_not_change_a_rate_at_rest() {
         let before = Rates { accumulated: 100.0, sending: 100.0 };
         let gains = Gains { k1: 4.0, delta: 2.0, ..gains(Law::Printed) };
         assert_eq!(gains.apply(before, &seen(10.0, RTT)), before);
     }
 
     #[test]
-    fn as_printed_more_than_wanted_lowers_and_less_raises() {
+    fn printed_law_steers_the_queue_between_alpha_and_beta() {
         let rates = |outstanding| {
             let before = Rates { accumulated: 100.0, sending: 100.0 };
             Gains { k1: 0.0, delta: 2.0, ..gains(Law::Printed) }.apply(before, &seen(outstanding, RTT))
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn however_much_waits_a_packet_per_round_trip_is_sent() {
+    fn at_least_a_packet_per_round_trip_is_sent_at_any_queue() {
         let before = Rates { accumulated: 20.0, sending: 20.0 };
         let after = gains(Law::Steady).apply(before, &seen(500.0, Span::from_millis(200)));
         assert_eq!(after.sending, 5.0);
     }
 
     #[test]
-    fn with_the_wanted_queue_nothing_moves() {
+    fn rates_do_not_change_at_the_wanted_queue() {
         // 12 packets outstanding; a third of the round trip is queueing delay.
         let before = Rates { accumulated: 80.0, sending: 80.0 };
         for law in [Law::Steady, Law::Seconds] {

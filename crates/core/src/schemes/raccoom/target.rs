@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_later_a_former_target_is_a_new_one() {
+    fn former_target_is_forgotten_after_a_minute() {
         let mut target = Target::new(64);
         target.sample(id(1), ms(54), at(1.0));
         target.sample(id(2), ms(64), at(2.0));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_stays_small() {
+    fn target_table_never_exceeds_its_limit() {
         let mut target = Target::new(4);
         (1..100).for_each(|of| target.sample(id(of), ms(50), at(of as f64 * 0.1)));
         assert_eq!(target.known.len(), 4);

@@ -65,7 +65,7 @@ impl Sender {
 }
 
 #[test]
-fn it_begins_with_5000_bytes_per_second() {
+fn source_starts_at_5000_bytes_per_second() {
     let sender = Sender::new(Config::published());
     assert_eq!(sender.rate(), 40_000.0);
 }
@@ -83,7 +83,7 @@ fn on_an_empty_path_the_rate_grows_by_a_packet_per_rtt_squared() {
 }
 
 #[test]
-fn as_printed_it_does_not_get_off_the_ground() {
+fn rate_of_the_printed_law_is_below_200_kbit_after_20_s() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, RTT, at(20.0));
     assert!(sender.rate() < 200_000.0, "the law that stands has 40 times as much by then: {}", sender.rate());
@@ -91,7 +91,7 @@ fn as_printed_it_does_not_get_off_the_ground() {
 
 /// Checklist 3: independent losses of one packet, and of different packets of a window.
 #[test]
-fn losses_of_a_window_are_one_cut_whoever_met_them() {
+fn losses_within_a_window_cause_one_cut_for_all_receivers() {
     let mut sender = Sender::new(Config { first_rate: Some(Rate::from_mbps(4.0)), ..steady() });
     sender.send(60);
     let before = sender.rate();
@@ -121,7 +121,7 @@ fn a_reported_loss_of_an_unsent_packet_is_ignored() {
 
 /// Checklist 7.
 #[test]
-fn each_target_brings_its_shortest_round_trip() {
+fn source_uses_the_shortest_rtt_of_each_target() {
     let mut sender = Sender::new(steady());
     for (of, millis) in [(1, 54), (2, 64), (3, 94), (2, 64), (1, 54)] {
         sender.call(|source, cx| source.control(SourceControl::Forget(receiver_id(9)), cx.now));
@@ -140,7 +140,7 @@ fn each_target_brings_its_shortest_round_trip() {
 
 /// Checklist 9.
 #[test]
-fn without_acknowledgements_the_rate_halves_with_backoff() {
+fn rate_halves_at_growing_intervals_without_acknowledgements() {
     let mut sender = Sender::new(steady());
     sender.echo_until(1, RTT, at(20.0));
     assert_eq!(sender.cuts(), 0);
@@ -206,7 +206,7 @@ fn newest(reports: Vec<ReportContent>) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn each_packet_is_acknowledged_and_the_highest_loss_stays() {
+fn each_packet_is_acknowledged_with_the_highest_loss() {
     let mut listener = Listener::new(1, &Config::published());
     let received = |listener: &mut Listener, seq| listener.deliver(seq, Mark::TARGET);
     assert_eq!(received(&mut listener, 0), [(0, 0)]);
@@ -223,7 +223,7 @@ fn few(id: u64, since_cut: u16) -> Mark {
 }
 
 #[test]
-fn suppression_lets_the_target_acknowledge_and_others_alternate() {
+fn only_the_target_acknowledges_all_packets_with_suppression() {
     let config = Config { ack_every: 1, ..Config::transport(500) };
     let (mut target, mut other) = (Listener::new(1, &config), Listener::new(2, &config));
     let (mut of_target, mut of_other) = (0, 0);
@@ -238,7 +238,7 @@ fn suppression_lets_the_target_acknowledge_and_others_alternate() {
 }
 
 #[test]
-fn with_suppression_an_answered_loss_is_not_reported() {
+fn loss_already_answered_by_a_cut_is_not_reported() {
     let config = Config::transport(500);
     let reports_cut = |cut_passes: bool| {
         let mut listener = Listener::new(2, &config);
@@ -295,7 +295,7 @@ fn scheme(options: &str) -> Scheme {
 
 /// Checklist 5: the queue is between alpha and beta, and the link is used.
 #[test]
-fn alone_it_fills_the_link_and_keeps_its_queue() {
+fn single_session_fills_the_link_and_holds_the_wanted_queue() {
     let path = Path { rate: Rate::from_mbps(0.5), rtt: Span::from_millis(60), buffer: 50_000 };
     let mut star = Star::new(&scheme("table=64"), 500, &paths(1, path), 1);
     star.run_until(at(60.0));
@@ -326,7 +326,7 @@ fn the_slowest_receiver_of_a_star_sets_the_rate() {
 }
 
 #[test]
-fn with_suppression_a_large_group_reports_like_one_receiver() {
+fn suppression_limits_the_reports_of_a_large_group() {
     let path = Path { rate: Rate::from_mbps(2.0), rtt: Span::from_millis(40), buffer: 60_000 };
     let reports = |count: usize| {
         let mut star = Star::new(&"raccoom".parse().expect("a scheme"), 1400, &paths(count, path), 1);
@@ -339,7 +339,7 @@ fn with_suppression_a_large_group_reports_like_one_receiver() {
 }
 
 #[test]
-fn an_unmarked_report_goes_to_all_sessions() {
+fn packets_without_a_mark_are_acknowledged() {
     let mut listener = Listener::new(1, &Config::transport(1400));
     assert_eq!(listener.deliver(0, Mark::None).len(), 1);
     assert_eq!(ReceiverId::from(short(1).expect("small")), receiver_id(1));

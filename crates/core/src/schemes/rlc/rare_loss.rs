@@ -61,7 +61,7 @@ mod tests {
 
     /// At 8 Mbit/s over 50 ms a TCP flow has 34.5 packets of 1450 bytes in flight, and loses once in 23 round trips: 1.15 s.
     #[test]
-    fn losses_as_rare_as_tcps_at_the_levels_rate_are_ignored() {
+    fn losses_no_more_frequent_than_those_of_tcp_are_ignored() {
         let config = Config::transport(1450);
         let level = 4;
         for (secs, excused) in [(1.0, false), (1.3, true)] {

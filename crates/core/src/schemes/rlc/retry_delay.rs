@@ -62,13 +62,13 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_was_never_too_much_is_not_waited_for() {
+    fn join_of_a_level_without_failures_is_not_delayed() {
         let patience = RetryDelay::new();
         assert!((0..15).all(|level| patience.is_over(level, 1)));
     }
 
     #[test]
-    fn each_short_visit_to_a_level_lengthens_its_next_delay() {
+    fn each_short_stay_doubles_the_retry_delay_up_to_the_limit() {
         let mut patience = RetryDelay::new();
         let waited = |patience: &RetryDelay, from: u64| {
             (1..).find(|n| patience.is_over(3, from + n)).expect("some time")

@@ -81,7 +81,7 @@ fn every_level_is_evenly_spaced_at_twice_the_lower_rate() {
 
 /// T-RL-1.
 #[test]
-fn bursts_leave_the_mean_rate_as_it_is() {
+fn bursts_do_not_change_the_mean_rate() {
     let sent = sent_in(16.0, Config::published());
     for (layer, rate) in [(0, 32e3), (1, 32e3), (2, 64e3), (7, 2048e3)] {
         let bytes = 500 * sent.iter().filter(|p| p.layer.0 == layer).count() as u64;
@@ -93,7 +93,7 @@ fn bursts_leave_the_mean_rate_as_it_is() {
 
 /// T-RL-2.
 #[test]
-fn a_burst_doubles_the_rate_and_silence_follows_for_as_long() {
+fn burst_doubles_the_rate_and_an_equal_silence_follows() {
     for (b, w) in [(1, 8), (3, 8), (2, 16)] {
         let config = Config { burst: b, distance: w, ..Config::published() };
         let (b, w) = (f64::from(b) * 0.125, f64::from(w) * 0.125);
@@ -112,7 +112,7 @@ fn a_burst_doubles_the_rate_and_silence_follows_for_as_long() {
 }
 
 #[test]
-fn packets_name_the_slots_of_even_sending() {
+fn packets_carry_the_slots_of_even_transmission() {
     let sent = sent_in(2.0, Config::published());
     for layer in 0..8 {
         let mine: Vec<&Sent> = sent.iter().filter(|p| p.layer.0 == layer).collect();
@@ -131,7 +131,7 @@ fn points(sent: &[Sent], level: u8) -> Vec<u32> {
 
 /// T-RL-3.
 #[test]
-fn synchronisation_points_are_half_as_frequent_per_level() {
+fn synchronisation_points_are_half_as_frequent_one_level_higher() {
     let config = Config { layers: 5, bursts: 3, ..Config::published() };
     let sent = sent_in(100.0, config);
     for level in 0..4 {
@@ -153,13 +153,13 @@ fn a_synchronisation_point_flags_the_last_packet_of_the_burst() {
 }
 
 #[test]
-fn the_mcl_librarys_points_are_one_less_than_twice_as_far_apart() {
+fn mcl_synchronisation_points_are_3_and_7_cycles_apart() {
     let sent = sent_in(20.0, Config { layers: 4, points: Points::Mcl, ..Config::published() });
     assert_eq!((points(&sent, 1), points(&sent, 2)), (vec![3, 6, 9, 12, 15, 18], vec![7, 14]));
 }
 
 #[test]
-fn the_latest_turn_is_the_last_one_whose_time_has_come() {
+fn latest_turn_is_the_last_one_that_is_due() {
     for (slot, distance, burst) in [(125_000_000, 8, 1), (22_400_001, 48, 6), (1_000, 3, 1), (777, 9, 4)] {
         let timetable = Timetable::new(Span::from_nanos(slot), distance, burst);
         for layer in (0..8).map(Layer) {
@@ -185,7 +185,7 @@ fn a_burst_is_limited_to_half_of_the_distance() {
 }
 
 #[test]
-fn a_host_that_overslept_leaves_turns_out_instead_of_bunching() {
+fn delayed_source_skips_missed_turns_instead_of_a_burst() {
     let mut sender = Sender::new(Config::published());
     sender.sent_until(at(0.2));
     sender.now = at(0.4);
@@ -197,7 +197,7 @@ fn a_host_that_overslept_leaves_turns_out_instead_of_bunching() {
 }
 
 #[test]
-fn turns_pass_unused_while_the_application_has_nothing() {
+fn turns_are_skipped_while_no_content_is_available() {
     let mut sender = Sender::new(Config { layers: 1, ..Config::published() });
     sender.sent_until(at(1.0));
     sender.now = at(10.01);
@@ -211,7 +211,7 @@ fn limited(min: f64, max: f64) -> Bounds {
 }
 
 #[test]
-fn the_highest_rate_takes_layers_away_from_the_top() {
+fn maximum_rate_removes_the_top_layers() {
     let mut sender = Sender::new(Config::published());
     sender.source.control(SourceControl::Limits(limited(8e3, 300e3)), at(0.0));
     assert_eq!(sender.source.observe().rate.bps(), 256e3);
@@ -241,7 +241,7 @@ fn limits_change_the_base_layers_rate_at_the_next_cycle() {
 }
 
 #[test]
-fn transport_levels_span_half_to_64_mbit_a_point_per_second() {
+fn transport_levels_range_from_half_to_64_mbit_per_second() {
     let source = Source::new(Config::transport(1400));
     assert_eq!((source.layer_rate(Layer(0)).bps(), source.observe().rate.bps()), (0.5e6, 64e6));
     let timetable = Config::transport(1400).timetable();
@@ -311,7 +311,7 @@ fn nothing(_: &Sent) -> bool {
 
 /// T-RL-4, T-RL-11.
 #[test]
-fn without_losses_a_receiver_goes_up_at_each_point_of_its_level() {
+fn receiver_without_losses_climbs_at_each_point_of_its_level() {
     let mut pair = Pair::new(Config { layers: 5, ..Config::published() });
     pair.run(40.0, nothing);
     assert_eq!(pair.levels(), [1, 2, 3, 4]);
@@ -346,7 +346,7 @@ fn each_step_up_follows_the_burst_of_a_synchronisation_point() {
 
 /// T-RL-5.
 #[test]
-fn a_loss_in_a_burst_blocks_the_step_up_and_costs_no_layer() {
+fn loss_in_a_burst_prevents_a_join_and_causes_no_leave() {
     let in_first_burst = [(6, 0), (7, 0)];
     for (slot, layer) in in_first_burst {
         let mut pair = Pair::new(Config::published());
@@ -365,7 +365,7 @@ fn a_loss_in_a_burst_blocks_the_step_up_and_costs_no_layer() {
 
 /// T-RL-6.
 #[test]
-fn an_even_loss_costs_a_layer_once_per_deaf_period() {
+fn loss_outside_bursts_causes_one_leave_per_deaf_period() {
     let mut pair = Pair::new(Config::published());
     pair.run(8.01, nothing);
     assert_eq!(pair.levels(), [1, 2, 3, 4]);
@@ -424,7 +424,7 @@ fn a_failed_step_up_is_undone_and_retried_at_the_next_point() {
 
 /// The driver of a real network declares a packet lost after three later packets have arrived.
 #[test]
-fn a_late_loss_report_counts_at_its_slot() {
+fn late_detected_loss_counts_in_the_slot_of_its_packet() {
     for (lost, reported, levels) in
         [(12, 15, vec![1, 0]), (13, 16, vec![1, 2, 1]), (14, 17, vec![1]), (15, 18, vec![1])]
     {
@@ -444,7 +444,7 @@ fn a_late_loss_report_counts_at_its_slot() {
 }
 
 #[test]
-fn a_reordered_burst_passes_and_duplicates_do_not_count() {
+fn reordered_burst_allows_a_join_and_duplicates_are_ignored() {
     let burst = |pair: &mut Pair| -> Vec<Sent> {
         let sent = pair.sender.sent_until(at(0.9));
         sent.into_iter().filter(|p| p.layer.0 == 0).collect()
@@ -480,7 +480,7 @@ fn a_mark_counts_as_a_loss_of_the_packet() {
 }
 
 #[test]
-fn a_receiver_that_begins_within_a_burst_waits_for_a_whole_one() {
+fn receiver_that_starts_in_a_burst_waits_for_a_complete_burst() {
     let mut pair = Pair::new(Config::published());
     pair.run(2.5, |p| p.at < at(0.8));
     assert_eq!(pair.changes.len(), 1);
@@ -488,7 +488,7 @@ fn a_receiver_that_begins_within_a_burst_waits_for_a_whole_one() {
 }
 
 #[test]
-fn a_stretched_burst_blocks_where_that_is_asked_for() {
+fn stretched_burst_prevents_a_join_if_configured() {
     for (stretch, levels) in [(None, 1), (Some(1.5), 0), (Some(4.0), 1)] {
         let mut pair = Pair::new(Config { stretch, ..Config::published() });
         for mut packet in pair.sender.sent_until(at(0.9)) {
@@ -517,7 +517,7 @@ fn a_partial_burst_causes_no_join() {
 }
 
 #[test]
-fn turns_left_out_do_not_turn_a_burst_loss_into_an_even_one() {
+fn burst_loss_after_skipped_turns_causes_no_leave() {
     // The source pauses for ten slots, and the packet lost after the pause was in a burst. The packet numbers alone would give
     // another slot.
     let mut pair = Pair::new(Config::published());

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_all_counts_whoever_it_is() {
+    fn smallest_acknowledgement_of_all_branches_counts() {
         let mut fusion = Fusion::new();
         assert_eq!(fusion.least(), None);
         fusion.on_ack('a', 10, at(1.0));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn departed_and_silent_branches_delay_nothing() {
+    fn departed_and_silent_branches_do_not_delay_acknowledgements() {
         let mut fusion = Fusion::new();
         for (key, acked, received) in [('a', 10, 5.0), ('b', 3, 1.0), ('c', 8, 4.0)] {
             fusion.on_ack(key, acked, at(received));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_acknowledgements_decode_to_the_same() {
+    fn encoded_acknowledgements_decode_to_the_same_number() {
         assert_eq!(newest_of(&acknowledged(17, Span::ZERO)), Some(17));
         let echo = Echo { seq: Seq(20), hold: Span::ZERO };
         let behind = |behind| ReportContent::Selective { echo, behind, bitmap: 1, loss: 0.0 };

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_requested_too_often_is_reported() {
+    fn packet_is_reported_as_overdue_after_repeated_requests() {
         let mut requests = Requests::default();
         requests.ask(7, 100, at(0.0));
         let mut now = 0.0;
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_way_up_makes_it_wait_longer() {
+    fn request_interval_grows_with_the_round_trip_time() {
         let mut requests = Requests::default();
         requests.ask(1, 100, at(0.0));
         due(&mut requests, 0.0, 2);

@@ -44,7 +44,7 @@ impl Sender {
 }
 
 #[test]
-fn the_rate_grows_e_fold_in_what_size_over_is_and_rm_give() {
+fn rate_grows_by_a_factor_of_e_in_105_7_seconds() {
     // dR/dt = Is Rm R/S: 1057 / (0.005 * 2000) = 105.7 s.
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(60.0));
@@ -72,7 +72,7 @@ fn equal_indications_reduce_the_rate_once() {
 }
 
 #[test]
-fn without_acknowledgements_it_slows_and_resends_the_first() {
+fn source_slows_and_resends_a_packet_without_acknowledgements() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(100.0));
     let (rate, acked) = (sender.rate(), sender.source.inside().0);
@@ -87,7 +87,7 @@ fn without_acknowledgements_it_slows_and_resends_the_first() {
 }
 
 #[test]
-fn no_more_is_out_than_caches_on_the_way_hold() {
+fn packets_in_flight_do_not_exceed_the_router_caches() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(60.0));
     let acked = sender.source.inside().0;
@@ -99,7 +99,7 @@ fn no_more_is_out_than_caches_on_the_way_hold() {
 }
 
 #[test]
-fn retransmissions_leave_first_once_and_within_the_rate() {
+fn retransmissions_are_sent_first_once_and_within_the_rate() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(20.0));
     let next = sender.sent.len() as u64;
@@ -143,7 +143,7 @@ fn names(sender: &mut Sender, id: u64) -> bool {
 }
 
 #[test]
-fn the_slowest_child_counts_until_it_leaves_or_is_silent() {
+fn slowest_child_delays_acknowledgements_until_it_is_removed() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(5.0));
     let next = sender.sent.len() as u64;
@@ -233,7 +233,7 @@ impl Hearer {
 const NEW: Flags = Flags(0);
 
 #[test]
-fn a_receiver_reports_what_no_other_has_reported() {
+fn receiver_indicates_only_congestion_not_seen_by_routers() {
     let mut it = Hearer::new(&Config::published());
     assert_eq!(it.data(4, NEW), [Reported::Ack(5)], "it begins with the first packet that it hears");
     assert_eq!(it.data(7, NEW), [Reported::Ack(5), Reported::Lost(5, 2), Reported::Ci(6_400)]);
@@ -267,7 +267,7 @@ fn three_unanswered_requests_indicate_congestion() {
 }
 
 #[test]
-fn a_receiver_that_wants_all_asks_from_the_first_packet_on() {
+fn receiver_with_begin_at_start_requests_all_earlier_packets() {
     let mut it = Hearer::new(&Config { begin: Begin::AtStart, ..Config::published() });
     assert_eq!(
         it.data(3, NEW),
@@ -277,7 +277,7 @@ fn a_receiver_that_wants_all_asks_from_the_first_packet_on() {
 }
 
 #[test]
-fn an_excluded_receiver_leaves_and_falls_silent() {
+fn excluded_receiver_leaves_and_ignores_later_packets() {
     let mut it = Hearer::new(&Config::published());
     it.data(0, NEW);
     it.mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: ShortId::of(receiver_id(8)) };
@@ -289,7 +289,7 @@ fn an_excluded_receiver_leaves_and_falls_silent() {
 }
 
 #[test]
-fn with_suppression_one_receiver_reports_a_loss() {
+fn suppression_limits_indications_of_a_loss_to_few_receivers() {
     let config = Config::transport(1057);
     let mark = Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 2.0, excluded: None };
     let mut reported = 0;
@@ -324,7 +324,7 @@ fn behind_a_router_each_packet_is_acknowledged_or_requested() {
 }
 
 #[test]
-fn without_routers_one_bottleneck_is_used() {
+fn session_without_routers_uses_its_bottleneck() {
     let path = Path { rate: Rate::from_mbps(1.0), rtt: RTT, buffer: 20_000 };
     let mut star = Star::new(&Scheme::Rmanp(Config::transport(1057)), 1057, &[path, path, path], 1);
     star.run_until(at(30.0));

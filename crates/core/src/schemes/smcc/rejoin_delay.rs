@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_short_visit_of_a_layer_doubles_the_time_away_from_it() {
+    fn each_short_stay_in_a_layer_doubles_its_rejoin_delay() {
         let (mut visits, mut now) = (RejoinDelays::default(), Time::ZERO);
         let mut away = |visits: &mut RejoinDelays, stay: u64| {
             visits.on_join(3, now);

@@ -21,7 +21,7 @@ fn mbps(rate: f64) -> Rate {
 }
 
 #[test]
-fn layers_of_1_2_4_mbit_give_two_for_3_and_seven_for_100() {
+fn receivers_of_3_and_100_mbit_need_two_and_seven_layers() {
     let config = Config::published();
     assert_eq!([0, 1, 2, 6].map(|layer| config.cap_of(layer)), [1.0, 2.0, 4.0, 64.0].map(mbps));
     let needed = |rate: f64| (0..8).take_while(|&layer| config.cap_below(layer).bps() < rate * 1e6).count();
@@ -110,7 +110,7 @@ fn no_layer_is_faster_than_its_highest_rate() {
 }
 
 #[test]
-fn a_layer_slows_for_a_join_to_a_fifth_of_its_maximum_at_least() {
+fn join_slows_a_layer_to_no_less_than_a_fifth_of_its_maximum() {
     for (config, wanted, room) in [
         (Config::published(), 0.8, 2.0),
         (Config::transport(1000), 0.8, 0.8),
@@ -272,7 +272,7 @@ fn a_receiver_joins_after_a_round_of_estimates_above_the_cap() {
 }
 
 #[test]
-fn reports_state_the_estimate_less_the_lower_layers() {
+fn reports_state_the_estimate_minus_the_lower_layers() {
     let mut fed = Fed::new();
     fed.feed(1.0, &[1.0], 0.0);
     fed.feed(2.0, &[1.0, 1.0], 0.0);
@@ -296,7 +296,7 @@ fn a_receiver_leaves_if_its_estimate_is_below_the_lower_cap() {
 }
 
 #[test]
-fn losses_of_the_beginning_that_no_others_follow_are_forgotten() {
+fn initial_losses_without_later_losses_are_forgotten() {
     let rounds = Config { joins: Joins::Rounds, ..Config::transport(1000) };
     for (config, joins) in [(rounds, 0), (Config::transport(1000), 1)] {
         let mut fed = Fed::with(&config);
@@ -321,7 +321,7 @@ fn a_receiver_leaves_a_layer_below_its_minimum_rate() {
 }
 
 #[test]
-fn a_layer_that_does_not_come_is_asked_for_and_given_up() {
+fn layer_without_packets_is_requested_and_then_left() {
     let mut fed = Fed::new();
     fed.feed(20.0, &[1.0], 0.0);
     assert_eq!(fed.levels(), [1, 0]);
@@ -332,7 +332,7 @@ fn a_layer_that_does_not_come_is_asked_for_and_given_up() {
 }
 
 #[test]
-fn a_layer_that_falls_silent_is_asked_for_again() {
+fn silent_layer_is_requested_again() {
     let mut fed = Fed::new();
     fed.feed(0.95, &[1.0], 0.0);
     fed.feed(0.5, &[1.0, 0.3], 0.0);

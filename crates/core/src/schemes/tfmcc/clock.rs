@@ -113,7 +113,7 @@ mod tests {
 
     /// T-TF-9: the source's clock is an hour ahead of, or behind, the receiver's.
     #[test]
-    fn clocks_that_differ_by_an_hour_give_the_right_round_trip() {
+    fn round_trip_time_is_correct_with_clocks_an_hour_apart() {
         for hour in [3600.0, -3600.0, 0.0] {
             let source = |secs: f64| at(10_000.0 + hour + secs);
             let receiver = |secs: f64| at(10_000.0 + secs);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn limiting_receiver_smooths_more_and_absurd_stamps_are_void() {
+    fn limiting_receiver_smooths_more_and_absurd_stamps_are_ignored() {
         for (role, millis) in [(Role::Limiting, 60), (Role::Other, 100)] {
             let mut clock = Clock::new(SHORTEST);
             clock.measure(Clock::stamp(at(1.0)), at(1.03), role, at(1.05));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_measurement_the_largest_round_trip_stands_in() {
+    fn maximum_round_trip_time_is_used_without_a_measurement() {
         let clock = Clock::new(SHORTEST);
         assert_eq!(clock.rtt(Span::from_millis(500)), Span::from_millis(500));
         assert_eq!(clock.by_one_way(at(0.0), at(1.0)), None);

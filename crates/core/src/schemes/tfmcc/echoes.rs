@@ -100,7 +100,7 @@ mod tests {
 
     /// T-TF-8.
     #[test]
-    fn stamps_return_by_class_then_by_age_of_the_round_then_by_rate() {
+    fn stamps_are_echoed_by_class_then_round_age_then_rate() {
         let mut echoes = Echoes::new();
         for one in [
             echo(1, Urgency::Limiting, 0, 1.0),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receivers_newer_stamp_takes_the_place_of_its_older_one() {
+    fn newer_stamp_of_a_receiver_replaces_its_older_stamp() {
         let mut echoes = Echoes::new();
         echoes.add(echo(1, Urgency::Measured, 0, 1.0));
         echoes.add(echo(1, Urgency::Unmeasured, 1, 2.0));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_urgent_gives_way_when_too_many_wait() {
+    fn least_urgent_stamp_is_dropped_when_too_many_wait() {
         let mut echoes = Echoes::new();
         (1..=100).for_each(|id| echoes.add(echo(id, Urgency::Measured, 0, id as f32)));
         echoes.add(echo(200, Urgency::Unmeasured, 0, 1.0));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_that_the_source_held_a_stamp_is_added() {
+    fn delay_at_the_source_is_added_to_the_echoed_stamp() {
         let held = Echo { stamp: u32::MAX - 5, ..echo(1, Urgency::Measured, 0, 1.0) };
         assert_eq!(held.adjusted(Time::ZERO + crate::time::Span::from_micros(10)), 4);
     }

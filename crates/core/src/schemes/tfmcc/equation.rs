@@ -37,7 +37,7 @@ mod tests {
 
     /// T-TF-1.
     #[test]
-    fn rates_are_those_of_the_equation() {
+    fn rates_match_the_equation() {
         for (secs, loss, bps) in [
             (0.1, 0.01, 898_658.0),
             (0.1, 0.001, 3_070_749.0),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_first_interval_gives_the_received_rate_back() {
+    fn exact_first_interval_reproduces_the_received_rate() {
         let rtt = Span::from_millis(120);
         for kbps in [30.0, 80.0, 1000.0, 50_000.0] {
             let received = Rate::from_bps(kbps * 1e3);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn with_few_losses_it_agrees_with_the_original_formula() {
+    fn equation_agrees_with_the_original_formula_at_low_loss() {
         let path = crate::rate::formula::Path::new(1000, Span::from_millis(80));
         for loss in [1e-4, 0.003, 0.04, 0.25] {
             let (here, there) = (rate(1000.0, path.rtt, loss), path.tcp_rate(loss));

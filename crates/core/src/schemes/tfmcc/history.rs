@@ -311,7 +311,7 @@ mod tests {
 
     /// T-TF-2.
     #[test]
-    fn equal_intervals_have_their_inverse_as_rate() {
+    fn loss_rate_of_equal_intervals_is_their_inverse() {
         for events in [1, 2, 5, 9, 30] {
             let history = regular(200, events);
             for open in [1, 50, 199] {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn discounts_stay_with_old_intervals_after_a_close() {
+    fn discounts_of_old_intervals_persist_after_the_open_one_closes() {
         let mut history = regular(200, 12);
         lose(&mut history, 2400 + 1600);
         let weights = 1.0 + 0.5 * (3.0 + 0.8 + 0.6 + 0.4 + 0.2);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_a_long_gap_are_dated_between_the_packets_around_it() {
+    fn losses_in_a_long_gap_have_interpolated_times() {
         let mut history = History::default();
         // 400 packets are missing between 1.0 s and 1.4 s: a new event starts after slightly more than 100 ms each time.
         history.miss(Seq(1000), Seq(1400), at(999), at(1400));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_comes_late_undoes_its_event() {
+    fn late_packet_removes_its_loss_event() {
         let mut history = regular(200, 5);
         let before = history.rate(Seq(1010), ON);
         lose(&mut history, 1120);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_two_losses_begins_later_when_the_first_is_found() {
+    fn loss_event_moves_to_its_second_loss_if_the_first_arrives() {
         let mut history = regular(200, 2);
         assert!(!lose(&mut history, 430));
         assert!(lose(&mut history, 540), "140 ms after the first");
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_event_includes_losses_within_its_round_trip() {
+    fn event_moved_to_a_later_loss_absorbs_the_following_event() {
         let mut history = regular(200, 2);
         lose(&mut history, 460);
         assert!(lose(&mut history, 510));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_event_left_there_is_no_loss() {
+    fn loss_rate_is_zero_after_the_only_event_is_removed() {
         let mut history = regular(200, 1);
         assert!(history.has_loss());
         history.find(Seq(200), RTT);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_packet_that_comes_in_time_is_not_lost() {
+    fn missing_packet_that_arrives_in_time_is_not_lost() {
         let mut history = History::default();
         history.miss(Seq(10), Seq(13), at(9), at(13));
         assert!(!history.find(Seq(11), RTT));
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_interval_follows_a_better_round_trip_time() {
+    fn first_interval_is_rescaled_with_a_better_round_trip_time() {
         let mut history = History::default();
         lose(&mut history, 1000);
         history.set_first(400.0);

@@ -91,7 +91,7 @@ impl Sender {
 
 /// T-TF-4, case 1.
 #[test]
-fn the_first_to_report_limits_the_rate() {
+fn first_receiver_to_report_limits_the_rate() {
     let mut sender = Sender::steady();
     sender.run_for(millis(500));
     sender.calculated(4, 900.0, millis(100), ALL);
@@ -104,7 +104,7 @@ fn the_first_to_report_limits_the_rate() {
 
 /// T-TF-4, case 2.
 #[test]
-fn a_slower_receiver_takes_the_place_and_a_faster_one_does_not() {
+fn only_a_slower_receiver_replaces_the_limiting_receiver() {
     let mut sender = Sender::limited_to(1000.0);
     sender.calculated(2, 1100.0, millis(100), ALL);
     assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0));
@@ -114,7 +114,7 @@ fn a_slower_receiver_takes_the_place_and_a_faster_one_does_not() {
 
 /// T-TF-4, case 3.
 #[test]
-fn after_a_leave_any_receiver_limits_and_the_rate_holds_a_round() {
+fn any_receiver_limits_and_the_rate_is_constant_after_a_leave() {
     let mut sender = Sender::limited_to(1000.0);
     sender.calculated(1, 1000.0, millis(100), ALL.with(Knows::LEAVING));
     sender.calculated(2, 3000.0, millis(100), ALL);
@@ -130,7 +130,7 @@ fn after_a_leave_any_receiver_limits_and_the_rate_holds_a_round() {
 }
 
 #[test]
-fn a_departing_receiver_never_limits() {
+fn departing_receiver_never_limits_the_rate() {
     let mut sender = Sender::limited_to(1000.0);
     sender.calculated(2, 100.0, millis(100), ALL.with(Knows::LEAVING));
     assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0));
@@ -182,7 +182,7 @@ fn suppression_uses_the_reported_and_control_the_corrected_rate() {
 
 /// T-TF-8, with headers.
 #[test]
-fn the_new_limiting_receiver_is_echoed_first() {
+fn stamp_of_the_new_limiting_receiver_is_echoed_first() {
     let mut sender = Sender::limited_to(1000.0);
     let came = sender.now;
     sender.now += millis(3);
@@ -221,7 +221,7 @@ fn a_silent_limiting_receiver_halves_the_rate_and_is_given_up() {
 }
 
 #[test]
-fn without_any_report_the_rate_falls_to_the_lowest() {
+fn rate_falls_to_the_minimum_without_reports() {
     let mut sender = Sender::steady();
     sender.source.force(Rate::from_bps(4e6), sender.now);
     sender.run_for(Span::from_secs(11));
@@ -263,7 +263,7 @@ fn the_maximum_rtt_falls_by_a_tenth_per_round_to_the_samples() {
 
 /// Spec 3: a round ends after a report of a receiver that is not the limiting one, or after twice its duration.
 #[test]
-fn a_round_without_answers_is_twice_as_long() {
+fn feedback_round_without_reports_is_twice_as_long() {
     for (answered, rounds) in [(true, 4), (false, 2)] {
         let mut sender = Sender::steady_at_one_distance();
         let begun = sender.now;
@@ -281,7 +281,7 @@ fn a_round_without_answers_is_twice_as_long() {
 }
 
 #[test]
-fn feedback_rounds_wrap() {
+fn feedback_round_numbers_wrap() {
     let mut config = Config::published();
     config.sending.initial_rtt = millis(10);
     let mut sender = Sender::new(config);
@@ -297,7 +297,7 @@ fn feedback_rounds_wrap() {
 }
 
 #[test]
-fn a_receiver_that_is_excluded_limits_no_longer() {
+fn excluded_receiver_no_longer_limits_the_rate() {
     let mut sender = Sender::limited_to(1000.0);
     let now = sender.now;
     sender.source.control(SourceControl::Forget(receiver_id(1)), now);
@@ -401,7 +401,7 @@ fn without_loss_a_report_states_twice_the_received_rate() {
 }
 
 #[test]
-fn a_report_that_is_not_lower_than_anothers_is_not_sent() {
+fn report_of_a_rate_above_the_suppression_rate_is_not_sent() {
     for (suppress_above, expected) in [(1e6, 0), (3e6, 1)] {
         let mut ear = Ear::new();
         let mut reports = ear.stream(0, 10, header(0, f32::INFINITY));
@@ -466,7 +466,7 @@ fn a_mark_is_a_loss_event() {
 }
 
 #[test]
-fn a_packet_that_was_lost_and_comes_late_is_no_loss() {
+fn lost_packet_that_arrives_late_is_no_longer_a_loss() {
     let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     ear.deliver(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
@@ -487,7 +487,7 @@ fn a_pause_of_ten_maximum_rtts_clears_the_loss_history() {
 }
 
 #[test]
-fn the_limiting_receiver_says_good_bye_and_others_do_not() {
+fn only_the_limiting_receiver_reports_that_it_leaves() {
     for (limiting, reports) in [(true, 1), (false, 0)] {
         let mut ear = Ear::new();
         ear.stream(0, 10, header(0, f32::INFINITY));
@@ -507,7 +507,7 @@ fn bottleneck(mbps: f64, rtt: u64, packets: u64) -> Path {
 
 /// T-TF-11.
 #[test]
-fn slow_start_overshoots_the_bottleneck_by_at_most_two() {
+fn slow_start_reaches_at_most_about_twice_the_bottleneck() {
     for (mbps, rtt) in [(1.0, 100u32), (10.0, 30), (50.0, 10)] {
         let packets = (mbps * 1e6 * f64::from(rtt) / 1e3 / 8e3) as u64;
         let path = bottleneck(mbps, rtt.into(), packets.max(10));
@@ -523,7 +523,7 @@ fn slow_start_overshoots_the_bottleneck_by_at_most_two() {
 }
 
 #[test]
-fn a_group_of_sixty_four_gives_few_reports() {
+fn group_of_sixty_four_receivers_sends_few_reports() {
     let paths = [bottleneck(1.0, 60, 20); 64];
     let mut star = Star::new(&Scheme::Tfmcc(Config::transport(SIZE)), SIZE, &paths, 3);
     star.run_until(at(60.0));
@@ -537,7 +537,7 @@ fn a_group_of_sixty_four_gives_few_reports() {
 }
 
 #[test]
-fn a_pause_of_the_source_says_nothing_about_the_path() {
+fn pause_of_the_source_does_not_lower_the_reported_rate() {
     let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     let now = at(10.8);

@@ -36,7 +36,7 @@ mod tests {
 
     /// T-TF-6: one receiver in N reports at once; otherwise the logarithm of N^(t/T) is uniform.
     #[test]
-    fn delays_follow_the_law() {
+    fn report_delays_follow_the_rfc_distribution() {
         let (mut rng, draws) = (Rng::new(6, 1), 400_000u32);
         let longest = Span::from_secs(1);
         let mut delays: Vec<f64> =
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_law_of_2001_lets_slow_receivers_report_a_third_earlier() {
+    fn law_of_2001_makes_slow_receivers_report_a_third_earlier() {
         let mean = |part| {
             let mut rng = Rng::new(1, 1);
             let law = TimerLaw::Of2001;

@@ -56,7 +56,7 @@ mod tests {
     use faircast_core::estimate::prediction;
 
     #[test]
-    fn samples_have_the_autocorrelation_that_was_asked_for() {
+    fn samples_have_the_requested_autocorrelation() {
         let mut found = [0.0; 6];
         for hurst in [0.55, 0.75, 0.9] {
             let mut sum = [0.0; 6];
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn lags_correlate_only_above_a_hurst_parameter_of_one_half() {
+    fn samples_correlate_only_at_hurst_parameters_above_one_half() {
         assert_eq!(autocorrelation(0.7, 0), 1.0);
         assert!((1..5).all(|lag| autocorrelation(0.5, lag).abs() < 1e-12));
         let (exact, far) = (autocorrelation(0.8, 50), asymptotic_autocorrelation(0.8, 50));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_never_negative() {
+    fn generated_loads_are_never_negative() {
         let load = load(0.8, (1.0, 1.0), 1000, &mut Rng::new(1, 1));
         assert_eq!(load.len(), 1000);
         assert!(load.iter().all(|value| *value >= 0.0));

@@ -53,7 +53,7 @@ mod tests {
     use faircast_core::rng::Rng;
 
     #[test]
-    fn it_is_the_sum_that_it_says() {
+    fn fast_transform_equals_the_fourier_sum() {
         let mut rng = Rng::new(1, 1);
         let series: Vec<Complex> = (0..32).map(|_| (rng.unit(), rng.unit())).collect();
         let mut fast = series.clone();

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_through_factorials_and_the_root_of_pi() {
+    fn gamma_function_matches_factorials_and_the_root_of_pi() {
         for (x, expected) in [
             (1.0, 1.0),
             (2.0, 1.0),

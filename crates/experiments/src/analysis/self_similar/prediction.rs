@@ -119,7 +119,7 @@ mod tests {
 
     /// The curves of figure 5.2 match independently computed values.
     #[test]
-    fn the_curves_of_figure_5_2() {
+    fn curves_of_figure_5_2_match_computed_values() {
         check(
             brownian_error,
             [0.9915, 0.9648, 0.9185, 0.8515, 0.7628, 0.6520, 0.5194, 0.3656, 0.1918, 0.0397],
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn farimas_weights_solve_its_normal_equations() {
+    fn farima_weights_solve_the_normal_equations() {
         // Autocorrelations of fractional ARIMA: r_k / r_{k-1} = (k - 1 + d) / (k - d).
         let (hurst, d) = (0.8, 0.3);
         let mut covariances = vec![1.0];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn browns_weights_are_nearly_as_good_as_the_best_ones() {
+    fn brownian_weights_are_nearly_optimal() {
         for hurst in [0.6, 0.75, 0.9] {
             let best = linear_error(hurst, 20, Correlation::Exact);
             let found = error_of(&brownian_weights(hurst, 20), hurst);

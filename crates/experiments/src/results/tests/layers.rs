@@ -60,7 +60,7 @@ fn is(name: &str, expected: f64) {
 }
 
 #[test]
-fn layers_are_counted_while_a_receiver_is_there() {
+fn layers_are_averaged_over_the_presence_of_a_receiver() {
     is("m.first.layers", (2.0 + 4.0 * 2.0 + 2.0 * 3.0 + 2.0) / 10.0);
     is("m.first.layers.end", 1.0);
     is("m.first.layers.max", 3.0);
@@ -71,7 +71,7 @@ fn layers_are_counted_while_a_receiver_is_there() {
 }
 
 #[test]
-fn joins_and_leaves_are_counted_layer_by_layer() {
+fn joins_and_leaves_are_counted_for_each_layer() {
     is("m.joins", 6.0);
     is("m.leaves", 2.0);
     is("m.joins.max", 2.0);
@@ -87,7 +87,7 @@ fn joins_and_leaves_are_counted_layer_by_layer() {
 }
 
 #[test]
-fn receivers_agree_while_all_present_have_equal_layers() {
+fn agreement_is_the_time_with_equal_layers_of_present_receivers() {
     // The first two receivers agree until 4 s, all three from 7 to 8 s.
     is("m.layers.agreement", 0.5);
     is("m.rest.layers.agreement", 3.0 / 6.0);
@@ -95,7 +95,7 @@ fn receivers_agree_while_all_present_have_equal_layers() {
 }
 
 #[test]
-fn parts_have_rates_and_counts_of_their_own() {
+fn parts_have_own_rates_and_counts() {
     is("m.first.rate", 40e3);
     is("m.rest.rate", 80e3);
     is("m.rest.reports", 6.0);
@@ -105,7 +105,7 @@ fn parts_have_rates_and_counts_of_their_own() {
 }
 
 #[test]
-fn lines_go_through_the_metrics_of_a_run() {
+fn fits_of_metrics_become_metrics_of_a_run() {
     is("fit.line.slope", 1.0);
     is("fit.line.intercept", 0.0);
     is("fit.line.r2", 1.0);
@@ -113,7 +113,7 @@ fn lines_go_through_the_metrics_of_a_run() {
 }
 
 #[test]
-fn layers_have_rates_and_receivers_have_steps() {
+fn layer_rates_and_subscription_steps_are_recorded() {
     is("m.layer.1.rate", 64e3);
     is("m.layer.3.rate", 0.0);
     let tables = measured().tables;

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_neighbours_hang_below_their_first_member() {
+    fn consecutive_members_are_children_of_their_first_member() {
         let [top, a, b, c, d] = [None, Some(0), Some(4), Some(8), Some(11)];
         assert_eq!(in_runs(3, 4), [top; 3]);
         assert_eq!(in_runs(3, 1), [top, a, Some(1)]);

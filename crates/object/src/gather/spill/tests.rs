@@ -116,7 +116,7 @@ fn pour(bench: &mut Bench, first: u32) -> (u32, usize) {
 }
 
 #[test]
-fn source_symbols_in_turns_become_blocks_without_decoding() {
+fn interleaved_source_symbols_yield_blocks_without_decoding() {
     let mut bench = Bench::new(T, usize::MAX);
     assert_eq!(pour(&mut bench, 0).0, BLOCKS * u32::from(K));
     let gathering = &bench.gathering;
@@ -124,7 +124,7 @@ fn source_symbols_in_turns_become_blocks_without_decoding() {
 }
 
 #[test]
-fn little_memory_yields_the_same_blocks_from_the_file() {
+fn small_memory_limit_yields_the_same_blocks_from_the_file() {
     for first in [0, 5, u32::from(K)] {
         let limit = 20 * STEP * T;
         let mut bench = Bench::new(T, limit).with_room();
@@ -137,7 +137,7 @@ fn little_memory_yields_the_same_blocks_from_the_file() {
 }
 
 #[test]
-fn earlier_symbols_move_to_the_file() {
+fn excess_symbols_are_moved_from_memory_to_the_file() {
     let mut bench = Bench::new(T, 0);
     let payload = symbol(&mut encoder(7), 3);
     assert_eq!(bench.add(7, K, 3, &payload), Added::Kept);
@@ -149,7 +149,7 @@ fn earlier_symbols_move_to_the_file() {
 }
 
 #[test]
-fn placed_blocks_release_their_slots() {
+fn placed_blocks_release_their_space_in_the_file() {
     const PAGE: usize = 4096;
     let mut bench = Bench::new(PAGE, 0).with_room();
     let on_disk = |bench: &Bench| {
@@ -165,7 +165,7 @@ fn placed_blocks_release_their_slots() {
 }
 
 #[test]
-fn duplicate_symbol_is_useless_in_memory_and_in_the_file() {
+fn duplicate_and_mismatched_symbols_are_ignored() {
     let mut bench = Bench::new(T, 0).with_room();
     let payload = symbol(&mut encoder(7), 3);
     assert_eq!(bench.add(7, K, 3, &payload), Added::Kept);
@@ -176,7 +176,7 @@ fn duplicate_symbol_is_useless_in_memory_and_in_the_file() {
 }
 
 #[test]
-fn blocks_without_a_place_wait_in_memory_or_in_slots() {
+fn unplaced_blocks_wait_in_memory_or_in_file_slots() {
     for (limit, spilled) in [(usize::MAX, 0), (0, 2 * u64::from(K) * T as u64)] {
         let mut bench = Bench::new(T, limit).with_room();
         for block in [4, 2] {
@@ -193,7 +193,7 @@ fn blocks_without_a_place_wait_in_memory_or_in_slots() {
 }
 
 #[test]
-fn few_blocks_are_recalled_at_a_time() {
+fn number_of_recalled_blocks_is_bounded() {
     let mut gathering = Gathering::new(T, K, usize::MAX);
     (0..10).for_each(|block| gathering.keep(block, encoder(block).block().to_vec()));
     let recalled = std::iter::from_fn(|| gathering.first_stored().inspect(|block| gathering.recall(*block)));

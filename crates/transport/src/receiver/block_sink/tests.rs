@@ -59,7 +59,7 @@ fn put(sink: &mut BlockSink, index: u32, bytes: &[u8]) {
 }
 
 #[test]
-fn blocks_before_the_manifest_survive_a_takeover() {
+fn blocks_received_before_the_manifest_survive_a_takeover() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let at = |name: &str| dir.path().join(name);
     let big: Vec<u8> = (0..9_000_u32).map(|n| (n / 7) as u8).collect();
@@ -117,7 +117,7 @@ fn blocks_that_wait_for_the_manifest_delay_further_blocks() {
 
 /// Short content may be stored, read and published in one call.
 #[test]
-fn the_entries_of_published_content_stay_known() {
+fn entries_of_published_content_remain_available() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (mut sink, _, geometry, blocks) = with_all(dir.path());
     let mut all = crate::object::RootHasher::new(geometry);
@@ -132,7 +132,7 @@ fn the_entries_of_published_content_stay_known() {
 }
 
 #[test]
-fn warning_of_immediately_published_content_is_returned() {
+fn warnings_are_returned_for_immediately_published_content() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(dir.path().join("file"), [7; 300]).expect("room");
     let (mut sink, _, geometry, blocks) = opened(dir.path(), &["file"]);
@@ -151,7 +151,7 @@ fn warning_of_immediately_published_content_is_returned() {
 }
 
 #[test]
-fn content_that_never_verifies_is_fetched_twice_more_then_fails() {
+fn unverifiable_content_fails_after_two_more_fetches() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (mut sink, transfer, geometry, blocks) = with_all(dir.path());
     for _ in 0..2 {
@@ -169,7 +169,7 @@ fn content_that_never_verifies_is_fetched_twice_more_then_fails() {
 }
 
 #[test]
-fn a_live_stream_makes_the_directory_that_it_goes_to() {
+fn live_stream_creates_its_output_directory() {
     let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let out = Destination::Directory(dir.path().join("not/there/yet"));

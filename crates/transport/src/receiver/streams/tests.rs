@@ -95,7 +95,7 @@ fn blocks_are_written_in_order_and_repairs_replace_losses() {
 }
 
 #[test]
-fn block_is_given_up_after_enough_of_the_next_one() {
+fn incomplete_block_is_skipped_after_four_symbols_of_the_next() {
     let mut stage = Stage::new();
     stage.receive(0, &block(0), &[0, 1, 2, 3]);
     stage.receive(0, &block(1), &[0, 1]);
@@ -126,7 +126,7 @@ fn completely_lost_blocks_are_counted() {
 }
 
 #[test]
-fn block_already_running_at_the_join_is_not_counted_lost() {
+fn block_in_progress_at_the_join_is_not_counted_as_lost() {
     let mut stage = Stage::new();
     stage.receive(0, &block(7), &[2, 3]);
     stage.receive(0, &block(8), &[0, 1, 2, 3]);
@@ -158,7 +158,7 @@ fn stream_of_a_layer_is_written_only_while_joined() {
 }
 
 #[test]
-fn incomplete_block_at_the_end_is_lost() {
+fn incomplete_block_at_the_end_counts_as_lost() {
     let mut stage = Stage::new();
     stage.receive(0, &block(0), &[0, 1, 2, 3]);
     stage.receive(0, &block(1), &[0, 1]);
@@ -179,7 +179,7 @@ fn invalid_symbols_change_nothing() {
 }
 
 #[test]
-fn forged_block_is_lost() {
+fn forged_block_is_not_written_and_counts_as_lost() {
     let mut stage = Stage::new();
     let mut forged = block(0);
     forged.symbols[2][0] ^= 1;

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_needs_are_bounded() {
+    fn number_of_blocks_with_stored_requests_is_bounded() {
         let mut needs = Needs::default();
         for first in 0..100_u32 {
             needs.on_request(&asks(first * 60_000, 60_000, 1), at(u64::from(first)));

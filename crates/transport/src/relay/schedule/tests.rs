@@ -36,7 +36,7 @@ fn held(block: u32, ids: &[u32]) -> SymbolMap {
 }
 
 #[test]
-fn received_symbols_leave_once_in_the_order_of_blocks() {
+fn received_symbols_are_sent_once_in_block_order() {
     let (cache, mut schedule) = received(&[(1, 0), (0, 2), (0, 0), (1, 3), (0, 1), (0, 3), (0, 9)]);
     let left = drain(&cache, &mut schedule, &mut 0);
     assert_eq!(
@@ -70,7 +70,7 @@ fn only_lost_symbols_are_sent_again() {
 }
 
 #[test]
-fn unsent_symbol_repairs_any_loss() {
+fn loss_is_repaired_with_an_unsent_symbol() {
     let (cache, mut schedule) = received(&[(0, 0), (0, 1), (0, 2), (0, 3), (0, 9)]);
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);

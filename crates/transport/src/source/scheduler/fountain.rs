@@ -244,7 +244,7 @@ mod tests {
     use faircast_core::delivery::repair_scheduler::SYMBOL_LIMIT;
 
     #[test]
-    fn symbol_limit_is_that_of_the_code() {
+    fn symbol_limit_matches_the_erasure_code() {
         assert_eq!(SYMBOL_LIMIT, faircast_fec::MAX_ESI);
     }
 }

@@ -62,7 +62,7 @@ fn assert_names(error: &ObjectError, path: &Path) {
 }
 
 #[test]
-fn no_repair_leaves_from_a_file_changed_in_place() {
+fn source_sends_no_repairs_from_a_file_changed_in_place() {
     let (source, path, _dir) = content();
     let mut scheduler = of_blocks(source, 1);
     let (mut left, mut seq) = (Left::default(), 0);
@@ -111,7 +111,7 @@ fn fountain_stops_at_a_changed_block() {
 }
 
 #[test]
-fn file_that_changes_during_hashing_is_found() {
+fn file_that_changes_during_hashing_is_detected() {
     let (mut source, path, _dir) = content();
     let mut bytes = Vec::new();
     source.read(7, &mut bytes).expect("readable");
@@ -135,7 +135,7 @@ fn tree(rng: &mut Rng) -> (BlockSource, Vec<PathBuf>, TempDir) {
 
 /// Files grow, vanish and change in place while receivers request blocks again.
 #[test]
-fn withdrawals_never_give_a_symbol_two_contents() {
+fn no_symbol_is_sent_with_two_contents_despite_withdrawals() {
     for (seed, layers) in (0..12).map(|seed| (seed, if seed % 3 == 0 { 2 } else { 1 })) {
         let mut rng = Rng::new(seed, 1);
         let (source, paths, _dir) = tree(&mut rng);

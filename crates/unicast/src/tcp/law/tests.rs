@@ -65,7 +65,7 @@ fn cubics_window_follows_the_cubic_function_of_rfc_9438() {
 }
 
 #[test]
-fn cubic_gives_up_room_when_its_maximum_falls() {
+fn cubic_lowers_its_plateau_when_its_maximum_falls() {
     let mut cubic = Cubic::new(Switch::Off, Switch::On);
     cubic.on_reduction(100.0);
     cubic.on_reduction(80.0); // lower than 100: (1 + 0.7) / 2 of 80 is 68
@@ -106,7 +106,7 @@ fn cubic_under_periodic_loss_reaches_the_window_of_rfc_9438() {
 }
 
 #[test]
-fn cubic_is_no_slower_than_reno_where_reno_is_fast() {
+fn cubic_has_the_window_of_reno_where_reno_is_faster() {
     // One of 100 packets is lost at 20 ms: the cubic function gives 1.8 packets, Reno's law sqrt(3 / (2 p)) = 12.2.
     let mut pipe = pipe("tcp-cubic,hystart=off,delack=off", 1000.0, 10);
     pipe.judge = Box::new(|number, _, _| if number % 100 == 99 { Fate::Dropped } else { Fate::Passes });
@@ -129,7 +129,7 @@ fn hystart_ends_slow_start_before_a_deep_buffer_is_full() {
 }
 
 #[test]
-fn dctcps_estimate_follows_the_share_of_marks_by_its_gain() {
+fn dctcp_estimate_follows_the_share_of_marks_by_its_gain() {
     let mut dctcp = Dctcp::new(&Config::linux(Variant::Dctcp));
     let mut receive = |next: u32, una: u32, nxt: u32, ece: bool| {
         let received = Received { now: secs(1.0), rtt: Span::from_millis(10), una, nxt };
@@ -145,7 +145,7 @@ fn dctcps_estimate_follows_the_share_of_marks_by_its_gain() {
 }
 
 #[test]
-fn dctcps_receiver_acknowledges_at_every_change_of_marking() {
+fn dctcp_receiver_acknowledges_every_change_of_marking() {
     let config = Config::linux(Variant::Dctcp);
     let mut sink = tcp::Sink::new(&config);
     let (mut rng, mut effects) = (Rng::new(1, 1), Effects::default());
@@ -177,7 +177,7 @@ fn marked(name: &str, one_way: u64, probability: f64) -> Pipe {
 }
 
 #[test]
-fn dctcp_keeps_two_marks_in_a_round_trip() {
+fn dctcp_window_matches_the_expected_marks_per_round_trip() {
     // W = 2 / p if a reduction follows every round. Here the next mark has to arrive first. With x = W p / 2 marks in half a
     // round trip, x = 1 + 1 / (2 x), so x = 1.366. Marked acknowledgements also do not grow the window.
     for p in [0.02, 0.05, 0.1] {
@@ -188,7 +188,7 @@ fn dctcp_keeps_two_marks_in_a_round_trip() {
 }
 
 #[test]
-fn a_loss_halves_dctcps_window_whatever_its_marks_say() {
+fn loss_halves_the_dctcp_window_despite_marks() {
     let mut pipe = marked("tcp-dctcp", 20, 0.02);
     pipe.run_until(secs(20.0));
     let before = pipe.sender.observe().window;
@@ -205,7 +205,7 @@ fn a_loss_halves_dctcps_window_whatever_its_marks_say() {
 }
 
 #[test]
-fn pragues_rate_does_not_follow_short_round_trips() {
+fn prague_rate_is_independent_of_short_round_trip_times() {
     let rate = |name: &str, one_way: u64| {
         let mut pipe = marked(name, one_way, 0.01);
         pipe.run_until(secs(20.0));
@@ -222,7 +222,7 @@ fn pragues_rate_does_not_follow_short_round_trips() {
 }
 
 #[test]
-fn prague_says_ect_1_and_dctcp_ect_0() {
+fn prague_sets_ect_1_and_dctcp_sets_ect_0() {
     for (name, l4s) in [("tcp-prague", true), ("tcp-dctcp", false)] {
         let mut pipe = pipe(name, 10.0, 10);
         let mut seen = 0;
@@ -264,7 +264,7 @@ fn bbr_fills_the_link_and_leaves_its_queue_nearly_empty() {
 }
 
 #[test]
-fn bbr_takes_no_notice_of_random_loss_and_cubic_does() {
+fn random_loss_slows_cubic_but_not_bbr() {
     let rate = |name: &str| {
         let mut pipe = pipe(name, 10.0, 20);
         pipe.waiting_limit = 200;
@@ -278,7 +278,7 @@ fn bbr_takes_no_notice_of_random_loss_and_cubic_does() {
 }
 
 #[test]
-fn bbr_repairs_losses_without_a_timeout() {
+fn bbr_repairs_losses_almost_without_timeouts() {
     let mut pipe = pipe("tcp-bbr", 10.0, 20);
     pipe.waiting_limit = 200;
     pipe.lose_at_random(0.1);
@@ -329,7 +329,7 @@ fn a_delivery_rate_sample_is_the_slower_of_send_and_ack_rate() {
 }
 
 #[test]
-fn the_filter_forgets_a_maximum_after_ten_rounds() {
+fn bandwidth_filter_discards_a_maximum_after_ten_rounds() {
     let mut filter = MaxFilter::default();
     filter.update(1, 100.0);
     (2..=11).for_each(|round| filter.update(round, 50.0));

@@ -63,7 +63,7 @@ const NS_2: [Config; 2] = [Config::ns235(Variant::Reno), Config::ns2001(Variant:
 const RFC: Config = Config::rfc(Variant::Reno);
 
 #[test]
-fn a_window_below_one_packet_waits_for_the_timer() {
+fn window_below_one_packet_sends_only_after_a_timeout() {
     for config in [NS_2[0], RFC] {
         let mut bench = Bench::new(config, 1);
         assert_eq!(bench.acknowledge(1, true), []);
@@ -73,7 +73,7 @@ fn a_window_below_one_packet_waits_for_the_timer() {
 }
 
 #[test]
-fn only_ns_2_sends_on_a_duplicate_below_a_window_of_one() {
+fn only_ns_2_sends_on_a_duplicate_ack_below_a_window_of_one() {
     for (config, expected) in [(NS_2[0], vec![(1, true)]), (RFC, vec![])] {
         let mut bench = Bench::new(config, 1);
         assert_eq!(bench.acknowledge(1, true), []);
@@ -94,7 +94,7 @@ fn only_ns_2_sets_cwr_on_a_resent_packet() {
 }
 
 #[test]
-fn only_ns_2_keeps_the_marks_threshold_at_a_timeout() {
+fn only_ns_2_preserves_the_threshold_of_a_mark_at_a_timeout() {
     for (config, expected) in [(NS_2[0], 4.0), (RFC, 2.0), (Config::linux(Variant::Reno), 2.0)] {
         let mut bench = Bench::new(config, 8);
         bench.acknowledge(8, true);

@@ -38,7 +38,7 @@ impl Cycles {
 
 /// T-LE-1 and T-LE-2.
 #[test]
-fn indications_of_a_round_trip_are_one_event_for_each_receiver() {
+fn indications_within_a_round_trip_are_one_event_per_receiver() {
     let mut cycles = Cycles::new(&Config::published(), 1);
     for receiver in 1..=7 {
         cycles.indicate(receiver, 5);
@@ -53,7 +53,7 @@ fn indications_of_a_round_trip_are_one_event_for_each_receiver() {
 }
 
 #[test]
-fn slots_count_each_receivers_first_indication() {
+fn slots_count_the_first_indication_of_each_receiver() {
     let mut cycles = Cycles::new(&Config { events: Events::Slots, ..Config::published() }, 1);
     let mut events_at = |millis: f64, from| {
         cycles.now = Time::from_secs_f64(millis / 1000.0);
@@ -115,7 +115,7 @@ fn without_the_last_filter_every_passed_event_reduces_the_rate() {
 
 /// T-LE-3 and T-LE-4.
 #[test]
-fn as_many_events_pass_as_the_worst_receiver_has() {
+fn passed_events_equal_those_of_the_worst_receiver() {
     for others in [0, 1, 5, 50] {
         let mut cycles = Cycles::new(&Config::published(), 2);
         let rounds = 400;
@@ -141,7 +141,7 @@ fn as_many_events_pass_as_the_worst_receiver_has() {
 
 /// T-LE-5.
 #[test]
-fn two_events_within_an_epoch_are_one_reduction() {
+fn two_events_within_an_epoch_cause_one_reduction() {
     let mut cycles = Cycles::new(&Config::published(), 3);
     let epoch = cycles.round_trip.timeout() + cycles.round_trip.silence();
     assert_eq!(cycles.indicate(1, 1), 1);

@@ -30,7 +30,7 @@ fn seconds(secs: f64) -> Time {
 
 /// T-LE-9.
 #[test]
-fn decay_takes_a_tenth_of_every_count_and_leaves_the_shares() {
+fn decay_reduces_counts_by_a_tenth_and_preserves_shares() {
     let mut reporters = Reporters::new();
     (0..10).for_each(|_| _ = event(&mut reporters, 1, Time::ZERO));
     (0..4).for_each(|_| _ = event(&mut reporters, 2, Time::ZERO));
@@ -47,7 +47,7 @@ fn decay_takes_a_tenth_of_every_count_and_leaves_the_shares() {
 }
 
 #[test]
-fn a_receiver_without_losses_is_forgotten_in_the_end() {
+fn receiver_without_recent_losses_is_forgotten_after_decay() {
     let mut reporters = Reporters::new();
     event(&mut reporters, 1, seconds(1.0));
     (0..43).for_each(|_| reporters.decay(0.9));
@@ -61,7 +61,7 @@ fn a_receiver_without_losses_is_forgotten_in_the_end() {
 }
 
 #[test]
-fn when_the_worst_leaves_the_next_one_is_the_worst() {
+fn second_worst_receiver_becomes_the_worst_after_a_leave() {
     let mut reporters = Reporters::new();
     for (who, events) in [(1, 3), (2, 9), (3, 5)] {
         (0..events).for_each(|_| _ = event(&mut reporters, who, Time::ZERO));
@@ -87,7 +87,7 @@ fn only_the_first_report_of_a_packet_is_new() {
 }
 
 #[test]
-fn the_table_agrees_with_an_ordered_map_whatever_comes_and_goes() {
+fn reporter_table_agrees_with_an_ordered_map() {
     let (mut reporters, mut model) = (Reporters::new(), BTreeMap::new());
     let mut rng = Rng::new(11, 4);
     for step in 0..60_000u64 {
@@ -129,7 +129,7 @@ fn ten_thousand_reporters_fit_into_a_megabyte() {
 }
 
 #[test]
-fn known_receivers_cost_no_memory() {
+fn events_of_known_receivers_allocate_no_memory() {
     let mut reporters = Reporters::new();
     (1..=1000).for_each(|who| _ = event(&mut reporters, who, Time::ZERO));
     let steady = || {
@@ -143,7 +143,7 @@ fn known_receivers_cost_no_memory() {
 }
 
 #[test]
-fn invented_receivers_do_not_fill_the_memory() {
+fn reporter_table_refuses_receivers_beyond_its_limit() {
     let mut reporters = Reporters::new();
     (1..=MAX as u64).for_each(|who| _ = find(&mut reporters, who));
     assert!(reporters.find(id(MAX as u64 + 1)).is_none());

@@ -69,7 +69,7 @@ fn low(effects: &[Effect]) -> Option<u64> {
 }
 
 #[test]
-fn a_loss_is_repaired_unless_no_parent_has_the_packet() {
+fn loss_is_repaired_if_a_parent_has_the_packet() {
     let mut agent = Driven::new();
     let mut all = Vec::new();
     for seq in 0..2 {

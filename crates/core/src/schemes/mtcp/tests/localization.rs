@@ -20,7 +20,7 @@ fn tree(config: Config, slow: f64) -> TestTree {
 }
 
 #[test]
-fn localizing_a_congested_child_frees_its_siblings() {
+fn local_group_of_a_congested_child_speeds_up_its_siblings() {
     let without = |slow, localize| {
         let mut grove = tree(Config { localize, store: 50_000, ..moving() }, slow);
         grove.run_until(60.0);
@@ -37,7 +37,7 @@ fn localizing_a_congested_child_frees_its_siblings() {
 
 /// The link recovers: the child returns to the session's group, and no packet is missing.
 #[test]
-fn a_child_that_recovers_comes_back_without_a_hole() {
+fn recovered_child_returns_to_the_group_and_misses_no_packet() {
     let mut grove = tree(moving(), 0.8);
     grove.run_until(30.0);
     assert_eq!(grove.agent(0).parent().windows().moved, 1);
@@ -56,7 +56,7 @@ fn a_child_that_recovers_comes_back_without_a_hole() {
 
 /// The store of the agent fills and drops packets, and its parent detects the losses.
 #[test]
-fn a_full_store_presses_back() {
+fn full_agent_store_makes_the_source_move_the_agent() {
     let config = Config { store: 64, ..moving() };
     let mut grove = tree(config, 0.4);
     grove.run_until(120.0);

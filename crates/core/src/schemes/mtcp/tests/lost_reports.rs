@@ -15,7 +15,7 @@ fn tree() -> TestTree {
 }
 
 #[test]
-fn the_window_opens_again_after_any_report_is_lost() {
+fn window_reopens_after_the_loss_of_any_report() {
     for seed in 1..=30 {
         let mut grove = tree();
         grove.reseed(seed);
@@ -38,7 +38,7 @@ fn the_first_packet_is_repeated_for_unknown_children() {
 }
 
 #[test]
-fn a_lost_acknowledgement_of_the_last_packet_is_no_slow_start() {
+fn lost_acknowledgement_of_the_last_packet_causes_no_slow_start() {
     let mut grove = tree();
     grove.run_until(20.0);
     grove.limit = grove.sent;

@@ -31,7 +31,7 @@ fn fifty_lost_packets_are_repaired_without_another_loss() {
 }
 
 #[test]
-fn a_node_that_missed_a_packet_itself_passes_the_repair_on() {
+fn agent_that_missed_a_packet_forwards_its_repair() {
     let path = Path::mbps(50.0, 10, 1000);
     let nodes = [(None, path), (Some(0), path), (Some(0), path), (Some(0), path)];
     let mut grove = TestTree::new(config(), &nodes);
@@ -42,7 +42,7 @@ fn a_node_that_missed_a_packet_itself_passes_the_repair_on() {
 }
 
 #[test]
-fn scattered_losses_of_all_are_repaired() {
+fn scattered_losses_at_all_nodes_are_repaired() {
     let path = Path::mbps(20.0, 10, 1000);
     let mut nodes = vec![(None, path); 4];
     nodes.extend((0..16).map(|child| (Some(child % 4), path)));
@@ -72,7 +72,7 @@ fn reports_of(packets: &[u64]) -> Vec<ReportContent> {
 }
 
 #[test]
-fn every_second_packet_is_acknowledged_and_every_hole_at_once() {
+fn every_second_packet_and_each_hole_cause_an_acknowledgement() {
     assert_eq!(reports_of(&[0, 1, 2, 3]).len(), 2);
     assert_eq!(reports_of(&[0]).len(), 0, "a first packet waits");
     let with_hole = reports_of(&[0, 1, 3]);
@@ -87,7 +87,7 @@ fn every_second_packet_is_acknowledged_and_every_hole_at_once() {
 }
 
 #[test]
-fn more_holes_than_fit_make_a_second_report() {
+fn second_report_is_sent_if_the_holes_do_not_fit_in_one() {
     let odd: Vec<u64> = (0..10).map(|number| number * 2).collect();
     let all = reports_of(&odd);
     let last = &all[all.len() - 2..];
@@ -101,7 +101,7 @@ fn more_holes_than_fit_make_a_second_report() {
 
 /// After two reports, a parent has all holes of a child, however they are divided.
 #[test]
-fn a_parent_learns_holes_from_reports_in_pieces() {
+fn parent_combines_the_holes_of_several_reports() {
     let mut sender = Sender::new(config(), 1, 1.0);
     sender.departs(40);
     sender.receives(&lacking(1, 39, 30, &[(38, 1), (30, 2), (20, 1)]));
@@ -116,7 +116,7 @@ fn a_parent_learns_holes_from_reports_in_pieces() {
 }
 
 #[test]
-fn lies_are_bounded() {
+fn false_reports_have_bounded_effects_on_rate_and_window() {
     let mut sender = Sender::new(config(), 1, 1.0);
     sender.departs(10);
     let far = Echo { seq: Seq(9), hold: Span::MAX };
@@ -135,7 +135,7 @@ fn lies_are_bounded() {
 }
 
 #[test]
-fn an_order_is_done_and_answered_and_others_are_ignored() {
+fn receiver_executes_and_answers_only_its_own_orders() {
     let mut ear = receiver();
     ear.receive(&packet(5), Arrival::default());
     let join = OrderContent::Join { group: 1, from: Seq(9) };

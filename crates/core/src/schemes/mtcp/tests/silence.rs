@@ -6,7 +6,7 @@ use crate::node::{Departure, Source as _};
 use crate::time::Time;
 
 #[test]
-fn the_first_of_successive_timeouts_sets_the_threshold() {
+fn first_of_successive_timeouts_sets_the_slow_start_threshold() {
     let mut window = Window::new(40.0, f64::INFINITY, 0, Time::ZERO);
     assert!(window.on_timeout(10, 50), "a slow start");
     assert!(!window.on_timeout(20, 50), "of the same window");
@@ -25,7 +25,7 @@ fn the_first_of_successive_timeouts_sets_the_threshold() {
 }
 
 #[test]
-fn timeouts_in_a_row_double_up_to_the_longest_slack() {
+fn consecutive_timeouts_double_up_to_the_maximum_slack() {
     let (published, transport) = (Config::published(), Config::transport(1000));
     let (slack, long) = (Span::from_millis(200), Span::from_secs(3));
     assert_eq!(published.doubled(slack, 64), Span::from_millis(12_800));
@@ -35,7 +35,7 @@ fn timeouts_in_a_row_double_up_to_the_longest_slack() {
 }
 
 #[test]
-fn every_round_of_slow_start_grows_or_every_second_one() {
+fn slow_start_grows_in_every_round_or_every_second_round() {
     for (config, most) in [(Config::transport(1000), 16.0), (Config::published(), 4.0)] {
         let mut window = Window::new(1.0, f64::INFINITY, 0, Time::ZERO);
         for round in 1..=4 {
@@ -86,7 +86,7 @@ fn a_silent_child_is_removed_after_a_second_and_rejoins() {
 }
 
 #[test]
-fn a_child_far_away_is_not_silent() {
+fn distant_child_is_not_removed_as_silent() {
     let mut pair = Sender::new(Config { silence: Span::from_millis(5), ..Config::transport(1000) }, 2, 0.0);
     pair.run(2.0, [true, true]);
     pair.run(2.5, [true, false]);
@@ -95,7 +95,7 @@ fn a_child_far_away_is_not_silent() {
 
 /// An agent that restarted under its name, or has new children that miss more packets, reports this.
 #[test]
-fn a_child_with_new_losses_is_repaired_without_a_cut() {
+fn new_losses_reported_by_a_child_are_repaired_without_a_cut() {
     let config = Config { localize: Localize::Off, ..Config::published() };
     let mut pair = Sender::new(config, 2, 0.0);
     pair.departs(40);

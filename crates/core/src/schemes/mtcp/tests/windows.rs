@@ -32,7 +32,7 @@ fn a_chain_fills_its_slowest_link_without_a_loss() {
 
 /// 1: only relative delays have an effect.
 #[test]
-fn clocks_that_are_off_change_no_decision() {
+fn clock_offsets_do_not_change_any_window() {
     let mut exact = chain(without_moves(), &[]);
     exact.run_until(30.0);
     for offset in [1, 1000] {
@@ -46,7 +46,7 @@ fn clocks_that_are_off_change_no_decision() {
 
 /// 2: a summary is the smallest window downstream, and moves up one level with each report.
 #[test]
-fn the_least_window_of_a_tree_reaches_the_source() {
+fn smallest_window_of_a_tree_is_reported_to_the_source() {
     let mut grove = chain(without_moves(), &[]);
     grove.run_until(20.0);
     let (top, low) = (grove.agent(0).parent().windows(), grove.agent(1).parent().windows());
@@ -57,7 +57,7 @@ fn the_least_window_of_a_tree_reaches_the_source() {
 
 /// 3, at every time of a run.
 #[test]
-fn no_more_is_under_way_than_the_smallest_window_allows() {
+fn new_packets_never_exceed_the_smallest_window() {
     let mut grove = chain(without_moves(), &[]);
     for tick in 1..2000 {
         grove.run_until(f64::from(tick) * 0.01);
@@ -85,7 +85,7 @@ fn no_more_is_under_way_than_the_smallest_window_allows() {
 
 /// 4: sixteen children lose the same packet.
 #[test]
-fn a_round_has_one_cut_however_many_children_lose_a_packet() {
+fn loss_at_many_children_causes_one_cut_per_round() {
     let nodes: Vec<_> = (0..16).map(|_| (None, Path::mbps(50.0, 10, 1000))).collect();
     let mut grove = TestTree::new(without_moves(), &nodes);
     grove.nodes.iter_mut().for_each(|node| node.loses.extend([100, 101, 103]));
@@ -99,7 +99,7 @@ fn a_round_has_one_cut_however_many_children_lose_a_packet() {
 
 /// 6: a timeout three levels down.
 #[test]
-fn a_distant_timeout_closes_the_window_in_a_quarter_second() {
+fn downstream_timeout_closes_the_source_window_in_250_ms() {
     let mut grove = chain(without_moves(), &[]);
     grove.run_until(20.0);
     let before = grove.agent(1).parent().windows().slow_starts;
@@ -128,7 +128,7 @@ fn a_distant_timeout_closes_the_window_in_a_quarter_second() {
 
 /// 9: otherwise a near agent would act many times within one round of the tree.
 #[test]
-fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
+fn agent_near_the_source_judges_queues_once_per_round_trip() {
     let mean = |rounds| {
         // Two children behind queues of the same kind: one of an agent next to the source, one at a distant child of the source.
         let nodes = [
@@ -153,14 +153,14 @@ fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
 }
 
 #[test]
-fn without_answers_a_packet_leaves_each_second() {
+fn one_packet_per_second_is_sent_without_feedback() {
     let mut grove = TestTree::new(without_moves(), &[]);
     grove.run_until(30.5);
     assert!((30..=32).contains(&grove.sent), "{}", grove.sent);
 }
 
 #[test]
-fn the_seeds_literal_rule_overruns_far_bottlenecks() {
+fn literal_rule_of_the_paper_overloads_distant_bottlenecks() {
     let lost = |mode| {
         let nodes = [(None, Path::mbps(100.0, 1, 1000)), (Some(0), Path::mbps(1.0, 100, 15))];
         let mut grove = TestTree::new(Config { mode, pacing: None, ..without_moves() }, &nodes);
@@ -173,7 +173,7 @@ fn the_seeds_literal_rule_overruns_far_bottlenecks() {
 }
 
 #[test]
-fn a_single_loss_closes_no_window_with_the_filter() {
+fn loss_filter_prevents_cuts_for_single_losses() {
     let cuts = |loss_filter| {
         let mut grove =
             TestTree::new(Config { loss_filter, ..without_moves() }, &[(None, Path::mbps(50.0, 10, 1000))]);
@@ -198,7 +198,7 @@ fn a_source_waits_for_all_expected_children() {
 }
 
 #[test]
-fn an_agent_with_a_full_store_takes_nothing_new() {
+fn agent_with_a_full_store_refuses_new_packets() {
     let config = Config { store: 16, ..without_moves() };
     let mut ear = Ear::by_hand(Agent::new(id(1), &config), Time::from_secs_f64(1.0));
     ear.receiver.control(SourceControl::Members(1), Time::ZERO);

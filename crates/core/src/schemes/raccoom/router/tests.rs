@@ -121,7 +121,7 @@ proptest! {
     /// reported, or a loss that no receiver had. After all receivers have reported again, the aggregate is the progress of the
     /// last one.
     #[test]
-    fn forwarded_aggregates_are_true_for_any_input(ops in prop::collection::vec(op(), 1..200)) {
+    fn forwarded_aggregates_are_correct_for_any_input(ops in prop::collection::vec(op(), 1..200)) {
         let mut bench = Bench::new();
         let (mut highest, mut worst) = (0, 0);
         bench.data();
@@ -159,7 +159,7 @@ proptest! {
 }
 
 #[test]
-fn an_exit_without_data_no_longer_delays_acks() {
+fn port_without_data_no_longer_delays_acks() {
     let mut bench = Bench::new();
     (0..10).for_each(|_| bench.data());
     for (receiver, newest) in [(0, 9), (1, 9), (2, 4)] {
@@ -178,7 +178,7 @@ fn an_exit_without_data_no_longer_delays_acks() {
 }
 
 #[test]
-fn no_more_goes_on_than_packets_have_left() {
+fn router_forwards_no_more_reports_than_packets() {
     let mut bench = Bench::new();
     for _ in 0..500 {
         bench.data();

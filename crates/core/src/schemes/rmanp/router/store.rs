@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_clears_the_store() {
+    fn packet_number_jump_clears_the_store() {
         let mut store = Store::new(4);
         (0..4).for_each(|seq| store.put(seq, packet(seq), Time::ZERO));
         store.put(1 << 40, packet(1 << 40), Time::ZERO);

@@ -174,7 +174,7 @@ fn close(out: &[Out], rates: &[f64]) {
 }
 
 #[test]
-fn figure_1_reduces_8_to_6_4_and_then_6_336() {
+fn routers_of_figure_1_reduce_8_to_6_4_and_then_to_6_336() {
     // AR4 detects the gap: 0.8 * 8.
     let mut ar4 = Bench::known(Config::default());
     let out = ar4.data(2, 8_000.0);
@@ -219,7 +219,7 @@ fn three_routers_in_series_report_a_gap_once() {
 }
 
 #[test]
-fn two_indications_of_one_incident_are_one() {
+fn second_indication_of_a_congestion_event_is_filtered() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
@@ -234,7 +234,7 @@ fn two_indications_of_one_incident_are_one() {
 }
 
 #[test]
-fn indications_age_with_acknowledgements() {
+fn indicated_rate_grows_with_each_acknowledged_packet() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.now += Span::from_millis(100);
@@ -246,7 +246,7 @@ fn indications_age_with_acknowledgements() {
 }
 
 #[test]
-fn a_source_that_grows_too_fast_gets_another_indication() {
+fn excessive_rate_growth_causes_another_indication() {
     let mut it = Bench::known(Config { increase: 0.0, ..Config::default() });
     it.data(1, 8_000.0);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
@@ -262,7 +262,7 @@ fn a_source_that_grows_too_fast_gets_another_indication() {
 }
 
 #[test]
-fn a_full_queue_sets_a_limit_until_it_is_empty() {
+fn full_queue_sets_a_rate_limit_until_it_is_empty() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.report(1, ci(4_000.0, Cause::Loss));
@@ -325,7 +325,7 @@ fn acknowledgements_merge_and_release_cached_packets() {
 }
 
 #[test]
-fn a_branch_without_receivers_is_pruned_but_for_probes() {
+fn branch_without_receivers_is_pruned_except_for_probes() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
     it.report(2, ci(0.0, Cause::Leaving));
@@ -368,7 +368,7 @@ fn a_branch_below_the_minimum_rate_is_excluded() {
 }
 
 #[test]
-fn a_restarted_router_acknowledges_nothing_at_first() {
+fn restarted_router_delays_its_first_acknowledgement() {
     let mut it = Bench::new(Config::default());
     it.data(50, 8_000.0);
     assert_eq!(it.report(1, acknowledged(51, Span::ZERO)), []);

@@ -76,7 +76,7 @@ fn all(streams: &mut Streams, layer: u8) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn a_block_leaves_with_its_repairs_before_the_next_one_begins() {
+fn block_is_sent_with_its_repairs_before_the_next_block() {
     let full = 20 * usize::from(T) - crate::object::TRAILER;
     let mut streams = started(vec![feed(full + 10, Pacing::Waits, More::Never)], cut());
     let mut expected: Vec<_> = (0..22).map(|symbol| (0, symbol)).collect();
@@ -115,7 +115,7 @@ fn number_of_repair_symbols_is_rounded_up() {
 }
 
 #[test]
-fn losses_raise_the_repairs_within_bounds() {
+fn reported_losses_raise_the_number_of_repairs_within_bounds() {
     let repairs = |loss: f64| {
         let mut streams = started(vec![feed(1_200, Pacing::Waits, More::Never)], cut());
         streams.on_reported_loss(loss);
@@ -175,7 +175,7 @@ fn status_announces_the_end_after_a_delay() {
 }
 
 #[test]
-fn newest_blocks_are_queued_before_the_start() {
+fn only_the_newest_blocks_are_queued_before_the_start() {
     let mut streams = Streams::new(vec![feed(20_000, Pacing::Live, More::Comes)], cut(), 1).expect("fine");
     for millis in [0, 3_000] {
         look(&mut streams, at(millis), Rate::from_mbps(10.0));
