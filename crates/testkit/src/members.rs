@@ -46,7 +46,8 @@ pub struct MemberWatch {
 }
 
 impl MemberWatch {
-    /// Watches the ports of the receivers, in their order. Every report after the return of this function is received.
+    /// Watches the ports of the receivers, in the order of the receivers. It listens before it returns, so no later report is
+    /// missed.
     pub(crate) fn start(bridge: &str, ports: Vec<String>) -> Result<MemberWatch, KitError> {
         let namespace = open_namespace(&Path::new("/run/netns").join(bridge))?;
         let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));

@@ -189,8 +189,9 @@ fn odd_roots(value: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
     (0..last).filter_map(root)
 }
 
-/// The fluid model with the law, if packets are marked and not dropped. Its parameters are the probability at the target, the
-/// gains of the queue and of the arrivals' excess over the link, and the size of the buffer.
+/// The fluid model of a link with this control law, for packets that are marked instead of dropped. Its parameters are the
+/// probability at the target, the gain of the queue, the gain of the excess of arrivals over the link's rate, and the size of the
+/// buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fluid {
     /// The link, with the round-trip time of an empty queue.

@@ -1,5 +1,5 @@
-//! A check of JSON against `docs/json.schema.json`, for the features of JSON Schema that the file uses, and the page generated
-//! from it.
+//! Checks JSON against `docs/json.schema.json`, with the features of JSON Schema that this file uses. Also generates the page of
+//! the schema.
 
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};

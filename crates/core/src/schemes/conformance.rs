@@ -241,7 +241,7 @@ impl SourceRun {
         self.trace.add_observation(seen);
         let rate = seen.rate.bps();
         let (min, max) = (self.bounds.min.bps(), self.bounds.max.bps());
-        // A further layer that is on may send a packet per 8 s, even if the limit leaves no rate for it.
+        // Each active enhancement layer may send a packet per 8 s, even if the limit leaves no rate for it.
         let least = Rate::of(u64::from(SIZE), Span::from_secs(8)).bps() * f64::from(self.source.layers() - 1);
         assert!(
             rate.is_finite() && rate >= min.min(max) && rate <= max + least,

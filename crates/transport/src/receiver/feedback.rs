@@ -613,7 +613,7 @@ impl ReceiverSession {
         self.stream.as_ref().and_then(|stream| scheme_of(&stream.announced))
     }
 
-    /// Returns the obstacle that an immediate end of the search would report.
+    /// Returns the obstacle that would be reported if the search ended now.
     #[cfg(test)]
     pub(crate) const fn seen(&self) -> Option<crate::error::JoinObstacle> {
         self.seen

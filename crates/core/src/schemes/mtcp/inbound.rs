@@ -134,7 +134,8 @@ impl Inbound {
         }
     }
 
-    /// Requests packets again: descendants miss packets from `from` on, and packets before `here` are not stored here.
+    /// Requests old packets again, because descendants miss packets starting at `from`, and this agent stores only packets
+    /// starting at `here`.
     pub(super) fn reach_back(&mut self, from: u64, here: u64) {
         if from >= self.board.base() || self.end.saturating_sub(from) > Scoreboard::SPAN {
             return;

@@ -377,7 +377,7 @@ impl Session {
         if let Some(reported) = &mut self.indicated
             && self.acked > 0
         {
-            // The indicated rate ages (paper 003, 2.4: rates grow with acknowledgements).
+            // The indicated rate is old, so it is raised by the acknowledgements since then (paper 003, 2.4).
             *reported = *reported + self.least * (config.increase * (least - self.acked) as f64);
         }
         self.acked = least;
