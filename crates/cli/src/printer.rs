@@ -714,7 +714,7 @@ mod tests {
             local: "127.0.0.1".parse().expect("a literal"),
             alternatives: Vec::new(),
         };
-        let line_of = |role| sentence(role, &opened, Level::Normal).expect("it is told");
+        let line_of = |role| sentence(role, &opened, Level::Normal).expect("this event has a line");
         assert_eq!(line_of(Role::Source), "sending to 239.255.70.1:5777 through lo, 127.0.0.1");
         assert_eq!(line_of(Role::Receiver), "listening on 239.255.70.1:5777 through lo, 127.0.0.1");
         assert_eq!(line_of(Role::Unicast), "sending to hosts by unicast alone");

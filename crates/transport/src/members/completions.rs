@@ -319,6 +319,6 @@ mod tests {
         let all: Vec<u64> = (1_000..1_000 + MAX_MEMBERS as u64 + 5).collect();
         all.chunks(1_000).for_each(|part| _ = confirms(&mut members, 1, part));
         assert_eq!(members.verified(), MAX_MEMBERS as u64);
-        assert_eq!(confirms(&mut members, 1, &[7]), [7], "it is told so, and counts nowhere");
+        assert_eq!(confirms(&mut members, 1, &[7]), [7], "it is confirmed and not counted");
     }
 }

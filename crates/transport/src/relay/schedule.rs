@@ -92,7 +92,7 @@ impl Schedule {
         }
     }
 
-    /// Records that this block is no longer cached.
+    /// Records the removal of this block from the cache.
     pub(super) fn on_gone(&mut self, block: u32) {
         self.ways.remove(&block);
         self.ready.remove(&block);
